@@ -12,6 +12,8 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/internal/heartbeat"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -19,9 +21,6 @@ import (
 
 // StopGrace is how long a tool may take to stop once its attempt is over.
 const StopGrace = 2 * time.Second
-
-// errTimeout is the cause of a context that ended with the attempt's time.
-var errTimeout = errors.New("the attempt's time is over")
 
 // attempt is Tool.Run or Writer.Write.
 type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error)
@@ -40,22 +39,22 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 	}
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		limit := timeLimit(in)
-		ctx, secrets := withSecrets(ctx, res.Secrets)
+		ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
 		by := holdingOf(in)
 		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
-		ctx = context.WithValue(ctx, beginningKey{}, b)
+		ctx = tool.WithAttempt(ctx, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)
 		if err != nil {
-			return interpreter.ToolResult{}, resultSize{}, activityError(ctx, ctx, err, b, in, limit, secrets)
+			return noResult(ctx, ctx, err, b, in, limit, secrets)
 		}
 		ctx = watchOf(ctx).begin(ctx)
 		ended, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		bounded, cancel := context.WithTimeoutCause(ended, limit, errTimeout)
+		bounded, cancel := context.WithTimeoutCause(ended, limit, tool.ErrTimeout)
 		defer cancel()
-		leavePlace(ctx)
-		bounded, handedOver := c.memory.withLoan(bounded)
+		releaseSlot(ctx)
+		bounded, handedOver := c.memory.WithLoan(bounded)
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
@@ -63,15 +62,35 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		}
 		err = o.err
 		tellOthers(ctx, pacer, in, err)
-		return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+		return noResult(ctx, bounded, err, b, in, limit, secrets)
 	}
 }
+
+// noResult is the end of an attempt that gave no result: it was put off, which is a result of
+// its activity, or activityError says why.
+func noResult(
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
+) (interpreter.ToolResult, resultSize, error) {
+	if off := (*putOffError)(nil); errors.As(err, &off) {
+		result := interpreter.ToolResult{PutOff: &off.until}
+		return result, resultSize{data: len("null"), all: interpreter.EncodedSize(result)}, nil
+	}
+	return interpreter.ToolResult{}, resultSize{}, activityError(ctx, bounded, err, b, in, limit, secrets)
+}
+
+// putOffError ends an attempt that is not to be made yet.
+type putOffError struct {
+	until interpreter.PutOff
+	text  string
+}
+
+func (e *putOffError) Error() string { return e.text }
 
 // mayBegin asks whether the run is paused, and waits for the payload store and for
 // the attempt's turn. The error says why it is not to be made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
-	case !b.hosted && b.delivery.word.spent(in.Lost):
+	case !b.hosted && b.delivery.state.spent(in.Lost):
 		return errSpent
 	case workerStopping(ctx):
 		return errHandedBack
@@ -99,10 +118,10 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // which is when the activity's context ends. A call inside a Drive says itself
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	place, isPlaced := ctx.Value(placeKey{}).(*place)
+	place, isPlaced := ctx.Value(slotKey{}).(*hostedSlot)
 	switch {
 	case isPlaced:
-		place.took(ctx, done)
+		place.keepMemory(ctx, done)
 	case !activity.IsActivity(ctx) || isHosted(ctx):
 		done()
 	default:
@@ -113,14 +132,12 @@ func atHandover(ctx context.Context, done func()) {
 // measured is an attempt whose result is looked at under the attempt's own time.
 func measured(run attempt, most int) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
-		if l := loanOf(ctx); l != nil {
-			defer l.done()
-		}
+		defer memory.Done(ctx)
 		result, err := run(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, resultSize{}, err
 		}
-		result = secretsOf(ctx).answer(result)
+		result = tool.SecretsOf(ctx).Masked(result)
 		size, err := checkSize(result, in, most)
 		return result, size, err
 	}
@@ -129,7 +146,7 @@ func measured(run attempt, most int) measuredFunc {
 // afterBegin is a tool that acts from the start.
 func afterBegin(run attempt) attempt {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		if err := begin(ctx); err != nil {
+		if err := tool.Begin(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 		return run(ctx, in)
@@ -150,9 +167,9 @@ func (f measuredFunc) plain() ActivityFunc {
 // tellOthers lets an attempt that was told to wait hold back all those that
 // share its rate limit, instead of each finding out for itself.
 func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
-	var failure *Error
+	var failure *tool.Error
 	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
-		pacer.told(ctx, *in.RateLimit, *failure.RetryAfter)
+		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
 
@@ -199,7 +216,7 @@ func supervise(
 		case <-ended:
 			ended, abandoned = nil, time.After(StopGrace)
 		case <-abandoned:
-			attemptLogger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
+			tool.Logger(ctx, logger, in).Warn("a tool did not stop and was left behind", "tool", in.Tool)
 			return outcome{err: bounded.Err()}
 		}
 	}
@@ -213,12 +230,12 @@ func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, lo
 	defer func() {
 		r := recover()
 		if r == nil && !answered {
-			o.err = toolErrorf("tool %q ended without an answer", in.Tool)
+			o.err = tool.Errorf("tool %q ended without an answer", in.Tool)
 		}
 		if r != nil {
-			attemptLogger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
+			tool.Logger(ctx, logger, in).Error("a tool panicked", "tool", in.Tool,
 				"panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			o.err = toolErrorf("tool %q panicked: %v", in.Tool, r)
+			o.err = tool.Errorf("tool %q panicked: %v", in.Tool, r)
 		}
 		done <- o
 	}()
@@ -241,10 +258,10 @@ func heartbeats(ctx context.Context) (<-chan time.Time, func()) {
 func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int) (resultSize, error) {
 	size, err := sizeOfResult(result)
 	if err != nil {
-		return size, toolErrorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
+		return size, tool.Errorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 	if size.all > most {
-		return size, tooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
+		return size, tool.TooLargef("step %q: the result of one attempt is %d bytes of JSON, the limit is %d; ask for less at a time",
 			in.Step, size.all, most)
 	}
 	return size, nil
@@ -257,17 +274,11 @@ var errSpent = errors.New("the attempt was handed out too often")
 // cancel, a server that was out of reach, its own time, or the tool. For an
 // attempt inside a Drive the first and the third end the Drive.
 func activityError(
-	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *attemptSecrets,
+	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
 ) error {
-	if away := (*awayError)(nil); errors.As(err, &away) {
-		return benignError(away.object(in), true)
-	}
-	if held := (*heldError)(nil); errors.As(err, &held) {
-		return benignError(held.object(in), true)
-	}
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
-		object := b.delivery.word.lost(in.Lost)
+		object := b.delivery.state.lost(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
 		return applicationError(object)
 	case cause != nil && b.hosted:
@@ -277,24 +288,24 @@ func activityError(
 		return deliverAgain(cause)
 	case cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
-	case ctx.Err() != nil && (isContextError(err) || !b.hasBegun()):
+	case ctx.Err() != nil && (tool.IsContextError(err) || !b.hasBegun()):
 		return deliverAgain(errLostTouch)
 	}
-	if errors.Is(context.Cause(bounded), errTimeout) && isContextError(err) {
+	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
 		err = timeoutError(err, in, limit)
 	}
 	return applicationError(errorObject(err, in, secrets))
 }
 
 // timeoutError is the error of an attempt whose time is over.
-func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *Error {
-	e := &Error{
+func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *tool.Error {
+	e := &tool.Error{
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
 	}
-	var waited *memoryError
+	var waited *memory.WaitError
 	if errors.As(err, &waited) {
-		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", answersBytesVariable)
+		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", memory.Variable)
 	}
 	return e
 }
@@ -305,7 +316,7 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
 	case errors.Is(err, errHandedBack), workerStopping(ctx) && !b.hasBegun():
 		return errHandedBack
-	case errors.Is(cause, errCut) && isContextError(err), workerStopped(ctx):
+	case errors.Is(cause, errCut) && tool.IsContextError(err), workerStopped(ctx):
 		return errCut
 	}
 	return nil
@@ -318,16 +329,9 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
 func deliverAgain(cause error) error {
-	return benignError(interpreter.ErrorObject{
-		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error(),
-	}, false)
-}
-
-// benignError is a failure of which nobody has to be told; final says that
-// Temporal does not deliver the activity again.
-func benignError(object interpreter.ErrorObject, final bool) error {
+	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
-		NonRetryable: final, Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
+		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 
@@ -341,12 +345,6 @@ func cancelled(ctx context.Context) bool {
 // workerStopped tells a context that ended with its worker.
 func workerStopped(ctx context.Context) bool {
 	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && workerStopping(ctx)
-}
-
-// isContextError tells the error of a context that ended from one the tool
-// found by itself just before.
-func isContextError(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errTimeout)
 }
 
 // applicationError is the failure of an attempt, which Temporal does not make

@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -47,7 +48,7 @@ func probe(t *testing.T, f toolFunc) *activities.Catalogue {
 
 func callProbe(t *testing.T, f toolFunc, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-	return runTool(t, probe(t, f), "probe", "probe", in)
+	return tooltest.Call(t, probe(t, f), "probe", "probe", in)
 }
 
 func failsWith(err error) toolFunc {
@@ -70,15 +71,15 @@ func TestErrorsBecomeErrorObjects(t *testing.T) {
 			interpreter.ErrorObject{Kind: "tool", Class: "retryable", Message: "it broke"},
 		},
 		"empty": {
-			&activities.Error{},
+			&tool.Error{},
 			interpreter.ErrorObject{Kind: "tool", Class: "retryable", Message: "the tool failed and gave no reason"},
 		},
 		"wrapped": {
-			fmt.Errorf("while trying: %w", &activities.Error{Kind: "http", Class: "final", Message: "HTTP 404", Status: 404, Type: "t"}),
+			fmt.Errorf("while trying: %w", &tool.Error{Kind: "http", Class: "final", Message: "HTTP 404", Status: 404, Type: "t"}),
 			interpreter.ErrorObject{Kind: "http", Class: "final", Message: "HTTP 404", Status: 404, Type: "t"},
 		},
 		"all": {
-			&activities.Error{Err: errors.New("cause"), RetryAfter: &wait, Body: map[string]any{"n": 1}, Final: true},
+			&tool.Error{Err: errors.New("cause"), RetryAfter: &wait, Body: map[string]any{"n": 1}, Final: true},
 			interpreter.ErrorObject{
 				Kind: "tool", Class: "retryable", Message: "cause", RetryAfter: ptr(1.5),
 				Body: expression.Of(map[string]any{"n": 1}), Final: true,
@@ -111,13 +112,13 @@ func TestErrorBodiesAndMessagesAreCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := callProbe(t, failsWith(&activities.Error{Message: long, Body: body}), interpreter.ToolInput{})
+			_, err := callProbe(t, failsWith(&tool.Error{Message: long, Body: body}), interpreter.ToolInput{})
 			object := tooltest.ErrorObject(t, err)
 			text, isText := object.Body.Data.(string)
 
 			require.True(t, isText)
-			require.LessOrEqual(t, len(text), activities.MaxErrorBody)
-			require.Greater(t, len(text), activities.MaxErrorBody-100)
+			require.LessOrEqual(t, len(text), tool.MaxErrorBody)
+			require.Greater(t, len(text), tool.MaxErrorBody-100)
 			require.True(t, strings.HasSuffix(text, "ä … (cut)"), "whole runes: %q", text[len(text)-20:])
 			require.Less(t, len(object.Message), 5000)
 		})
@@ -176,7 +177,7 @@ func TestAnErrorOfTheToolIsNoTimeout(t *testing.T) {
 
 	_, err := callProbe(t, func(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
 		<-ctx.Done()
-		return interpreter.ToolResult{}, &activities.Error{Kind: "http", Class: "final", Status: 404, Message: "HTTP 404"}
+		return interpreter.ToolResult{}, &tool.Error{Kind: "http", Class: "final", Status: 404, Message: "HTTP 404"}
 	}, interpreter.ToolInput{TimeoutSeconds: 0.05})
 
 	require.Equal(t, "HTTP 404", tooltest.ErrorObject(t, err).Message)
@@ -283,7 +284,7 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 func TestErrorsInHistoryHaveTheirShape(t *testing.T) {
 	t.Parallel()
 
-	_, err := callProbe(t, failsWith(&activities.Error{Kind: "http", Class: "rate_limited", Status: 429, RetryAfter: ptr(2 * time.Second), Message: "HTTP 429"}),
+	_, err := callProbe(t, failsWith(&tool.Error{Kind: "http", Class: "rate_limited", Status: 429, RetryAfter: ptr(2 * time.Second), Message: "HTTP 429"}),
 		interpreter.ToolInput{Attempt: 1, Page: 1})
 	encoded, marshalErr := json.Marshal(tooltest.ErrorObject(t, err))
 
@@ -295,17 +296,22 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 
 	c := activities.Default()
-	require.Equal(t, []string{"approval", "file", "http", "playbook", "postgres", "python", "sqlite", "webhook"}, c.Names())
-
-	var names []string
+	var names, want []string
 	for _, a := range c.Activities() {
 		names = append(names, a.Name)
 	}
 
-	require.Equal(t, []string{
-		"approval", "file", "file.write", "http", "http.write", "postgres", "postgres.write", "python", "python.write",
-		"sqlite", "sqlite.write", "webhook",
-	}, names)
+	for _, name := range c.Names() {
+		if name != playbook.PlaybookTool {
+			want = append(want, name)
+		}
+		if spec, _ := c.Spec(name); spec.Writes {
+			want = append(want, interpreter.WriteActivity(name))
+		}
+	}
+
+	require.Equal(t, want, names)
+	require.Contains(t, names, "http.write")
 
 	for name, says := range map[string]string{
 		"http": "the name is taken", "check": "the name is reserved", "workbook": "the name is reserved",
@@ -366,6 +372,10 @@ func TestTraits(t *testing.T) {
 		require.Equal(t, keyed[name], traits.Keyed, name)
 		asks := slices.Contains(spec.FieldNames(), "on_start")
 		require.Equal(t, asks, traits.Awaits, name)
-		require.Equal(t, asks || name == playbook.PlaybookTool, traits.InWorkflow, name)
+		require.Equal(t, asks || traits.Plays, traits.InWorkflow, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "options"), traits.AsksPeople, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "workload"), traits.Plays, name)
+		require.Equal(t, slices.Contains(spec.FieldNames(), "url"), traits.Requests, name)
+		require.Equal(t, spec.Writes && spec.Dialect == "" && slices.Contains(spec.FieldNames(), "path"), traits.IntoFile, name)
 	}
 }

@@ -34,8 +34,8 @@ func MailboxActivities() map[string]any {
 // deliverer delivers answers that were kept, a few at a time to each workflow.
 type deliverer struct{ slots *slots.ByKey }
 
-// deliver gives an answer that was kept to the workflow that takes it. The error is that
-// nobody has said what became of it.
+// deliver gives an answer that was kept to the workflow that accepts it. The error is that
+// its fate is not known.
 func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (interpreter.Delivered, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
@@ -44,7 +44,7 @@ func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (in
 		return interpreter.Delivered{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
-	_, _, err = answers.Give(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:

@@ -1,21 +1,28 @@
-// Package activities holds the tools a playbook can call and makes Temporal
-// activities of them. It knows nothing of workflows: a tool gets a
-// [interpreter.ToolInput] and gives a [interpreter.ToolResult] or an [Error].
-//
-// A new tool is one file that holds its spec, a struct, Run and, if it can be
-// a sink, Write; one line in NewCatalogue; and one test with the conformance
-// suite of package tooltest.
+// Package activities has the catalogue of the tools that a playbook can call, each of
+// which is a package below, and makes Temporal activities of them: it delivers, paces and
+// holds attempts, hosts calls, and bounds what leaves a worker. It knows nothing of
+// workflows.
 package activities
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"sync"
 
+	"reprise/activities/file"
+	"reprise/activities/http"
+	"reprise/activities/memory"
+	playbooktool "reprise/activities/playbook"
+	"reprise/activities/postgres"
+	"reprise/activities/python"
+	"reprise/activities/sqlite"
+	"reprise/activities/tool"
+	"reprise/activities/webhook"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -33,11 +40,11 @@ type Activity struct {
 // is safe for concurrent use.
 type Catalogue struct {
 	res   Resources
-	tools map[string]Tool
+	tools map[string]tool.Tool
 	pacer *pacer
 	gate  *gate
 	// memory is what attempts share for what they read.
-	memory *memory
+	memory *memory.Pool
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
@@ -46,23 +53,44 @@ type Catalogue struct {
 	byName    map[string]measuredFunc
 }
 
-var _ playbook.Tools = (*Catalogue)(nil)
+var (
+	_ playbook.Tools        = (*Catalogue)(nil)
+	_ playbook.CodeCompiler = (*Catalogue)(nil)
+)
 
 // NewCatalogue returns the tools that come with Reprise. It opens nothing:
 // pools are made at the first attempt that needs them.
 func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
-	c := &Catalogue{res: res, tools: map[string]Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger), memory: newMemory(res.Payloads.AnswersBytes)}
-	web := newHTTP(res)
-	for _, tool := range []Tool{
-		newApproval(res, web), newFile(res), web, playbookTool{}, newPostgres(res), newPython(res), newSQLite(res), newWebhook(res, web),
-	} {
-		c.tools[tool.Spec().Name] = tool
+	c := &Catalogue{
+		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
+		memory: memory.NewPool(res.Payloads.AnswersBytes),
+	}
+	for _, one := range builtIn(res) {
+		c.tools[one.Spec().Name] = one
 	}
 	return c
 }
 
-// Default is a catalogue for those who only check playbooks.
+// builtIn are the tools that come with Reprise.
+func builtIn(res Resources) []tool.Tool {
+	lent := res.forTools()
+	web := http.New(lent, res.HTTP.Transport)
+	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
+	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
+	return []tool.Tool{
+		webhook.NewApproval(lent, callbacks),
+		file.New(lent),
+		web,
+		playbooktool.Tool{},
+		postgres.New(lent),
+		python.New(lent, code),
+		sqlite.New(lent),
+		webhook.New(lent, callbacks),
+	}
+}
+
+// Default is a catalogue for programs that only check playbooks.
 func Default() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
@@ -74,10 +102,10 @@ var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // Payloads are how large the values of runs may be.
 func (c *Catalogue) Payloads() Payloads { return c.res.Payloads }
 
-// Register adds a tool. Names are lower-case words, and each is taken once.
-func (c *Catalogue) Register(tool Tool) error {
-	spec := tool.Spec()
-	switch _, writes := tool.(Writer); {
+// Register adds a tool. Names are lower-case words, and each belongs to one tool.
+func (c *Catalogue) Register(added tool.Tool) error {
+	spec := added.Spec()
+	switch _, writes := added.(tool.Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name is made of lower-case letters, digits and _, and starts with a letter", spec.Name)
 	case spec.Name == playbook.WorkbookTool, interpreter.IsServiceActivity(spec.Name):
@@ -87,17 +115,26 @@ func (c *Catalogue) Register(tool Tool) error {
 	case spec.Writes != writes:
 		return fmt.Errorf("register tool %q: its spec says writes: %t, but a method Write is there: %t", spec.Name, spec.Writes, writes)
 	}
-	c.tools[spec.Name] = tool
+	c.tools[spec.Name] = added
 	return nil
 }
 
 // Spec is the spec of a tool; false if there is no such tool.
 func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
-	tool, ok := c.tools[name]
+	found, ok := c.tools[name]
 	if !ok {
 		return playbook.ToolSpec{}, false
 	}
-	return tool.Spec(), true
+	return found.Spec(), true
+}
+
+// Compile reads the codes of a playbook without running them. It gives nothing where
+// playbooks may run none, where there is no Python, and where the time is not enough.
+func (c *Catalogue) Compile(codes []string) []*playbook.CodeProblem {
+	if !c.res.AllowPython && !c.checksOnly {
+		return nil
+	}
+	return python.Compile(c.res.PythonCommand, codes)
 }
 
 // Names are the names of all tools, sorted.
@@ -120,13 +157,13 @@ func (c *Catalogue) Activities() []Activity {
 // wrapped are the functions of all activities by name.
 func (c *Catalogue) wrapped() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
-	for name, tool := range c.tools {
+	for name, one := range c.tools {
 		if traits := playbook.TraitsOf(name); traits.InWorkflow && !traits.Awaits { // what is awaited begins with a request
 			continue
 		}
-		_, waits := tool.(beginner)
-		byName[name] = c.limited(c.watched(c.wrap(tool.Run, waits)))
-		if writer, ok := tool.(Writer); ok {
+		_, waits := one.(tool.Beginner)
+		byName[name] = c.limited(c.watched(c.wrap(one.Run, waits)))
+		if writer, ok := one.(tool.Writer); ok {
 			byName[interpreter.WriteActivity(name)] = c.limited(c.watched(c.wrap(writer.Write, waits)))
 		}
 	}
@@ -150,7 +187,7 @@ func (c *Catalogue) function(name string) measuredFunc {
 // Recall asks the ledger of a sink for the notes of a call; a tool that keeps
 // none has none. See [Ledger].
 func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
-	ledger, ok := c.tools[in.Tool].(Ledger)
+	ledger, ok := c.tools[in.Tool].(tool.Ledger)
 	if !ok || !ledger.Notes(in) {
 		return nil, nil
 	}
@@ -167,12 +204,12 @@ func (c *Catalogue) Recall(ctx context.Context, in interpreter.ToolInput) ([]int
 	return notes, nil
 }
 
-// Close frees the pools of all tools. Attempts under way fail.
+// Close frees the pools of all tools. Attempts that run fail.
 func (c *Catalogue) Close() error {
 	var errs []error
 	for _, name := range c.Names() {
-		if tool, ok := c.tools[name].(closer); ok {
-			if err := tool.Close(); err != nil {
+		if open, ok := c.tools[name].(io.Closer); ok {
+			if err := open.Close(); err != nil {
 				errs = append(errs, fmt.Errorf("close tool %q: %w", name, err))
 			}
 		}

@@ -4,20 +4,21 @@ import (
 	"context"
 	"fmt"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
-// What goes to the history, where no payload store takes it, is bounded.
+// Bounds of what goes to the history without a payload store.
 const (
 	maxProblems = 64 << 10  // bytes of text
-	maxWarnings = 100       // of at most maxMessage bytes each
+	maxWarnings = 100       // of at most MaxMessage bytes each
 	maxRecorded = 1_500_000 // bytes of playbooks from the worker's folder, as JSON
 )
 
-// Check is the check at the door: the whole of a playbook against the tools of
+// Check validates the whole of a playbook against the tools of
 // this worker. It resolves no connection and touches nothing; where playbooks may
 // run Python, it compiles their code. Problems of the playbook are its result; it
 // never fails.
@@ -37,7 +38,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 	result.Limits.OffloadAbove = c.res.Payloads.OffloadAbove
 	if problems := found.Errors(); len(problems) > 0 {
 		result.Files = nil
-		result.Problems = cutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
+		result.Problems = tool.CutText(file.FormatFirst(problems, playbook.MaxShown), maxProblems)
 		result.Count = len(problems)
 	}
 	if size := interpreter.EncodedSize(result.Files); size > maxRecorded && result.Count == 0 {
@@ -55,7 +56,7 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 		warnings = append(warnings, c.res.RateLimits.warnings(book)...)
 	}
 	for _, warning := range warnings[:min(len(warnings), maxWarnings)] {
-		result.Warnings = append(result.Warnings, cutText(warning, maxMessage))
+		result.Warnings = append(result.Warnings, tool.CutText(warning, tool.MaxMessage))
 	}
 	return result, nil
 }

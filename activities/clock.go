@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// clock tells the time as the server does. A call that goes on now in an activity
+// clock has the time of the server. A call that continues now in an activity
 // and now in its workflow, or on another worker, measures its times by one clock:
 // that of this machine may be another one, and may be put forward or back.
 type clock struct{ server, here time.Time }

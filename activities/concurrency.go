@@ -12,8 +12,10 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities/tool"
 	"reprise/internal/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
@@ -22,22 +24,22 @@ func RunActivities() map[string]any {
 	return map[string]any{
 		interpreter.AdmitActivity:      admitRuns,
 		interpreter.CancelTreeActivity: cancelTree,
-		interpreter.LineEnterActivity:  enterLine,
-		interpreter.LineLookActivity:   lookAtLine,
-		interpreter.LineCancelActivity: cancelForLine,
-		interpreter.LineCircleActivity: circleOfLine,
+		queue.EnterActivity:            enterLine,
+		queue.EndedActivity:            lookAtLine,
+		queue.CancelActivity:           cancelForLine,
+		queue.DeadlockActivity:         circleOfLine,
 	}
 }
 
 // enterLine passes a run's request to the workflow of its key, which begins with it
 // where there is none. The workflow answers the run with a signal, so that nobody
 // waits here.
-func enterLine(ctx context.Context, enter interpreter.LineEnter) error {
+func enterLine(ctx context.Context, enter queue.Enter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
 	if err := awaitContinuation(ctx, c, id); err != nil {
 		return err
 	}
-	err := c.SignalWorkflow(ctx, id, "", interpreter.LineSignal, enter.Request)
+	err := c.SignalWorkflow(ctx, id, "", queue.RequestSignal, enter.Request)
 	if connect.NotFound(err) {
 		err = beginLine(ctx, c, id, enter)
 	}
@@ -83,7 +85,7 @@ func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 
 // beginLine begins the workflow of a key with a run's request. Who leaves a line that
 // nobody knows needs none.
-func beginLine(ctx context.Context, c client.Client, id string, enter interpreter.LineEnter) error {
+func beginLine(ctx context.Context, c client.Client, id string, enter queue.Enter) error {
 	line, err := lastLine(ctx, c, id)
 	if err != nil {
 		return err
@@ -92,17 +94,17 @@ func beginLine(ctx context.Context, c client.Client, id string, enter interprete
 		return nil
 	}
 	line.Name = enter.Name
-	_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.LineSignal, enter.Request,
+	_, err = c.SignalWithStartWorkflow(ctx, id, queue.RequestSignal, enter.Request,
 		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: lineSummary(enter.Name)},
-		interpreter.ConcurrencyWorkflow, line)
+		queue.WorkflowName, line)
 	return err
 }
 
 // lastLine is what the last workflow of a key knew that was ended from outside. One
 // that ended by itself knew of nobody. The error is that it cannot be asked: going on
 // without its answer would give turns that others have.
-func lastLine(ctx context.Context, c client.Client, id string) (interpreter.Line, error) {
-	var line interpreter.Line
+func lastLine(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
+	var line queue.Queue
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
 		return line, nil
@@ -118,13 +120,13 @@ func lastLine(ctx context.Context, c client.Client, id string) (interpreter.Line
 	if err != nil {
 		return line, fmt.Errorf("the workflow %s of the key was ended from outside, and who has a turn cannot be asked: %w", id, err)
 	}
-	return line.TakenUp(), nil
+	return line.Recovered(), nil
 }
 
 // askLine asks the workflow of a key for all that it knows; it may have ended. A
 // worker of its task queue answers.
-func askLine(ctx context.Context, c client.Client, id, runID string) (line interpreter.Line, err error) {
-	answer, err := c.QueryWorkflow(ctx, id, runID, interpreter.LineAllQuery)
+func askLine(ctx context.Context, c client.Client, id, runID string) (line queue.Queue, err error) {
+	answer, err := c.QueryWorkflow(ctx, id, runID, queue.SnapshotQuery)
 	if err != nil {
 		return line, err
 	}
@@ -132,18 +134,18 @@ func askLine(ctx context.Context, c client.Client, id, runID string) (line inter
 }
 
 // lineSummary is what Temporal's UI shows beside the workflow of a key.
-func lineSummary(name interpreter.LineName) string {
+func lineSummary(name queue.Name) string {
 	summary := "runs of the concurrency key " + name.Key
 	if name.Playbook != "" {
 		summary += ", playbook " + name.Playbook
 	}
-	return cutText(summary, maxLimitSummary)
+	return tool.CutText(summary, maxLimitSummary)
 }
 
 // lookAtLine gives those of some runs that have ended, or are not there any more:
 // who was terminated cannot say that it needs no turn.
-func lookAtLine(ctx context.Context, members []interpreter.Member) ([]interpreter.Member, error) {
-	ended := []interpreter.Member{}
+func lookAtLine(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
+	ended := []queue.Run{}
 	for _, member := range members {
 		goesOn, err := memberGoesOn(ctx, member)
 		if err != nil {
@@ -156,7 +158,7 @@ func lookAtLine(ctx context.Context, members []interpreter.Member) ([]interprete
 	return ended, nil
 }
 
-func memberGoesOn(ctx context.Context, member interpreter.Member) (bool, error) {
+func memberGoesOn(ctx context.Context, member queue.Run) (bool, error) {
 	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
 	if connect.NotFound(err) {
 		return false, nil
@@ -169,7 +171,7 @@ func memberGoesOn(ctx context.Context, member interpreter.Member) (bool, error) 
 }
 
 // cancelForLine asks a run to cancel, and says in its history why.
-func cancelForLine(ctx context.Context, cancel interpreter.LineCancel) error {
+func cancelForLine(ctx context.Context, cancel queue.Cancel) error {
 	return requestCancel(ctx, &commonpb.WorkflowExecution{WorkflowId: cancel.WorkflowID}, cancel.RunID, cancel.Reason)
 }
 
@@ -203,24 +205,24 @@ const (
 // for ever; none where another line has it. Lines are asked one after the other, and
 // what they say may have changed meanwhile. So they are asked twice: what both answers
 // have was so for all of them between the two.
-func circleOfLine(ctx context.Context, id string) (interpreter.LineVictim, error) {
-	none, c := interpreter.LineVictim{}, activity.GetClient(ctx)
-	before := interpreter.EndlessWaits(linesAround(ctx, c, id))
+func circleOfLine(ctx context.Context, id string) (queue.Victim, error) {
+	none, c := queue.Victim{}, activity.GetClient(ctx)
+	before := queue.Deadlocks(linesAround(ctx, c, id))
 	if len(before) == 0 {
 		return none, nil
 	}
 	lines := linesAround(ctx, c, id)
-	waits := interpreter.EndlessWaits(lines)
-	if !slices.EqualFunc(before, waits, interpreter.LineWait.Equal) {
+	waits := queue.Deadlocks(lines)
+	if !slices.EqualFunc(before, waits, queue.Wait.Equal) {
 		return none, nil
 	}
-	victim, line := interpreter.VictimOf(waits, lines)
+	victim, line := queue.VictimOf(waits, lines)
 	if line != id {
 		return none, nil
 	}
-	var members []interpreter.Member
+	var members []queue.Run
 	for _, wait := range waits[:min(len(waits), mostInCircles)] {
-		members = append(members, wait.Member, wait.Holder)
+		members = append(members, wait.Run, wait.Holder)
 	}
 	ended, err := lookAtLine(ctx, members)
 	if err != nil || len(ended) > 0 {
@@ -231,8 +233,8 @@ func circleOfLine(ctx context.Context, id string) (interpreter.LineVictim, error
 
 // linesAround are the lines that may have to do with a circle of one. Of a line that
 // does not answer it is taken that its turns come free.
-func linesAround(ctx context.Context, c client.Client, id string) map[string]interpreter.Line {
-	lines, seen, ahead := map[string]interpreter.Line{}, map[string]bool{id: true}, []string{id}
+func linesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
+	lines, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
 	for len(ahead) > 0 && len(seen) <= mostWalked {
 		next := ahead[0]
 		ahead = ahead[1:]
@@ -243,7 +245,7 @@ func linesAround(ctx context.Context, c client.Client, id string) map[string]int
 			continue
 		}
 		lines[next] = line
-		for _, above := range line.Above() {
+		for _, above := range line.ParentQueues() {
 			if !seen[above] {
 				seen[above] = true
 				ahead = append(ahead, above)

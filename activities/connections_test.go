@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 )
 
 func TestConnectionsByName(t *testing.T) {
@@ -31,8 +32,8 @@ func TestConnectionsByName(t *testing.T) {
 func TestConnectionVariable(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, "REPRISE_AUTH_PG_MAIN", activities.ConnectionVariable("pg_main"))
-	require.Equal(t, "REPRISE_AUTH_MY_API_2", activities.ConnectionVariable("my-api.2"))
+	require.Equal(t, "REPRISE_AUTH_PG_MAIN", tool.ConnectionVariable("pg_main"))
+	require.Equal(t, "REPRISE_AUTH_MY_API_2", tool.ConnectionVariable("my-api.2"))
 }
 
 // Drivers quote what they were given; the fence around every attempt holds.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -12,26 +13,27 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/tool"
 	"reprise/internal/connect"
 	"reprise/interpreter"
 )
 
 const (
 	// maxCuts is how many workers may stop in the middle of one attempt. It is
-	// far more than happens: it ends what takes longer than any worker stays.
+	// far more than happens: it ends what lasts longer than any worker.
 	maxCuts = 20
-	// tellTimeout bounds one heartbeat.
-	tellTimeout = 2 * time.Second
-	// tellAgain is the pause before a heartbeat that did not get through is sent
+	// heartbeatTimeout bounds one heartbeat.
+	heartbeatTimeout = 2 * time.Second
+	// heartbeatRetry is the pause before a heartbeat that did not get through is sent
 	// again.
-	tellAgain = 200 * time.Millisecond
+	heartbeatRetry = 200 * time.Millisecond
 )
 
 // Host is what a worker lends to its activities.
 type Host struct {
-	// Client sends heartbeats that have to arrive before the attempt goes on.
+	// Client sends heartbeats that have to arrive before the attempt continues.
 	Client client.Client
-	// StopGrace is how long what acts may go on once the worker stops.
+	// StopGrace is how long what acts may continue once the worker stops.
 	StopGrace time.Duration
 	// Places is how many activities the worker runs at once; 0 is no bound.
 	Places int
@@ -51,58 +53,58 @@ func hostOf(ctx context.Context) Host {
 	return host
 }
 
-// word is what the heartbeats of one delivery of an activity tell the next
+// deliveryState is what the heartbeats of one delivery of an activity leave to the next
 // one; kept in workflow history.
-type word struct {
-	Delivery int `json:"delivery"`        // which one speaks, from 1
+type deliveryState struct {
+	Delivery int `json:"delivery"`        // its number, from 1
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
 	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
 	// Begun says that this one may have acted by now, and that it has not been
 	// handed back.
 	Begun bool `json:"begun,omitempty"`
-	// Taking are the calls for which this one takes in a large answer, by their
-	// places in a Drive, and Took those for which the ones before did when they
-	// were lost: each once for every worker. What takes in an answer may be what
+	// Receiving are the calls for which this one reads a large answer, by their
+	// positions in a Drive, and Received those for which the ones before did when they
+	// were lost: each once for every worker. Reading an answer may be what
 	// has ended the worker.
-	Taking []int `json:"taking,omitempty"`
-	Took   []int `json:"took,omitempty"`
+	Receiving []int `json:"taking,omitempty"`
+	Received  []int `json:"took,omitempty"`
 }
 
-// spoken is the part of the details of a heartbeat that holds the word.
-type spoken struct {
-	Word word `json:"word"`
+// heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
+type heartbeatDetails struct {
+	State deliveryState `json:"word"`
 }
 
-// next is where delivery n begins, with w the last word of those before it.
+// next is where delivery n begins, with w the last state that those before it have left.
 // One that said nothing has not begun: from the second on, deliveries say so
-// before they act. The first one does so only where it tells; otherwise it may
+// before they act. The first one does so only where it announces; otherwise it may
 // have acted.
-func (w word) next(n int, tells bool) word {
-	acted, took := w.Acted, slices.Clip(w.Took)
-	if w.Begun || w.Delivery == 0 && n > 1 && !tells {
+func (w deliveryState) next(n int, announces bool) deliveryState {
+	acted, received := w.Acted, slices.Clip(w.Received)
+	if w.Begun || w.Delivery == 0 && n > 1 && !announces {
 		acted++
 	}
 	if w.Begun {
-		took = append(took, w.Taking...)
+		received = append(received, w.Receiving...)
 	}
-	return word{Delivery: n, Acted: acted, Cut: w.Cut, Took: took}
+	return deliveryState{Delivery: n, Acted: acted, Cut: w.Cut, Received: received}
 }
 
-// mostTaken is how many workers may be lost while they take in the answer to one
+// mostReceived is how many workers may be lost while they read the answer to one
 // request.
-const mostTaken = 2
+const mostReceived = 2
 
 // spent reports whether there have been so many deliveries that there is to be
 // no other. lost is how often the request was lost before this attempt
 // (interpreter.ToolInput): then one worker more is enough.
-func (w word) spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
+func (w deliveryState) spent(lost int) bool { return w.Cut > maxCuts || w.end(lost) != nil }
 
 // end is the failure of an attempt whose workers are lost, nil where it may be
 // made by another one.
-func (w word) end(lost int) *interpreter.ErrorObject {
+func (w deliveryState) end(lost int) *interpreter.ErrorObject {
 	switch {
-	case lost > 0 && w.Acted > 0, lost+len(w.Took) >= mostTaken:
-		return interpreter.WorkersLost(len(w.Took) > 0)
+	case lost > 0 && w.Acted > 0, lost+len(w.Received) >= mostReceived:
+		return interpreter.WorkersLost(len(w.Received) > 0)
 	case w.Acted >= interpreter.MaxDeliveries:
 		return interpreter.WorkerLost()
 	}
@@ -110,7 +112,7 @@ func (w word) end(lost int) *interpreter.ErrorObject {
 }
 
 // lost is the end of an attempt that is spent.
-func (w word) lost(before int) *interpreter.ErrorObject {
+func (w deliveryState) lost(before int) *interpreter.ErrorObject {
 	if end := w.end(before); end != nil {
 		return end
 	}
@@ -120,56 +122,56 @@ func (w word) lost(before int) *interpreter.ErrorObject {
 	}
 }
 
-// delivery is one delivery of an activity to a worker. It tells the server how
+// delivery is one delivery of an activity to a worker. It reports to the server how
 // far it has come, for the case that its worker is lost.
 type delivery struct {
-	details func(word) any // what a heartbeat holds
+	details func(deliveryState) any // what a heartbeat holds
 
-	mu   sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
-	word word
-	// tells is set where the server has to know before this delivery acts: it
-	// has been told otherwise, or takes silence for that.
-	tells bool
+	mu    sync.Mutex // held while a heartbeat is on its way, so that they arrive in order
+	state deliveryState
+	// announces is set where the server has to know before this delivery acts: it
+	// was sent something else, or would read silence so.
+	announces bool
 }
 
-// newDelivery takes up the activity of ctx. tells says that a delivery tells
+// newDelivery continues the activity of ctx. announces says that a delivery reports
 // before it acts, from the first on.
-func newDelivery(ctx context.Context, tells bool) *delivery {
-	d := &delivery{tells: tells, word: word{Delivery: 1}, details: func(w word) any { return spoken{Word: w} }}
+func newDelivery(ctx context.Context, announces bool) *delivery {
+	d := &delivery{announces: announces, state: deliveryState{Delivery: 1}, details: func(w deliveryState) any { return heartbeatDetails{State: w} }}
 	if !activity.IsActivity(ctx) {
 		return d
 	}
-	var before spoken
+	var last heartbeatDetails
 	if activity.HasHeartbeatDetails(ctx) {
-		_ = activity.GetHeartbeatDetails(ctx, &before) // what cannot be read says nothing
+		_ = activity.GetHeartbeatDetails(ctx, &last) // what cannot be read says nothing
 	}
 	n := int(activity.GetInfo(ctx).Attempt)
-	d.word = before.Word.next(n, tells)
-	d.tells = tells || n > 1
+	d.state = last.State.next(n, announces)
+	d.announces = announces || n > 1
 	return d
 }
 
-// beat tells the server that the worker lives, and how far it has come. What
-// does not get through is told with the next one.
+// beat sends a heartbeat: that the worker lives, and how far it has come. What
+// does not get through is sent with the next one.
 func (d *delivery) beat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_ = d.tell(ctx)
+	_ = d.record(ctx)
 }
 
 // begin makes sure that the server knows that the delivery may have acted, if
-// it would otherwise take it for one that has not. The error says that the
-// attempt is not to act: the run was cancelled, somebody else has the attempt,
+// it would otherwise read silence as one that has not. The error says that the
+// attempt is not to act: the run was cancelled, another worker has the attempt,
 // or the worker stops.
 func (d *delivery) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.word.Begun {
+	if d.state.Begun {
 		return nil
 	}
-	d.word.Begun = true
-	for d.tells && activity.IsActivity(ctx) {
-		err := d.tell(ctx)
+	d.state.Begun = true
+	for d.announces && activity.IsActivity(ctx) {
+		err := d.record(ctx)
 		if err == nil {
 			break
 		}
@@ -177,9 +179,9 @@ func (d *delivery) begin(ctx context.Context) error {
 			return errors.Join(err, context.Cause(ctx))
 		}
 		select {
-		case <-time.After(tellAgain):
+		case <-time.After(heartbeatRetry):
 		case <-stopChannel(ctx):
-			d.word.Begun = false
+			d.state.Begun = false
 			return errHandedBack
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -188,73 +190,73 @@ func (d *delivery) begin(ctx context.Context) error {
 	return nil
 }
 
-// waits takes begin back: nothing was done.
+// waits revokes begin: nothing was done.
 func (d *delivery) waits(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.word.Begun, d.tells = false, true
-	_ = d.tell(ctx)
+	d.state.Begun, d.announces = false, true
+	_ = d.record(ctx)
 }
 
-// takes tells that a call takes in a large answer from now on.
-func (d *delivery) takes(ctx context.Context, place int) {
+// receives records that a call reads a large answer from now on.
+func (d *delivery) receives(ctx context.Context, place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !slices.Contains(d.word.Taking, place) {
-		d.word.Taking = append(slices.Clip(d.word.Taking), place)
-		_ = d.tell(ctx)
+	if !slices.Contains(d.state.Receiving, place) {
+		d.state.Receiving = append(slices.Clip(d.state.Receiving), place)
+		_ = d.record(ctx)
 	}
 }
 
-// tookIn is the end of that. The next heartbeat tells it.
-func (d *delivery) tookIn(place int) {
+// received is the end of that. The next heartbeat reports it.
+func (d *delivery) received(place int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.Index(d.word.Taking, place); i >= 0 {
-		d.word.Taking = slices.Delete(slices.Clone(d.word.Taking), i, i+1)
+	if i := slices.Index(d.state.Receiving, place); i >= 0 {
+		d.state.Receiving = slices.Delete(slices.Clone(d.state.Receiving), i, i+1)
 	}
 }
 
-// handBack tells that this delivery does not count, because its worker stops;
+// handBack reports that this delivery does not count, because its worker stops;
 // cut says that something was cut.
 func (d *delivery) handBack(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.word.Begun = false
+	d.state.Begun = false
 	if cut {
-		d.word.Cut++
+		d.state.Cut++
 	}
-	_ = d.tell(ctx)
+	_ = d.record(ctx)
 }
 
-// tell sends a heartbeat and waits until it has arrived. Where nobody lends a
-// client it is left to the SDK. With d.mu.
-func (d *delivery) tell(ctx context.Context) error {
+// record sends a heartbeat and waits until it has arrived. Without a client it
+// is left to the SDK. With d.mu.
+func (d *delivery) record(ctx context.Context) error {
 	if !activity.IsActivity(ctx) {
 		return nil
 	}
-	details := d.details(d.word)
-	noteBeat(ctx, details)
-	d.tells = d.tells || !d.word.Begun
+	details := d.details(d.state)
+	recordBeat(ctx, details)
+	d.announces = d.announces || !d.state.Begun
 	host := hostOf(ctx)
 	if host.Client == nil {
 		activity.RecordHeartbeat(ctx, details)
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout)
 	defer cancel()
 	err := host.Client.RecordActivityHeartbeat(bounded, activity.GetInfo(ctx).TaskToken, details)
 	if withdrawn(err) && ctx.Err() == nil {
-		activity.RecordHeartbeat(ctx, details) // so that the SDK hears it too, and ends ctx
+		activity.RecordHeartbeat(ctx, details) // so that the SDK knows it too, and ends ctx
 		select {
 		case <-ctx.Done():
-		case <-time.After(tellTimeout):
+		case <-time.After(heartbeatTimeout):
 		}
 	}
 	return err
 }
 
-// withdrawn tells the answers to a heartbeat that take the attempt away from a
+// withdrawn distinguishes the answers to a heartbeat that withdraw the attempt from a
 // server that did not answer.
 func withdrawn(err error) bool {
 	return connect.NotFound(err) || temporal.IsCanceledError(err) ||
@@ -275,37 +277,33 @@ var (
 type beginning struct {
 	delivery *delivery
 	hosted   bool // the delivery is that of a Drive
-	// gate tells whether the attempt is held, and what people have set for it.
+	// gate says whether the attempt is held, and what people have set for it.
 	gate func(context.Context) (interpreter.Control, error)
 
 	mu    sync.Mutex
 	begun bool
 	ended bool // the attempt is not to begin any more
 	sent  bool // the tool acts
-	// noted is told when the tool acts and when it was answered, under a rate
+	// onSend is called when the tool acts and when it was answered, under a rate
 	// limit; nil without.
-	noted func(answered bool)
+	onSend func(answered bool)
 }
 
-type beginningKey struct{}
-
-// begin is called by tools right before they act. An error says that the
-// attempt must not act; the tool returns it as it is.
-func begin(ctx context.Context) error {
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
-		return b.begin(ctx)
-	}
-	return nil
+// beginningIn is that of the attempt of ctx, nil outside of one.
+func beginningIn(ctx context.Context) *beginning {
+	b, _ := tool.AttemptOf(ctx).(*beginning)
+	return b
 }
 
 // beat sends the heartbeat of an attempt that waits.
 func beat(ctx context.Context) {
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
+	if b := beginningIn(ctx); b != nil {
 		b.delivery.beat(ctx)
 	}
 }
 
-func (b *beginning) begin(ctx context.Context) error {
+// Begin makes sure that the attempt may act, and that the server knows.
+func (b *beginning) Begin(ctx context.Context) error {
 	if !b.hasBegun() {
 		if _, err := b.gate(ctx); err != nil {
 			return err
@@ -314,8 +312,8 @@ func (b *beginning) begin(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.begun {
-		if b.noted != nil && !b.sent {
-			b.noted(false)
+		if b.onSend != nil && !b.sent {
+			b.onSend(false)
 		}
 		b.sent = true
 		return nil
@@ -330,17 +328,28 @@ func (b *beginning) begin(ctx context.Context) error {
 	return nil
 }
 
-// answered is called by tools once the other side surely has what they sent.
-func answered(ctx context.Context) {
-	b, ok := ctx.Value(beginningKey{}).(*beginning)
-	if !ok {
-		return
-	}
+// Answered records that the other side has what the attempt sent.
+func (b *beginning) Answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.noted != nil && b.sent {
-		b.noted(true)
+	if b.onSend != nil && b.sent {
+		b.onSend(true)
 	}
+}
+
+// Receives records that the attempt reads much: should the worker be lost then, this may
+// be why.
+func (b *beginning) Receives(ctx context.Context) {
+	at := 0 // of an attempt that has the activity to itself
+	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok {
+		at = p.at
+	}
+	b.delivery.receives(ctx, at)
+}
+
+// Propagate adds to the headers of a request what identifies the attempt to the other side.
+func (b *beginning) Propagate(ctx context.Context, headers http.Header) {
+	watchOf(ctx).propagate(ctx, headers)
 }
 
 func (b *beginning) hasBegun() bool {
@@ -349,17 +358,17 @@ func (b *beginning) hasBegun() bool {
 	return b.begun
 }
 
-// takeBack takes begin back, where nothing was done.
-func (b *beginning) takeBack() {
+// reset revokes begin, where nothing was done.
+func (b *beginning) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun = false
 }
 
-// waits takes begin back and tells so. A Drive has begun with the first of its
+// revoke revokes begin and reports it. A Drive has begun with the first of its
 // attempts.
-func (b *beginning) waits(ctx context.Context) {
-	b.takeBack()
+func (b *beginning) revoke(ctx context.Context) {
+	b.reset()
 	if !b.hosted {
 		b.delivery.waits(ctx)
 	}
@@ -380,27 +389,27 @@ func hosted(ctx context.Context, d *delivery) context.Context {
 	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
-// place is that of a call inside a Drive, with the memory that its last attempt
-// has taken. It is used by one attempt after the other.
-type place struct {
+// hostedSlot is that of a call inside a Drive, with the memory that its last attempt
+// has acquired. It is used by one attempt after the other.
+type hostedSlot struct {
 	at   int
 	done func() // gives the memory back, nil where there is none
 }
 
-type placeKey struct{}
+type slotKey struct{}
 
-// took keeps the memory of an attempt until the call has done with its outcome.
-func (p *place) took(ctx context.Context, done func()) {
+// keepMemory keeps the memory of an attempt until the call has done with its outcome.
+func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {
 	p.done = done
-	if b, ok := ctx.Value(beginningKey{}).(*beginning); ok {
-		b.delivery.tookIn(p.at)
+	if b := beginningIn(ctx); b != nil {
+		b.delivery.received(p.at)
 	}
 }
 
-// leavePlace gives back what the attempt before has taken: who waits for memory
+// releaseSlot gives back the memory of the attempt before: an attempt that waits for memory
 // must have none.
-func leavePlace(ctx context.Context) {
-	if p, ok := ctx.Value(placeKey{}).(*place); ok && p.done != nil {
+func releaseSlot(ctx context.Context) {
+	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok && p.done != nil {
 		p.done()
 		p.done = nil
 	}
@@ -416,7 +425,7 @@ func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	return &beginning{delivery: newDelivery(ctx, in.RateLimit != nil || in.Lost > 0)}
 }
 
-// stopChannel is closed when the worker takes no more work.
+// stopChannel is closed when the worker accepts no more work.
 func stopChannel(ctx context.Context) <-chan struct{} {
 	if !activity.IsActivity(ctx) {
 		return nil
@@ -424,7 +433,7 @@ func stopChannel(ctx context.Context) <-chan struct{} {
 	return activity.GetWorkerStopChannel(ctx)
 }
 
-// workerStopping reports whether the worker takes no more work: what begins now
+// workerStopping reports whether the worker accepts no more work: what begins now
 // might not end.
 func workerStopping(ctx context.Context) bool {
 	select {
@@ -433,18 +442,4 @@ func workerStopping(ctx context.Context) bool {
 	default:
 		return false
 	}
-}
-
-// takesIn is called by tools before they take in much at once: should the worker
-// be lost then, this may be why.
-func takesIn(ctx context.Context) {
-	b, ok := ctx.Value(beginningKey{}).(*beginning)
-	if !ok {
-		return
-	}
-	at := 0 // of an attempt that has the activity to itself
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		at = p.at
-	}
-	b.delivery.takes(ctx, at)
 }

@@ -61,7 +61,7 @@ func TestWhichDeliveriesCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var last activities.Word
+			var last activities.DeliveryState
 
 			deliveries := strings.Fields(test.deliveries)
 			for i, how := range deliveries {
@@ -78,17 +78,17 @@ func TestWhichDeliveriesCount(t *testing.T) {
 				case "cut":
 					w.Cut++
 				case "taking":
-					w.Begun, w.Taking = true, []int{0}
+					w.Begun, w.Receiving = true, []int{0}
 				case "taking-back":
-					w.Taking = []int{0}
+					w.Receiving = []int{0}
 				}
 
 				last = w
 			}
 
 			w, spent := activities.Deliver(last, len(deliveries)+1, test.tells)
-			require.Equal(t, activities.Word{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut, Took: w.Took}, w)
-			require.Len(t, w.Took, strings.Count(test.deliveries, "taking")-strings.Count(test.deliveries, "taking-back"))
+			require.Equal(t, activities.DeliveryState{Delivery: len(deliveries) + 1, Acted: test.acted, Cut: test.cut, Received: w.Received}, w)
+			require.Len(t, w.Received, strings.Count(test.deliveries, "taking")-strings.Count(test.deliveries, "taking-back"))
 			require.Equal(t, test.spent, spent)
 		})
 	}
@@ -101,7 +101,7 @@ type stoppingWorker struct {
 	env  *testsuite.TestActivityEnvironment
 	stop chan struct{}
 	mu   sync.Mutex
-	last activities.Word
+	last activities.DeliveryState
 }
 
 func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duration) *stoppingWorker {
@@ -112,7 +112,7 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 	s.env.SetWorkerStopChannel(s.stop)
 	s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: grace})))
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var spoken struct{ Word activities.Word }
+		var spoken struct{ Word activities.DeliveryState }
 
 		if details.Get(&spoken) == nil {
 			s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *stoppingWorker) run(name string, in interpreter.ToolInput) (any, error)
 	return result.Data.Data, nil
 }
 
-func (s *stoppingWorker) requireHandedBack(err error, says string, word activities.Word) {
+func (s *stoppingWorker) requireHandedBack(err error, says string, word activities.DeliveryState) {
 	s.t.Helper()
 
 	var application *temporal.ApplicationError
@@ -193,9 +193,9 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 	}()
 
 	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
-		Result: value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
+		Result: tooltest.Value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
 	}, "file"))
-	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
 	require.NoFileExists(t, filepath.Join(dir, "rows.jsonl"))
 }
 
@@ -211,7 +211,7 @@ func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
 	close(s.stop)
 
 	_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
-	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
 	require.False(t, called)
 }
 
@@ -243,7 +243,7 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 		return untilDone(ctx, in)
 	}), time.Millisecond)
 	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
-	cut.requireHandedBack(err, "stopped during the attempt", activities.Word{Delivery: 1, Cut: 1})
+	cut.requireHandedBack(err, "stopped during the attempt", activities.DeliveryState{Delivery: 1, Cut: 1})
 }
 
 // TestTheLastDeliveryActsNoMore: the activity itself ends what was lost four
@@ -252,19 +252,19 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 	t.Parallel()
 
 	for name, test := range map[string]struct {
-		word        activities.Word
+		word        activities.DeliveryState
 		lost        int // before this attempt
 		says, class string
 	}{
-		"lost": {activities.Word{Delivery: 4, Acted: 3, Begun: true}, 0, "handed out 4 times and its worker was lost each time", "retryable"},
-		"cut":  {activities.Word{Delivery: 21, Cut: 21}, 0, "cut 21 times by a worker that stopped", "retryable"},
+		"lost": {activities.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "handed out 4 times and its worker was lost each time", "retryable"},
+		"cut":  {activities.DeliveryState{Delivery: 21, Cut: 21}, 0, "cut 21 times by a worker that stopped", "retryable"},
 		"it takes too much in": {
-			activities.Word{Delivery: 2, Acted: 1, Begun: true, Taking: []int{0}, Took: []int{0}}, 0, "the last of them while it took in the answer", "final",
+			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last of them while it took in the answer", "final",
 		},
 		"in a batch, and alone": {
-			activities.Word{Delivery: 1, Begun: true, Taking: []int{0}}, 1, "the last of them while it took in the answer", "final",
+			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last of them while it took in the answer", "final",
 		},
-		"lost again": {activities.Word{Delivery: 1, Begun: true}, 1, "was made again, and has lost another one", "final"},
+		"lost again": {activities.DeliveryState{Delivery: 1, Begun: true}, 1, "was made again, and has lost another one", "final"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -297,7 +297,7 @@ func TestALostBatchGivesWhatItHas(t *testing.T) {
 	stage := newStage(t, p, activities.Resources{})
 	stage.env.SetHeartbeatDetails(map[string]any{
 		"calls": []any{map[string]any{"result": interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("kept")}}, map[string]any{}},
-		"word":  activities.Word{Delivery: 7, Acted: 3, Begun: true},
+		"word":  activities.DeliveryState{Delivery: 7, Acted: 3, Begun: true},
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
@@ -328,7 +328,7 @@ func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
 	stage := newStage(t, p, activities.Resources{})
 	stage.env.SetHeartbeatDetails(map[string]any{
 		"calls": []any{map[string]any{}, map[string]any{}},
-		"word":  activities.Word{Delivery: 1, Begun: true, Taking: []int{1}},
+		"word":  activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{1}},
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
@@ -353,7 +353,7 @@ func TestLargeAnswersAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 				if test.body[0] == '[' {
 					w.Header().Set("Content-Type", "application/json")
 				}
@@ -368,7 +368,7 @@ func TestLargeAnswersAreTold(t *testing.T) {
 
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			require.Equal(t, test.taking, s.last.Taking)
+			require.Equal(t, test.taking, s.last.Receiving)
 		})
 	}
 }
@@ -396,13 +396,13 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 			stage := newStage(t, p, activities.Resources{})
 			stage.env.SetWorkerStopChannel(stop)
 
-			var told struct{ Word activities.Word }
+			var told struct{ Word activities.DeliveryState }
 
 			stage.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 				require.NoError(t, details.Get(&told))
 			})
 			stage.env.SetHeartbeatDetails(map[string]any{
-				"calls": []any{map[string]any{}, map[string]any{}}, "word": activities.Word{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
+				"calls": []any{map[string]any{}, map[string]any{}}, "word": activities.DeliveryState{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
 			})
 
 			in := driveInput("", "", "a", "b")
@@ -410,9 +410,9 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 			_, err := stage.tryDrive(in)
 			require.ErrorContains(t, err, "the worker stopped")
 
-			want := activities.Word{Delivery: 1, Acted: 3, Cut: 5}
+			want := activities.DeliveryState{Delivery: 1, Acted: 3, Cut: 5}
 			if further {
-				want = activities.Word{Delivery: 1}
+				want = activities.DeliveryState{Delivery: 1}
 			}
 
 			require.Equal(t, want, told.Word)
@@ -424,11 +424,11 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 func TestWordsInHeartbeatsHaveTheirShape(t *testing.T) {
 	t.Parallel()
 
-	text, err := json.Marshal(activities.Word{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
+	text, err := json.Marshal(activities.DeliveryState{Delivery: 3, Acted: 2, Cut: 1, Begun: true})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"delivery":3,"acted":2,"cut":1,"begun":true}`, string(text))
 
-	text, err = json.Marshal(activities.Word{Delivery: 3, Taking: []int{0}, Took: []int{4}})
+	text, err = json.Marshal(activities.DeliveryState{Delivery: 3, Receiving: []int{0}, Received: []int{4}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"delivery":3,"taking":[0],"took":[4]}`, string(text))
 }
@@ -474,5 +474,5 @@ func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
 	_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
 		TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of("http://127.0.0.1:1/")},
 	}, "http"))
-	s.requireHandedBack(err, "before the attempt began", activities.Word{Delivery: 1})
+	s.requireHandedBack(err, "before the attempt began", activities.DeliveryState{Delivery: 1})
 }

@@ -19,7 +19,7 @@ import (
 
 // What heartbeats hold of the calls' progress is bounded: what does not fit is
 // done again after a worker was lost, with the same keys. The pages of one call
-// fit up to the bytes that one activity fetches; Temporal takes 2 MB.
+// fit up to the bytes that one activity fetches; Temporal accepts 2 MB.
 const (
 	maxProgressBytes = 256 << 10
 	maxPagesProgress = 1280 << 10
@@ -28,7 +28,7 @@ const (
 // Drive hosts calls: it makes all of their attempts, pages and sinks that need
 // no wait. A call that has to wait, or that has had its share of this activity,
 // is given back with its state. Heartbeats hold what is done, so a worker that
-// takes over goes on behind it.
+// takes over continues behind it.
 func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script interpreter.Script) (interpreter.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
@@ -48,7 +48,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
-	if err := d.takeUp(hosted(ctx, d.delivery)); err != nil {
+	if err := d.start(hosted(ctx, d.delivery)); err != nil {
 		return interpreter.DriveOutput{}, err
 	}
 	if in.Recall {
@@ -57,7 +57,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 		}
 		return d.output(), nil
 	}
-	if d.delivery.word.spent(lostBefore(in)) || len(d.delivery.word.Took) > 0 {
+	if d.delivery.state.spent(lostBefore(in)) || len(d.delivery.state.Received) > 0 {
 		return interpreter.DriveOutput{}, d.lost()
 	}
 	err = d.driveAll(hosted(ctx, d.delivery))
@@ -94,9 +94,9 @@ func (d *hosting) finish() (interpreter.DriveOutput, error) {
 // lost ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
 func (d *hosting) lost() error {
-	object := d.delivery.word.lost(lostBefore(d.in))
-	if len(d.delivery.word.Took) > 0 {
-		d.noteTaken()
+	object := d.delivery.state.lost(lostBefore(d.in))
+	if len(d.delivery.state.Received) > 0 {
+		d.countReceived()
 		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
@@ -115,10 +115,10 @@ func lostBefore(in interpreter.DriveInput) int {
 	return most
 }
 
-// noteTaken counts the worker against the calls whose answers it took in when it
+// countReceived counts the worker against the calls whose answers it read when it
 // was lost. Each is made alone now.
-func (d *hosting) noteTaken() {
-	for _, at := range d.delivery.word.Took {
+func (d *hosting) countReceived() {
+	for _, at := range d.delivery.state.Received {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.Snapshot()
 			state.Lost++
@@ -180,7 +180,7 @@ func (d *hosting) driveAll(ctx context.Context) error {
 			err := d.calls[i].drive(inner)
 			if d.tally.over() != nil {
 				stop()
-				return nil // those under way stay where they are
+				return nil // those that run stay where they are
 			}
 			return d.left(err)
 		})
@@ -252,11 +252,11 @@ type progress struct {
 // on changing it.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
-	Word  word              `json:"word"`
+	State deliveryState     `json:"word"`
 	bytes int
 }
 
-// newProgress begins with what the heartbeats of a lost worker tell.
+// newProgress begins with what the heartbeats of a lost worker report.
 func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
@@ -294,7 +294,7 @@ func (p *progress) of(i int) interpreter.Driven {
 }
 
 // set records where the call ended, or was left. It changes no more, so that
-// the heartbeat that tells of it can encode it; most activities end before.
+// the heartbeat that reports it can encode it; most activities end before.
 func (p *progress) set(i int, driven interpreter.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -341,25 +341,25 @@ func (p *progress) snapshot() held {
 
 // details are what heartbeats hold. Only workers that are lost one after the
 // other without getting further count.
-func (p *progress) details(w word) any {
+func (p *progress) details(w deliveryState) any {
 	h := p.snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.moved {
 		w.Acted, w.Cut = 0, 0
 	}
-	h.Word = w
+	h.State = w
 	return h
 }
 
-// progressInterval is how often the state of a call that goes on is held.
+// progressInterval is how often the state of a running call is held.
 const progressInterval = 200 * time.Millisecond
 
 // beatInterval is how often heartbeats carry the progress. The first one comes
 // after that time: most activities end before.
 const beatInterval = time.Second
 
-// heartbeats tells the server what is done until stop is called.
+// heartbeats reports to the server what is done until stop is called.
 func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -39,15 +40,15 @@ type hostedCall struct {
 	forget int
 	// unnotable says that a ledger could not be made.
 	unnotable bool
-	noted     time.Time // when the progress was told last
+	shownAt   time.Time // when the progress was told last
 	// unsaid says that the log was not told yet what was decided about the attempt.
 	// The workflow tells it of those that are handed back to be decided there.
-	unsaid bool
+	unlogged bool
 }
 
-// takeUp makes the calls where history, the heartbeats of a worker that was
+// start makes the calls where history, the heartbeats of a worker that was
 // lost, or its writes leave them.
-func (d *hosting) takeUp(ctx context.Context) error {
+func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
 	for i, carried := range d.in.Calls {
 		h := &hostedCall{hosting: d, at: i, sure: true}
@@ -65,7 +66,7 @@ func (d *hosting) takeUp(ctx context.Context) error {
 			return err
 		}
 		h.mark = h.call.Mark()
-		if done.State != nil && done.State.Attempts > h.call.State.Attempts {
+		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, interpreter.Carried{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
 			}, rand.Float64)
@@ -81,20 +82,20 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	if h.done {
 		return nil
 	}
-	h.noted = time.Now()
+	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
-	ctx = context.WithValue(ctx, placeKey{}, &place{at: h.at})
-	defer leavePlace(ctx)
+	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at})
+	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
 	h.tally.count(driven.Result)
 	return err
 }
 
-// note shows in the progress, now and then, how far the call has come.
-func (h *hostedCall) note() {
-	if now := time.Now(); now.Sub(h.noted) >= progressInterval {
-		h.noted = now
+// showProgress shows in the progress, now and then, how far the call has come.
+func (h *hostedCall) showProgress() {
+	if now := time.Now(); now.Sub(h.shownAt) >= progressInterval {
+		h.shownAt = now
 		h.progress.hold(h.at, h.here())
 	}
 }
@@ -109,7 +110,7 @@ func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
 		}
 		command := h.call.Next(h.clock.now())
 		if command.Kind != interpreter.DoSink {
-			h.say()
+			h.logVerdict()
 		}
 		switch command.Kind {
 		case interpreter.DoAttempt:
@@ -130,11 +131,11 @@ func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
 			}
-			h.say()
+			h.logVerdict()
 		case interpreter.DoFinish:
 			return h.ended(command.Result), nil
 		}
-		h.note()
+		h.showProgress()
 	}
 	return h.here(), ctx.Err()
 }
@@ -149,10 +150,10 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 		return size, err
 	}
 	h.outcome = &made.outcome
-	if !made.outcome.PutOff() {
+	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
 	}
-	h.took(made.outcome)
+	h.apply(made.outcome)
 	return size, nil
 }
 
@@ -170,19 +171,19 @@ func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
 	return h.here()
 }
 
-// took gives the call the outcome of an attempt of its own.
-func (h *hostedCall) took(outcome interpreter.Outcome) {
+// apply gives the call the outcome of an attempt of its own.
+func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, h.clock.now())
-	if outcome.PutOff() {
+	if outcome.PutOff != nil {
 		return
 	}
-	h.sure, h.unsaid = false, true
+	h.sure, h.unlogged = false, true
 }
 
-// say tells the log what was decided about the last attempt.
-func (h *hostedCall) say() {
-	if h.unsaid {
-		h.unsaid = false
+// logVerdict tells the log what was decided about the last attempt.
+func (h *hostedCall) logVerdict() {
+	if h.unlogged {
+		h.unlogged = false
 		h.log(h.call)
 	}
 }
@@ -220,7 +221,7 @@ func (h *hostedCall) handBack() interpreter.Driven {
 // ended is the end of the call. Of one stretch of attempts the result says enough.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
 	driven := interpreter.Driven{
-		Result: &result, Noted: h.call.State.Noted, Written: h.call.State.Written, Unwritten: h.unwritten,
+		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
 	if len(h.made) > 1 {
 		driven.Made = h.made
@@ -304,7 +305,8 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 		s.of.unnotable = true
 		return sinkFirst, nil
 	}
-	if s.wrote = made.outcome.Err == nil; made.outcome.Failed() && !made.outcome.PutOff() {
+	s.wrote = !made.outcome.Failed() && made.outcome.PutOff == nil
+	if made.outcome.Failed() {
 		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
@@ -339,7 +341,7 @@ func (s *hostedSink) leave() sinkEnd {
 // noteFor is the note of the write that is due, nil where its sink takes none or
 // there is too much to note.
 func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.Note {
-	ledger, ok := h.catalogue.tools[in.Tool].(Ledger)
+	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
 	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
 		return nil
 	}
@@ -369,7 +371,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if !again && !h.call.Recalls() {
 		return nil
 	}
-	written := h.call.State.Written
+	written := h.call.View().Written
 	var notes []interpreter.Note
 	for _, in := range h.call.Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
@@ -380,7 +382,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	slices.SortStableFunc(notes, func(a, b interpreter.Note) int { return cmp.Compare(a.Written, b.Written) })
 	for _, note := range notes {
-		if note.Written <= h.call.State.Written {
+		if note.Written <= h.call.View().Written {
 			continue // of two sinks with one ledger
 		}
 		if err := h.resume(note.Continuation); err != nil {
@@ -391,7 +393,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	if len(notes) > 0 {
 		h.call.Note(h.notes)
 	}
-	if h.call.State.Written > written {
+	if h.call.View().Written > written {
 		state := h.call.Snapshot()
 		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
@@ -435,10 +437,7 @@ func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (mad
 	}
 	result, size, err := run(ctx, input)
 	if err == nil {
-		return made{
-			outcome: interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta},
-			noted:   result.Noted, unnotable: result.Unnotable,
-		}, size, nil
+		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject

@@ -204,7 +204,7 @@ func resumed(t *testing.T, in interpreter.DriveInput, turned interpreter.Driven)
 	book, step, err := in.Task.Load()
 	require.NoError(t, err)
 	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
-	call.Apply(turned, call.State.StartedAt)
+	call.Apply(turned, call.View().StartedAt)
 	require.True(t, call.TurnsPage())
 	next := in
 	next.Calls = slices.Clone(in.Calls)

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -241,7 +242,7 @@ func (s *stageOf) drive(in interpreter.DriveInput) []interpreter.Driven {
 func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }
 
 func status(code int) error {
-	return &activities.Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: code, Message: fmt.Sprint("HTTP ", code)}
+	return &tool.Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Status: code, Message: fmt.Sprint("HTTP ", code)}
 }
 
 // TestDriveABatch: each call goes as far as it can without a wait, its pages

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -13,23 +14,19 @@ import (
 func MaskFor(ctx context.Context, res Resources, connection string) (context.Context, func(string) string) {
 	res = res.withDefaults()
 
-	ctx, secrets := withSecrets(ctx, res.Secrets)
-	if _, err := res.connection(ctx, connection); err != nil {
+	ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
+	if _, err := res.forTools().Connection(ctx, connection); err != nil {
 		panic(err)
 	}
 	return ctx, secrets.Text
 }
 
-// NewTransport is the transport of the http tool on connections that dial
-// makes.
-var NewTransport = newTransport
+// DeliveryState is what heartbeats leave of the deliveries of an activity.
+type DeliveryState = deliveryState
 
-// Word is what heartbeats tell of the deliveries of an activity.
-type Word = word
-
-// Deliver is where delivery n begins, with the last word of those before it, of a
+// Deliver is where delivery n begins, with the state that those before it have left, of a
 // request that was not lost before.
-func Deliver(before Word, n int, tells bool) (Word, bool) {
+func Deliver(before DeliveryState, n int, tells bool) (DeliveryState, bool) {
 	w := before.next(n, tells)
 	return w, w.spent(0)
 }
@@ -37,17 +34,6 @@ func Deliver(before Word, n int, tells bool) (Word, bool) {
 // FirstTurn is when the first turn of a lease is by the clock of this machine.
 func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
-}
-
-// UsableUntil is until when a token is used that was asked for at one time and
-// ends at another.
-func UsableUntil(asked, ends time.Time) time.Time { return usableUntil(asked, ends) }
-
-// EstimateJSON is what JSON is thought to take in memory once it is decoded, and
-// as JSON again at least.
-func EstimateJSON(body []byte) (memory int64, least int) {
-	e := estimateJSON(body)
-	return e.memory, e.least
 }
 
 // Gate is what attempts pass before they begin.
@@ -63,22 +49,4 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 // Control is what the gate knows of a run.
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	return g.gate.control(ctx, workflowID, version)
-}
-
-// SQLiteMemoryBytes is what a worker lets SQLite take.
-func SQLiteMemoryBytes(res Resources) int64 { return res.withDefaults().sqliteMemoryBytes() }
-
-// SQLiteMemoryLimit is what SQLite may take of this process by now, 0 before its
-// first use.
-func SQLiteMemoryLimit() int64 {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.limit
-}
-
-// SQLiteUsers is how many use SQLite now.
-func SQLiteUsers() int {
-	sqliteMemory.mu.Lock()
-	defer sqliteMemory.mu.Unlock()
-	return sqliteMemory.using
 }

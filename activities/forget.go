@@ -6,22 +6,23 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
-// forgetTimeout bounds how long a ledger is asked to forget. A workflow waits for it.
+// forgetTimeout bounds how long a ledger may take to forget. A workflow waits for it.
 const forgetTimeout = 3 * time.Second
 
 // Forget is the local activity that has ledgers forget calls whose results are in
-// history, so that pages do not stay where nobody looks for them. It changes nothing
+// history, so that pages do not stay where they are not needed. It changes nothing
 // about the run: what a ledger that is away keeps is deleted with its old notes.
 func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) error {
-	ctx, _ = withSecrets(ctx, c.res.Secrets)
+	ctx, _ = tool.WithSecrets(ctx, c.res.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
 	for _, place := range c.notedBy(in) {
 		if err := c.ForgetNotes(ctx, place.input, place.calls, in.Again); err != nil {
-			attemptLogger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
+			tool.Logger(ctx, c.res.Logger, place.input).Warn("notes of a ledger could not be deleted", "error", err)
 		}
 	}
 	return nil
@@ -29,7 +30,7 @@ func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) erro
 
 // ForgetNotes has the ledger of a sink drop its notes of calls. See [Ledger].
 func (c *Catalogue) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	ledger, ok := c.tools[in.Tool].(Ledger)
+	ledger, ok := c.tools[in.Tool].(tool.Ledger)
 	if !ok || !ledger.Notes(in) {
 		return nil
 	}

@@ -45,19 +45,9 @@ func newGate(logger *slog.Logger) *gate {
 	return &gate{logger: logger, describe: describeControl, runs: map[string]*watched{}}
 }
 
-// heldError is the end of an attempt that must not begin now.
-type heldError struct{ hold interpreter.Hold }
-
-func (e *heldError) Error() string {
-	return "the run or the step is paused; the attempt is made once it goes on"
-}
-
-// object is the error as the workflow gets it.
-func (e *heldError) object(in interpreter.ToolInput) interpreter.ErrorObject {
-	return interpreter.ErrorObject{
-		Kind: interpreter.KindHeld, Class: interpreter.ClassRetryable, Message: e.Error(),
-		Held: &e.hold, Attempt: in.Attempt, Page: in.Page,
-	}
+// paused is the end of an attempt that must not begin now.
+func paused(by interpreter.Hold) error {
+	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made once it is resumed"}
 }
 
 // holding is what may hold an attempt: little enough to be kept beside it.
@@ -72,7 +62,7 @@ func holdingOf(in interpreter.ToolInput) holding {
 	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Above}
 }
 
-// pass gives the control of the attempt's run, and a *heldError where that holds
+// pass gives the control of the attempt's run, and a *putOffError where that holds
 // the attempt, or that of a run above. Who cannot ask the server goes by what was
 // known last: an attempt whose server is away cannot end either.
 func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
@@ -81,12 +71,12 @@ func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error
 	}
 	control := g.control(ctx, by.run, by.version)
 	if control.Holds(by.step) {
-		return control, &heldError{hold: interpreter.Hold{Version: control.Version}}
+		return control, paused(interpreter.Hold{Version: control.Version})
 	}
 	for _, above := range by.above {
 		told := g.control(ctx, above.Run, above.Control.Version)
 		if told.Holds(above.Step) {
-			return control, &heldError{hold: interpreter.Hold{Run: above.Run, Version: told.Version}}
+			return control, paused(interpreter.Hold{Run: above.Run, Version: told.Version})
 		}
 	}
 	return control, ctx.Err()

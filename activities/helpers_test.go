@@ -4,14 +4,7 @@ import (
 	"context"
 
 	"go.temporal.io/sdk/worker"
-
-	"reprise/interpreter/expression"
 )
-
-func value(v any) *expression.Value {
-	wrapped := expression.Of(v)
-	return &wrapped
-}
 
 // workerOptions makes ctx the parent of every activity's context.
 func workerOptions(ctx context.Context) worker.Options {

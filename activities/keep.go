@@ -15,12 +15,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
 // PayloadStore is where large values go. It is safe for concurrent use.
 type PayloadStore interface {
-	// Ready reports whether the store takes values.
+	// Ready reports whether the store accepts values.
 	Ready(ctx context.Context) error
 	// Keep writes a value, so that it need not be written once the activity has
 	// ended. The error names key and store.
@@ -29,7 +30,7 @@ type PayloadStore interface {
 	Inline(value *commonpb.Payload) *commonpb.Payload
 }
 
-// keepWait is the first wait before a store is asked again, and the longest.
+// keepWait is the first wait before a store is tried again, keepMaxWait the longest.
 const (
 	keepWait    = 100 * time.Millisecond
 	keepMaxWait = 3 * time.Second
@@ -38,7 +39,7 @@ const (
 // lastTry is how long an outcome is kept where nobody waits for it any more.
 const lastTry = 500 * time.Millisecond
 
-// awaitStore returns once the payload store takes values, so that no attempt is
+// awaitStore returns once the payload store accepts values, so that no attempt is
 // made whose outcome has nowhere to go. It sends heartbeats. The error is that of
 // ctx, or says that the attempt has not begun.
 func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) error {
@@ -56,20 +57,20 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(until):
-			return &Error{
+			return &tool.Error{
 				Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Err: err,
 				Message: fmt.Sprintf("step %q: the attempt has not begun, for its answer could not be kept: %v", in.Step, err),
 			}
 		}
-		if err := rest(ctx, wait, heartbeat); err != nil {
+		if err := waitWithHeartbeats(ctx, wait, heartbeat); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits and sends heartbeats. The error is that of ctx, or says that the
+// waitWithHeartbeats waits and sends heartbeats. The error is that of ctx, or says that the
 // worker stops.
-func rest(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
+func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-chan time.Time) error {
 	over := time.After(wait)
 	for {
 		select {
@@ -142,7 +143,7 @@ func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAct
 }
 
 // keep gives the value as it goes to Temporal, once the store has it. When the
-// store does not take it in time it goes into the history; what is too large for
+// store does not accept it in time it goes into the history; what is too large for
 // that as well is a failure, in its place, of an attempt that was made.
 func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error) {
 	value, err := converter.GetDefaultDataConverter().ToPayload(result)
@@ -225,14 +226,14 @@ type beats struct {
 // beatsKey marks the context in which a keeper's activity runs.
 type beatsKey struct{}
 
-// noteBeat tells the keeper of a heartbeat that does not go through the SDK.
-func noteBeat(ctx context.Context, details any) {
+// recordBeat shows the keeper a heartbeat that does not go through the SDK.
+func recordBeat(ctx context.Context, details any) {
 	if b, ok := ctx.Value(beatsKey{}).(*beats); ok {
-		b.note(details)
+		b.record(details)
 	}
 }
 
-func (b *beats) note(details ...any) {
+func (b *beats) record(details ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = details
@@ -240,7 +241,7 @@ func (b *beats) note(details ...any) {
 
 // RecordHeartbeat is called for each heartbeat of the activity.
 func (b *beats) RecordHeartbeat(ctx context.Context, details ...any) {
-	b.note(details...)
+	b.record(details...)
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
@@ -251,12 +252,12 @@ func (b *beats) repeat(ctx context.Context) {
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-// unkept is an outcome without what the store did not take. Whatever it was the
-// outcome of has happened, so nothing asks for it again.
+// unkept is an outcome without what the store did not accept. Whatever it was the
+// outcome of has happened, so nothing requests it again.
 func unkept(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
-		Message: cutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), maxMessage),
+		Message: tool.CutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), tool.MaxMessage),
 	}
 	output, many := result.(interpreter.DriveOutput)
 	if !many {

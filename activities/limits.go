@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"reprise/activities/memory"
 	"reprise/interpreter/playbook"
 )
 
@@ -45,24 +46,20 @@ func LimitsFromEnv(lookup func(string) (string, bool)) (playbook.Limits, error) 
 	return limits, nil
 }
 
-// answersBytesVariable is the environment variable that bounds what the attempts
-// of a worker read at once.
-const answersBytesVariable = "REPRISE_MAX_ANSWERS_BYTES"
-
-// leastAnswersBytes lets a page through that is as large as Temporal takes it.
+// leastAnswersBytes admits a page that is as large as Temporal accepts.
 const leastAnswersBytes = 64 << 20
 
 // AnswersBytesFromEnv reads REPRISE_MAX_ANSWERS_BYTES: the bytes of memory that
-// the attempts of a worker take together for what they read. lookup is usually
+// the attempts of a worker use together for what they read. lookup is usually
 // os.LookupEnv.
 func AnswersBytesFromEnv(lookup func(string) (string, bool)) (int64, error) {
-	text, set := lookup(answersBytesVariable)
+	text, set := lookup(memory.Variable)
 	if !set || text == "" {
-		return defaultAnswersBytes, nil
+		return memory.DefaultBytes, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < leastAnswersBytes {
-		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", answersBytesVariable, text, int64(leastAnswersBytes))
+		return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", memory.Variable, text, int64(leastAnswersBytes))
 	}
 	return n, nil
 }

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -14,39 +13,7 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 )
-
-// TestEstimatesOfJSON: what is admitted takes no more memory than was said, and
-// what is refused for its size would have been too large.
-func TestEstimatesOfJSON(t *testing.T) { // it looks at what this process has allocated
-	for name, element := range map[string]string{
-		"numbers": "1", "large numbers": "1234567", "longer numbers": strings.Repeat("7", 40), "floats": "1.25e+10",
-		"words": "null", "texts": `"a"`, "longer texts": `"` + strings.Repeat("x", 100) + `"`, "escapes": `"\u0041\u0042\n\\u0041"`,
-		"umlauts": `"üüü"`, "empty lists": "[]", "lists": "[1,2,3]", "empty maps": "{}", "small maps": `{"a":1}`,
-		"rows":      `{"id": 12345, "name": "Ana Lima", "dose": 2.5, "active": true}`,
-		"wide rows": `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12}`,
-		"nested":    `{"a":{"b":{"c":[[["x"]]]}}}`,
-	} {
-		body := []byte("[" + strings.Repeat(element+", ", 20_000) + element + "]")
-		memory, least := activities.EstimateJSON(body)
-
-		var before, after runtime.MemStats
-
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-
-		v, err := expression.Decode(body)
-		require.NoError(t, err)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-
-		size := interpreter.EncodedSize(v)
-		require.LessOrEqual(t, least, size, name)
-		require.LessOrEqual(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), memory, name)
-		runtime.KeepAlive(v)
-	}
-}
 
 // TestAttemptsWaitForMemory: one that has much to read waits for the one before,
 // one with little does not, and nobody keeps anything.
@@ -54,7 +21,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	t.Parallel()
 
 	held, release := make(chan struct{}, 1), make(chan struct{})
-	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/small" {
 			_, _ = io.WriteString(w, "small")
 			return
@@ -73,9 +40,9 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
 	get := func(path string, seconds float64) (interpreter.ToolResult, error) {
-		in := httpInput(map[string]any{"url": url + path})(t)
+		in := tooltest.Input(map[string]any{"url": url + path})(t)
 		in.TimeoutSeconds = seconds
-		return callHTTP(t, c, in)
+		return tooltest.CallHTTP(t, c, in)
 	}
 
 	first := make(chan error, 1)
@@ -118,14 +85,14 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 func TestValuesLargerThanTheMemoryAreRefused(t *testing.T) {
 	t.Parallel()
 
-	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "["+strings.Repeat(`{"a":1},`, 100_000)+"1]")
 	})
 	c := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{AnswersBytes: 8 << 20}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-	_, err := callHTTP(t, c, httpInput(map[string]any{"url": url})(t))
+	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": url})(t))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
 	require.Contains(t, object.Message, "and this worker has 8388608 (REPRISE_MAX_ANSWERS_BYTES)")

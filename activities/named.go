@@ -43,7 +43,7 @@ func recorded(files *playbook.Files, given map[string]string) []interpreter.Reco
 }
 
 // ReadNamed reads a file of a folder of playbooks, and nothing outside of it. Its
-// errors do not say what else is there: who has started a run may read them.
+// errors do not say what else is there: the author of a run may read them.
 func ReadNamed(folder, file string) ([]byte, error) {
 	if folder == "" {
 		return nil, errors.New("this worker has no folder of playbooks; start it with --playbooks DIRECTORY")

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -23,53 +24,53 @@ const (
 	leaseEvery = 100 * time.Millisecond
 	// leaseTimeout bounds one lease; it needs a worker to answer it.
 	leaseTimeout = 30 * time.Second
-	// leaseAgain is the pause before a lease that failed is asked for again.
+	// leaseAgain is the pause before a lease that failed is requested again.
 	leaseAgain = time.Second
 	// leaseAhead bounds how far ahead turns are leased, beyond what it takes to
 	// use them. What is leased is lost with its worker.
 	leaseAhead = time.Second
-	// maxTurns is how many turns one lease asks for.
+	// maxTurns is how many turns one lease requests.
 	maxTurns = 1000
-	// joinPatience is how long who comes waits for a lease, where nothing else asks
-	// for one.
+	// joinPatience is how long an attempt that joins waits for a lease, where nothing else
+	// requests one.
 	joinPatience = leaseAhead
 )
 
 // pacer makes the attempts of this worker wait for their turn under a rate
 // limit. Turns are leased from a workflow per key, so all workers of a task
-// queue share them; attempts that were told to wait hold the others back.
+// queue share them; an answer that asks to wait pauses the others too.
 type pacer struct {
 	limits RateLimits
 	logger *slog.Logger
 	mu     sync.Mutex
-	lanes  map[string]*lane
+	queues map[string]*turnQueue
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
 	// places are those of the worker in which attempts wait, with how many.
 	places map[*delivery]int
 }
 
 func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
-	return &pacer{limits: limits, logger: logger, lanes: map[string]*lane{}, warned: map[string]bool{}, places: map[*delivery]int{}}
+	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, places: map[*delivery]int{}}
 }
 
-// lane is the queue of one key.
-type lane struct {
-	pacer   *pacer
-	id      string
-	mu      sync.Mutex
-	waiters []*waiter
-	serving bool
-	ask     time.Time           // when the next lease is asked for
-	wake    chan struct{}       // told when ask became earlier
-	skew    time.Duration       // how far the server's clock is ahead, as the last lease told
-	pause   time.Time           // nobody sends before
-	long    bool                // more was asked for than the pause
-	asked   time.Time           // until when, the last time that it was
-	answer  estimate            // how long a lease takes to arrive
-	ready   estimate            // how long an attempt takes to begin
-	leaving []leaving           // those that are sent away and not told so yet
-	sends   []*time.Time        // when attempts of this worker arrived, at the latest
-	local   interpreter.Limiter // outside of activities
+// turnQueue is the queue of one key.
+type turnQueue struct {
+	pacer      *pacer
+	id         string
+	mu         sync.Mutex
+	waiters    []*waiter
+	serving    bool
+	nextLease  time.Time           // when the next lease is requested
+	wake       chan struct{}       // signalled when nextLease became earlier
+	skew       time.Duration       // how far the server's clock is ahead, by the last lease
+	pause      time.Time           // nobody sends before
+	long       bool                // the other side asked for more than the pause
+	askedUntil time.Time           // until when it asked to wait, the last time
+	answer     estimate            // how long a lease takes to arrive
+	ready      estimate            // how long an attempt takes to begin
+	leaving    []leaving           // those that are sent away and do not know yet
+	sends      []*time.Time        // when attempts of this worker arrived, at the latest
+	local      interpreter.Limiter // outside of activities
 }
 
 // estimate is how long something takes, on the safe side. It follows what was
@@ -81,7 +82,7 @@ const (
 	estimateStep  = 250 * time.Millisecond
 )
 
-func (e *estimate) saw(took time.Duration) {
+func (e *estimate) observe(took time.Duration) {
 	*e = min(max(*e*7/8, estimate(took+took/2)), 2**e+estimate(estimateStep))
 }
 
@@ -90,31 +91,31 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 // await waits for the attempt's turn, sending heartbeats meanwhile. The server
 // knows that the attempt begins before its turn comes; a turn that the attempt
 // comes too late for is spent. The error is that of ctx, or of begin, or an
-// *awayError where the turn is too far away to wait for it here.
+// *putOffError where the turn is too far away to wait for it here.
 func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput, b *beginning) error {
-	lane := p.lane(ctx, limit)
+	queue := p.queue(ctx, limit)
 	w := newWaiter(ctx, limit, in)
 	for {
-		at, err := lane.stand(w, b)
+		at, err := queue.await(w, b)
 		if err != nil {
 			return err
 		}
-		if err := sleepUntil(ctx, at.Add(-lane.lead())); err != nil {
+		if err := sleepUntil(ctx, at.Add(-queue.lead())); err != nil {
 			return err
 		}
-		if err := lane.begin(ctx, b); err != nil {
+		if err := queue.begin(ctx, b); err != nil {
 			return err
 		}
-		if ok, err := lane.take(ctx, at, limit, b); ok || err != nil {
+		if ok, err := queue.acquire(ctx, at, limit, b); ok || err != nil {
 			return err
 		}
-		b.waits(ctx)
+		b.revoke(ctx)
 		w.patient = time.Now().Add(turnPatience)
 	}
 }
 
-// waits notes that an attempt waits in its place, until it is undone.
-func (p *pacer) waits(b *beginning) (undo func()) {
+// occupy counts an attempt that waits in its place, until it is undone.
+func (p *pacer) occupy(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.places[b.delivery]++
@@ -136,12 +137,12 @@ func (p *pacer) crowded(ctx context.Context) bool {
 	return most > 0 && 2*len(p.places) > most
 }
 
-// take waits for the turn of an attempt that has begun; false if it cannot be
+// acquire waits for the turn of an attempt that has begun; false if it cannot be
 // used. The error says that the attempt is not made.
-func (l *lane) take(ctx context.Context, turn time.Time, limit interpreter.RateLimit, b *beginning) (bool, error) {
+func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit interpreter.RateLimit, b *beginning) (bool, error) {
 	for at := turn; !at.After(turn.Add(limit.Slack())); {
 		if err := sleepUntil(ctx, at); err != nil {
-			b.takeBack()
+			b.reset()
 			return false, err
 		}
 		var ok bool
@@ -156,10 +157,10 @@ func (l *lane) take(ctx context.Context, turn time.Time, limit interpreter.RateL
 // more requests, one that is late does not matter.
 const mostSends = 1000
 
-// use takes the turn, unless it is too early for one more: an attempt before it
+// use uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
 // case it gives the time when to look again.
-func (l *lane) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (again time.Time, ok bool) {
+func (l *turnQueue) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -177,7 +178,7 @@ func (l *lane) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (a
 	}
 	arrived := now.Add(limit.Margin())
 	l.sends = append(l.sends, &arrived)
-	b.noted = func(answered bool) {
+	b.onSend = func(answered bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if now := time.Now(); !answered {
@@ -204,64 +205,64 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 }
 
 // lead is how long before its turn an attempt gets ready.
-func (l *lane) lead() time.Duration {
+func (l *turnQueue) lead() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ready.time()
 }
 
-// begin begins the attempt and notes how long that takes.
-func (l *lane) begin(ctx context.Context, b *beginning) error {
+// begin begins the attempt and measures how long that takes.
+func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 	began := time.Now()
-	err := b.begin(ctx)
+	err := b.Begin(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ready.saw(time.Since(began))
+	l.ready.observe(time.Since(began))
 	return err
 }
 
-// told notes that the other side asked for patience. It holds back who shares the
-// limit, for no longer than the operator says; the one that was told waits on its
-// own for as long as its policy says.
-func (p *pacer) told(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
-	lane, now, most := p.lane(ctx, limit), time.Now(), p.limits.maxPause(limit)
-	lane.mu.Lock()
-	defer lane.mu.Unlock()
-	if until := now.Add(min(wait, most)); lane.pause.Before(until) && (wait <= most || !lane.asked.After(now)) {
-		lane.pause, lane.long = until, wait > most
+// pause holds back all attempts under a limit, as the other side asked for patience, for
+// no longer than the operator says; the attempt that it asked waits by itself for as long
+// as its policy says.
+func (p *pacer) pause(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
+	queue, now, most := p.queue(ctx, limit), time.Now(), p.limits.maxPause(limit)
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	if until := now.Add(min(wait, most)); queue.pause.Before(until) && (wait <= most || !queue.askedUntil.After(now)) {
+		queue.pause, queue.long = until, wait > most
 	}
-	if wait > most && lane.asked.Before(now) {
-		lane.asked = now.Add(wait)
+	if wait > most && queue.askedUntil.Before(now) {
+		queue.askedUntil = now.Add(wait)
 	}
 }
 
-// lane finds the queue of a key. Keys belong to the task queue, and to a playbook
+// queue finds the queue of a key. Keys belong to the task queue, and to a playbook
 // unless it shares them.
-func (p *pacer) lane(ctx context.Context, limit interpreter.RateLimit) *lane {
-	queue := ""
+func (p *pacer) queue(ctx context.Context, limit interpreter.RateLimit) *turnQueue {
+	taskQueue := ""
 	if activity.IsActivity(ctx) {
-		queue = activity.GetInfo(ctx).TaskQueue
+		taskQueue = activity.GetInfo(ctx).TaskQueue
 	}
-	digest := sha256.Sum256([]byte(queue + "\x00" + limit.Playbook + "\x00" + limit.Key))
+	digest := sha256.Sum256([]byte(taskQueue + "\x00" + limit.Playbook + "\x00" + limit.Key))
 	id := "reprise-rate-limit-" + hex.EncodeToString(digest[:8])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lanes[id] == nil {
-		p.lanes[id] = &lane{pacer: p, id: id, wake: make(chan struct{}, 1)}
+	if p.queues[id] == nil {
+		p.queues[id] = &turnQueue{pacer: p, id: id, wake: make(chan struct{}, 1)}
 	}
-	return p.lanes[id]
+	return p.queues[id]
 }
 
-// lease asks the workflow that holds the limit, and gives the time of the first
+// lease requests turns of the workflow that holds the limit, and gives the time of the first
 // turn by the clock of this machine.
-func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (interpreter.Lease, time.Time, error) {
+func (l *turnQueue) lease(ctx context.Context, request interpreter.LeaseRequest) (interpreter.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	asked := time.Now()
 	var lease interpreter.Lease
 	var err error
 	if activity.IsActivity(ctx) {
-		if lease, err = askLimiter(ctx, l.id, request); err != nil {
+		if lease, err = requestLease(ctx, l.id, request); err != nil {
 			return interpreter.Lease{}, time.Time{}, err
 		}
 	} else {
@@ -271,7 +272,7 @@ func (l *lane) lease(ctx context.Context, request interpreter.LeaseRequest) (int
 	first := firstTurn(lease, asked, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answer.saw(now.Sub(first.Add(-lease.Delay())))
+	l.answer.observe(now.Sub(first.Add(-lease.Delay())))
 	l.skew = lease.At.Sub(first)
 	return lease, first, nil
 }
@@ -282,15 +283,15 @@ func limitSummary(limit interpreter.RateLimit) string {
 	if limit.Playbook != "" {
 		summary += ", playbook " + limit.Playbook
 	}
-	return cutText(summary, maxLimitSummary)
+	return tool.CutText(summary, maxLimitSummary)
 }
 
-// maxLimitSummary is in bytes; Temporal takes no more than 400.
+// maxLimitSummary is in bytes; Temporal accepts no more than 400.
 const maxLimitSummary = 300
 
 // firstTurn is when the first turn of a lease is by the clock of this machine.
 // That clock is believed as far as the lease does not contradict it: the limiter
-// has answered after it was asked, and before its answer came.
+// has answered after the request was sent, and before its answer came.
 func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	if lease.At.IsZero() {
 		return answered.Add(lease.Delay())
@@ -300,7 +301,7 @@ func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return answered.Add(lease.Delay() - since)
 }
 
-func askLimiter(ctx context.Context, id string, request interpreter.LeaseRequest) (interpreter.Lease, error) {
+func requestLease(ctx context.Context, id string, request interpreter.LeaseRequest) (interpreter.Lease, error) {
 	c := activity.GetClient(ctx)
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue,

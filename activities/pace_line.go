@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -30,46 +31,31 @@ const (
 
 // waiter is an attempt that waits in its place.
 type waiter struct {
-	ctx     context.Context
-	limit   interpreter.RateLimit
-	step    string
-	index   *int
-	patient time.Time // until when it waits here
-	since   time.Time // when it asked first; zero until it was answered
-	promise time.Time // its turn, as it was promised; zero for no promise
-	due     bool      // it comes for that turn
-	called  bool      // the limiter has called it back, with others
-	tries   int
-	told    chan told
+	ctx      context.Context
+	limit    interpreter.RateLimit
+	step     string
+	index    *int
+	patient  time.Time // until when it waits here
+	since    time.Time // when it asked first; zero until it was answered
+	promise  time.Time // its turn, as it was promised; zero for no promise
+	due      bool      // it comes for that turn
+	called   bool      // the limiter has called it back, with others
+	tries    int
+	assigned chan told
 }
 
 // told is what a waiter is told: its turn, or to go away.
 type told struct {
 	turn time.Time
-	away *awayError
+	away *putOffError
 }
 
-// awayError is the end of an attempt that gives up its place, because its turn is
-// too far away.
-type awayError struct {
-	turn interpreter.Turn
-	key  string
-	wait time.Duration
-}
-
-func (e *awayError) Error() string {
-	return fmt.Sprintf("the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
-		cutText(e.key, maxLimitSummary), e.wait.Round(time.Millisecond))
-}
-
-// object is the error as the workflow gets it. One of before takes it for an
-// answer that asks to wait, which comes to the same.
-func (e *awayError) object(in interpreter.ToolInput) interpreter.ErrorObject {
-	seconds := max(e.wait, 0).Seconds()
-	return interpreter.ErrorObject{
-		Kind: interpreter.KindTurn, Class: interpreter.ClassRateLimited, Message: e.Error(),
-		RetryAfter: &seconds, Turn: &e.turn, Attempt: in.Attempt, Page: in.Page,
-	}
+// away is the end of an attempt that gives up its place, because its turn is too far
+// away.
+func away(turn interpreter.Turn, key string, wait time.Duration) *putOffError {
+	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
+		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
+		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
@@ -83,17 +69,17 @@ func newWaiter(ctx context.Context, limit interpreter.RateLimit, in interpreter.
 	return w
 }
 
-// stand waits in the lane until the attempt is told its turn, or to go away.
-func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
+// await waits in the lane until the attempt is told its turn, or to go away.
+func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	heartbeat, stop := heartbeats(w.ctx)
 	defer stop()
 	patience := time.NewTimer(time.Until(w.patient))
 	defer patience.Stop()
-	defer l.pacer.waits(b)()
+	defer l.pacer.occupy(b)()
 	l.join(w)
 	for {
 		select {
-		case told := <-w.told:
+		case told := <-w.assigned:
 			if told.away != nil {
 				return time.Time{}, told.away
 			}
@@ -101,7 +87,7 @@ func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 			return told.turn, nil
 		case <-patience.C:
 			l.dismiss(w)
-			l.letGo(w.ctx)
+			l.release(w.ctx)
 		case <-heartbeat:
 			b.delivery.beat(w.ctx)
 		case <-stopChannel(w.ctx):
@@ -113,10 +99,10 @@ func (l *lane) stand(w *waiter, b *beginning) (time.Time, error) {
 }
 
 // join queues an attempt and makes sure that somebody serves the queue.
-func (l *lane) join(w *waiter) {
+func (l *turnQueue) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.told = make(chan told, 1)
+	w.assigned = make(chan told, 1)
 	l.waiters = append(l.waiters, w)
 	if !l.serving {
 		l.serving = true
@@ -126,8 +112,8 @@ func (l *lane) join(w *waiter) {
 	if !l.pacer.crowded(w.ctx) {
 		soon = soon.Add(joinPatience)
 	}
-	if soon.Before(l.ask) {
-		l.ask = soon
+	if soon.Before(l.nextLease) {
+		l.nextLease = soon
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -136,7 +122,7 @@ func (l *lane) join(w *waiter) {
 }
 
 // dismiss sends away one whose patience is over, unless it was told something.
-func (l *lane) dismiss(w *waiter) {
+func (l *turnQueue) dismiss(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.waiters, w); i >= 0 {
@@ -148,7 +134,7 @@ func (l *lane) dismiss(w *waiter) {
 // serve leases turns for those who wait until nobody does. Where the limiter
 // cannot be asked it goes on asking: it is as near as the server, without which
 // no attempt could end either.
-func (l *lane) serve() {
+func (l *turnQueue) serve() {
 	warned := time.Time{}
 	for {
 		began := time.Now()
@@ -164,22 +150,22 @@ func (l *lane) serve() {
 		}
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
-			next = l.hand(asked, lease, first, pause)
-			l.letGo(ctx)
+			next = l.assign(asked, lease, first, pause)
+			l.release(ctx)
 		}
-		l.rest(began.Add(leaseEvery), next)
+		l.sleep(began.Add(leaseEvery), next)
 	}
 }
 
-// rest sleeps until the next lease is due, and at least until a time.
-func (l *lane) rest(least, next time.Time) {
+// sleep sleeps until the next lease is due, and at least until a time.
+func (l *turnQueue) sleep(least, next time.Time) {
 	l.mu.Lock()
-	l.ask = next
+	l.nextLease = next
 	l.mu.Unlock()
 	time.Sleep(time.Until(least))
 	for {
 		l.mu.Lock()
-		timer := time.NewTimer(time.Until(l.ask))
+		timer := time.NewTimer(time.Until(l.nextLease))
 		l.mu.Unlock()
 		select {
 		case <-timer.C:
@@ -193,7 +179,7 @@ func (l *lane) rest(least, next time.Time) {
 // request puts those who wait in order, and gives those for whom turns are asked
 // for, with the pause that was asked for too; with nobody waiting the queue is no
 // longer served.
-func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
+func (l *turnQueue) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
@@ -209,7 +195,7 @@ func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.Leas
 	if l.pause.After(now) {
 		request.PauseSeconds = l.pause.Sub(now).Seconds()
 		if l.long {
-			request.AskedSeconds = l.asked.Sub(now).Seconds()
+			request.AskedSeconds = l.askedUntil.Sub(now).Seconds()
 		}
 	}
 	for _, w := range l.waiters {
@@ -218,13 +204,13 @@ func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.Leas
 			request.Limit = w.limit // the strictest counts
 		}
 	}
-	slices.SortStableFunc(l.waiters, inLine)
+	slices.SortStableFunc(l.waiters, byPosition)
 	asked = slices.Clone(l.waiters[:request.Count])
 	for _, w := range asked {
-		switch w.place() {
-		case placeDue:
+		switch w.position() {
+		case positionDue:
 			request.Due++
-		case placeFresh:
+		case positionFresh:
 			request.Fresh++
 		}
 	}
@@ -234,25 +220,25 @@ func (l *lane) request(now time.Time) (asked []*waiter, request interpreter.Leas
 // The places in a line: first who comes for a turn, then who was promised one,
 // then who was not.
 const (
-	placeDue = iota
-	placePromised
-	placeFresh
+	positionDue = iota
+	positionPromised
+	positionFresh
 )
 
-func (w *waiter) place() int {
+func (w *waiter) position() int {
 	switch {
 	case w.due:
-		return placeDue
+		return positionDue
 	case !w.promise.IsZero():
-		return placePromised
+		return positionPromised
 	}
-	return placeFresh
+	return positionFresh
 }
 
-// inLine is the order of those who wait: of those who come for their turn, who
+// byPosition is the order of those who wait: of those who come for their turn, who
 // has waited longest goes first.
-func inLine(a, b *waiter) int {
-	if order := cmp.Compare(a.place(), b.place()); order != 0 {
+func byPosition(a, b *waiter) int {
+	if order := cmp.Compare(a.position(), b.position()); order != 0 {
 		return order
 	}
 	if a.due {
@@ -261,49 +247,49 @@ func inLine(a, b *waiter) int {
 	return a.promise.Compare(b.promise)
 }
 
-// hand tells those who wait what a lease gives them: turns to the first in line,
+// assign tells those who wait what a lease gives them: turns to the first in line,
 // promises to the last. Who would have to wait for long is sent away. It gives
 // the time when to ask again. pause is what the lease was asked for with.
-func (l *lane) hand(asked []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
+func (l *turnQueue) assign(requested []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
 		l.pause = first // others were told so before, and have waited
 	}
-	crowded := l.pacer.crowded(asked[0].ctx)
-	asked = l.takeOut(asked)
-	turns := len(asked)
+	crowded := l.pacer.crowded(requested[0].ctx)
+	requested = l.remove(requested)
+	turns := len(requested)
 	if lease.Turns != nil {
 		turns = min(turns, *lease.Turns)
 	}
-	for i, w := range asked {
+	for i, w := range requested {
 		if w.since.IsZero() {
 			w.since = lease.At.Add(-lease.Delay())
 		}
 		if i < turns {
-			w.told <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
+			w.assigned <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
 		}
 	}
-	rest := asked[turns:]
+	rest := requested[turns:]
 	for i, w := range rest[max(0, len(rest)-lease.Promised):] {
 		w.promise, w.due = lease.Promise.Add(time.Duration(i)*lease.Interval()), false
 	}
 	free := first.Add(time.Duration(turns) * lease.Interval()) // the turn after those
-	return l.putBack(rest, free, lease.Interval(), crowded)
+	return l.requeue(rest, free, lease.Interval(), crowded)
 }
 
-// takeOut takes those who were asked for out of the line, and gives those of them
+// remove takes those who were asked for out of the line, and gives those of them
 // who still wait.
-func (l *lane) takeOut(asked []*waiter) []*waiter {
+func (l *turnQueue) remove(asked []*waiter) []*waiter {
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
 	return asked
 }
 
-// putBack puts those in line again who got no turn, of which the first free one is
+// requeue puts those in line again who got no turn, of which the first free one is
 // given. Who would have to wait for long is sent away. It gives the time when to ask
 // again.
-func (l *lane) putBack(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
+func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
 	again := free.Add(-leaseAhead / 2) // half of what is leased ahead is used up then
 	for i, w := range rest {
 		at := free.Add(time.Duration(i) * interval)
@@ -324,7 +310,7 @@ func (l *lane) putBack(rest []*waiter, free time.Time, interval time.Duration, c
 
 // sendAway tells a waiter when to come back for its turn; at is zero where nobody
 // knows when that will be.
-func (l *lane) sendAway(w *waiter, at time.Time) {
+func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	now := time.Now()
 	if w.since.IsZero() {
 		w.since = now.Add(l.skew)
@@ -354,18 +340,18 @@ func (l *lane) sendAway(w *waiter, at time.Time) {
 	default:
 		turn.At = back.Add(l.skew)
 	}
-	l.leaving = append(l.leaving, leaving{w, &awayError{turn: turn, key: w.limit.Key, wait: turn.At.Add(-l.skew).Sub(now)}})
+	l.leaving = append(l.leaving, leaving{w, away(turn, w.limit.Key, turn.At.Add(-l.skew).Sub(now))})
 }
 
 // leaving is a waiter that is sent away.
 type leaving struct {
 	*waiter
-	away *awayError
+	away *putOffError
 }
 
-// letGo tells the limiter who goes away, so that it can call them back, and then
+// release tells the limiter who goes away, so that it can call them back, and then
 // themselves. One that it does not hear of comes back by itself.
-func (l *lane) letGo(ctx context.Context) {
+func (l *turnQueue) release(ctx context.Context) {
 	l.mu.Lock()
 	going := l.leaving
 	l.leaving = nil
@@ -374,7 +360,7 @@ func (l *lane) letGo(ctx context.Context) {
 		away := make([]interpreter.Away, 0, len(going))
 		for _, w := range going {
 			away = append(away, interpreter.Away{
-				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.turn.At,
+				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
 			})
 		}
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
@@ -384,7 +370,7 @@ func (l *lane) letGo(ctx context.Context) {
 		}
 	}
 	for _, w := range going {
-		w.told <- told{away: w.away}
+		w.assigned <- told{away: w.away}
 	}
 }
 

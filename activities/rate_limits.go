@@ -54,8 +54,8 @@ func (r RateLimits) of(in interpreter.ToolInput) (limit *interpreter.RateLimit, 
 // owns reports whether the operator has limits.
 func (p *pacer) owns() bool { return len(p.limits) > 0 }
 
-// limitOf is the limit that an attempt is under, nil for none. The log is told
-// once of a playbook that asks for more than it gets.
+// limitOf is the limit that an attempt is under, nil for none. A playbook
+// that asks for more than it gets is logged once.
 func (p *pacer) limitOf(in interpreter.ToolInput) *interpreter.RateLimit {
 	limit, more := p.limits.of(in)
 	if !more {
@@ -74,7 +74,7 @@ func (p *pacer) limitOf(in interpreter.ToolInput) *interpreter.RateLimit {
 // mostWarned bounds what is remembered of those that were warned.
 const mostWarned = 1000
 
-// warnings tells of steps that ask for more than the operator gives, as far as
+// warnings are about steps that ask for more than the operator gives, as far as
 // their keys are known before the run.
 func (r RateLimits) warnings(book *playbook.Playbook) []string {
 	var all []string

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"reprise/activities/memory"
+	"reprise/activities/tool"
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/interpreter"
@@ -25,7 +27,7 @@ const defaultMaxResponseBytes = 10 << 20
 type Resources struct {
 	// Connections finds the URL behind a connection's name; nil asks the
 	// environment (EnvConnections).
-	Connections ConnectionResolver
+	Connections tool.ConnectionResolver
 	HTTP        HTTPOptions
 	// AllowPython lets playbooks run Python code with the worker's rights.
 	AllowPython bool
@@ -55,11 +57,11 @@ type Resources struct {
 	// CallbackURL is where starter serve is reached from other systems; "" is not
 	// known.
 	CallbackURL string
-	// Secrets are masked in all that a worker tells; nil makes a new set. The
+	// Secrets are masked in all that a worker reports; nil makes a new set. The
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.
 	Secrets *secrets.Set
-	// Telemetry is told what attempts do; nil is nobody.
+	// Telemetry records what attempts do; nil is none.
 	Telemetry Telemetry
 }
 
@@ -67,10 +69,10 @@ type Resources struct {
 type Payloads struct {
 	// MaxBytes bounds every value that crosses a boundary: requests, results,
 	// what an iteration is given and gives. 0 is interpreter.MaxInlinePayload,
-	// which is all that Temporal takes without a payload store.
+	// which is all that Temporal accepts without a payload store.
 	MaxBytes int
-	// AnswersBytes is how much memory the attempts of a worker take together, by
-	// estimate, for what they read; 0 is defaultAnswersBytes.
+	// AnswersBytes is how much memory the attempts of a worker use together, by
+	// estimate, for what they read; 0 is DefaultBytes.
 	AnswersBytes int64
 	// OffloadAbove is the size from which the payload store of this worker
 	// takes values; 0 is never.
@@ -102,7 +104,7 @@ func (res Resources) withDefaults() Resources {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
 	}
 	if res.Payloads.AnswersBytes <= 0 {
-		res.Payloads.AnswersBytes = defaultAnswersBytes
+		res.Payloads.AnswersBytes = memory.DefaultBytes
 	}
 	if res.Payloads.Patience <= 0 {
 		res.Payloads.Patience = interpreter.StorePatience
@@ -123,9 +125,17 @@ func (res Resources) withDefaults() Resources {
 	return res
 }
 
+// forTools is what tools get of it.
+func (res Resources) forTools() tool.Resources {
+	return tool.Resources{
+		Connections: res.Connections, Directory: res.Directory, MaxResponseBytes: res.MaxResponseBytes,
+		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
+	}
+}
+
 // configured are the URLs of those connections that can be listed; others are
 // known from when they are first used.
-func configured(resolver ConnectionResolver) []string {
+func configured(resolver tool.ConnectionResolver) []string {
 	switch resolver := resolver.(type) {
 	case Connections:
 		return slices.Collect(maps.Values(resolver))
@@ -147,7 +157,7 @@ func fromEnvironment(entries []string) []string {
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
 		case value == "":
-		case strings.HasPrefix(name, connectionPrefix), strings.EqualFold(name, "http_proxy"), strings.EqualFold(name, "https_proxy"):
+		case strings.HasPrefix(name, tool.ConnectionPrefix), strings.EqualFold(name, "http_proxy"), strings.EqualFold(name, "https_proxy"):
 			all = append(all, value)
 		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
@@ -156,14 +166,6 @@ func fromEnvironment(entries []string) []string {
 		}
 	}
 	return all
-}
-
-// ConnectionResolver finds the URL of a connection, or what ConnectionText made
-// of an OAuth 2.0 client: section connections of docs/language.md. It is safe
-// for concurrent use. The URL usually holds a password and never leaves the
-// worker.
-type ConnectionResolver interface {
-	Connection(name string) (url string, ok bool)
 }
 
 // Connections is a fixed set of connections by name, such as the worker's
@@ -182,12 +184,12 @@ type EnvConnections func(variable string) (string, bool)
 
 // Connection finds a connection by name.
 func (lookup EnvConnections) Connection(name string) (string, bool) {
-	url, ok := lookup(ConnectionVariable(name))
+	url, ok := lookup(tool.ConnectionVariable(name))
 	return url, ok && url != ""
 }
 
-// FirstOf asks resolvers in order.
-type FirstOf []ConnectionResolver
+// FirstOf tries resolvers in order.
+type FirstOf []tool.ConnectionResolver
 
 // Connection finds a connection by name.
 func (all FirstOf) Connection(name string) (string, bool) {
@@ -199,45 +201,11 @@ func (all FirstOf) Connection(name string) (string, bool) {
 	return "", false
 }
 
-// connectionPrefix begins the variables of connections.
-const connectionPrefix = "REPRISE_AUTH_"
-
-// ConnectionVariable is the environment variable that configures a connection:
-// upper case, with _ for whatever is neither a letter nor a digit.
-func ConnectionVariable(name string) string {
-	return connectionPrefix + strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z':
-			return r - 'a' + 'A'
-		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
-		}
-		return '_'
-	}, name)
-}
-
-// connection gives the URL of a connection, or a final error that says how to
-// configure it. Its secrets are masked in whatever error the attempt ends with.
-func (res Resources) connection(ctx context.Context, name string) (string, error) {
-	// Who writes the connection itself has made a mistake that shows a password.
-	if strings.ContainsAny(name, ":/@= \t\r\n") {
-		return "", configErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
-			"and not the connection itself")
+// secretKeyTexts are the keys of workers, which are masked like passwords.
+func secretKeyTexts(value string) []string {
+	var all []string
+	for _, part := range seal.Parts(value) {
+		all = append(all, "bearer:"+part)
 	}
-	url, ok := res.Connections.Connection(name)
-	if !ok {
-		return "", configErrorf("connection %q is not configured: set %s in the worker's environment",
-			name, ConnectionVariable(name))
-	}
-	secretsOf(ctx).sends(res.Secrets.AddConnection(url))
-	return url, nil
-}
-
-// urlConnection is a connection for a tool that knows URLs alone.
-func (res Resources) urlConnection(ctx context.Context, name, tool string) (string, error) {
-	raw, err := res.connection(ctx, name)
-	if err == nil && isOAuth2(raw) {
-		return "", configErrorf("connection %q is an OAuth 2.0 client, which http can use and %s cannot", name, tool)
-	}
-	return raw, err
+	return all
 }

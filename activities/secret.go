@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reprise/activities/tool"
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
 	"reprise/interpreter"
@@ -18,7 +19,7 @@ import (
 )
 
 // A secret result is small: each of its texts is looked for in all that the
-// attempts tell which use it.
+// attempts report which use it.
 const (
 	maxSecretBytes = 64 << 10
 	maxSecretTexts = 64
@@ -41,7 +42,7 @@ func (res Resources) secretly(run attempt) attempt {
 			return run(ctx, in)
 		}
 		if res.SecretKeys == nil {
-			return interpreter.ToolResult{}, configErrorf("step %q is secret: its result is encrypted, and this worker has no key for that; "+
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q is secret: its result is encrypted, and this worker has no key for that; "+
 				"set %s in the worker's environment (%s)", in.Step, seal.Variable, seal.Advice)
 		}
 		result, err := run(ctx, in)
@@ -61,21 +62,21 @@ func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strc
 func (res Resources) sealed(ctx context.Context, in interpreter.ToolInput, result interpreter.ToolResult) (interpreter.ToolResult, error) {
 	encoded, err := expression.Encode(result.Data.Data)
 	if err != nil {
-		return interpreter.ToolResult{}, toolErrorf("step %q: the secret result cannot be written as JSON", in.Step)
+		return interpreter.ToolResult{}, tool.Errorf("step %q: the secret result cannot be written as JSON", in.Step)
 	}
 	if len(encoded) > maxSecretBytes {
-		return interpreter.ToolResult{}, tooLargef("step %q: its secret result is %d bytes of JSON, the limit is %d; "+
+		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result is %d bytes of JSON, the limit is %d; "+
 			"what is no secret belongs into a step of its own", in.Step, len(encoded), maxSecretBytes)
 	}
 	texts := secretTexts(result.Data.Data)
 	if len(texts) > maxSecretTexts {
-		return interpreter.ToolResult{}, tooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
+		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
 			"what is no secret belongs into a step of its own", in.Step, len(texts), maxSecretTexts)
 	}
-	res.keepQuiet(ctx, texts)
+	tool.Conceal(ctx, res.Secrets, texts)
 	text, err := res.SecretKeys.Seal(encoded, sealPlace(in.Secret.Run, in.Step))
 	if err != nil {
-		return interpreter.ToolResult{}, configErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
 	}
 	return interpreter.ToolResult{
 		Data: interpreter.Sealed(text),
@@ -98,15 +99,15 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 			return in, err
 		}
 		texts := secretTexts(value)
-		res.keepQuiet(ctx, texts)
+		tool.Conceal(ctx, res.Secrets, texts)
 		known = append(known, texts...)
 		opened[step] = value
 	}
 	// Answers other than those of http are not looked through as they come.
-	secretsOf(ctx).looksThroughAll(in.Tool)
-	revealed, err := in.Reveal(opened, func(value any) { secretsOf(ctx).made(secretTexts(value), known) })
+	tool.SecretsOf(ctx).InspectAll(in.Tool)
+	revealed, err := in.Reveal(opened, func(value any) { tool.SecretsOf(ctx).AddDerived(secretTexts(value), known) })
 	if err != nil {
-		return in, &Error{
+		return in, &tool.Error{
 			Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true,
 			Message: fmt.Sprintf("step %q: %s", in.Step, withoutValues(err.Error())),
 		}
@@ -117,47 +118,14 @@ func (res Resources) reveal(ctx context.Context, in interpreter.ToolInput) (inte
 func (res Resources) open(in interpreter.ToolInput, step, text string) (any, error) {
 	encoded, err := res.SecretKeys.Open(text, sealPlace(in.Secret.Run, step))
 	if err != nil {
-		return nil, configErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
+		return nil, tool.ConfigErrorf("step %q: the secret result of step %q cannot be opened: %w; "+
 			"%s of each worker must have the key, also an older one behind a comma", in.Step, step, err, seal.Variable)
 	}
 	value, err := expression.Decode(encoded)
 	if err != nil {
-		return nil, configErrorf("step %q: the secret result of step %q is not JSON", in.Step, step)
+		return nil, tool.ConfigErrorf("step %q: the secret result of step %q is not JSON", in.Step, step)
 	}
 	return value, nil
-}
-
-// keepQuiet has texts masked: all of them in what this attempt tells, and those
-// that are no ordinary words by the whole worker and in the attempt's answers.
-func (res Resources) keepQuiet(ctx context.Context, texts []string) {
-	own := secretsOf(ctx)
-	own.Add(texts...)
-	for _, text := range texts {
-		if secrets.LooksSecret(text) {
-			own.sends(res.Secrets.AddToken(text))
-		}
-	}
-}
-
-// made has what an expression has made of secret results masked in what the
-// attempt tells, beside what is known to be.
-func (s *attemptSecrets) made(texts, known []string) {
-	for _, text := range texts {
-		switch {
-		case slices.Contains(known, text):
-		case secrets.LooksSecret(text):
-			s.sends(s.AddToken(text))
-		default:
-			s.Add(text)
-		}
-	}
-}
-
-// looksThroughAll has the result masked of tools that do not call look.
-func (s *attemptSecrets) looksThroughAll(tool string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.echoed = s.echoed || tool != "http"
 }
 
 // secretTexts are the texts and numbers in a value, each once, and those of the
@@ -200,14 +168,14 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 	}
 	first, err := url.Parse(in.Origin)
 	if err != nil {
-		return configErrorf("step %q: the call began at a URL that cannot be read", in.Step)
+		return tool.ConfigErrorf("step %q: the call began at a URL that cannot be read", in.Step)
 	}
 	target, err := url.Parse(strings.TrimSpace(expression.Text(in.Fields["url"].Data)))
-	if err != nil || target.Host == "" || sameHost(first, target) {
-		return nil // http tells what is wrong, or completes a path with the host of its connection
+	if err != nil || target.Host == "" || tool.SameHost(first, target) {
+		return nil // http says what is wrong, or completes a path with the host of its connection
 	}
-	return configErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
-		in.Step, in.Origin, origin(target))
+	return tool.ConfigErrorf("step %q: the call began at %s and the secret results it uses are not sent to %s",
+		in.Step, in.Origin, tool.Origin(target))
 }
 
 // valuesInText are what messages quote, and numbers.
@@ -217,18 +185,18 @@ var valuesInText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[0-9][0-9.eE+-]
 // part of them in it.
 func withoutValues(message string) string {
 	const most = 300
-	return cutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
+	return tool.CutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
 }
 
 // quiet is the error of a secret step. What its other side says may be, or hold,
 // the very secret that the answer was to give.
 func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
-	var e *Error
+	var e *tool.Error
 	switch {
-	case isContextError(err) || ctx.Err() != nil:
+	case tool.IsContextError(err) || ctx.Err() != nil:
 		return err
 	case !errors.As(err, &e):
-		e = &Error{}
+		e = &tool.Error{}
 	case e.Final, e.Kind == interpreter.KindConnection, e.Kind == interpreter.KindTimeout, e.Kind == interpreter.KindPayloadTooLarge:
 		if e.Body == nil && len(e.Headers) == 0 && e.Answer == nil {
 			return err
@@ -250,17 +218,8 @@ func quiet(ctx context.Context, in interpreter.ToolInput, err error) error {
 	if e.Answer != nil {
 		answer = &interpreter.ToolMeta{Status: e.Answer.Status}
 	}
-	return &Error{
+	return &tool.Error{
 		Kind: e.Kind, Class: e.Class, Type: e.Type, Status: e.Status, RetryAfter: e.RetryAfter, Final: e.Final, Answer: answer,
 		Message: message + "; as the step is secret, nothing is kept of what the other side said",
 	}
-}
-
-// secretKeyTexts are the keys of workers, which are masked like passwords.
-func secretKeyTexts(value string) []string {
-	var all []string
-	for _, part := range seal.Parts(value) {
-		all = append(all, "bearer:"+part)
-	}
-	return all
 }

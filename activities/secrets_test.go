@@ -36,9 +36,9 @@ func TestAnswersThatRepeatACredentialAreMasked(t *testing.T) {
 		"bearer": "Bearer: tok/1<23>456", "basic": strings.Replace(server.URL, "http://", "http://ana:open-it-9@", 1), "other": "bearer:else-12345",
 	}})
 	call := func(auth string) interpreter.ToolResult {
-		in := httpInput(map[string]any{"url": server.URL + "/?t=tok%2f1%3C23%3E456"})(t)
+		in := tooltest.Input(map[string]any{"url": server.URL + "/?t=tok%2f1%3C23%3E456"})(t)
 		in.Auth = auth
-		result, err := callHTTP(t, c, in)
+		result, err := tooltest.CallHTTP(t, c, in)
 		require.NoError(t, err)
 		return result
 	}
@@ -71,9 +71,9 @@ func TestConnectionsThatAreWrittenOtherwise(t *testing.T) {
 
 	call := func(connection, auth string) error {
 		c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": connection}})
-		in := httpInput(map[string]any{"url": server.URL})(t)
+		in := tooltest.Input(map[string]any{"url": server.URL})(t)
 		in.Auth = auth
-		_, err := callHTTP(t, c, in)
+		_, err := tooltest.CallHTTP(t, c, in)
 		return err
 	}
 
@@ -115,7 +115,7 @@ func TestErrorsOfOtherToolsTellNoSecretEither(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-	_, err := runTool(t, c, "python", "python", interpreter.ToolInput{Tool: "python", Step: "score", Fields: tooltest.Fields(map[string]any{
+	_, err := tooltest.Call(t, c, "python", "python", interpreter.ToolInput{Tool: "python", Step: "score", Fields: tooltest.Fields(map[string]any{
 		"code": "def main():\n    raise type('Etok-123456', (Exception,), {})('of tok' + '-123456')\n",
 	})})
 	object := tooltest.ErrorObject(t, err)

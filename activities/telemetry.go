@@ -13,21 +13,21 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Telemetry is told what the activities of a worker do. It is safe for
+// Telemetry records what the activities of a worker do. It is safe for
 // concurrent use.
 type Telemetry interface {
 	meter.Recorder
 	// Attempt begins an attempt, and end ends it: with the error, nil for none.
 	// An attempt that is left to another worker ends as not made.
 	Attempt(ctx context.Context, in interpreter.ToolInput) (within context.Context, end func(failure *interpreter.ErrorObject, made bool))
-	// Ended tells of a part of a run that has ended in an activity.
+	// Ended records a part of a run that has ended in an activity.
 	Ended(ctx context.Context, part meter.Part)
-	// Propagate adds to the headers of a request what tells the other side of
-	// the attempt that ctx is of.
+	// Propagate adds to the headers of a request what identifies the attempt of ctx to
+	// the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
 
-// watch is the telemetry of one attempt. A nil *watch tells nobody.
+// watch is the telemetry of one attempt. A nil *watch records nothing.
 type watch struct {
 	to    Telemetry
 	in    interpreter.ToolInput
@@ -67,12 +67,12 @@ func (w *watch) begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// fly counts the attempt among those under way, or no more.
+// fly counts the attempt among those that run, or no more.
 func (w *watch) fly(n int64) {
 	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
 }
 
-// land notes that the attempt is no more under way, if it has been.
+// land ends that, if the attempt has begun.
 func (w *watch) land() {
 	if !w.began.IsZero() {
 		w.fly(-1)
@@ -96,7 +96,7 @@ func (w *watch) propagate(ctx context.Context, headers http.Header) {
 // ended counts the attempt.
 func (w *watch) ended(result interpreter.ToolResult, err error) {
 	failure := failureOf(err)
-	made := (err == nil || failure != nil) && result.Noted == nil && !result.Unnotable
+	made := (err == nil || failure != nil) && result.PutOff == nil && result.Noted == nil && !result.Unnotable
 	w.end(failure, made)
 	if !made || failure == nil && playbook.TraitsOf(w.in.Tool).Awaits { // it has only been sent
 		return
@@ -112,19 +112,19 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	}
 }
 
-// failureOf is the error that an attempt has ended with; nil where it went well, was
-// put off, or is left to another worker.
+// failureOf is the error that an attempt has ended with; nil where it went well or is left
+// to another worker.
 func failureOf(err error) *interpreter.ErrorObject {
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() && application.HasDetails() &&
-		application.Details(&object) == nil && !object.PutOff() {
+		application.Details(&object) == nil {
 		return &object
 	}
 	return nil
 }
 
-// rowsWritten is what a sink has written: as the destination tells, else what it
+// rowsWritten is what a sink has written: as the destination reports, else what it
 // was given.
 func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
 	told, _ := result.Data.Data.(map[string]any)

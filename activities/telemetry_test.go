@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/tooltest"
 	"reprise/internal/meter"
 	"reprise/interpreter"
 )
@@ -65,22 +66,22 @@ func (l *listener) Propagate(_ context.Context, headers http.Header) {
 
 func TestAttemptsAreTold(t *testing.T) {
 	t.Parallel()
-	_, url := startAPI(t)
+	_, url := tooltest.StartAPI(t)
 	told := &listener{}
 	directory := t.TempDir()
 	c := activities.NewCatalogue(activities.Resources{Telemetry: told, Directory: directory})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	in := httpInput(map[string]any{"url": url + "/status/200"})(t)
+	in := tooltest.Input(map[string]any{"url": url + "/status/200"})(t)
 	in.Playbook, in.Step = "book", "fetch"
-	_, err := callHTTP(t, c, in)
+	_, err := tooltest.CallHTTP(t, c, in)
 	require.NoError(t, err)
-	in = httpInput(map[string]any{"url": url + "/status/429"})(t)
+	in = tooltest.Input(map[string]any{"url": url + "/status/429"})(t)
 	in.Playbook, in.Step = "book", "fetch"
-	_, err = callHTTP(t, c, in)
+	_, err = tooltest.CallHTTP(t, c, in)
 	require.Error(t, err)
-	in = httpInput(map[string]any{"path": filepath.Join("rows.jsonl")})(t)
-	in.Playbook, in.Step, in.Place, in.Result = "book", "fetch", "fetch.sink", value([]any{1, 2, 3})
-	_, err = runTool(t, c, "file.write", "file", in)
+	in = tooltest.Input(map[string]any{"path": filepath.Join("rows.jsonl")})(t)
+	in.Playbook, in.Step, in.Place, in.Result = "book", "fetch", "fetch.sink", tooltest.Value([]any{1, 2, 3})
+	_, err = tooltest.Call(t, c, "file.write", "file", in)
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"reprise_attempts_in_flight 1 book fetch http step", "begin fetch", "end none",
@@ -108,7 +109,7 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	in := httpInput(map[string]any{"url": "http://127.0.0.1:9/"})(t)
+	in := tooltest.Input(map[string]any{"url": "http://127.0.0.1:9/"})(t)
 	in.Tool, in.Step, in.TimeoutSeconds = "http", "fetch", 1
 	at := slices.IndexFunc(c.Activities(), func(a activities.Activity) bool { return a.Name == "http" })
 	_, err := c.Activities()[at].Run(ctx, in)
@@ -123,18 +124,18 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 // header; another host that a redirect leads to is not sent it.
 func TestTraceHeader(t *testing.T) {
 	t.Parallel()
-	other := newWitness(t, "127.0.0.2", nil)
-	first := newWitness(t, "127.0.0.1", redirectTo(http.StatusFound, func() string { return other.URL + "/taken" }))
+	other := tooltest.NewWitness(t, "127.0.0.2", nil)
+	first := tooltest.NewWitness(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL + "/taken" }))
 	c := activities.NewCatalogue(activities.Resources{Telemetry: &listener{}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	_, err := callHTTP(t, c, httpInput(map[string]any{"url": first.URL})(t))
+	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": first.URL})(t))
 	require.NoError(t, err)
-	require.Contains(t, first.received()[0], "Traceparent: "+parent)
-	require.Len(t, other.received(), 1)
-	require.NotContains(t, strings.ToLower(other.received()[0]), "traceparent")
+	require.Contains(t, first.Received()[0], "Traceparent: "+parent)
+	require.Len(t, other.Received(), 1)
+	require.NotContains(t, strings.ToLower(other.Received()[0]), "traceparent")
 	own := map[string]any{"url": other.URL, "headers": map[string]any{"TraceParent": "the author's"}}
-	_, err = callHTTP(t, c, httpInput(own)(t))
+	_, err = tooltest.CallHTTP(t, c, tooltest.Input(own)(t))
 	require.NoError(t, err)
-	require.Contains(t, other.received()[1], "Traceparent: the author's")
-	require.NotContains(t, other.received()[1], parent)
+	require.Contains(t, other.Received()[1], "Traceparent: the author's")
+	require.NotContains(t, other.Received()[1], parent)
 }

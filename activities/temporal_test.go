@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/activities/tooltest"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
@@ -118,7 +118,7 @@ func TestTemporalDoesNotRepeatToolErrors(t *testing.T) {
 	attempts := 0
 	run, _, start := startProbe(t, func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempts++
-		return interpreter.ToolResult{}, &activities.Error{Kind: "http", Class: "retryable", Status: 503, Message: "HTTP 503"}
+		return interpreter.ToolResult{}, &tool.Error{Kind: "http", Class: "retryable", Status: 503, Message: "HTTP 503"}
 	})
 	w := start()
 	t.Cleanup(w.Stop)

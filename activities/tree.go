@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter"
 )
 
-// admitRuns asks the workflow of a tree of runs how many more may start in it. An
+// admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
 func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.Admitted, err error) {
 	c, info := activity.GetClient(ctx), activity.GetInfo(ctx)
@@ -77,15 +77,15 @@ func lastCensus(ctx context.Context, c client.Client, id string) (census interpr
 const (
 	// cancelledAtOnce is how many runs are cancelled side by side.
 	cancelledAtOnce = 20
-	// cancelEvery is how often it looks for runs that have started meanwhile, and
+	// cancelEvery is how often it searches for runs that have started meanwhile, and
 	// cancelQuiet how often it finds none before it ends: the list is a little late.
 	cancelEvery = 2 * time.Second
 	cancelQuiet = 5
 )
 
 // cancelTree cancels all workflows that belong to a run that was cancelled, whatever
-// number of runs is between, and has no more start. Who nobody waits for does not
-// belong to it, nor do those below.
+// number of runs is between, and has no more start. A run that no other waits for does not
+// belong to it, nor do its children.
 func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
@@ -95,7 +95,7 @@ func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	}
 	cancelled := map[string]bool{}
 	for quiet := 0; quiet < cancelQuiet; quiet++ {
-		levels, err := openBelow(ctx, tree)
+		levels, err := openDescendants(ctx, tree)
 		if err != nil {
 			return err
 		}
@@ -115,10 +115,10 @@ func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
 	return nil
 }
 
-// openBelow are the workflows that belong to the cancelled run, those next to it first.
-// Who waits for another is cancelled before it: what ends as cancelled then does so
-// for somebody who is too, and is no failure.
-func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
+// openDescendants are the workflows that belong to the cancelled run, those next to it first.
+// A parent that waits for a child is cancelled before it: a child that ends as cancelled
+// then is no failure of a parent that is cancelled too.
+func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
@@ -138,7 +138,7 @@ func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.
 	}
 	var levels [][]*commonpb.WorkflowExecution
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		level := depthBelow(all, id, tree.Run)
+		level := depthUnder(all, id, tree.Run)
 		for len(levels) < level {
 			levels = append(levels, nil)
 		}
@@ -149,15 +149,15 @@ func openBelow(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.
 	return levels, nil
 }
 
-// depthBelow is how many workflows below another one a workflow is, each of which waits
+// depthUnder is how many workflows under an ancestor a workflow is, each of which waits
 // for the next; 0 where that is not so.
-func depthBelow(all map[string]*workflowpb.WorkflowExecutionInfo, id, above string) int {
+func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
 	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]
 		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
 			return 0
 		}
-		if id = info.GetParentExecution().GetWorkflowId(); id == above {
+		if id = info.GetParentExecution().GetWorkflowId(); id == ancestor {
 			return depth
 		}
 	}

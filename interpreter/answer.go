@@ -275,10 +275,10 @@ func (r *Reported) String() string {
 }
 
 // Awaits is the attempt of the call that somebody outside answers, nil for none.
-func (c *Call) Awaits() *Awaited { return c.State.head().Await }
+func (c *Call) Awaits() *Awaited { return c.state.head().Await }
 
 // Answered reports whether the attempt under way has its answer.
-func (c *Call) Answered() bool { return c.State.Answer != nil }
+func (c *Call) Answered() bool { return c.state.Answer != nil }
 
 // Takes reports whether an answer is for the attempt of the call that is under way.
 // sent says that it is being made, though nobody awaits it yet.
@@ -292,7 +292,7 @@ func (c *Call) Takes(to AnswerTo, sent bool) bool {
 // CheckAnswer says why an answer to the attempt under way cannot be taken.
 func (c *Call) CheckAnswer(answer Answer) error {
 	if c.Answered() {
-		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.State.Attempts+1, c.config.name())}
+		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.state.Attempts+1, c.config.name())}
 	}
 	return c.checkAnswer(answer)
 }
@@ -305,7 +305,7 @@ func (c *Call) checkAnswer(answer Answer) error {
 	if most := c.config.Limits.PayloadCap(); EncodedSize(answer) > most {
 		return oversized(most)
 	}
-	if c.toolName() == toolApproval {
+	if c.traits().AsksPeople {
 		return c.checkApproval(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
@@ -317,48 +317,48 @@ func (c *Call) checkAnswer(answer Answer) error {
 // Answer takes an answer that CheckAnswer has nothing against.
 func (c *Call) Answer(answer Answer, now time.Time) Taken {
 	if answer.Verb == AnswerProgress {
-		c.State.Reported = &Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
+		c.state.Reported = &Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
 		if awaited := c.Awaits(); awaited != nil && awaited.Limit > 0 {
 			longer := *awaited
 			longer.Until = now.Add(awaited.Limit)
-			c.State.Todo = []Todo{{Await: &longer}, {Attempt: &PendingAttempt{}}}
+			c.state.Todo = []Todo{{Await: &longer}, {Attempt: &PendingAttempt{}}}
 		}
 	} else {
-		c.State.Answer = &answer
+		c.state.Answer = &answer
 	}
 	return Taken{
-		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.State.Attempts + 1, ID: answer.ID,
+		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, ID: answer.ID,
 	}
 }
 
 // To is the attempt that is under way or due.
 func (c *Call) To() AnswerTo {
 	return AnswerTo{
-		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.State.Attempts + 1, Key: c.attemptKey(),
+		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, Key: c.attemptKey(),
 	}
 }
 
 // Due is the number of the attempt that is under way or due.
-func (c *Call) Due() int { return c.State.Attempts + 1 }
+func (c *Call) Due() int { return c.state.Attempts + 1 }
 
 // Page is the page under way.
 func (c *Call) Page() int { return c.page() }
 
 // Answerer is who has answered the attempt under way, "" for nobody who says so.
 func (c *Call) Answerer() string {
-	if c.State.Answer == nil {
+	if c.state.Answer == nil {
 		return ""
 	}
-	return c.State.Answer.By
+	return c.state.Answer.By
 }
 
 // Asks reports whether the attempts of the call are answered from outside.
-func (c *Call) Asks() bool { return playbook.TraitsOf(c.toolName()).Awaits }
+func (c *Call) Asks() bool { return c.traits().Awaits }
 
 // Sends reports whether the attempt that is due sends a request before it is
 // awaited.
 func (c *Call) Sends() bool {
-	_, sends := c.State.Request.Fields[fieldOnStart]
+	_, sends := c.state.Request.Fields[fieldOnStart]
 	return sends
 }
 
@@ -400,7 +400,7 @@ func CallbackPlace(operation, member string) string {
 // Cancels is the request that tells the other side that the attempt under way is
 // cancelled; false where there is none.
 func (c *Call) Cancels(now time.Time) (ToolInput, bool) {
-	if _, told := c.State.Request.Fields[fieldOnCancel]; !told {
+	if _, told := c.state.Request.Fields[fieldOnCancel]; !told {
 		return ToolInput{}, false
 	}
 	input, err := c.attempt(now)
@@ -413,14 +413,14 @@ func (c *Call) Cancels(now time.Time) (ToolInput, bool) {
 
 // overdue is the outcome of an attempt whose time is over.
 func (c *Call) overdue(now time.Time) Outcome {
-	if c.toolName() == toolApproval {
+	if c.traits().AsksPeople {
 		if data := c.unapproved(now); data != nil {
 			return Outcome{Data: data}
 		}
 	}
 	awaited := c.Awaits()
 	message := fmt.Sprintf("step %q: no answer within %s", c.config.Step.Name, awaited.Limit)
-	if reported := c.State.Reported; reported != nil && reported.At.After(awaited.Since) {
+	if reported := c.state.Reported; reported != nil && reported.At.After(awaited.Since) {
 		message += " of the last report: " + reported.String()
 	}
 	return Outcome{Err: &ErrorObject{Kind: KindTimeout, Class: ClassRetryable, Message: message}}
@@ -432,20 +432,20 @@ func (c *Call) await(outcome Outcome, now time.Time) {
 	if awaited.Limit > 0 {
 		awaited.Until = now.Add(awaited.Limit)
 	}
-	c.State.Last.Meta = outcome.Meta
-	c.State.Todo = []Todo{{Await: &awaited}, {Attempt: &PendingAttempt{}}}
+	c.state.Last.Meta = outcome.Meta
+	c.state.Todo = []Todo{{Await: &awaited}, {Attempt: &PendingAttempt{}}}
 }
 
 // TakeAnswer goes on with the answer that has come, or without one where the time
 // of the attempt is over. It gives the failure of the attempt, nil for none.
 func (c *Call) TakeAnswer(now time.Time) *ErrorObject {
 	outcome := c.overdue(now)
-	if c.State.Answer != nil {
-		outcome = c.answered(*c.State.Answer, now)
+	if c.state.Answer != nil {
+		outcome = c.answered(*c.state.Answer, now)
 	}
-	outcome.Meta = c.State.Last.Meta
-	c.State.Todo = c.State.Todo[1:]
-	c.State.Answer = nil
+	outcome.Meta = c.state.Last.Meta
+	c.state.Todo = c.state.Todo[1:]
+	c.state.Answer = nil
 	c.attempted(outcome, now)
 	return outcome.Err
 }
@@ -459,7 +459,7 @@ func (c *Call) answered(answer Answer, now time.Time) Outcome {
 			failure.Class = ClassFinal
 		}
 		return Outcome{Err: failure}
-	case c.toolName() == toolApproval:
+	case c.traits().AsksPeople:
 		return Outcome{Data: c.approved(answer, now)}
 	}
 	return Outcome{Data: answer.Result.Data}

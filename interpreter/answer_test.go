@@ -110,7 +110,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 				{Verb: interpreter.AnswerFail, Message: "no"},
 				{Verb: interpreter.AnswerProgress, Done: 1},
 			}[rng.IntN(3)]
-			attempt := call.State.Attempts + 1
+			attempt := call.State().Attempts + 1
 			answer.Attempt = []int{attempt, attempt + 1, max(attempt-1, 1)}[rng.IntN(3)]
 			if !call.Takes(answer.AnswerTo, sent) || call.CheckAnswer(answer) != nil {
 				return
@@ -124,10 +124,10 @@ func TestAnswersInAnyOrder(t *testing.T) {
 		for !call.Finished() {
 			now = now.Add(time.Second)
 			if rng.IntN(2) == 0 { // another process goes on
-				text, err := json.Marshal(call.State)
+				text, err := json.Marshal(*call.State())
 				require.NoError(t, err)
 				call = c.call(t)
-				require.NoError(t, json.Unmarshal(text, &call.State))
+				require.NoError(t, json.Unmarshal(text, call.State()))
 			}
 			command := call.Next(now)
 			switch command.Kind {

@@ -10,12 +10,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// toolApproval is the tool whose attempts people answer.
-const toolApproval = "approval"
-
 // Approval is what the attempt under way asks people, nil where it asks none.
 func (c *Call) Approval() *playbook.Approval {
-	if c.toolName() != toolApproval {
+	if !c.traits().AsksPeople {
 		return nil
 	}
 	approval, err := c.parseApproval()
@@ -26,20 +23,20 @@ func (c *Call) Approval() *playbook.Approval {
 }
 
 func (c *Call) parseApproval() (*playbook.Approval, error) {
-	fields := make(map[string]any, len(c.State.Request.Fields))
-	for _, name := range sortedKeys(c.State.Request.Fields) {
-		fields[name] = c.State.Request.Fields[name].Data
+	fields := make(map[string]any, len(c.state.Request.Fields))
+	for _, name := range sortedKeys(c.state.Request.Fields) {
+		fields[name] = c.state.Request.Fields[name].Data
 	}
 	approval, err := playbook.ParseApproval(fields)
 	if err == nil {
-		approval.Data = c.State.Request.Data
+		approval.Data = c.state.Request.Data
 	}
 	return approval, err
 }
 
 // asksWell says why people cannot be asked what the fields of an approval give.
 func (c *Call) asksWell() error {
-	if c.toolName() != toolApproval {
+	if !c.traits().AsksPeople {
 		return nil
 	}
 	if _, err := c.parseApproval(); err != nil {
@@ -93,7 +90,7 @@ func (c *Call) unapproved(now time.Time) any {
 // lateChoice is the option that counts when nobody has answered in time, "" where that
 // is a failure.
 func (c *Call) lateChoice() string {
-	choice := c.State.Request.Fields[fieldOnTimeout].Data
+	choice := c.state.Request.Fields[fieldOnTimeout].Data
 	if option := expression.Text(choice); choice != nil && option != "fail" {
 		return option
 	}
@@ -103,8 +100,8 @@ func (c *Call) lateChoice() string {
 // Choice is the option with which the approval ends that is under way: that of its
 // answer, or without one that of its on_timeout. It is "" where there is none.
 func (c *Call) Choice() string {
-	switch answer := c.State.Answer; {
-	case c.toolName() != toolApproval:
+	switch answer := c.state.Answer; {
+	case !c.traits().AsksPeople:
 		return ""
 	case answer != nil:
 		return answer.Option

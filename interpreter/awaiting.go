@@ -34,7 +34,7 @@ func (c *Call) Awaiting() *Awaiting {
 		return nil
 	}
 	shown := &Awaiting{Attempt: c.Attempt(), Since: awaited.Since, Until: awaited.Until, Approval: c.Approval()}
-	if reported := c.State.Reported; reported != nil {
+	if reported := c.state.Reported; reported != nil {
 		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
 	}
 	return shown

@@ -11,8 +11,9 @@ import (
 // the final outcome, sinks included (language.md, section calls). It decides
 // and never acts: Next says what its host has to do, and the host answers with
 // Attempted, Waited or SinkDone. Every host drives the same machine; all of
-// its progress is in State, and what comes next is the head of State.Todo. What
-// the answers make of that is in call_decide.go.
+// its progress is in its state, which nobody else writes, and what comes next is the head of
+// CallState.Todo. What the answers make of that is in call_decide.go. Hosts look at a View, and
+// keep a Snapshot, from which Load goes on.
 type Call struct {
 	config CallConfig
 	action *playbook.Action
@@ -22,7 +23,7 @@ type Call struct {
 	operation pageKey
 	// stopped is where the call stood when it was cancelled.
 	stopped *CallState
-	State   CallState
+	state   CallState
 }
 
 // CallConfig is what a call is made of; none of it changes while it runs.
@@ -172,19 +173,49 @@ type Command struct {
 
 // NewCall prepares a call. It renders nothing yet, so it cannot fail.
 func NewCall(config CallConfig) *Call {
-	call := &Call{config: config, State: CallState{Counters: NewCounters(len(config.Policies))}}
-	call.State.Counters.Limits = config.Limits
+	call := &Call{config: config, state: CallState{Counters: NewCounters(len(config.Policies))}}
+	call.state.Counters.Limits = config.Limits
 	call.action = config.Book.Resolve(config.Action)
 	return call
+}
+
+// View is how far a call has come, for its host.
+type View struct {
+	StartedAt time.Time
+	// Attempts are those that were made of the call, RequestAttempts of its request.
+	Attempts, RequestAttempts int
+	Pages                     int
+	Written                   int // sinks that are done
+	Noted                     Noted
+	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
+	Failure *ErrorObject
+	// Reported is how far what is awaited has come, nil where nobody has said.
+	Reported *Reported
+}
+
+// View is how far the call has come.
+func (c *Call) View() View {
+	s := &c.state
+	return View{
+		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Pages: s.Successes,
+		Written: s.Written, Noted: s.Noted, Failure: s.Failure(), Reported: s.Reported,
+	}
+}
+
+// Load sets the call to where another host has left it; nil leaves it at its beginning.
+func (c *Call) Load(state *CallState) {
+	if state != nil {
+		c.state = *state
+	}
 }
 
 // Next says what to do now. The same state always gives the same command.
 func (c *Call) Next(now time.Time) Command {
 	if !c.Begun() {
-		c.State.StartedAt = now
+		c.state.StartedAt = now
 		c.begin(now)
 	}
-	switch head := c.State.head(); {
+	switch head := c.state.head(); {
 	case head.Attempt != nil:
 		input, err := c.attempt(now)
 		if err != nil {
@@ -226,31 +257,31 @@ func (s *CallState) last() Todo {
 }
 
 // Begun reports whether anything of the call has happened.
-func (c *Call) Begun() bool { return len(c.State.Todo) > 0 }
+func (c *Call) Begun() bool { return len(c.state.Todo) > 0 }
 
 // Finished reports whether the call has ended.
-func (c *Call) Finished() bool { return c.State.head().End != nil }
+func (c *Call) Finished() bool { return c.state.head().End != nil }
 
 // Result is what the call ends with, nil where that is not known yet. A sink that
 // is due may still change it.
-func (c *Call) Result() *CallResult { return c.State.last().End }
+func (c *Call) Result() *CallResult { return c.state.last().End }
 
 // Waits is the wait that is due, nil for none. For a turn it ends when that was
 // promised, however long it took to be told.
 func (c *Call) Waits(now time.Time) *Wait {
-	head := c.State.head().Wait
+	head := c.state.head().Wait
 	if head == nil {
 		return nil
 	}
 	wait := *head
-	if wait.Reason == ReasonTurn && c.State.Turn != nil {
-		wait.Delay = max(c.State.Turn.At.Sub(now), 0)
+	if wait.Reason == ReasonTurn && c.state.Turn != nil {
+		wait.Delay = max(c.state.Turn.At.Sub(now), 0)
 	}
 	return &wait
 }
 
 // held is why the call is held, nil where it is not.
-func (c *Call) held() *Hold { return c.State.head().Hold }
+func (c *Call) held() *Hold { return c.state.head().Hold }
 
 // Step is the name of the call's step, and Index that of the iteration, nil without
 // a loop.
@@ -264,7 +295,7 @@ func (c *Call) Place() string { return c.config.place() }
 
 // SinkDue reports whether a sink comes next that has not begun.
 func (c *Call) SinkDue() bool {
-	sink := c.State.head().Sink
+	sink := c.state.head().Sink
 	return sink != nil && sink.State == nil
 }
 
@@ -272,27 +303,27 @@ func (c *Call) SinkDue() bool {
 // wait, one that may travel with others: its sink for the page before included,
 // unless that is under way.
 func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.State.Successes == 0 || c.pagesPerActivity() == 1 {
+	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
 		return false
 	}
 	if c.SinkDue() {
-		return len(c.State.Todo) == 2 && c.State.last().Attempt != nil
+		return len(c.state.Todo) == 2 && c.state.last().Attempt != nil
 	}
-	return c.State.head().Attempt != nil && c.State.RequestAttempts == 0
+	return c.state.head().Attempt != nil && c.state.RequestAttempts == 0
 }
 
 // Beyond reports whether the call has come further than a state it had: it has
 // made an attempt, something else comes next, or its sink is under way.
 func (c *Call) Beyond(before CallState) bool {
-	head, was := c.State.head(), before.head()
-	return c.State.Attempts != before.Attempts || c.State.Written != before.Written ||
+	head, was := c.state.head(), before.head()
+	return c.state.Attempts != before.Attempts || c.state.Written != before.Written ||
 		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }
 
 // method is the HTTP method of the request: sinks write and webhooks start
 // something, so theirs is POST.
 func (c *Call) method() string {
-	fields := c.State.Request.Fields
+	fields := c.state.Request.Fields
 	if request, ok := fields[fieldOnStart]; ok {
 		if method := member(request.Data, fieldMethod); method != nil {
 			return expression.Text(method)
@@ -310,10 +341,10 @@ func (c *Call) method() string {
 
 // Attempt is the number of the attempt under way, else of the last one.
 func (c *Call) Attempt() int {
-	if head := c.State.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
-		return c.State.Attempts + 1
+	if head := c.state.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
+		return c.state.Attempts + 1
 	}
-	return c.State.Attempts
+	return c.state.Attempts
 }
 
 func timeoutOf(action *playbook.Action, tool string) time.Duration {
@@ -328,7 +359,7 @@ func (c *Call) page() int {
 	if c.config.Sink != nil {
 		return c.config.Sink.Page
 	}
-	return c.State.Successes + 1
+	return c.state.Successes + 1
 }
 
 // where names the call in messages.
@@ -343,8 +374,8 @@ func (c *CallConfig) where() string {
 // succeeded, where its failure was made a success, where it waits for its turn or
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
-	failure := c.State.Last.Error
-	if hold := c.held(); failure == nil || c.State.Turn != nil || c.Awaits() != nil || hold != nil && !hold.Exhausted {
+	failure := c.state.Last.Error
+	if hold := c.held(); failure == nil || c.state.Turn != nil || c.Awaits() != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{
@@ -354,16 +385,16 @@ func (c *Call) Verdict() *Verdict {
 	if c.config.Sink != nil {
 		verdict.Sink = c.config.Sink.Place
 	}
-	if verdict.Ended || c.State.RequestAttempts > 0 {
+	if verdict.Ended || c.state.RequestAttempts > 0 {
 		verdict.OperationKey = c.operationKey()
 	}
 	if !verdict.Ended {
-		verdict.Retry = max(c.State.RequestAttempts, 1) // a restart has begun to count again
+		verdict.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
 	}
 	switch {
 	case verdict.Ended:
-	case c.State.head().Wait != nil:
-		verdict.Next = c.State.head().Wait.Summary
+	case c.state.head().Wait != nil:
+		verdict.Next = c.state.head().Wait.Summary
 	case c.held() != nil:
 		verdict.Next = "people decide"
 	default:

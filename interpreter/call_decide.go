@@ -16,16 +16,12 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome Outcome, now time.Time) {
-	switch {
-	case outcome.Failed() && outcome.Err.Held != nil:
-		c.Hold(*outcome.Err.Held)
-		return
-	case outcome.PutOff():
-		c.putOff(*outcome.Err.Turn, now)
+	if outcome.PutOff != nil {
+		c.putOff(*outcome.PutOff, now)
 		return
 	}
-	c.State.Turn = nil
-	if c.Asks() && c.State.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
+	c.state.Turn = nil
+	if c.Asks() && c.state.head().Attempt != nil && (!outcome.Failed() || c.Answered()) {
 		c.await(outcome, now)
 		return
 	}
@@ -34,21 +30,21 @@ func (c *Call) Attempted(outcome Outcome, now time.Time) {
 
 // attempted decides what follows an attempt that was made.
 func (c *Call) attempted(outcome Outcome, now time.Time) {
-	c.State.Attempts++
-	c.State.RequestAttempts++
+	c.state.Attempts++
+	c.state.RequestAttempts++
 	c.note(outcome, now)
 	if outcome.Failed() && !outcome.Err.asksPolicies() {
-		c.end(c.failure(*c.State.Last.Error, now))
+		c.end(c.failure(*c.state.Last.Error, now))
 		return
 	}
 	budget := decisionBudget(now)
 	conditions := &callConditions{call: c, budget: budget}
-	decision, err := Decide(c.config.Policies, outcome, &c.State.Counters, conditions, now, c.config.Random)
+	decision, err := Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
-	c.State.Last.Policy = decision.Policy
+	c.state.Last.Policy = decision.Policy
 	if outcome.Failed() {
 		c.afterFailure(decision, budget, now)
 		return
@@ -56,9 +52,15 @@ func (c *Call) attempted(outcome Outcome, now time.Time) {
 	c.afterSuccess(decision, budget, now)
 }
 
-// putOff has the attempt wait for its turn. It was not made and does not count.
-func (c *Call) putOff(turn Turn, now time.Time) {
-	c.State.Turn = &turn
+// putOff has the attempt wait for its turn, or until people let it go on. It was not
+// made and does not count.
+func (c *Call) putOff(off PutOff, now time.Time) {
+	if off.Hold != nil {
+		c.Hold(*off.Hold)
+		return
+	}
+	turn := *off.Turn
+	c.state.Turn = &turn
 	c.again(&Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: ReasonTurn,
 		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
@@ -70,20 +72,20 @@ func (c *Call) note(outcome Outcome, now time.Time) {
 	if outcome.Failed() {
 		failure := *outcome.Err
 		if failure.Kind == KindWorkerLost && failure.Type != TypeStopped {
-			c.State.Lost++
+			c.state.Lost++
 		}
-		failure.Attempt, failure.Page, failure.At = c.State.Attempts, c.page(), now
-		meta := c.State.Last.Meta
+		failure.Attempt, failure.Page, failure.At = c.state.Attempts, c.page(), now
+		meta := c.state.Last.Meta
 		if failure.Answer != nil {
 			meta, failure.Answer = failure.answer(), nil
 		}
 		// The last page stays: on_exhausted may make it the result.
-		c.State.Last = lastAttempt{Data: c.State.Last.Data, Meta: meta, Error: &failure}
+		c.state.Last = lastAttempt{Data: c.state.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
-	c.State.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
+	c.state.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
 	if c.config.Sink == nil {
-		c.State.Successes++
+		c.state.Successes++
 	}
 }
 
@@ -97,21 +99,21 @@ func (c *Call) afterFailure(decision Decision, budget *expression.Budget, now ti
 		c.again(c.wait(decision))
 	case RulingSucceeds, RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
-		decision.Why += "; " + c.State.Last.Error.Message
+		decision.Why += "; " + c.state.Last.Error.Message
 		result := c.success(decision, budget, now)
-		c.State.Last.Error = nil
+		c.state.Last.Error = nil
 		if decision.Ruling == RulingIgnores {
 			c.matched(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
-		failure := *c.State.Last.Error
+		failure := *c.state.Last.Error
 		failure.Policy, failure.Exhausted = decision.Policy, decision.Ruling.Exhausted()
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
 			c.warn(c.config.where() + ": " + decision.Cut)
 		}
-		c.State.Last.Error = &failure
+		c.state.Last.Error = &failure
 		if decision.Ruling == RulingHolds {
 			c.Hold(Hold{Exhausted: true})
 			return
@@ -143,7 +145,7 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 		return
 	case decision.repeats() && c.pageRepeats(then):
 		// It is neither collected nor written.
-		c.repeated(c.repeatError("page %d is the same as the page before", c.State.Successes), decision, budget, now)
+		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
 		return
 	}
 	if err := c.collectPage(decision); err != nil {
@@ -152,7 +154,7 @@ func (c *Call) afterSuccess(decision Decision, budget *expression.Budget, now ti
 	}
 	switch {
 	case decision.repeats():
-		c.State.PagedBy = pagedBy(c.State.PagedBy, c.config.Policies[decision.Policy-1], c.State.Last.Data.Data)
+		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Ruling == RulingFails:
 		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
@@ -171,8 +173,8 @@ func pollMayGiveUp(then *playbook.Then) bool {
 // matched notes policies that matched a success.
 func (c *Call) matched(numbers ...int) {
 	for _, number := range numbers {
-		if !slices.Contains(c.State.Matched, number) {
-			c.State.Matched = append(c.State.Matched, number)
+		if !slices.Contains(c.state.Matched, number) {
+			c.state.Matched = append(c.state.Matched, number)
 		}
 	}
 }
@@ -195,8 +197,8 @@ func (c *Call) turnPage(decision Decision, budget *expression.Budget, now time.T
 	request, failure := c.nextRequest(decision, budget, now)
 	switch {
 	case failure == nil:
-		c.State.Counters.newRequest(c.config.Policies)
-		c.State.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
+		c.state.Counters.newRequest(c.config.Policies)
+		c.state.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
 		c.behindPage()
 	case failure.Kind == KindRepeat:
 		c.repeated(failure, decision, budget, now, page...)
@@ -208,9 +210,9 @@ func (c *Call) turnPage(decision Decision, budget *expression.Budget, now time.T
 // pageRepeats reports whether the page before has come again, and notes the page for
 // the one that follows.
 func (c *Call) pageRepeats(then *playbook.Then) bool {
-	before := c.State.LastPage
-	c.State.LastPage = hash(c.State.Last.Data.Data)
-	return !then.AllowRepeat && c.State.LastPage == before
+	before := c.state.LastPage
+	c.state.LastPage = hash(c.state.Last.Data.Data)
+	return !then.AllowRepeat && c.state.LastPage == before
 }
 
 // repeated ends a call that would go round in circles.
@@ -223,7 +225,7 @@ func (c *Call) repeated(failure *ErrorObject, decision Decision, budget *express
 }
 
 // again asks for the same request again, after a wait where there is one.
-func (c *Call) again(wait *Wait) { c.State.Todo = attemptAfter(wait, nil) }
+func (c *Call) again(wait *Wait) { c.state.Todo = attemptAfter(wait, nil) }
 
 // attemptAfter is an attempt that is still to do, of another request where that is
 // not nil.
@@ -251,9 +253,9 @@ func (c *Call) wait(decision Decision) *Wait {
 // request, after the decision's delay. What was written is counted further: the
 // notes of both rounds stand in one row.
 func (c *Call) restart(decision Decision, now time.Time) {
-	before, wait := c.State, c.wait(decision)
+	before, wait := c.state, c.wait(decision)
 	before.Counters.restart(c.config.Policies)
-	c.State = CallState{
+	c.state = CallState{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
 		Warnings: before.Warnings, Reported: before.Reported,
@@ -261,21 +263,21 @@ func (c *Call) restart(decision Decision, now time.Time) {
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 	}
 	c.operation = pageKey{}
-	if c.begin(now); c.State.head().Attempt != nil {
+	if c.begin(now); c.state.head().Attempt != nil {
 		c.again(wait)
 	}
 }
 
 // fail ends the call at once, without asking any policy.
 func (c *Call) fail(failure *ErrorObject, now time.Time) {
-	c.State.Last.Error = c.complete(failure)
+	c.state.Last.Error = c.complete(failure)
 	c.end(c.failure(*failure, now))
 }
 
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *CallResult, page ...Todo) {
-	c.State.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
+	c.state.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
 	c.behindPage()
 }
 
@@ -288,7 +290,7 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 	var todo []Todo
 	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
 	if result.Failed() {
-		if decided := c.State.Last.Policy; result.Error.asksPolicies() && c.config.then(decided).Sink != nil {
+		if decided := c.state.Last.Policy; result.Error.asksPolicies() && c.config.then(decided).Sink != nil {
 			add(pendingSink{Policy: decided})
 		}
 		if c.config.DeadLetter != nil && result.Error.Kind != KindCancelled {
@@ -298,7 +300,7 @@ func (c *Call) sinksOf(result *CallResult) []Todo {
 	}
 	for _, policy := range c.config.Policies {
 		then := &policy.Then
-		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.State.Matched, policy.Number)) {
+		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.state.Matched, policy.Number)) {
 			add(pendingSink{Policy: policy.Number})
 		}
 	}
@@ -317,11 +319,11 @@ func (c *Call) pageSink(decision Decision) []Todo {
 	case c.config.then(number).PerIteration == nil && decision.repeats():
 		return nil
 	case c.config.then(number).PerIteration == nil:
-		if number = c.config.usedLast(c.State.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
+		if number = c.config.usedLast(c.state.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
 			return nil
 		}
 	case decision.repeats():
-		c.State.Pager = number
+		c.state.Pager = number
 	}
 	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
 }
@@ -329,37 +331,37 @@ func (c *Call) pageSink(decision Decision) []Todo {
 // behindPage takes up what waits for the sink of a page, unless that is due: the
 // request of the next page, or the failure that the call ends with.
 func (c *Call) behindPage() {
-	if sink := c.State.head().Sink; sink != nil && sink.Page {
+	if sink := c.state.head().Sink; sink != nil && sink.Page {
 		return
 	}
-	switch last := c.State.last(); {
+	switch last := c.state.last(); {
 	case last.Attempt != nil && last.Attempt.Request != nil:
-		c.State.Request = *last.Attempt.Request
-		c.State.RequestAttempts, c.State.Lost = 0, 0
+		c.state.Request = *last.Attempt.Request
+		c.state.RequestAttempts, c.state.Lost = 0, 0
 		c.replaceLast(Todo{Attempt: &PendingAttempt{}})
-	case last.End != nil && last.End.Failed() && c.State.Last.Error == nil:
-		c.State.Last.Error = last.End.Error
+	case last.End != nil && last.End.Failed() && c.state.Last.Error == nil:
+		c.state.Last.Error = last.End.Error
 	}
 }
 
 // replaceLast puts another attempt or end in the place of the last one.
 func (c *Call) replaceLast(todo Todo) {
-	c.State.Todo = slices.Clone(c.State.Todo)
-	c.State.Todo[len(c.State.Todo)-1] = todo
+	c.state.Todo = slices.Clone(c.state.Todo)
+	c.state.Todo[len(c.state.Todo)-1] = todo
 }
 
 // Waited tells that the wait is over.
-func (c *Call) Waited() { c.State.Todo = c.State.Todo[1:] }
+func (c *Call) Waited() { c.state.Todo = c.state.Todo[1:] }
 
 // CalledBack tells that the call may come for its turn at once, and reports whether
 // it waits for one.
 func (c *Call) CalledBack() bool {
-	if wait := c.State.head().Wait; wait == nil || wait.Reason != ReasonTurn || c.State.Turn == nil {
+	if wait := c.state.head().Wait; wait == nil || wait.Reason != ReasonTurn || c.state.Turn == nil {
 		return false
 	}
-	turn := *c.State.Turn
+	turn := *c.state.Turn
 	turn.Called = true
-	c.State.Turn = &turn
+	c.state.Turn = &turn
 	return true
 }
 
@@ -371,7 +373,7 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 		c.Waited()
 		return
 	}
-	rest := *c.State.head().Wait
+	rest := *c.state.head().Wait
 	rest.Delay, rest.Rest = left, true
 	c.again(&rest)
 }
@@ -379,9 +381,9 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 // SinkLeft tells how far the sink's call has come that is due; another host goes
 // on with it.
 func (c *Call) SinkLeft(sink *Call) {
-	pending := *c.State.head().Sink
-	pending.State = &sink.State
-	c.State.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.State.Todo[1:])
+	pending := *c.state.head().Sink
+	pending.State = &sink.state
+	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
 }
 
 // SinkDone takes the result of the sink's call. The first sink that fails ends
@@ -391,14 +393,14 @@ func (c *Call) SinkDone(result CallResult, now time.Time) {
 	if result.Failed() && result.Error.Kind == KindCancelled {
 		c.stop()
 	}
-	done := *c.State.head().Sink
-	c.State.Todo = c.State.Todo[1:]
+	done := *c.state.head().Sink
+	c.state.Todo = c.state.Todo[1:]
 	c.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
 		return
 	}
-	c.State.Written++
+	c.state.Written++
 	if done.Page {
 		c.behindPage()
 	}
@@ -410,7 +412,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *ErrorObject, now time.Time) {
 	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {
 		c.warn(failure.Message)
-		c.State.Todo = slices.DeleteFunc(slices.Clone(c.State.Todo), func(todo Todo) bool {
+		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
 			return todo.Sink != nil && !todo.Sink.DeadLetter
 		})
 		return
@@ -438,7 +440,7 @@ func (c *Call) warn(warnings ...string) {
 		c.replaceLast(Todo{End: &result})
 		return
 	}
-	c.State.Warnings = slices.Concat(c.State.Warnings, warnings)
+	c.state.Warnings = slices.Concat(c.state.Warnings, warnings)
 }
 
 // Cancel ends the call because it was cancelled; its sinks do not run.
@@ -446,38 +448,38 @@ func (c *Call) Cancel(now time.Time) CallResult {
 	c.stop()
 	result := c.failure(ErrorObject{
 		Kind: KindCancelled, Class: ClassFinal, Message: c.config.where() + ": cancelled",
-		Attempt: c.State.Attempts, Page: c.page0(),
+		Attempt: c.state.Attempts, Page: c.page0(),
 	}, now)
 	c.Finish(*result)
 	return *result
 }
 
 // Finish ends the call with a result that another host has come to.
-func (c *Call) Finish(result CallResult) { c.State.Todo = []Todo{{End: &result}} }
+func (c *Call) Finish(result CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
 // waitSummary is what Temporal's UI shows beside the timer.
 func (c *Call) waitSummary(decision Decision) string {
 	name, delay := c.config.name(), decision.Delay.Round(time.Millisecond)
 	if c.config.then(decision.Policy).Restart {
-		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.State.Last.Error.Short())
+		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.state.Last.Error.Short())
 	}
 	switch decision.Reason {
 	case ReasonPage:
-		return fmt.Sprintf("page %d of %s in %s", c.State.Successes+1, name, delay)
+		return fmt.Sprintf("page %d of %s in %s", c.state.Successes+1, name, delay)
 	case ReasonPoll:
 		return fmt.Sprintf("poll %d/%d of %s in %s", decision.Count+1, decision.Limit, name, delay)
 	case ReasonRateLimited:
 		return fmt.Sprintf("attempt %d of %s in %s, as asked: %s",
-			c.State.RequestAttempts+1, name, delay, c.State.Last.Error.Short())
+			c.state.RequestAttempts+1, name, delay, c.state.Last.Error.Short())
 	}
 	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
-		decision.Count+1, decision.Limit, name, delay, c.State.Last.Error.Short())
+		decision.Count+1, decision.Limit, name, delay, c.state.Last.Error.Short())
 }
 
 // collectPage adds the page where it belongs: by the policy it matched, and
 // the page that ends the call by the collect used last, else the first.
 func (c *Call) collectPage(decision Decision) error {
-	c.State.Last.Contribution = c.State.Last.Data
+	c.state.Last.Contribution = c.state.Last.Data
 	number := decision.Policy
 	if c.config.then(number).Collect == nil {
 		number = 0
@@ -489,20 +491,20 @@ func (c *Call) collectPage(decision Decision) error {
 		return nil
 	}
 	how := c.config.then(number).Collect
-	sum, contribution, err := collect(how, c.State.Collected.Data, c.State.Last.Data.Data)
+	sum, contribution, err := collect(how, c.state.Collected.Data, c.state.Last.Data.Data)
 	if err != nil {
 		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
 	}
-	c.State.Collector = number
-	c.State.Collected = expression.Of(sum)
-	c.State.Last.Contribution = expression.Of(contribution)
+	c.state.Collector = number
+	c.state.Collected = expression.Of(sum)
+	c.state.Last.Contribution = expression.Of(contribution)
 	return nil
 }
 
 // collector is the policy whose collect was used last, else the first that has one;
 // 0 for none.
 func (c *Call) collector() int {
-	return c.config.usedLast(c.State.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
+	return c.config.usedLast(c.state.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 }
 
 // usedLast is the policy of those that have something which was used last, else

@@ -15,15 +15,15 @@ import (
 
 // policyScope holds the names of when and then for the last outcome.
 func (c *Call) policyScope() *Scope {
-	c.restore(c.State.StartedAt)
-	last := c.State.Last
+	c.restore(c.state.StartedAt)
+	last := c.state.Last
 	names := map[string]any{
 		"error":              last.Error.Value(),
 		"this":               c.attemptEnvelope(),
-		playbook.DefaultInto: c.State.Collected.Data,
+		playbook.DefaultInto: c.state.Collected.Data,
 		"_retry": map[string]any{
-			"page": c.page0(), "index": c.page0(), "attempt": c.State.RequestAttempts,
-			"count": c.State.Attempts, "policy": last.Policy,
+			"page": c.page0(), "index": c.page0(), "attempt": c.state.RequestAttempts,
+			"count": c.state.Attempts, "policy": last.Policy,
 		},
 	}
 	if last.Error == nil {
@@ -33,7 +33,7 @@ func (c *Call) policyScope() *Scope {
 	}
 	for _, policy := range c.config.Policies {
 		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
-			names[collect.Into] = c.State.Collected.Data
+			names[collect.Into] = c.state.Collected.Data
 		}
 	}
 	return c.scope.With(names)
@@ -42,28 +42,28 @@ func (c *Call) policyScope() *Scope {
 // page0 is the page the last attempt was for, from 1; before the first attempt
 // of a request it is the page that is due.
 func (c *Call) page0() int {
-	due := c.State.head().Attempt != nil && c.State.RequestAttempts == 0
-	if c.config.Sink != nil || c.State.Last.Error != nil || due {
+	due := c.state.head().Attempt != nil && c.state.RequestAttempts == 0
+	if c.config.Sink != nil || c.state.Last.Error != nil || due {
 		return c.page()
 	}
-	return max(c.State.Successes, 1)
+	return max(c.state.Successes, 1)
 }
 
 func (c *Call) attemptEnvelope() map[string]any {
-	last := CallResult{Status: StatusSuccess, Data: c.State.Last.Data, Meta: c.meta(time.Time{})}
-	if c.State.Last.Partial {
+	last := CallResult{Status: StatusSuccess, Data: c.state.Last.Data, Meta: c.meta(time.Time{})}
+	if c.state.Last.Partial {
 		last.Status = Partial
 	}
-	if c.State.Last.Error != nil {
-		last.Status, last.Data, last.Error = StatusError, expression.Value{}, c.State.Last.Error
+	if c.state.Last.Error != nil {
+		last.Status, last.Data, last.Error = StatusError, expression.Value{}, c.state.Last.Error
 	}
 	return last.Envelope()
 }
 
 func (c *Call) meta(ended time.Time) CallMeta {
 	return CallMeta{
-		Attempts: c.State.Attempts, Pages: c.State.Successes,
-		StartedAt: c.State.StartedAt, EndedAt: ended, Tool: c.State.Last.Meta,
+		Attempts: c.state.Attempts, Pages: c.state.Successes,
+		StartedAt: c.state.StartedAt, EndedAt: ended, Tool: c.state.Last.Meta,
 	}
 }
 
@@ -74,25 +74,25 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 		return c.failure(*c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err)), now)
 	}
 	result := &CallResult{
-		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings),
+		Status: StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.state.Warnings),
 	}
-	if c.State.Last.Partial {
+	if c.state.Last.Partial {
 		result.Status = Partial
 		result.Warnings = append(result.Warnings, c.config.where()+": the playbook that it ran ended as "+string(Partial))
 	}
-	for _, warning := range c.State.Last.Warnings {
+	for _, warning := range c.state.Last.Warnings {
 		result.Warnings = append(result.Warnings, c.config.where()+": "+warning)
 	}
 	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d stopped the call after %s (%s); the result may be incomplete",
-			c.config.where(), decision.Spent, pages(c.State.Successes), decision.Why))
+			c.config.where(), decision.Spent, pages(c.state.Successes), decision.Why))
 	} else if decision.Policy == 0 && decision.Ruling != RulingStops {
-		if lacks := cutShort(c.State.PagedBy, c.config.Policies, c.State.Last); lacks != "" {
+		if lacks := cutShort(c.state.PagedBy, c.config.Policies, c.state.Last); lacks != "" {
 			result.Meta.Truncated = true
 			result.Warnings = append(result.Warnings, fmt.Sprintf(
-				"%s: page %d %s; the result may be incomplete", c.config.where(), c.State.Successes, lacks))
+				"%s: page %d %s; the result may be incomplete", c.config.where(), c.state.Successes, lacks))
 		}
 	}
 	return result
@@ -110,8 +110,8 @@ func pages(n int) string {
 // was collected, or the last page. Where a failure ends it, what was collected
 // goes first.
 func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
-	if c.State.Last.Error != nil && c.State.Collector != 0 {
-		return c.State.Collected.Data, nil
+	if c.state.Last.Error != nil && c.state.Collector != 0 {
+		return c.state.Collected.Data, nil
 	}
 	if result := c.config.then(decision.Policy).Result; result != nil {
 		return result.Render(c.policyScope(), budget)
@@ -120,22 +120,22 @@ func (c *Call) data(decision Decision, budget *expression.Budget) (any, error) {
 		return nil, nil
 	}
 	if number := c.collector(); number != 0 {
-		return nothing(c.config.then(number).Collect.Strategy, c.State.Collected.Data), nil
+		return nothing(c.config.then(number).Collect.Strategy, c.state.Collected.Data), nil
 	}
-	return c.State.Last.Data.Data, nil
+	return c.state.Last.Data.Data, nil
 }
 
 // failure is the result of a call that failed; what was collected stays in
 // the error, so that nothing is dropped in silence.
 func (c *Call) failure(failure ErrorObject, now time.Time) *CallResult {
-	if c.State.Collector != 0 {
-		failure.Collected = c.State.Collected
+	if c.state.Collector != 0 {
+		failure.Collected = c.state.Collected
 	}
-	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now), Warnings: slices.Clone(c.State.Warnings)}
+	return &CallResult{Status: StatusError, Error: &failure, Meta: c.meta(now), Warnings: slices.Clone(c.state.Warnings)}
 }
 
 func (c *Call) complete(failure *ErrorObject) *ErrorObject {
-	failure.Attempt, failure.Page, failure.Policy = c.State.Attempts, c.page0(), c.State.Last.Policy
+	failure.Attempt, failure.Page, failure.Policy = c.state.Attempts, c.page0(), c.state.Last.Policy
 	return failure
 }
 
@@ -147,7 +147,7 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	failure := c.complete(&ErrorObject{
 		Kind: KindExhausted, Class: ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
-			c.config.where(), decision.Policy, decision.Count, decision.Limit, c.State.Attempts, decision.Why, last),
+			c.config.where(), decision.Policy, decision.Count, decision.Limit, c.state.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
@@ -158,7 +158,7 @@ func (c *Call) lastAnswer() expression.Value {
 	if c.config.Step.Secret {
 		return expression.Of(playbook.Hidden)
 	}
-	return c.State.Last.Data
+	return c.state.Last.Data
 }
 
 // expressionError turns an error of rendering or evaluating into the final

@@ -16,14 +16,14 @@ func (c *Call) begin(now time.Time) {
 		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
-	request, err := c.renderer(decisionBudget(now)).request(c.State.Request)
+	request, err := c.renderer(decisionBudget(now)).request(c.state.Request)
 	if err != nil {
 		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
 	request.At = now
 	// A call that begins again is the same call.
-	if request.Origin = c.State.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
+	if request.Origin = c.state.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
 		request.Origin = request.origin()
 	}
 	print, err := c.fingerprint(request)
@@ -31,8 +31,8 @@ func (c *Call) begin(now time.Time) {
 		c.fail(expressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
-	c.State.Request = request
-	c.State.Seen = append(c.State.Seen, print...)
+	c.state.Request = request
+	c.state.Seen = append(c.state.Seen, print...)
 	c.again(nil)
 }
 
@@ -47,7 +47,7 @@ func (c *Call) prepare(now time.Time) error {
 	if text, ok := name.(string); !ok || text == "" {
 		return &playbook.EvalError{Pos: c.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
 	}
-	return c.args(&c.State.Request, scope, budget)
+	return c.args(&c.state.Request, scope, budget)
 }
 
 // args renders the call's own args, which see those of the route, and lays
@@ -92,7 +92,7 @@ func (r *Request) lay(args, over any) {
 // what it was when the request was rendered.
 func (c *Call) renew(request *Request, keys map[string]any) error {
 	if !namesAnyKey(c.action) {
-		c.restore(c.State.StartedAt)
+		c.restore(c.state.StartedAt)
 		return nil
 	}
 	budget := decisionBudget(request.At)
@@ -124,7 +124,7 @@ func namesAnyKey(action *playbook.Action) bool {
 // nextRequest is the request of the next page.
 func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now time.Time) (Request, *ErrorObject) {
 	then := c.config.then(decision.Policy)
-	request, err := c.renderer(budget).next(c.State.Request, then.NextCall, c.policyScope())
+	request, err := c.renderer(budget).next(c.state.Request, then.NextCall, c.policyScope())
 	if err != nil {
 		return Request{}, c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err))
 	}
@@ -133,10 +133,10 @@ func (c *Call) nextRequest(decision Decision, budget *expression.Budget, now tim
 	if err != nil {
 		return Request{}, c.complete(expressionError(c.config.Book, c.config.whereThen(decision.Policy), err))
 	}
-	if !then.AllowRepeat && c.State.Seen.has(print) {
-		return Request{}, c.repeatError("the request for page %d was made before in this call", c.State.Successes+1)
+	if !then.AllowRepeat && c.state.Seen.has(print) {
+		return Request{}, c.repeatError("the request for page %d was made before in this call", c.state.Successes+1)
 	}
-	c.State.Seen = append(c.State.Seen, print...)
+	c.state.Seen = append(c.state.Seen, print...)
 	return request, nil
 }
 
@@ -173,7 +173,7 @@ func withoutKeys() map[string]any {
 // restore sets what is derived from State; it runs before every rendering.
 func (c *Call) restore(now time.Time) {
 	c.scope = c.config.Scope.With(c.keys())
-	if args, isMap := c.State.Request.Args.Data.(map[string]any); isMap {
+	if args, isMap := c.state.Request.Args.Data.(map[string]any); isMap {
 		c.scope = c.scope.With(map[string]any{"args": args})
 	}
 	if c.tool != "" {
@@ -186,8 +186,8 @@ func (c *Call) restore(now time.Time) {
 }
 
 func (c *Call) renderer(budget *expression.Budget) renderer {
-	c.restore(c.State.StartedAt)
-	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: c.tool == toolApproval}
+	c.restore(c.state.StartedAt)
+	return renderer{book: c.config.deferringBook(), action: c.action, scope: c.scope, budget: budget, asks: playbook.TraitsOf(c.tool).AsksPeople}
 }
 
 func decisionBudget(now time.Time) *expression.Budget {
@@ -196,20 +196,20 @@ func decisionBudget(now time.Time) *expression.Budget {
 
 // attempt is one attempt of the request at hand.
 func (c *Call) attempt(now time.Time) (ToolInput, error) {
-	if err := c.renew(&c.State.Request, c.keys()); err != nil {
+	if err := c.renew(&c.state.Request, c.keys()); err != nil {
 		return ToolInput{}, err
 	}
 	operation, attempt := c.operationKey(), c.attemptKey()
-	request := c.State.Request
+	request := c.state.Request
 	input := ToolInput{
 		Tool: c.tool, Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
-		Page: c.page(), Attempt: c.State.Attempts + 1, Lost: c.State.Lost,
+		Page: c.page(), Attempt: c.state.Attempts + 1, Lost: c.state.Lost,
 		RunID:  c.config.Run.RunID,
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
 		TimeoutSeconds: c.attemptLimit().Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
 		IdempotencyKey: idempotencyKey(c.action, c.tool, c.method(), operation, attempt),
-		Secret:         c.config.secretWork(request), Turn: c.State.Turn,
+		Secret:         c.config.secretWork(request), Turn: c.state.Turn,
 	}
 	if c.Sends() {
 		input.Sends = fieldOnStart
@@ -259,7 +259,7 @@ func (c *Call) operationKey() string {
 		}
 	}
 	parts := []any{c.config.Run.Identity(), c.config.Step.Name, c.config.Visit, index, page, place}
-	if restarts := c.State.Restarts; restarts > 0 {
+	if restarts := c.state.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
 	}
 	key := digest(parts...)[:operationKeyLength]
@@ -280,15 +280,15 @@ type pageKey struct {
 // attemptKey is another one for each attempt, those of a reprocess included.
 func (c *Call) attemptKey() string {
 	if lap := c.config.Run.lap(); lap != "" {
-		return fmt.Sprintf("%s:%s.%d", c.operationKey(), lap, c.State.Attempts+1)
+		return fmt.Sprintf("%s:%s.%d", c.operationKey(), lap, c.state.Attempts+1)
 	}
-	return c.operationKey() + ":" + strconv.Itoa(c.State.Attempts+1)
+	return c.operationKey() + ":" + strconv.Itoa(c.state.Attempts+1)
 }
 
 // keys are the names that only exist while something is sent. Much is rendered
 // with the same ones.
 func (c *Call) keys() map[string]any {
-	operation, attempt := c.operationKey(), c.State.Attempts+1
+	operation, attempt := c.operationKey(), c.state.Attempts+1
 	if sent := &c.operation; sent.names == nil || sent.attempt != attempt {
 		sent.attempt = attempt
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": c.attemptKey()}

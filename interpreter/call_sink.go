@@ -10,7 +10,7 @@ import (
 // sinkCall is the call of a pending sink. Its scope is that of when and then, with
 // `this` being the call's own envelope once it has ended.
 func (c *Call) sinkCall(pending pendingSink) *Call {
-	config, scope, result := c.config, c.policyScope(), c.State.Last.Contribution.Data
+	config, scope, result := c.config, c.policyScope(), c.state.Last.Contribution.Data
 	if ended := c.Result(); !pending.Page {
 		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
 		switch {
@@ -23,10 +23,8 @@ func (c *Call) sinkCall(pending pendingSink) *Call {
 		}
 	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
-	call := NewSinkCall(config, c.config.pendingSink(pending), max(c.State.Successes, 1), result)
-	if pending.State != nil {
-		call.State = *pending.State
-	}
+	call := NewSinkCall(config, c.config.pendingSink(pending), max(c.state.Successes, 1), result)
+	call.Load(pending.State)
 	if pending.DeadLetter {
 		return call.EveryRound()
 	}

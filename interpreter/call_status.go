@@ -41,11 +41,11 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 // Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
 // nothing, and until is when that is over.
 func (c *Call) Status(wait *Wait, until time.Time) CallStatus {
-	status := CallStatus{Attempts: c.State.Attempts, Pages: c.State.Successes, Error: c.State.Failure()}
+	status := CallStatus{Attempts: c.state.Attempts, Pages: c.state.Successes, Error: c.state.Failure()}
 	if wait == nil {
-		wait = c.State.wait()
+		wait = c.state.wait()
 	}
-	switch end := c.State.head().End; {
+	switch end := c.state.head().End; {
 	case end != nil:
 		return end.CallStatus()
 	case wait == nil && !c.Begun():

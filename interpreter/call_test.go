@@ -185,7 +185,7 @@ func (c *callCase) play(t *testing.T, kind hostKind) string {
 // drive takes a call to its end. fresh gives the call as it began.
 func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.CallResult {
 	call := fresh()
-	sure := h.json(call.State)
+	sure := h.json(*call.State())
 	mark := call.Mark()
 	h.answers("before ", call, false, indent)
 	for {
@@ -221,7 +221,7 @@ func (h *host) drive(fresh func() *interpreter.Call, indent string) interpreter.
 			} else {
 				call.SinkDone(result, h.now)
 			}
-			sure, mark = h.json(call.State), call.Mark()
+			sure, mark = h.json(*call.State()), call.Mark()
 		case interpreter.DoFinish:
 			h.answers("", call, false, indent)
 			return command.Result
@@ -247,7 +247,7 @@ func (h *host) await(call *interpreter.Call, awaited interpreter.Awaited, indent
 		return
 	}
 	require.False(h.t, awaited.Until.IsZero(), "silence for ever")
-	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State.Reported).Reason)
+	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State().Reported).Reason)
 	fmt.Fprintf(&h.text, "%s%s silence of %s\n", indent, h.passed(), awaited.Until.Sub(h.now))
 	h.now = awaited.Until
 	_ = call.TakeAnswer(h.now)
@@ -289,8 +289,8 @@ func (h *host) answer(line string, call *interpreter.Call, sent bool, indent str
 		}
 	}
 	fmt.Fprintf(&h.text, "%s%s %s %s: %s\n", indent, h.passed(), answer.Verb, parts[2], became)
-	if call.State.Reported != nil && answer.Verb == interpreter.AnswerProgress {
-		fmt.Fprintf(&h.text, "%s  %s\n", indent, call.State.Reported)
+	if call.State().Reported != nil && answer.Verb == interpreter.AnswerProgress {
+		fmt.Fprintf(&h.text, "%s  %s\n", indent, call.State().Reported)
 	}
 }
 
@@ -318,14 +318,14 @@ func (h *host) people(call *interpreter.Call, indent string) bool {
 // resume gives the call as a worker finds it that takes it up where it was sure
 // last, and asks the ledger for what was noted with the write that is due.
 func (h *host) resume(call *interpreter.Call, fresh func() *interpreter.Call, sure string, mark interpreter.Mark) *interpreter.Call {
-	before := h.json(call.State)
+	before := h.json(*call.State())
 	note, err := call.NoteOf(mark, interpreter.NotedOnce, h.now)
 	require.NoError(h.t, err)
-	require.Equal(h.t, before, h.json(call.State), "making a note changes the call")
-	require.Equal(h.t, call.State.Written+1, note.Written)
+	require.Equal(h.t, before, h.json(*call.State()), "making a note changes the call")
+	require.Equal(h.t, call.State().Written+1, note.Written)
 	other := fresh()
-	other.State = interpreter.CallState{}
-	require.NoError(h.t, json.Unmarshal([]byte(sure), &other.State))
+	*other.State() = interpreter.CallState{}
+	require.NoError(h.t, json.Unmarshal([]byte(sure), other.State()))
 	require.NoError(h.t, other.Resume(note.Continuation))
 	return other
 }
@@ -336,9 +336,9 @@ func (h *host) carry(call *interpreter.Call, fresh func() *interpreter.Call) *in
 		return call
 	}
 	other := fresh()
-	other.State = interpreter.CallState{}
-	require.NoError(h.t, json.Unmarshal([]byte(h.json(call.State)), &other.State))
-	require.JSONEq(h.t, h.json(call.State), h.json(other.State), "the state does not survive JSON")
+	*other.State() = interpreter.CallState{}
+	require.NoError(h.t, json.Unmarshal([]byte(h.json(*call.State())), other.State()))
+	require.JSONEq(h.t, h.json(*call.State()), h.json(*other.State()), "the state does not survive JSON")
 	return other
 }
 
@@ -468,9 +468,7 @@ func parseAttempt(t *testing.T, text string) (interpreter.Outcome, time.Duration
 	if version, held := strings.CutPrefix(text, "held "); held {
 		n, err := strconv.Atoi(version)
 		require.NoError(t, err)
-		return interpreter.Outcome{Err: &interpreter.ErrorObject{
-			Kind: interpreter.KindHeld, Class: interpreter.ClassRetryable, Held: &interpreter.Hold{Version: n},
-		}}, 0
+		return interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: &interpreter.Hold{Version: n}}}, 0
 	}
 	outcome, passed := parseOutcome(t, text)
 	switch {

@@ -233,12 +233,12 @@ func (l LeftOut) Result() IterationResult {
 // be asked for.
 func (c *Call) Print(at time.Time) string {
 	first := NewCall(c.config)
-	first.State.StartedAt = at
+	first.state.StartedAt = at
 	first.begin(at)
 	if first.Result() != nil {
 		return ""
 	}
-	return digest(hex.EncodeToString(first.State.Seen), first.State.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
+	return digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
 }
 
 // LoopPrint is Print for a loop as a whole.
@@ -301,7 +301,7 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if inner := action.Inline; inner != nil {
 		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !ReadsOnly(inner, step) })
 	}
-	if name, literal := action.ToolName(); !literal || name != "http" {
+	if !action.Traits().Requests {
 		return false
 	}
 	method := action.Field(fieldMethod)

@@ -138,14 +138,14 @@ func (s *CallState) Failure() *ErrorObject {
 
 // Hold keeps the call from its next attempt until people let it go on.
 func (c *Call) Hold(hold Hold) {
-	c.State.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
+	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
 
 // Noted tells that the history says what the call is held by.
 func (c *Call) Noted() { c.held().Noted = true }
 
 // Released tells that the call is held no more.
-func (c *Call) Released() { c.State.Todo = c.State.Todo[1:] }
+func (c *Call) Released() { c.state.Todo = c.state.Todo[1:] }
 
 // Settle tells what people have decided about the call, which waits or is held.
 func (c *Call) Settle(settlement Settlement, now time.Time) {
@@ -154,9 +154,9 @@ func (c *Call) Settle(settlement Settlement, now time.Time) {
 		return
 	}
 	if hold := c.held(); hold != nil && hold.Exhausted {
-		c.State.Counters.settled(c.State.Last.Policy, hold.Failure != nil)
+		c.state.Counters.settled(c.state.Last.Policy, hold.Failure != nil)
 	}
-	c.State.Todo = c.State.Todo[1:]
+	c.state.Todo = c.state.Todo[1:]
 }
 
 // skip ends the call as failed. The failure is the one that it waited for, if there
@@ -169,15 +169,15 @@ func (c *Call) skip(settlement Settlement, now time.Time) {
 	if settlement.Reason != "" {
 		said += ": " + settlement.Reason
 	}
-	failure := ErrorObject{Kind: KindExplicit, Class: ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.State.Attempts, Page: c.page()}
-	if last := c.State.Failure(); last != nil {
+	failure := ErrorObject{Kind: KindExplicit, Class: ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.state.Attempts, Page: c.page()}
+	if last := c.state.Failure(); last != nil {
 		failure = *last
 		failure.Message += " (" + said + ")"
 	}
 	if hold := c.held(); hold != nil && hold.Failure != nil {
 		failure.Body = c.lastAnswer()
 	}
-	c.State.Last.Error = &failure
+	c.state.Last.Error = &failure
 	c.end(c.failure(failure, now))
 }
 

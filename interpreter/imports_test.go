@@ -22,7 +22,7 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter", "interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook",
+	"interpreter", "interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue",
 }
 
 // layers is the order of docs/architecture.md: a package imports packages that
@@ -62,8 +62,13 @@ var layers = []struct {
 		"the text of a file is rewritten with what the language says of its older forms",
 	},
 	{
+		"interpreter/queue",
+		[]string{"interpreter/expression", "interpreter/playbook"},
+		"which run has its turn is decided by values alone, and nothing that runs steps takes part in it",
+	},
+	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue"},
 		"the interpreter decides; what waits and what acts is above it",
 	},
 	{
@@ -268,7 +273,7 @@ func TestOnlyStarterMigrates(t *testing.T) {
 // reading, a little of the model, and what the older forms are.
 var seam = []string{
 	"Decode", "OlderVersion", "Version",
-	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "PlaybookTool", "RequestFields", "Step",
+	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "RequestFields", "Step", "TraitsOf",
 	"OlderLabel", "OlderPages", "OlderRequest", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
 	"CodeElementInStepSink", "CodeLegacyRetry", "CodeNotMigrated",
 }

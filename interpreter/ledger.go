@@ -73,13 +73,13 @@ type Mark struct{ restarts, collected, seen int }
 
 // Mark is where the call stands.
 func (c *Call) Mark() Mark {
-	return Mark{restarts: c.State.Restarts, collected: c.collectedSoFar(), seen: len(c.State.Seen)}
+	return Mark{restarts: c.state.Restarts, collected: c.collectedSoFar(), seen: len(c.state.Seen)}
 }
 
 // collectedSoFar counts also what a detached call has left with its workflow.
 func (c *Call) collectedSoFar() int {
-	list, _ := c.State.Collected.Data.([]any)
-	return c.State.Detached + len(list)
+	list, _ := c.state.Collected.Data.([]any)
+	return c.state.Detached + len(list)
 }
 
 // NoteOf is the note of the write that is due, for the ledger that takes it: how
@@ -102,7 +102,7 @@ func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 		state.Seen = state.Seen[since.seen:]
 		if list, isList := state.Collected.Data.([]any); isList && c.config.appends() && !whole {
 			next.Collected = &since.collected
-			state.Collected = expression.Of(list[since.collected-c.State.Detached:])
+			state.Collected = expression.Of(list[since.collected-c.state.Detached:])
 		}
 		state.Detached = 0
 	}
@@ -114,7 +114,7 @@ func (c *Call) NoteOf(since Mark, noted Noted, now time.Time) (Note, error) {
 }
 
 // Note tells what ledgers hold of the call.
-func (c *Call) Note(noted Noted) { c.State.Noted = max(c.State.Noted, noted) }
+func (c *Call) Note(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
 // Resume takes the call to where it stood behind a write, by the continuation
 // that was noted with it.
@@ -128,31 +128,31 @@ func (c *Call) Resume(noted []byte) error {
 		return fmt.Errorf("the note of write %d does not say how the call goes on", state.Written)
 	}
 	if state.head().End == nil {
-		if next.Seen > len(c.State.Seen) {
+		if next.Seen > len(c.state.Seen) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 		}
-		state.Seen = slices.Concat(c.State.Seen[:next.Seen], state.Seen)
+		state.Seen = slices.Concat(c.state.Seen[:next.Seen], state.Seen)
 		if next.Collected != nil {
-			before, _ := c.State.Collected.Data.([]any)
-			kept := *next.Collected - c.State.Detached
+			before, _ := c.state.Collected.Data.([]any)
+			kept := *next.Collected - c.state.Detached
 			if kept < 0 || kept > len(before) {
 				return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 			}
 			added, _ := state.Collected.Data.([]any)
 			all := make([]any, 0, kept+len(added)) // not nil: an empty list is what was collected
 			state.Collected = expression.Of(append(append(all, before[:kept]...), added...))
-			state.Detached = c.State.Detached
+			state.Detached = c.state.Detached
 		}
 	}
-	c.State = state
+	c.state = state
 	return nil
 }
 
 // ledgerKey names the call in ledgers. Each run of an identity makes calls of its
 // own, unless it continues one that an earlier run has begun.
 func (c *Call) ledgerKey() string {
-	if c.State.Ledger != "" {
-		return c.State.Ledger
+	if c.state.Ledger != "" {
+		return c.state.Ledger
 	}
 	index := any(nil)
 	if c.config.Index != nil {
@@ -169,7 +169,7 @@ func (c *Call) Ledgers(now time.Time) []ToolInput {
 	var asked []ToolInput
 	for _, sink := range c.config.sinks() {
 		if input, fixed := c.ledger(sink, now); fixed {
-			input.Note = &Note{Call: c.ledgerKey(), Written: c.State.Written}
+			input.Note = &Note{Call: c.ledgerKey(), Written: c.state.Written}
 			asked = append(asked, input)
 		}
 	}
@@ -220,7 +220,7 @@ func (c *CallConfig) isFixed(action *playbook.Action) bool {
 // Fixed reports whether the place of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
-	return c.config.isFixed(c.config.Book.Resolve(c.config.pendingSink(*c.State.head().Sink).Action))
+	return c.config.isFixed(c.config.Book.Resolve(c.config.pendingSink(*c.state.head().Sink).Action))
 }
 
 // collectedNames are those of what was collected.

@@ -12,9 +12,9 @@ func TestNoteThatLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	call := pagesOf(t, "", "")
 	page(call, started, 1)
-	before := call.State
+	before := *call.State()
 	require.ErrorContains(t, call.Resume([]byte(`{"state":{"written":2}}`)), "write 2 does not say how the call goes on")
 	require.ErrorContains(t, call.Resume([]byte(`{"state":{"todo":[{"attempt":{}}]},"seen":99}`)), "does not belong to this call")
 	require.ErrorContains(t, call.Resume([]byte(`[]`)), "decode how the call goes on")
-	require.Equal(t, before, call.State)
+	require.Equal(t, before, *call.State())
 }

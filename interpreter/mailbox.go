@@ -90,6 +90,9 @@ func (a AnswerTo) Mailboxes(run string) []string {
 	return []string{a.mailbox(run, true), a.mailbox(run, false), step.mailbox(run, true), step.mailbox(run, false)}
 }
 
+// mostMailboxID is how much of an ID stands in clear. Temporal accepts 1,000 bytes.
+const mostMailboxID = 900
+
 func (a AnswerTo) mailbox(workflow string, progress bool) string {
 	id := "reprise-answers/" + url.PathEscape(a.Key)
 	if a.Key == "" {
@@ -98,9 +101,9 @@ func (a AnswerTo) mailbox(workflow string, progress bool) string {
 			id += "/" + strconv.Itoa(*a.Index)
 		}
 	}
-	if len(id) > mostLineID {
+	if len(id) > mostMailboxID {
 		digest := sha256.Sum256([]byte(id))
-		id = id[:mostLineID] + "~" + hex.EncodeToString(digest[:16])
+		id = id[:mostMailboxID] + "~" + hex.EncodeToString(digest[:16])
 	}
 	if progress {
 		id += "~progress"

@@ -11,9 +11,6 @@ import (
 // KindPlaybook is the failure of a run of another playbook.
 const KindPlaybook Kind = "playbook"
 
-// MaxNesting is how many runs may be below one another, under the first one.
-const MaxNesting = 16
-
 // Above is a run that another run belongs to: one of its steps runs that playbook.
 // Kept in workflow history.
 type Above struct {
@@ -21,8 +18,8 @@ type Above struct {
 	Step string `json:"step"`
 	// Control is what people have told it, as far as that is known below.
 	Control Control `json:"control,omitzero"`
-	// Line is where it has its turn under its concurrency key, "" without one.
-	Line string `json:"line,omitempty"`
+	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
+	Queue string `json:"line,omitempty"`
 }
 
 // Nesting is what a task knows of the runs above its own, and what it needs for
@@ -41,9 +38,9 @@ type Nesting struct {
 	SearchAttributes bool              `json:"search_attributes,omitempty"`
 	DeadLetters      bool              `json:"dead_letters,omitempty"`
 	NextRetry        bool              `json:"next_retry,omitempty"`
-	// ScheduledAt is RunInfo.ScheduledAt of the run, and Line what Above.Line is of it.
+	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Above.Queue is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	Line        string    `json:"line,omitempty"`
+	Queue       string    `json:"line,omitempty"`
 	// Before are the workflow IDs of the earlier runs whose place the run takes, the
 	// last one first.
 	Before []string `json:"before,omitempty"`

@@ -14,12 +14,14 @@ const (
 	StatusError   Status = "error"
 )
 
-// Outcome is what one attempt gave: data, or an error. Kept in workflow history
-// where an activity hands it back.
+// Outcome is what one attempt gave: data, or an error, or that it was put off. Kept in
+// workflow history where an activity hands it back.
 type Outcome struct {
 	Data any
 	Meta ToolMeta
 	Err  *ErrorObject
+	// PutOff is set where the attempt was not made yet; nothing else is then.
+	PutOff *PutOff
 	// Partial says that the data are those of a run which ended as partial_success.
 	Partial bool
 	// Warnings are said of a success, behind the name of the step. They are not kept.
@@ -31,15 +33,16 @@ type outcomeJSON struct {
 	Data  expression.Value `json:"data,omitzero"`
 	Meta  ToolMeta         `json:"meta,omitzero"`
 	Error *ErrorObject     `json:"error,omitempty"`
-	// Partial is Outcome.Partial.
-	Partial bool `json:"partial,omitempty"`
+	// PutOff and Partial are those of the Outcome.
+	PutOff  *PutOff `json:"put_off,omitempty"`
+	Partial bool    `json:"partial,omitempty"`
 }
 
 // MarshalJSON writes the outcome with canonical data.
 func (o Outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.kept()) }
 
 func (o Outcome) kept() outcomeJSON {
-	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, Partial: o.Partial}
+	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial}
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -48,19 +51,21 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &kept); err != nil {
 		return err
 	}
-	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error, Partial: kept.Partial}
+	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error, PutOff: kept.PutOff, Partial: kept.Partial}
 	return nil
 }
 
 // Failed reports whether the attempt failed.
 func (o Outcome) Failed() bool { return o.Err != nil }
 
-// PutOff reports whether the attempt was not made, because it waits for its turn or
-// is held.
-func (o Outcome) PutOff() bool { return o.Err.PutOff() }
-
-// PutOff is Outcome.PutOff, of its error.
-func (e *ErrorObject) PutOff() bool { return e != nil && (e.Turn != nil || e.Held != nil) }
+// PutOff is what an attempt waits for that was not made yet, and until when. It is no
+// failure, and counts as no attempt. Kept in workflow history.
+type PutOff struct {
+	// Turn is that of a rate limit: the attempt has given up its place until it comes.
+	Turn *Turn `json:"turn,omitempty"`
+	// Hold is that of a run or a step which is paused.
+	Hold *Hold `json:"hold,omitempty"`
+}
 
 // CallResult is the final outcome of a call, an iteration or a loop; kept in
 // workflow history.

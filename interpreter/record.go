@@ -52,13 +52,13 @@ type LoopRecord struct {
 func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
 	r.CallStatus.Await(wait, until)
 	if r.Error = nil; r.Status == RetryPending {
-		r.Error = call.State.Last.Error
+		r.Error = call.state.Last.Error
 	}
 }
 
 // Follow notes how far the step's call is.
 func (r *StepRecord) Follow(call *Call) {
-	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.State.Successes, call.Awaiting()
+	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.state.Successes, call.Awaiting()
 }
 
 // Show completes the record of a step that has not ended, for who looks at it: most is how many
@@ -71,7 +71,7 @@ func (r *StepRecord) Show(call *Call, most int) {
 		return
 	}
 	if r.Error == nil {
-		r.Error = call.State.Failure()
+		r.Error = call.state.Failure()
 	}
 	r.Error = r.Error.Shrunk()
 }

@@ -18,9 +18,6 @@ import (
 // written here, for the tool and for the guard against repetition.
 
 const (
-	toolHTTP = "http"
-	toolFile = "file"
-
 	fieldForm = "form"
 	fieldPath = "path"
 )
@@ -115,13 +112,13 @@ func (r *Request) sent(tool string) map[string]any {
 	for _, name := range sortedKeys(r.Fields) {
 		fields[name] = r.Fields[name].Data
 	}
-	switch dialect := playbook.TraitsOf(tool).Dialect; {
-	case tool == toolHTTP:
+	switch of := playbook.TraitsOf(tool); {
+	case of.Requests:
 		return r.sentByHTTP(fields, "GET")
-	case dialect != "":
-		fields["bound"] = r.bound(statement.Dialect(dialect))
+	case of.Dialect != "":
+		fields["bound"] = r.bound(statement.Dialect(of.Dialect))
 		return fields
-	case tool == toolFile:
+	case of.IntoFile:
 		fields[fieldPath] = path.Clean(expression.Text(fields[fieldPath]))
 		return fields
 	}

@@ -122,7 +122,7 @@ func (t Task) Continues(call *Call, stopped StoppedCall) bool {
 func (c *Call) Continue(stopped StoppedCall) {
 	state := *stopped.State
 	if state.fresh() {
-		state = CallState{Counters: c.State.Counters}
+		state = CallState{Counters: c.state.Counters}
 	} else {
 		state.Counters.Limits = c.config.Limits
 		if state.head().End == nil {
@@ -130,7 +130,7 @@ func (c *Call) Continue(stopped StoppedCall) {
 		}
 	}
 	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.State, c.operation = state, pageKey{}
+	c.state, c.operation = state, pageKey{}
 }
 
 // proceed leaves out of a state what belonged to the attempt that was due.
@@ -153,11 +153,11 @@ func (s *CallState) proceed(config CallConfig) {
 }
 
 // Carries reports whether the call has anything to take along to another host.
-func (c *Call) Carries() bool { return c.Begun() || c.State.Recalls || len(c.State.Warnings) > 0 }
+func (c *Call) Carries() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
 
 // Recalls reports whether ledgers have to be asked for what they hold of the call
 // before it goes on.
-func (c *Call) Recalls() bool { return c.State.Recalls }
+func (c *Call) Recalls() bool { return c.state.Recalls }
 
 // Recalled says that they were.
-func (c *Call) Recalled() { c.State.Recalls = false }
+func (c *Call) Recalled() { c.state.Recalls = false }

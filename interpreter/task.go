@@ -124,7 +124,7 @@ type Carried struct {
 // Bare is a call without how far it has come: what ledgers know it by.
 func (c Carried) Bare(call *Call) Carried {
 	c.State, c.Until = nil, time.Time{}
-	if key := call.State.Ledger; key != "" {
+	if key := call.state.Ledger; key != "" {
 		c.State = &CallState{Ledger: key}
 	}
 	return c
@@ -146,9 +146,7 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Carried
 		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after),
 		DeadLetter: deadLetterSink(step), Random: random,
 	})
-	if carried.State != nil {
-		call.State = *carried.State
-	}
+	call.Load(carried.State)
 	return call
 }
 
@@ -214,8 +212,6 @@ func (d Driven) Failure(since *CallState) *ErrorObject {
 	switch {
 	case d.Result != nil:
 		return d.Result.Error
-	case d.Outcome != nil && d.Outcome.PutOff():
-		return nil
 	case d.Outcome != nil:
 		return d.Outcome.Err
 	case d.State == nil || since != nil && since.Attempts == d.State.Attempts:
@@ -242,7 +238,7 @@ type Chunk struct {
 
 // NewChunk begins to count.
 func (c *Call) NewChunk(now time.Time) Chunk {
-	return Chunk{started: now, restarts: c.State.Restarts, pages: c.State.Successes}
+	return Chunk{started: now, restarts: c.state.Restarts, pages: c.state.Successes}
 }
 
 // Add counts a page's size.
@@ -250,8 +246,8 @@ func (k *Chunk) Add(bytes int) { k.bytes += bytes }
 
 // Full reports whether the rest of the call's pages belongs to another activity.
 func (k *Chunk) Full(c *Call, now time.Time) bool {
-	pages := c.State.Successes
-	if c.State.Restarts == k.restarts {
+	pages := c.state.Successes
+	if c.state.Restarts == k.restarts {
 		pages -= k.pages
 	}
 	return pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
@@ -260,14 +256,17 @@ func (k *Chunk) Full(c *Call, now time.Time) bool {
 
 // pagesPerActivity is what the policy that paged last says.
 func (c *Call) pagesPerActivity() int {
-	if pages := c.config.then(c.State.Last.Policy).PagesPerActivity; pages > 0 {
+	if pages := c.config.then(c.state.Last.Policy).PagesPerActivity; pages > 0 {
 		return pages
 	}
 	return DefaultPagesPerActivity
 }
 
 // InWorkflow reports whether a workflow has to make the attempts of the call.
-func (c *Call) InWorkflow() bool { return playbook.TraitsOf(c.toolName()).InWorkflow }
+func (c *Call) InWorkflow() bool { return c.traits().InWorkflow }
+
+// traits are those of the call's tool, the usual ones where it cannot be known.
+func (c *Call) traits() playbook.Traits { return playbook.TraitsOf(c.toolName()) }
 
 // toolName is the name of the call's tool, "" where it cannot be known.
 func (c *Call) toolName() string {
@@ -277,7 +276,7 @@ func (c *Call) toolName() string {
 	if name, literal := c.action.ToolName(); literal {
 		return name
 	}
-	name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.State.StartedAt))
+	name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.state.StartedAt))
 	if err != nil {
 		return ""
 	}
@@ -324,13 +323,13 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	case driven.State == nil:
 		return false
 	}
-	before := c.State
-	c.State = *driven.State
-	c.State.Detached = 0
-	c.State.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.State.Seen)
+	before := c.state
+	c.state = *driven.State
+	c.state.Detached = 0
+	c.state.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.state.Seen)
 	if collected, isList := before.Collected.Data.([]any); isList && driven.State.Detached > 0 {
-		added, _ := c.State.Collected.Data.([]any)
-		c.State.Collected = expression.Of(append(collected, added...))
+		added, _ := c.state.Collected.Data.([]any)
+		c.state.Collected = expression.Of(append(collected, added...))
 	}
 	if driven.Outcome != nil {
 		c.Attempted(*driven.Outcome, now)
@@ -355,7 +354,7 @@ func (d Driven) Handed(before *CallState) Driven {
 // the next attempt it leaves the page out where nothing will look at it again:
 // a failure that succeeds may end with it.
 func (c *Call) Snapshot() CallState {
-	state := c.State
+	state := c.state
 	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}

@@ -62,7 +62,7 @@ func (a *apart) drive() interpreter.CallResult {
 // turnPages reports whether the call came further.
 func (a *apart) turnPages(call *interpreter.Call) bool {
 	before, detached := *call.Handed(true), a.fresh()
-	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), &detached.State))
+	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), detached.State()))
 	var driven interpreter.Driven
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(a.fetch(detached))), &driven))
 	further := call.Apply(driven, a.now)
@@ -230,7 +230,7 @@ func pagesOf(t *testing.T, then, rest string) *interpreter.Call {
 // page makes the attempt that is due with a page of these rows.
 func page(call *interpreter.Call, now time.Time, rows ...any) {
 	call.Next(now)
-	call.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": rows, "n": call.State.Successes}}, now)
+	call.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": rows, "n": call.State().Successes}}, now)
 }
 
 func TestDetachable(t *testing.T) {
@@ -263,12 +263,12 @@ func TestTurnsPage(t *testing.T) {
 	require.False(t, call.TurnsPage(), "the first page is no continuation")
 	page(call, started, 1)
 	require.True(t, call.TurnsPage(), "the page's sink first")
-	due := call.State
+	due := *call.State()
 	call.SinkLeft(call.Next(started).Sink)
 	require.False(t, call.TurnsPage(), "the sink is on its way already")
 	require.False(t, call.SinkDue())
 	require.True(t, call.Beyond(due))
-	call.State = due
+	*call.State() = due
 	call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, started)
 	require.True(t, call.TurnsPage())
 	call.Next(started)
@@ -297,17 +297,17 @@ func TestPagesAreHandedOverAlone(t *testing.T) {
 	require.Equal(t, []any{}, detached.Collected.Data)
 	require.Nil(t, detached.Last.Data.Data)
 	require.Nil(t, detached.Last.Contribution.Data)
-	require.Equal(t, []any{1, 2, 3}, call.State.Collected.Data, "the call keeps it")
+	require.Equal(t, []any{1, 2, 3}, call.State().Collected.Data, "the call keeps it")
 
 	further := pagesOf(t, ", collect: {path: rows}", "")
-	further.State = detached
+	*further.State() = detached
 	page(further, started, 4)
 	state := further.Snapshot()
 	page(further, started, 5)
 	require.Equal(t, []any{4}, state.Collected.Data, "a snapshot stays as it is")
 	require.Equal(t, 3, state.Successes)
 	call.Apply(interpreter.Driven{State: &state}, started)
-	require.Equal(t, []any{1, 2, 3, 4}, call.State.Collected.Data)
+	require.Equal(t, []any{1, 2, 3, 4}, call.State().Collected.Data)
 	last := interpreter.Outcome{Data: map[string]any{"more": false, "rows": []any{5}}}
 	begun := call.Handed(true)
 	call.Apply(interpreter.Driven{State: begun, Outcome: &last}, started)
@@ -394,7 +394,7 @@ workflow:
 	require.Equal(t, "http://y/b/2-3/k", input.Fields["url"].Data)
 	call.Attempted(interpreter.Outcome{Data: 1}, started)
 
-	state := call.State
+	state := *call.State()
 	carried.State = &state
 	again := task.Call(book, step, carried, func() float64 { return 0 })
 	sink := again.Next(started)

@@ -98,10 +98,12 @@ func (in ToolInput) Rows() []any {
 	return []any{v}
 }
 
-// ToolResult is what an attempt that succeeded gives; kept in workflow history.
+// ToolResult is what an attempt gives that has not failed; kept in workflow history.
 type ToolResult struct {
 	Data expression.Value `json:"data,omitzero"`
 	Meta ToolMeta         `json:"meta,omitzero"`
+	// PutOff is set where the attempt was not made yet. Tools leave it nil.
+	PutOff *PutOff `json:"put_off,omitempty"`
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`
@@ -120,6 +122,11 @@ type ToolMeta struct {
 	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
+}
+
+// Outcome is the result as the outcome of its attempt.
+func (r ToolResult) Outcome() Outcome {
+	return Outcome{Data: r.Data.Data, Meta: r.Meta, PutOff: r.PutOff}
 }
 
 // IsZero tells encoding/json to leave an empty meta out.
@@ -148,12 +155,6 @@ const (
 	KindLoop            Kind = "loop"
 	KindCancelled       Kind = "cancelled"
 	KindExpression      Kind = "expression"
-	// KindTurn is an attempt that was not made, see ErrorObject.Turn. Nothing that
-	// a playbook sees has it.
-	KindTurn Kind = "turn"
-	// KindHeld is an attempt that was not made, see ErrorObject.Held. Nothing that a
-	// playbook sees has it.
-	KindHeld Kind = "held"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and
@@ -219,12 +220,6 @@ type ErrorObject struct {
 	// Final marks errors that end the call without asking the policies, such as
 	// bad configuration of the worker.
 	Final bool `json:"final,omitempty"`
-	// Turn is set where the attempt was not made: it has given up its place to wait
-	// for its turn.
-	Turn *Turn `json:"turn,omitempty"`
-	// Held is set where the attempt was not made, because its run or its step is
-	// paused.
-	Held *Hold `json:"held,omitempty"`
 }
 
 // MaxErrorType bounds ErrorObject.Type, in bytes: code and servers choose it, and

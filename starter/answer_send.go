@@ -30,18 +30,18 @@ type answerDocument struct {
 	Outcome string `json:"outcome"` // done, unchanged, kept, refused or unknown
 	Message string `json:"message"`
 	// Awaits are attempts that await an answer, where the answer was refused.
-	Awaits []runs.Asked `json:"awaits,omitempty"`
+	Awaits []runs.AwaitedAttempt `json:"awaits,omitempty"`
 }
 
 // answerer finds out what a command is for, and answers it.
 type answerer struct {
 	*answerOptions
 
-	reader *runs.Reader
-	run    runs.Found
-	book   *playbook.Playbook
-	asked  []runs.Asked // all that await an answer
-	left   int          // children of loops that were not asked
+	reader  *runs.Reader
+	run     runs.Found
+	book    *playbook.Playbook
+	awaited []runs.AwaitedAttempt // all that await an answer
+	left    int                   // children of loops that were not queried
 }
 
 // answerAttempt answers an attempt of a run.
@@ -54,7 +54,7 @@ func (a *app) answerAttempt(ctx context.Context, s *session, r *answerOptions, i
 	if t.book, err = t.reader.Playbook(ctx, found); err != nil {
 		return err
 	}
-	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a run below may have it
+	if r.answer.Step != "" && len(t.book.Callers()) == 0 { // else a child run may have it
 		if err := knownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (t *answerer) doc(to interpreter.AnswerTo, outcome, format string, args ...
 // refuse is an answer that is not taken, with what awaits one.
 func (t *answerer) refuse(format string, args ...any) answerDocument {
 	doc := t.doc(t.answer.AnswerTo, outcomeRefused, format, args...)
-	doc.Awaits = t.asked
+	doc.Awaits = t.awaited
 	return doc
 }
 
@@ -120,19 +120,19 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	if workers == 0 {
 		return t.keep(ctx)
 	}
-	t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
+	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
 	case errors.Is(err, answers.ErrNoAnswer):
 		return t.keep(ctx)
 	case err != nil:
 		return answerDocument{}, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(t.asked), func(asked runs.Asked) bool { return !t.means(asked) })
+	meant := slices.DeleteFunc(slices.Clone(t.awaited), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
 	switch {
 	case len(meant) > 1:
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	case len(meant) == 0:
-		return t.deliverBelow(ctx)
+		return t.sendToChild(ctx)
 	}
 	if wrong := t.wrongVerb(meant[0]); wrong != "" {
 		return t.refuse("%s", wrong), nil
@@ -141,17 +141,17 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	return t.send(ctx, meant[0].WorkflowID)
 }
 
-// deliverBelow answers an attempt of a run that a step of this one has started, or one
+// sendToChild answers an attempt of a run that a step of this one has started, or one
 // of the run itself that does not wait.
-func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err error) {
+func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err error) {
 	if len(t.book.Callers()) == 0 {
 		return t.sendBlind(ctx)
 	}
-	below, left, err := t.reader.Below(ctx, t.run.WorkflowID, "", t.answer.Index)
+	below, left, err := t.reader.AwaitingInChildren(ctx, t.run.WorkflowID, "", t.answer.Index)
 	if err != nil {
 		return doc, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(below), func(asked runs.Asked) bool { return !t.means(asked) })
+	meant := slices.DeleteFunc(slices.Clone(below), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
 	switch {
 	case len(meant) == 0:
 		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
@@ -163,7 +163,7 @@ func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err er
 		}
 		return doc, err
 	case len(meant) > 1:
-		t.asked, t.left = meant, left
+		t.awaited, t.left = meant, left
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	}
 	if t.run, err = t.reader.Find(ctx, meant[0].Run, ""); err != nil {
@@ -180,18 +180,18 @@ func (t *answerer) deliverBelow(ctx context.Context) (doc answerDocument, err er
 }
 
 // means reports whether an attempt is the one that the command names.
-func (t *answerer) means(asked runs.Asked) bool {
+func (t *answerer) means(awaited runs.AwaitedAttempt) bool {
 	if t.answer.Step == "" {
-		return asked.Approval != nil
+		return awaited.Approval != nil
 	}
-	return asked.Step == t.answer.Step
+	return awaited.Step == t.answer.Step
 }
 
 // sendBlind sends an answer to an attempt that does not wait: it may have had this
 // answer already, or be about to wait, which the workflows know.
 func (t *answerer) sendBlind(ctx context.Context) (doc answerDocument, err error) {
 	if t.answer.Index != nil { // so that others are named than that which does not wait
-		if t.asked, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
+		if t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
 			return doc, err
 		}
 	}
@@ -280,11 +280,11 @@ func mayAwait(step *playbook.Step) bool {
 	if step.Action == nil {
 		return false
 	}
-	name, literal := step.Action.ToolName()
-	return !literal || playbook.TraitsOf(name).Awaits
+	_, literal := step.Action.ToolName()
+	return !literal || step.Action.Traits().Awaits
 }
 
-// recall looks for what was said of the answer by a workflow that has ended since.
+// recall finds the reply to the answer by a workflow that has ended since.
 func (t *answerer) recall(ctx context.Context) answerDocument {
 	status, err := t.reader.Status(ctx, t.run, t.run.EndedAt)
 	if err == nil && t.answer.Step != "" && t.answer.Verb != interpreter.AnswerProgress {

@@ -125,10 +125,10 @@ func (d *desk) listed(id string) string {
 
 // awaits waits until so many attempts of a run await their answers, one at least of
 // them an attempt with that number.
-func (d *desk) awaits(id string, n, attempt int) []runs.Asked {
+func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 	d.t.Helper()
 	reader := &runs.Reader{Client: d.env.Client(), Namespace: d.env.Namespace}
-	var asked []runs.Asked
+	var asked []runs.AwaitedAttempt
 	require.Eventually(d.t, func() bool {
 		var err error
 		asked, _, err = reader.Awaiting(d.t.Context(), id, "", nil)
@@ -325,9 +325,9 @@ func TestAnswersInLoops(t *testing.T) {
 }
 
 // While no worker is there the answer is kept, and taken once.
-// TestAnswersThatARunCannotTake are refused before they reach the server, by what they
+// TestAnswersThatARunCannotAccept are refused before they reach the server, by what they
 // take on their way, and the attempt waits on.
-func TestAnswersThatARunCannotTake(t *testing.T) {
+func TestAnswersThatARunCannotAccept(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start("  - {step: ask, tool: webhook}\n")
@@ -452,18 +452,18 @@ func TestGoldenAwaiting(t *testing.T) {
 	}
 
 	out.Reset()
-	for _, asked := range []runs.Asked{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
+	for _, asked := range []runs.AwaitedAttempt{{Step: "import", Visit: 1, Awaiting: *webhook}, {Step: "ask", Visit: 2, Index: &three, Awaiting: *approval}} {
 		var b strings.Builder
-		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.Asked{asked}}
-		writeAsked(&b, doc, 2, 80, now)
+		doc := answerDocument{WorkflowID: "imports-7x2k", Awaits: []runs.AwaitedAttempt{asked}}
+		writeAwaited(&b, doc, 2, 80, now)
 		out.WriteString(b.String())
 	}
-	many := make([]runs.Asked, 13)
+	many := make([]runs.AwaitedAttempt, 13)
 	for i := range many {
-		many[i] = runs.Asked{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
+		many[i] = runs.AwaitedAttempt{Step: "import", Visit: 1, Index: &i, Awaiting: *webhook}
 	}
 	var b strings.Builder
-	writeAsked(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
+	writeAwaited(&b, answerDocument{WorkflowID: "imports-7x2k", Awaits: many}, 0, 80, now)
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")
@@ -481,7 +481,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 		record   workflows.StepRecord
 		progress workflows.Progress
 	}{
-		"waiting for an answer": {running, workflows.Progress{Asks: true, Waiting: 2}},
+		"waiting for an answer": {running, workflows.Progress{Awaits: true, Waiting: 2}},
 		"waiting":               {paused, workflows.Progress{Waiting: 2}},
 		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
 		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: localBegan}},

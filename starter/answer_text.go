@@ -37,32 +37,32 @@ func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 	} else {
 		b.WriteString(line + "\n")
 	}
-	writeAsked(&b, doc, t.left, width, time.Now())
+	writeAwaited(&b, doc, t.left, width, time.Now())
 	_, _ = io.WriteString(to, b.String())
 	return err
 }
 
-// mostAskedSaid bounds the attempts that are named to who has asked for another.
-const mostAskedSaid = 10
+// mostAwaitedShown bounds the attempts that are named where another was meant.
+const mostAwaitedShown = 10
 
-// writeAsked names the attempts that await an answer, with the commands that give it.
-func writeAsked(b *strings.Builder, doc answerDocument, left, width int, now time.Time) {
+// writeAwaited names the attempts that await an answer, with the commands that give it.
+func writeAwaited(b *strings.Builder, doc answerDocument, left, width int, now time.Time) {
 	if len(doc.Awaits) == 0 {
 		return
 	}
 	b.WriteString("what awaits an answer:\n")
-	for _, asked := range doc.Awaits[:min(len(doc.Awaits), mostAskedSaid)] {
+	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), mostAwaitedShown)] {
 		in := ""
-		if asked.Run != "" {
-			in = " in " + terminal.Visible(asked.Run)
+		if awaited.Run != "" {
+			in = " in " + terminal.Visible(awaited.Run)
 		}
-		writeIndented(b, "  ", render.Attempt(asked.To())+in+" "+render.Awaited(&asked.Awaiting, now), width)
-		for _, more := range render.Asked(&asked.Awaiting) {
+		writeIndented(b, "  ", render.Attempt(awaited.To())+in+" "+render.Awaited(&awaited.Awaiting, now), width)
+		for _, more := range render.AwaitedText(&awaited.Awaiting) {
 			writeIndented(b, "    ", more, width)
 		}
-		b.WriteString("    " + render.AnswerCommand(cmp.Or(asked.Run, doc.WorkflowID), asked.Step, asked.Index, &asked.Awaiting) + "\n")
+		b.WriteString("    " + render.AnswerCommand(cmp.Or(awaited.Run, doc.WorkflowID), awaited.Step, awaited.Index, &awaited.Awaiting) + "\n")
 	}
-	if more := len(doc.Awaits) - mostAskedSaid; more > 0 {
+	if more := len(doc.Awaits) - mostAwaitedShown; more > 0 {
 		fmt.Fprintf(b, "  and %d more\n", more)
 	}
 	if left > 0 {
@@ -80,7 +80,7 @@ func writeIndented(b *strings.Builder, indent, said string, width int) {
 }
 
 // ambiguous says that several attempts may be meant.
-func (t *answerer) ambiguous(meant []runs.Asked) string {
+func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 	if t.answer.Step == "" {
 		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
 	}
@@ -94,12 +94,12 @@ func (t *answerer) ambiguous(meant []runs.Asked) string {
 }
 
 // wrongVerb says why a command is none for an attempt, "" where it may be one.
-func (t *answerer) wrongVerb(asked runs.Asked) string {
+func (t *answerer) wrongVerb(awaited runs.AwaitedAttempt) string {
 	switch {
-	case t.approves() && asked.Approval == nil:
-		return fmt.Sprintf("step %s asks for no approval; its attempt is answered with complete or fail", asked.Step)
-	case t.name == "complete" && asked.Approval != nil:
-		return fmt.Sprintf("step %s is an approval: it is answered with approve or reject, not with a result", asked.Step)
+	case t.approves() && awaited.Approval == nil:
+		return fmt.Sprintf("step %s asks for no approval; its attempt is answered with complete or fail", awaited.Step)
+	case t.name == "complete" && awaited.Approval != nil:
+		return fmt.Sprintf("step %s is an approval: it is answered with approve or reject, not with a result", awaited.Step)
 	}
 	return ""
 }

@@ -31,8 +31,8 @@ const asksBelow = `
       - {step: ask, tool: approval, message: "Drop it?"}
 `
 
-// TestAnswersBelow answers what runs below ask by the ID of the run above.
-func TestAnswersBelow(t *testing.T) {
+// TestAnswersInChildRuns answers what runs below ask by the ID of the run above.
+func TestAnswersInChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -90,9 +90,9 @@ const waitsBelow = `
       - *flaky
 `
 
-// TestStatusLooksBelow says what the runs wait for that a step or an iteration has
+// TestStatusShowsChildRuns says what the runs wait for that a step or an iteration has
 // started, and what would help.
-func TestStatusLooksBelow(t *testing.T) {
+func TestStatusShowsChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(waitsBelow)
@@ -129,8 +129,8 @@ func TestStatusLooksBelow(t *testing.T) {
 	d.does("cancel", id)
 }
 
-// TestStatusSaysWhichRunBelowIsPaused: who has paused it, and how it goes on.
-func TestStatusSaysWhichRunBelowIsPaused(t *testing.T) {
+// TestStatusSaysWhichChildRunIsPaused: who has paused it, and how it goes on.
+func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(asksBelow)
@@ -166,7 +166,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		return file
 	}
 	asks := write("asks.yaml", "concurrency: {shared: "+key+"}\nworkflow:\n  - {step: ask, tool: webhook, timeout: 1h}\n")
-	above := write("above.yaml", `workflow:
+	parent := write("above.yaml", `workflow:
   - {step: begin, next: [alone, each]}
   - {step: alone, tool: playbook, path: asks.yaml}
   - {step: each, tool: playbook, path: asks.yaml, loop: {in: [1], iterator: n, mode: parallel}}
@@ -181,7 +181,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		require.Eventually(t, func() bool {
 			var status runs.Status
 			got := d.say("status", id, "--output", "json")
-			return json.Unmarshal([]byte(got.out), &status) == nil && status.Queue != nil && status.Queue.Place == place
+			return json.Unmarshal([]byte(got.out), &status) == nil && status.Queue != nil && status.Queue.Position == place
 		}, patience, 100*time.Millisecond, "%s is not in the queue", id)
 	}
 
@@ -197,7 +197,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
 	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
 
-	outer := start(above)
+	outer := start(parent)
 	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
 	require.Eventually(t, func() bool {
 		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")
@@ -206,7 +206,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	status := d.status(outer, "--step", "each")
 	require.Empty(t, status.Queue, "it is the runs below that wait")
 	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
-	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Place, below[1].Queue.Place})
+	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
 	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")
@@ -215,9 +215,9 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	d.does("cancel", outer, waiter, holder)
 }
 
-// TestStatusLooksAbove says of a run below which run above holds it, and what would let
+// TestStatusShowsParentRuns says of a run below which run above holds it, and what would let
 // it go on; so does a command that lets nothing go on as long as that is so.
-func TestStatusLooksAbove(t *testing.T) {
+func TestStatusShowsParentRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	id := d.start(`

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// mostSilent is how many looks in a row a server may leave unanswered before
-	// that is said; each takes up to twice lookTimeout.
+	// mostSilent is how many polls in a row a server may leave unanswered before that
+	// is shown; each takes up to twice queryTimeout.
 	mostSilent = 2
 	// contactPatience is for how long a server may be away before its run is
 	// given up.
@@ -31,14 +31,14 @@ type contact struct {
 
 	mu     sync.Mutex
 	heard  time.Time // when it answered last
-	silent int       // looks in a row that it did not answer
+	silent int       // polls in a row that it did not answer
 }
 
 func newContact(patience time.Duration) *contact {
 	return &contact{patience: patience, heard: time.Now()}
 }
 
-// answered notes an answer and reports whether the server was lost before.
+// answered records an answer and reports whether the server was lost before.
 func (c *contact) answered() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,8 +47,8 @@ func (c *contact) answered() (back bool) {
 	return back
 }
 
-// unanswered notes a look that the server did not answer and reports whether it
-// is lost with that.
+// unanswered records a poll that the server did not answer and reports whether it is
+// lost with that.
 func (c *contact) unanswered() (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *contact) isLost() bool {
 	return c.silent >= mostSilent
 }
 
-// pause is how long to wait before the next look; 0 while the server answers.
+// pause is how long to wait before the next poll; 0 while the server answers.
 func (c *contact) pause() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -102,10 +102,9 @@ func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	return s, err
 }
 
-// withServer has a command work with a server that stays, until somebody asks it to
-// end.
+// withServer has a command work with a server that stays, until it is interrupted.
 func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	s, err := server.stored(ctx)
 	if err != nil {
 		return err
@@ -118,8 +117,8 @@ func (s *session) reader() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.client, Store: s.store}}
 }
 
-// chain reads a run with its reprocesses, whose ID may be a beginning. What it could
-// not tell is said.
+// chain reads a run with its reprocesses, whose ID may be a beginning. It prints what
+// it could not read.
 func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (*deadletter.Chain, error) {
 	if err := checkRun(workflowID, runID); err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 			err, s.address, s.namespace, terminal.Program())
 	}
 	if err == nil {
-		a.noteLost([]*deadletter.Chain{chain})
+		a.reportLost([]*deadletter.Chain{chain})
 	}
 	return chain, err
 }
@@ -158,7 +157,7 @@ func (a *app) withChain(
 	})
 }
 
-func (a *app) noteLost(chains []*deadletter.Chain) {
+func (a *app) reportLost(chains []*deadletter.Chain) {
 	for _, chain := range chains {
 		if chain.Lost > 0 {
 			a.notef("note: %d failed iterations of %s are counted but no longer described by any history", chain.Lost, chain.Origin.WorkflowID)
@@ -175,7 +174,7 @@ type listOptions struct {
 	output  string
 }
 
-// mostListed is how many dead letters a table shows unless told otherwise.
+// mostListed is how many dead letters a table shows by default.
 const mostListed = 100
 
 func newDeadLettersListCommand(a *app) *cobra.Command {
@@ -265,11 +264,10 @@ func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
 	return n
 }
 
-// mostHints bounds the runs of which a hint tells.
+// mostHints bounds the runs that a hint names.
 const mostHints = 10
 
-// hintCancelled tells which runs have cancelled iterations, and how to take them
-// up.
+// hintCancelled prints which runs have cancelled iterations, and how to run them again.
 func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter) {
 	hinted := 0
 	for _, chain := range chains {
@@ -301,7 +299,7 @@ func (a *app) chains(
 		return nil, fmt.Errorf("%w; name a run, or have an administrator add it with type Int", err)
 	}
 	if err == nil {
-		a.noteLost(chains)
+		a.reportLost(chains)
 	}
 	return chains, err
 }
@@ -398,14 +396,14 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
 		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
-		place := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
+		position := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
 		switch {
-		case place < 0:
+		case position < 0:
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, terminal.Count(len(chain.Letters), "dead letter"))
 		case options.output == "json":
-			return terminal.PrintJSON(a.Out, letters[place])
+			return terminal.PrintJSON(a.Out, letters[position])
 		}
-		return a.writeLetter(s, chain, letters[place])
+		return a.writeLetter(s, chain, letters[position])
 	})
 }
 

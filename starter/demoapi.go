@@ -24,12 +24,12 @@ answered at /moving/NAME. GET / lists its routes. It has no access control.`,
   curl 'http://127.0.0.1:8088/api/v1/moving/orders?seed=1&limit=3&after=30'`,
 		RunE: func(*cobra.Command, []string) error {
 			api := demoapi.New(demoapi.Options{})
-			url, err := api.Start(a.interrupts.asked, net.JoinHostPort(ip, strconv.Itoa(port)))
+			url, err := api.Start(a.interrupts.graceful, net.JoinHostPort(ip, strconv.Itoa(port)))
 			if err != nil {
 				return err
 			}
 			_, _ = fmt.Fprintf(a.Out, "demo API: %s\n", url)
-			<-a.interrupts.asked.Done()
+			<-a.interrupts.graceful.Done()
 			return api.Close()
 		},
 	}

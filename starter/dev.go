@@ -52,7 +52,7 @@ func (a *app) dev(options *devOptions) error {
 	if err := checkQueue(options.server.taskQueue); err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	found, err := findDev(ctx, "", "")
 	var silent *connect.NoServerError
 	if errors.As(err, &silent) && ctx.Err() == nil { // it lives
@@ -69,7 +69,7 @@ func (a *app) dev(options *devOptions) error {
 		target.taskQueue = ""
 	}
 	ports := localserver.Options{Port: options.port, UIPort: options.uiPort}
-	s, err := options.local.bringUp(ctx, ports, target)
+	s, err := options.local.startLocal(ctx, ports, target)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

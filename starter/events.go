@@ -64,7 +64,7 @@ func newEventsCommand(a *app) *cobra.Command {
   starter events patients-7x2k --output jsonl | jq 'select(.event == "step_retry") | .delay'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			ask, err := options.ask(command)
+			ask, err := options.filter(command)
 			if err != nil {
 				return err
 			}
@@ -84,24 +84,24 @@ func newEventsCommand(a *app) *cobra.Command {
 	return command
 }
 
-// ask checks the flags.
-func (o *eventsOptions) ask(command *cobra.Command) (runs.EventFilter, error) {
-	ask := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
+// filter checks the flags.
+func (o *eventsOptions) filter(command *cobra.Command) (runs.EventFilter, error) {
+	filter := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
 	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
-		return ask, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
+		return filter, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
 	}
 	for _, kind := range o.kinds {
 		if err := choice("--kind", kind, runs.KindNames()); err != nil {
-			return ask, err
+			return filter, err
 		}
 	}
 	if command.Flags().Changed("index") {
 		if o.index < 0 {
-			return ask, usageError("--index %d is less than 0, the first iteration", o.index)
+			return filter, usageError("--index %d is less than 0, the first iteration", o.index)
 		}
-		ask.Index = &o.index
+		filter.Index = &o.index
 	}
-	return ask, nil
+	return filter, nil
 }
 
 func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs.EventFilter, output string) error {
@@ -155,7 +155,7 @@ func newEventWriter(a *app, found runs.Found, output string) *eventWriter {
 func (w *eventWriter) write(event runs.Event) error {
 	w.n++
 	if w.output == "table" {
-		return w.line(event)
+		return w.writeLine(event)
 	}
 	var encoded strings.Builder
 	encoder := json.NewEncoder(&encoded)
@@ -200,9 +200,9 @@ func (w *eventWriter) end(summary runs.EventsInfo) error {
 	return err
 }
 
-// line writes an event for eyes. What does not fit a terminal is cut; --output
-// jsonl has all of it.
-func (w *eventWriter) line(event runs.Event) error {
+// writeLine writes an event for eyes. Lines that do not fit a terminal are cut;
+// --output jsonl has all of them.
+func (w *eventWriter) writeLine(event runs.Event) error {
 	at := event.At.Local()
 	if day := at.Format(time.DateOnly); day != w.day {
 		w.day = day

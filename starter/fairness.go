@@ -16,7 +16,7 @@ const (
 	minFairnessWeight, maxFairnessWeight = 0.001, 1000
 )
 
-// fairnessFlags say where a run stands among the others of its task queue.
+// fairnessFlags are the priority and the fairness key of a run in its task queue.
 type fairnessFlags struct {
 	priority int
 	key      string

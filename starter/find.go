@@ -14,11 +14,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// idHelp says how a command that looks at a run takes it.
+// idHelp says how a command that reads a run finds it.
 const idHelp = `ID is the workflow ID of a run, or enough of its beginning to tell it from other
 runs; without ID it is the run that was started last.`
 
-// runFlags say which run a command looks at.
+// runFlags say which run a command reads.
 type runFlags struct {
 	server serverFlags
 	runID  string

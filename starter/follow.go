@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// followInterval is the shortest pause between two looks at a run, and
-	// longestPause the longest one.
+	// followInterval is the shortest pause between two polls of a run, and longestPause
+	// the longest one.
 	followInterval = 500 * time.Millisecond
 	longestPause   = 15 * time.Second
 	// cancelPatience is how long a cancelled run may take to end in order.
@@ -59,11 +59,11 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case <-s.lost():
 		stop()
 		return a.report(s, run, outcome{err: s.lostError()}, output)
-	case <-a.interrupts.asked.Done():
+	case <-a.interrupts.graceful.Done():
 		stop()
 	}
 	if s.server == nil {
-		return a.leave(s, run, link.isLost(), output)
+		return a.stopFollowing(s, run, link.isLost(), output)
 	}
 	a.notef("cancelling the run; Ctrl-C again leaves at once")
 	end := cancelled(ctx, s, run, ended)
@@ -93,9 +93,9 @@ func cancelled(ctx context.Context, s *session, run client.WorkflowRun, ended <-
 	}
 }
 
-// leave tells how to go on with a run that we no longer follow; lost says that
+// stopFollowing prints how to continue with a run that is no longer followed; lost says that
 // its server does not answer.
-func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string) error {
+func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, output string) error {
 	doc := s.unfinished(run)
 	if lost {
 		doc.Status = statusUnknown
@@ -112,7 +112,7 @@ func (a *app) leave(s *session, run client.WorkflowRun, lost bool, output string
 	return withStatus(exitInterrupted, errSaid)
 }
 
-// hints tell how to find a run again.
+// hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
 		a.notef("  look on:  %s", link)
@@ -123,12 +123,12 @@ func (a *app) hints(s *session, run client.WorkflowRun) {
 	}
 }
 
-// lookPause is how long to wait before the next look at a run that was looked at for
-// some time already; a look took that long. Queries cost the server, and Temporal
-// Cloud bills them: what has taken long is not asked twice a second whether it still
-// does. So pauses are a quarter of that time. Looking at a large loop may take long;
-// the pauses grow with it, so that it never is most of the load.
-func lookPause(least, watched, took time.Duration) time.Duration {
+// pollInterval is how long to wait before the next poll of a run that was watched for
+// some time already; the last poll took that long. Queries cost the server, and
+// Temporal Cloud bills them: a run that has taken long is not polled twice a second. So
+// pauses are a quarter of that time. A poll of a large loop may take long; the pauses
+// grow with it, so that it never is most of the load.
+func pollInterval(least, watched, took time.Duration) time.Duration {
 	const part, load = 4, 4
 	return max(least, min(watched/part, longestPause), load*took)
 }
@@ -140,7 +140,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 	address, since := observer.session.address, time.Now()
 	for wait := followInterval / 2; pause(ctx, wait); {
 		began := time.Now()
-		lines, err := observer.look(ctx)
+		lines, err := observer.observe(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -157,7 +157,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 			screen.show(lines)
 		}
 		if wait = link.pause(); wait == 0 {
-			wait = lookPause(followInterval, time.Since(since), time.Since(began))
+			wait = pollInterval(followInterval, time.Since(since), time.Since(began))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func newFollowCommand(a *app) *cobra.Command {
 	return command
 }
 
-// followFound follows a run once the server can tell of it.
+// followFound follows a run once the server can describe it.
 func (a *app) followFound(flags *runFlags, args []string, output string) error {
 	link, there := newContact(contactPatience), false
 	for {
@@ -60,7 +60,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 		if link.unanswered() {
 			a.notef("%s; trying again", err)
 		}
-		if !pause(a.interrupts.asked, link.pause()) {
+		if !pause(a.interrupts.graceful, link.pause()) {
 			return withStatus(exitInterrupted, errors.New("left before the server could tell of the run"))
 		}
 	}

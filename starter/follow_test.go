@@ -131,22 +131,22 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 
 // looks is how many looks following takes in a time.
 func looks(length time.Duration) (n int) {
-	for at := followInterval / 2; at < length; at += lookPause(followInterval, at, 0) {
+	for at := followInterval / 2; at < length; at += pollInterval(followInterval, at, 0) {
 		n++
 	}
 	return n
 }
 
-func TestLooksGetRarer(t *testing.T) {
+func TestPollsGetRarer(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 14, looks(20*time.Second), "40 at twice a second")
 	require.Equal(t, 55, looks(10*time.Minute), "1200 at twice a second")
-	require.Equal(t, 8*time.Second, lookPause(followInterval, time.Second, 2*time.Second), "looks are not most of the load")
-	require.Equal(t, longestPause, lookPause(followInterval, time.Hour, time.Second))
+	require.Equal(t, 8*time.Second, pollInterval(followInterval, time.Second, 2*time.Second), "looks are not most of the load")
+	require.Equal(t, longestPause, pollInterval(followInterval, time.Hour, time.Second))
 }
 
-// TestFollowingAsksLess: queries are what a server bills.
-func TestFollowingAsksLess(t *testing.T) {
+// TestFollowingPollsLess: queries are what a server bills.
+func TestFollowingPollsLess(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	began := time.Now()

@@ -70,7 +70,7 @@ func newGraphCommand(a *app) *cobra.Command {
 					a.notef("note: %s", note)
 				}
 				return draw(book, status, &graph.Children{Files: files, Run: func(id string) (*playbook.Playbook, *runs.Status) {
-					return s.below(ctx, id)
+					return s.childRun(ctx, id)
 				}})
 			})
 		},
@@ -80,7 +80,7 @@ func newGraphCommand(a *app) *cobra.Command {
 	return command
 }
 
-// isPlaybookFile tells a file from the ID of a run.
+// isPlaybookFile distinguishes a file from the ID of a run.
 func isPlaybookFile(name string) bool {
 	if ext := filepath.Ext(name); name == "-" || strings.HasPrefix(name, exampleScheme) || ext == ".yaml" || ext == ".yml" {
 		return true
@@ -106,8 +106,8 @@ func (a *app) bookOf(name string) (checked, error) {
 	return read, nil
 }
 
-// below finds a run that another one has started, nil where it cannot be told.
-func (s *session) below(ctx context.Context, id string) (*playbook.Playbook, *runs.Status) {
+// childRun finds a run that another one has started, nil where it cannot be read.
+func (s *session) childRun(ctx context.Context, id string) (*playbook.Playbook, *runs.Status) {
 	found, err := s.runs().Find(ctx, id, "")
 	if err != nil {
 		return nil, nil

@@ -97,7 +97,7 @@ func (a *app) htmlReport(ctx context.Context, s *session, found runs.Found, file
 	return nil
 }
 
-// document reads all that a report tells.
+// document reads the content of a report.
 func (a *app) document(ctx context.Context, s *session, found runs.Found) (report.Document, error) {
 	doc := report.Document{At: time.Now()}
 	var err error

@@ -7,22 +7,22 @@ import (
 	"syscall"
 )
 
-// interrupts turns signals into contexts: the first signal asks to end in
-// order, the second to leave at once.
+// interrupts turns signals into contexts: the first ends the command in order, the
+// second at once.
 type interrupts struct {
-	asked context.Context // ends with the first signal
-	now   context.Context // ends with the second
-	stop  func()
+	graceful context.Context // ends with the first signal
+	now      context.Context // ends with the second
+	stop     func()
 }
 
 func watchInterrupts(ctx context.Context) *interrupts {
-	now, leave := context.WithCancel(ctx)
-	asked, ask := context.WithCancel(now)
+	now, abort := context.WithCancel(ctx)
+	graceful, shutDown := context.WithCancel(now)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	done := make(chan struct{})
 	go func() {
-		for _, end := range []context.CancelFunc{ask, leave} {
+		for _, end := range []context.CancelFunc{shutDown, abort} {
 			select {
 			case <-signals:
 				end()
@@ -31,9 +31,9 @@ func watchInterrupts(ctx context.Context) *interrupts {
 			}
 		}
 	}()
-	return &interrupts{asked: asked, now: now, stop: func() {
+	return &interrupts{graceful: graceful, now: now, stop: func() {
 		signal.Stop(signals)
 		close(done)
-		leave()
+		abort()
 	}}
 }

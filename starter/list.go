@@ -25,7 +25,7 @@ type runsOptions struct {
 	children        bool
 }
 
-// mostRuns is how many runs a list shows unless told otherwise.
+// mostRuns is how many runs a list shows by default.
 const mostRuns = 20
 
 func newListCommand(a *app) *cobra.Command {
@@ -93,7 +93,7 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 	if err != nil {
 		return err
 	}
-	s.runs().Places(ctx, list.Runs)
+	s.runs().Positions(ctx, list.Runs)
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, list)
 	}

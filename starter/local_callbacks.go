@@ -17,13 +17,13 @@ import (
 
 // localCallbacks takes answers to the attempts of a local worker, from this machine.
 type localCallbacks struct {
-	url  string // base, as the worker tells it to other systems
+	url  string // base, as the worker gives it to other systems
 	stop func()
 }
 
 // startCallbacks starts it. REPRISE_CALLBACK_URL is the base where others reach it in
-// another way. It has the same port as long as a local server keeps its state, if
-// nobody else has taken it.
+// another way. It has the same port as long as a local server keeps its state, if no
+// other program uses it.
 func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.Set, logger *slog.Logger) (*localCallbacks, error) {
 	base := os.Getenv(callback.Variable)
 	if err := callback.CheckBase(base); err != nil {
@@ -61,7 +61,7 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	}}, nil
 }
 
-// freePort is a port of this machine that nobody listens on, "0" where none is found.
+// freePort is a port of this machine without a listener, "0" where none is found.
 func freePort() string {
 	listener, err := listenLocally("0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"reprise/internal/seal"
 )
 
-// localKey is what a local server asks its clients for, and by which its worker
+// localKey is what a local server requires of its clients, and by which its worker
 // knows the runs of this starter.
 func localKey(dbFile string) (string, error) {
 	key, err := localText(dbFile, ".key", rand.Text)
@@ -41,8 +41,8 @@ func secretKeys(dbFile string) (*seal.Keys, error) {
 	return keys, nil
 }
 
-// localText is a random text that lives as long as a local server's state: in
-// memory, or in a file beside the database that nobody else can read.
+// localText is a random text that lives as long as a local server's state: in memory,
+// or in a file beside the database that no other user can read.
 func localText(dbFile, suffix string, random func() string) (string, error) {
 	if dbFile == "" {
 		return random(), nil

@@ -18,7 +18,7 @@ type logEntry struct {
 	fields map[string]any
 }
 
-// parseLog reads a line. What stands before the object was added by who kept it.
+// parseLog reads a line. Text before the object was added by the log's keeper.
 func parseLog(line []byte) (logEntry, bool) {
 	start := bytes.IndexByte(line, '{')
 	if start < 0 {
@@ -48,8 +48,8 @@ func (e logEntry) text(name string) string {
 	}
 }
 
-// about reports whether a line is about a run or something below it. The SDK has
-// words of its own for that.
+// about reports whether a line is about a run or a child of it. The SDK has words of
+// its own for that.
 func (e logEntry) about(run string) bool {
 	for _, name := range []string{"run", "workflow", "WorkflowID"} {
 		if id := e.text(name); id == run || strings.HasPrefix(id, run+"/") {
@@ -66,8 +66,8 @@ var identity = []string{
 	"Namespace", "TaskQueue", "WorkerID", "WorkflowType", "WorkflowID", "RunID", "Attempt", "ActivityID", "ActivityType",
 }
 
-// format is a line for eyes: time, level, attempt, message and what else it says;
-// what has several lines stands below.
+// format is a line for eyes: time, level, attempt, message and what else it says; what
+// has several lines is below.
 func (e logEntry) format() string {
 	at := e.text("time")
 	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {

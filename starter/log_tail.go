@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxLogLine bounds a line of a log. What a worker logs at once is smaller.
+	// maxLogLine bounds a line of a log. A worker logs shorter lines.
 	maxLogLine = 1 << 20
-	// logInterval is how often a log is looked at for more.
+	// logInterval is how often a log is read for more.
 	logInterval = 100 * time.Millisecond
-	// endInterval is how often the server is asked whether the run has ended.
+	// endInterval is how often it is checked whether the run has ended.
 	endInterval = 2 * time.Second
 	// movedGrace is how long a log that was moved away is still read: its writer may
 	// not have noticed.
 	movedGrace = 2 * time.Second
 )
 
-// logTail reads a log line by line, and goes on where it grows.
+// logTail reads a log line by line, and continues where it grows.
 type logTail struct {
 	name   string
 	long   int // lines that were too long
@@ -40,10 +40,10 @@ func newLogTail(name string, stream io.ReadCloser, file *os.File) *logTail {
 
 func (t *logTail) close() { _ = t.stream.Close() }
 
-// each gives every line to show. With follow it goes on at the end of the file,
-// until ended says that nothing more will come.
+// each gives every line to show. With follow it waits at the end of the file, until
+// ended says that nothing more will come.
 func (t *logTail) each(ctx context.Context, follow bool, ended func(context.Context) bool, show func([]byte) error) error {
-	asked, last := time.Time{}, false
+	checked, last := time.Time{}, false
 	for {
 		if err := t.rest(ctx, show); err != nil || ctx.Err() != nil {
 			return err
@@ -59,8 +59,8 @@ func (t *logTail) each(ctx context.Context, follow bool, ended func(context.Cont
 			continue
 		case last:
 			return t.flush(show)
-		case time.Since(asked) > endInterval:
-			asked, last = time.Now(), ended(ctx)
+		case time.Since(checked) > endInterval:
+			checked, last = time.Now(), ended(ctx)
 		}
 		if !last && !pause(ctx, logInterval) {
 			return nil
@@ -132,7 +132,7 @@ func (t *logTail) reopen(show func([]byte) error, now bool) (bool, error) {
 	}
 	file, err := os.Open(t.name)
 	if err != nil {
-		return false, nil // it was moved again; the next look finds the one after
+		return false, nil // it was moved again; the next poll finds the one after
 	}
 	_ = t.file.Close()
 	t.stream, t.file, t.moved = file, file, time.Time{}

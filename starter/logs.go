@@ -55,7 +55,7 @@ func newLogsCommand(a *app) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.hasIndex = command.Flags().Changed("index")
-			return a.logs(a.interrupts.asked, options, strings.Join(args, ""))
+			return a.logs(a.interrupts.graceful, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()
@@ -106,7 +106,7 @@ func (a *app) logs(ctx context.Context, options *logsOptions, id string) error {
 		now, err := s.runs().Find(ctx, run.WorkflowID, run.RunID)
 		return err == nil && now.Ended()
 	}
-	err = tail.each(ctx, options.follow, ended, view.line)
+	err = tail.each(ctx, options.follow, ended, view.writeLine)
 	switch {
 	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, errSaid)
@@ -115,12 +115,12 @@ func (a *app) logs(ctx context.Context, options *logsOptions, id string) error {
 	case view.shown == 0 && unknown != nil:
 		return unknown
 	}
-	a.noteLogs(view, tail)
+	a.reportLogs(view, tail)
 	return nil
 }
 
-// noteLogs says what the lines do not.
-func (a *app) noteLogs(view *logView, tail *logTail) {
+// reportLogs says what the lines do not.
+func (a *app) reportLogs(view *logView, tail *logTail) {
 	if view.shown == 0 {
 		a.notef("%s has no such lines about the run %s; those of other workers are in their own logs", tail.name, view.run)
 	}
@@ -203,8 +203,8 @@ type logView struct {
 	foreign int // lines that are not JSON
 }
 
-// line shows a line if it is one of those asked for.
-func (v *logView) line(line []byte) error {
+// writeLine shows a line if the options select it.
+func (v *logView) writeLine(line []byte) error {
 	if len(strings.TrimSpace(string(line))) == 0 {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
 	tail := newLogTail("log", io.NopCloser(strings.NewReader(lines)), nil)
 	view := &logView{out: &out, run: "patients", options: &logsOptions{}}
-	require.NoError(t, tail.each(t.Context(), false, nil, view.line))
+	require.NoError(t, tail.each(t.Context(), false, nil, view.writeLine))
 	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC).Local()
 	require.Equal(t, at.Format(time.DateTime)+".000 WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
 		"  HTTP 503\n  again\n"+
@@ -89,7 +89,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		defer tail.close()
-		done <- tail.each(t.Context(), true, func(context.Context) bool { return over.Load() }, view.line)
+		done <- tail.each(t.Context(), true, func(context.Context) bool { return over.Load() }, view.writeLine)
 	}()
 	shows := func(n int) {
 		t.Helper()

@@ -9,8 +9,8 @@ import (
 	"reprise/workflows"
 )
 
-// checkName refuses what Temporal would not take for the name of something, and
-// what nobody could type again. What says which flag or argument it is.
+// checkName refuses names that Temporal would not accept, and names that cannot be
+// typed again. what is the flag or argument.
 func checkName(what, name string) error {
 	switch {
 	case name == "":

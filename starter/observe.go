@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// lookTimeout bounds one question; without a worker nobody answers it.
-	lookTimeout = 2 * time.Second
-	// mostDescribed bounds how many open iterations are looked at in one go.
+	// queryTimeout bounds one query; without a worker it gets no answer.
+	queryTimeout = 2 * time.Second
+	// mostDescribed bounds how many open iterations are described at a time.
 	mostDescribed = 50
 	// describing is how many of them at once.
 	describing = 8
@@ -39,14 +39,14 @@ type line struct {
 type observer struct {
 	session  *session
 	run      client.WorkflowRun
-	failures int // questions in a row that nobody answered
-	// loops is what loops told last, by workflow ID.
+	failures int // queries in a row without an answer
+	// loops are the last answers of loops, by workflow ID.
 	loops map[string]workflows.Progress
-	// calls is what calls that go on in histories of their own told last.
+	// calls are the last answers of calls that continue in histories of their own.
 	calls map[string]workflows.IterationRecord
-	// idle are the iterations that had nothing under way at the last look.
+	// idle are the iterations that had nothing running at the last poll.
 	idle map[string]bool
-	// held says that something was paused at the last look.
+	// held says that something was paused at the last poll.
 	held bool
 }
 
@@ -59,18 +59,18 @@ func newObserver(s *session, run client.WorkflowRun) *observer {
 
 func (o *observer) reader() *runs.Reader {
 	reader := o.session.runs()
-	reader.Patience = lookTimeout
+	reader.Patience = queryTimeout
 	return reader
 }
 
-// mostFailed is how often a question may fail before that is news: a server
-// lists workers for minutes after they have died.
+// mostFailed is how often a query may fail before that is shown: a server lists workers
+// for minutes after they have died.
 const mostFailed = 1
 
-// look gives a line per step visit so far. While no worker listens, that is
-// what it says. The error tells why there is nothing new; connect.Unreachable
-// where the server is why.
-func (o *observer) look(ctx context.Context) ([]line, error) {
+// observe gives a line per step visit so far. While no worker listens, that is what it
+// says. The error says why there is nothing new; connect.Unreachable where the server
+// is why.
+func (o *observer) observe(ctx context.Context) ([]line, error) {
 	progress, err := o.reader().Progress(ctx, o.run.GetID(), "")
 	if err != nil {
 		return o.workers(ctx, err)
@@ -86,7 +86,7 @@ func (o *observer) look(ctx context.Context) ([]line, error) {
 	return lines, nil
 }
 
-// lines tell of one visit of a step, and how what it awaits is answered.
+// lines describe one visit of a step, and the command that answers it.
 func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
 	lines := []line{{key: key, text: o.describe(ctx, record)}}
@@ -96,7 +96,7 @@ func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []lin
 	return lines
 }
 
-// control tells what people hold, and that they have let it go.
+// control describes what is held, and that it was resumed.
 func (o *observer) control(control interpreter.Control) []line {
 	text := ""
 	switch held := render.Paused(control, time.Now()); {
@@ -110,7 +110,7 @@ func (o *observer) control(control interpreter.Control) []line {
 	return []line{{key: "control", text: text}}
 }
 
-// workers says where nobody answered a question whether there is anybody.
+// workers says after a query without an answer whether there are workers.
 func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error) {
 	listening, err := o.listens(ctx)
 	if err != nil && (ctx.Err() != nil || connect.Unreachable(err)) {
@@ -126,14 +126,14 @@ func (o *observer) workers(ctx context.Context, unanswered error) ([]line, error
 	return nil, fmt.Errorf("%w: %s", errUnanswered, unanswered.Error())
 }
 
-// errUnanswered says that the server passed a question on and nobody answered.
+// errUnanswered says that the server passed a query on and no worker answered.
 var errUnanswered = errors.New("no worker answers")
 
 func workerLine(format, taskQueue string) []line {
 	return []line{{key: "worker", text: fmt.Sprintf(format, taskQueue)}}
 }
 
-// listens asks the server whether it knows of workers.
+// listens reports whether the server knows of workers.
 func (o *observer) listens(ctx context.Context) (bool, error) {
 	workers, err := o.reader().Workers(ctx, o.session.taskQueue)
 	return workers > 0, err
@@ -168,14 +168,14 @@ func (o *observer) answers(record workflows.StepRecord) string {
 		return ""
 	case record.Awaits != nil:
 		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
-	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Asks:
+	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
 		return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
 }
 
-// latest is the record of a step whose call goes on in a history of its own,
-// as far as that has come; others stay as they are.
+// latest is the record of a step whose call continues in a history of its own, as far
+// as that has come; others stay as they are.
 func (o *observer) latest(ctx context.Context, record workflows.StepRecord) workflows.StepRecord {
 	if record.Call == "" || !record.EndedAt.IsZero() {
 		return record
@@ -189,7 +189,7 @@ func (o *observer) latest(ctx context.Context, record workflows.StepRecord) work
 	return record
 }
 
-// underWay counts what a step that goes on has done.
+// underWay counts what a running step has done.
 func underWay(record workflows.StepRecord) string {
 	if record.Status != interpreter.Running || record.Attempts < 2 {
 		return ""
@@ -214,11 +214,11 @@ func done(progress workflows.Progress) int { return ended(progress).Success + en
 // loopWaitsFor says what iterations wait for that wait.
 func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) string {
 	switch {
-	case progress.Asks:
+	case progress.Awaits:
 		return "waiting for an answer"
 	case record.Status == interpreter.Paused:
 		return "waiting"
-	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // nobody knows how long
+	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // without a time
 		return "waiting for a person"
 	}
 	return "waiting for a retry"
@@ -254,9 +254,9 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 	return strings.Join(parts, ", ")
 }
 
-// waiting counts the iterations that have neither an attempt nor a decision
-// under way, and no run of another playbook: a timer is what they wait for. A single look may fall between the
-// two, so it takes two in a row.
+// waiting counts the iterations that have neither an attempt nor a decision under way,
+// and no run of another playbook: a timer is what they wait for. A single poll may fall
+// between the two, so it takes two in a row.
 func (o *observer) waiting(ctx context.Context, open []string) int {
 	open = open[:min(len(open), mostDescribed)]
 	waits := make([]bool, len(open))
@@ -264,7 +264,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 	group.SetLimit(describing)
 	for i, id := range open {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+			ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 			defer cancel()
 			description, err := o.session.client.DescribeWorkflowExecution(ctx, id, "")
 			waits[i] = err == nil && description.GetPendingWorkflowTask() == nil &&
@@ -273,7 +273,7 @@ func (o *observer) waiting(ctx context.Context, open []string) int {
 			return nil
 		})
 	}
-	_ = group.Wait() // an iteration that cannot be looked at does not count
+	_ = group.Wait() // an iteration that cannot be described does not count
 	n := 0
 	for i, id := range open {
 		switch {

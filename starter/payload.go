@@ -11,8 +11,8 @@ import (
 	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 )
 
-// openStore opens the payload store that the user or the server's owner chose;
-// "" is none. What is wrong with it is wrong usage.
+// openStore opens the payload store that the user or the server's owner chose; "" is
+// none. An error of it is a usage error.
 func openStore(ctx context.Context, address string) (*payload.Store, error) {
 	store, err := payload.Open(ctx, address)
 	if err != nil {
@@ -70,8 +70,8 @@ func temporaryStore() (path string, remove func(), err error) {
 	}, nil
 }
 
-// removeLeftStores takes away the directories of servers in memory that were
-// killed: nobody has them locked.
+// removeLeftStores takes away the directories of servers in memory that were killed:
+// they are not locked.
 func removeLeftStores() {
 	all, err := lockDirectory(stateDir, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"reprise/internal/terminal"
 )
 
-// progress shows how a run goes on.
+// progress shows the progress of a run.
 type progress interface {
 	show(lines []line)
 	// close takes away what was only of the moment.

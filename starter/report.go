@@ -65,7 +65,7 @@ func refusal(err error) document {
 	return doc
 }
 
-// unfinished is the document of a run that goes on without us.
+// unfinished is the document of a run that is no longer followed.
 func (s *session) unfinished(run client.WorkflowRun) document {
 	return document{
 		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
@@ -73,7 +73,7 @@ func (s *session) unfinished(run client.WorkflowRun) document {
 	}
 }
 
-// reportStart tells the IDs of a run that nobody follows.
+// reportStart prints the IDs of a run that is not followed.
 func (a *app) reportStart(s *session, run client.WorkflowRun, output string) error {
 	link := s.link(run.GetID(), run.GetRunID())
 	if output == "json" {
@@ -109,7 +109,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 		}
 	}
 	switch result.Status.Ending() {
-	case interpreter.Good: // or skipped as its playbook asks
+	case interpreter.Good: // or skipped as its playbook requires
 		return nil
 	case interpreter.Mixed:
 		return withStatus(exitPartial, errSaid)
@@ -151,8 +151,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// hintDeadLetters tells how to take up the iterations that did not succeed. Where
-// a run was terminated, its result does not tell whether there are any.
+// hintDeadLetters prints how to run the iterations again that did not succeed. Where a
+// run was terminated, its result does not say whether there are any.
 func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflows.Result) {
 	var failed, cancelled int
 	for _, record := range result.Steps {

@@ -80,11 +80,11 @@ func newReprocessCommand(a *app) *cobra.Command {
 	return command
 }
 
-// chosen are the dead letters of a chain that a reprocess asks for.
+// chosen are the dead letters of a chain that a reprocess selects.
 type chosen struct {
 	open        []deadletter.Letter // and not under way in a reprocess
 	quarantined int
-	cancelled   int // left out because nobody asked for them
+	cancelled   int // left out because they were not selected
 }
 
 func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) chosen {
@@ -133,7 +133,7 @@ func (a *app) reprocessChain(
 			"wait for its end, or leave out --cancelled", chain.Origin.WorkflowID))
 	}
 	found := choose(chain, filter, options.quarantine)
-	a.noteLeftOut(found, options.quarantine)
+	a.reportLeftOut(found, options.quarantine)
 	switch running := chain.Running(); {
 	case options.dryRun:
 		return a.dryRun(found, options.output)
@@ -142,7 +142,7 @@ func (a *app) reprocessChain(
 	case len(found.open) == 0:
 		return a.nothingToDo(found, options.output)
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	plan, err := a.reprocessPlan(ctx, s, chain, found.open, workload, options)
 	if err != nil {
 		return err
@@ -150,8 +150,8 @@ func (a *app) reprocessChain(
 	return a.startReprocess(ctx, s, plan, len(found.open), options)
 }
 
-// noteLeftOut tells what could have run.
-func (a *app) noteLeftOut(found chosen, quarantine int) {
+// reportLeftOut prints what could have run.
+func (a *app) reportLeftOut(found chosen, quarantine int) {
 	if found.quarantined > 0 {
 		a.notef("left out: %s that failed in %d runs or more (--quarantine-after)",
 			terminal.Count(found.quarantined, "iteration"), quarantine)
@@ -189,14 +189,13 @@ func (a *app) nothingToDo(found chosen, output string) error {
 	return nil
 }
 
-// followReprocess follows the one that is under way, if it does all that was
-// asked for.
+// followReprocess follows the running one, if it does all that was requested.
 func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
 		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
 			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
-	run := s.client.GetWorkflow(a.interrupts.asked, running.WorkflowID, running.RunID)
+	run := s.client.GetWorkflow(a.interrupts.graceful, running.WorkflowID, running.RunID)
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
@@ -251,8 +250,8 @@ func (a *app) reprocessPlan(
 	}, nil
 }
 
-// ours are the codes of a run that was begun here. What somebody else brought
-// stays theirs: running it again does not vouch for it.
+// ours are the codes of a run that was begun here. Code of others stays theirs: running
+// it again does not vouch for it.
 func (s *session) ours(ctx context.Context, run *runs.Run, codes []string) ([]string, error) {
 	if s.key == "" || len(codes) == 0 {
 		return nil, nil
@@ -275,7 +274,7 @@ func asMap(v any) map[string]any {
 func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n int, options *reprocessOptions) error {
 	run, err := s.start(ctx, plan, a)
 	var started *start.StartedError
-	if errors.As(err, &started) { // somebody else asked at the same time
+	if errors.As(err, &started) { // another client started it at the same time
 		run, err = s.client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}
 	if err != nil {

@@ -95,7 +95,7 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx := a.interrupts.asked
+	ctx := a.interrupts.graceful
 	s, err := a.open(ctx, options)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -184,7 +184,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 	a.notef("starting a local Temporal server and a worker")
 	target := options.server
 	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-	s, err = options.local.bringUp(ctx, localserver.Options{}, target)
+	s, err = options.local.startLocal(ctx, localserver.Options{}, target)
 	if err == nil {
 		a.notef("web UI: %s", s.ui)
 		if url := s.telemetry.URL(); url != "" {

@@ -131,7 +131,8 @@ func (s *session) submit(ctx context.Context, plan start.Plan, a *app, submit fu
 }
 
 // lastingInput is the input of a plan as the schedule keeps it: in Temporal, whatever
-// its size. What the payload store holds is deleted by age, and a schedule may be older.
+// its size. Values in the payload store are deleted by age, and a schedule may be
+// older.
 func (s *session) lastingInput(plan start.Plan) (*commonpb.Payload, error) {
 	input, err := converter.GetDefaultDataConverter().ToPayload(plan.Input)
 	if err != nil {
@@ -159,11 +160,11 @@ func scheduleError(what, name string, err error) error {
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)
 }
 
-// errDeclined says that somebody was asked and said no.
+// errDeclined says that the user declined.
 var errDeclined = errors.New("nothing was changed")
 
-// confirm asks whether to go on, unless yes says so already. Where nobody can be
-// asked it is an error that names the flag.
+// confirm asks whether to continue, unless yes says so already. Without a terminal it
+// is an error that names the flag.
 func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil

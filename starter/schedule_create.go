@@ -134,7 +134,7 @@ func (a *app) createSchedule(name, file string, options *scheduleOptions) error 
 	})
 }
 
-// printSchedule says how a schedule stands after a command.
+// printSchedule prints a schedule after a command.
 func (a *app) printSchedule(ctx context.Context, s *session, name, done, output string) error {
 	found, err := s.schedule(ctx, name)
 	if err != nil {
@@ -264,8 +264,8 @@ func (a *app) revisedPlan(r *revision, file string, options *scheduleOptions) (s
 	return revised, err
 }
 
-// checkRevised checks the playbook of a schedule that is to change. That of the
-// schedule itself is not held against this starter: workers may know more.
+// checkRevised checks the playbook of a schedule that is to change. The schedule's own
+// playbook is not checked against this starter: workers may know more.
 func (a *app) checkRevised(r *revision, file string, workload map[string]any) (checked, error) {
 	if file != "" {
 		return a.checkForRun(file, workload)
@@ -282,7 +282,7 @@ func (a *app) checkRevised(r *revision, file string, workload map[string]any) (c
 var errMoved = errors.New("it was changed meanwhile; look at the difference again")
 
 // change has the server take a revision, unless the schedule has changed since it was
-// looked at.
+// read.
 func (s *session) change(ctx context.Context, r *revision, plan start.Plan) error {
 	return s.handle(ctx, r.found).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(now client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {

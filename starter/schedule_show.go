@@ -55,7 +55,7 @@ type scheduledRun struct {
 	Error      string             `json:"error,omitempty"`
 }
 
-// scheduleDocument tells of a schedule with its last runs, at most so many.
+// scheduleDocument is a schedule with its last runs, at most so many.
 func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, most int) (*scheduleDocument, error) {
 	times, info := timesOf(found.Described.Schedule), found.Described.Info
 	doc := &scheduleDocument{
@@ -84,7 +84,7 @@ type listSchedulesOptions struct {
 	output string
 }
 
-// mostSchedules is how many schedules a list shows unless told otherwise.
+// mostSchedules is how many schedules a list shows by default.
 const mostSchedules = 100
 
 func newScheduleListCommand(a *app) *cobra.Command {
@@ -291,7 +291,7 @@ func (s *session) failure(ctx context.Context, run scheduledRun) (string, error)
 	return "", nil
 }
 
-// text tells all of it for eyes.
+// text renders all of it for people.
 func (d *scheduleDocument) text(width int) string {
 	var b strings.Builder
 	line := func(name, value string) {
@@ -364,9 +364,9 @@ func (d *scheduleDocument) recentText(width int) string {
 
 // inZone is a time for eyes in a time zone, UTC where this machine does not know it.
 func inZone(at time.Time, zone string) string {
-	place, err := time.LoadLocation(zone)
+	location, err := time.LoadLocation(zone)
 	if err != nil {
-		place = time.UTC
+		location = time.UTC
 	}
-	return at.In(place).Format("2006-01-02 15:04:05 MST")
+	return at.In(location).Format("2006-01-02 15:04:05 MST")
 }

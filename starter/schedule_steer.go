@@ -39,13 +39,13 @@ holds those. The times that come meanwhile are left out, unless they are made up
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if state := found.Described.Schedule.State; state.Paused && note == "" {
-					return a.say("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
+					return a.printLine("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
 				}
 				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
 				if err != nil {
 					return scheduleError("pause", found.ID, err)
 				}
-				return a.say("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
+				return a.printLine("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
 			})
 		},
 	}
@@ -67,7 +67,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if !found.Described.Schedule.State.Paused {
-					return a.say("%s was not paused", found.ID)
+					return a.printLine("%s was not paused", found.ID)
 				}
 				err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
 				if err != nil {
@@ -82,8 +82,8 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 	return command
 }
 
-// say writes a line to the standard output.
-func (a *app) say(format string, args ...any) error {
+// printLine writes a line to the standard output.
+func (a *app) printLine(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.Out, format+"\n", args...)
 	return err
 }
@@ -150,7 +150,7 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 		if ui := s.link(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
-		return a.say("%s runs%s", result.WorkflowID, link)
+		return a.printLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == "waiting":
 		a.notef("the run has not begun yet; %s schedule show %s tells when it has", terminal.Program(), found.ID)
 	}
@@ -161,10 +161,10 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 	return nil
 }
 
-// triggerPatience is how long trigger looks for its run.
+// triggerPatience is how long trigger searches for its run.
 const triggerPatience = 10 * time.Second
 
-// awaitTriggered looks for the run that was not there before.
+// awaitTriggered finds the run that was not there before.
 func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
 	known := func(one client.ScheduleActionResult) bool {
 		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
@@ -203,7 +203,7 @@ type backfillOptions struct {
 }
 
 // Bounds of a backfill: how many runs it begins without a question, and at most. The
-// server makes up for thousands at once, and whoever mistook a unit has them all.
+// server backfills thousands at once, and a mistaken unit would start them all.
 const (
 	unasked        = 100
 	mostBackfilled = 10_000
@@ -272,7 +272,7 @@ func (a *app) backfill(ctx context.Context, s *session, found *runs.Schedule, op
 	if err != nil {
 		return scheduleError("backfill", found.ID, err)
 	}
-	return a.say("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
+	return a.printLine("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
 		found.ID, inZone(from, name), inZone(to, name), options.overlap, terminal.Program(), found.ID)
 }
 
@@ -297,7 +297,7 @@ as they are. NAME is its whole name.`,
 				if err := s.handle(ctx, found).Delete(ctx); err != nil {
 					return scheduleError("delete", found.ID, err)
 				}
-				return a.say("%s is deleted; its runs go on", found.ID)
+				return a.printLine("%s is deleted; its runs go on", found.ID)
 			})
 		},
 	}

@@ -162,7 +162,7 @@ var flagWords = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// settled is times as the server tells them: with the defaults, and moments in UTC.
+// settled is times as the server returns them: with the defaults, and moments in UTC.
 // The times must have passed checkTimes.
 func settled(times *playbook.Schedule) *playbook.Schedule {
 	all := *times
@@ -181,9 +181,8 @@ func settled(times *playbook.Schedule) *playbook.Schedule {
 	return &all
 }
 
-// specOf is what the server is told of settled times. The text of each line of cron
-// goes along as its comment: the server keeps what it means, and not how it was
-// written.
+// specOf is the server's spec of settled times. The text of each line of cron goes
+// along as its comment: the server keeps what it means, and not how it was written.
 func specOf(times *playbook.Schedule) client.ScheduleSpec {
 	spec := client.ScheduleSpec{Jitter: times.Jitter, TimeZoneName: times.Zone}
 	for _, line := range times.Cron {
@@ -197,7 +196,7 @@ func specOf(times *playbook.Schedule) client.ScheduleSpec {
 	return spec
 }
 
-// timesOf reads the times of a schedule as the server tells them, settled.
+// timesOf reads the times of a schedule as the server returns them, settled.
 func timesOf(schedule client.Schedule) *playbook.Schedule {
 	times := &playbook.Schedule{}
 	if spec := schedule.Spec; spec != nil {

@@ -112,7 +112,7 @@ the place of the other, has a list of hashes.`,
 	return token
 }
 
-// serve answers requests until somebody asks it to end.
+// serve answers requests until it is interrupted.
 func (a *app) serve(options *serveOptions) error {
 	certificate, err := options.tls()
 	if err != nil {
@@ -212,7 +212,7 @@ type starts struct {
 	playbooks string // their folder
 
 	mu         sync.Mutex
-	attributes *connect.Attributes // that the namespace knows; nil before they were asked for
+	attributes *connect.Attributes // that the namespace knows; nil before they were requested
 }
 
 // read reads a playbook that another one of the folder runs by path. Those that are

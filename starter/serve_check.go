@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/bookshelf"
 	"reprise/internal/serve"
 	"reprise/internal/terminal"
@@ -20,8 +21,8 @@ type flawed struct {
 }
 
 // flaws are the playbooks of a folder that cannot be started, or whose deliveries could
-// not be told from others. What a run supplies is not known yet.
-func flaws(folder string, secrets activities.ConnectionResolver) []flawed {
+// not be distinguished from others. The values that a run supplies are not known yet.
+func flaws(folder string, secrets tool.ConnectionResolver) []flawed {
 	var all []flawed
 	for _, name := range bookshelf.Names(folder) {
 		file, found := flawsOf(folder, name, secrets)
@@ -33,7 +34,7 @@ func flaws(folder string, secrets activities.ConnectionResolver) []flawed {
 }
 
 // flawsOf checks one playbook of a folder.
-func flawsOf(folder, name string, secrets activities.ConnectionResolver) (*source.File, source.Diagnostics) {
+func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File, source.Diagnostics) {
 	text, err := bookshelf.Read(folder, name)
 	file := source.NewFile(name+".yaml", text)
 	if err != nil {
@@ -53,7 +54,7 @@ func flawsOf(folder, name string, secrets activities.ConnectionResolver) (*sourc
 		switch {
 		case err != nil:
 			flaw("the secret %q of this trigger cannot be used: %v; it is a connection of --connections, or %s",
-				trigger.Secret, err, activities.ConnectionVariable(trigger.Secret))
+				trigger.Secret, err, tool.ConnectionVariable(trigger.Secret))
 		case of[secret] != nil && trigger.Secret != of[secret].Secret:
 			flaw("the secrets %q and %q are the same text: who has a delivery of one could send it again as the other", of[secret].Secret, trigger.Secret)
 		}
@@ -67,7 +68,7 @@ func flawsOf(folder, name string, secrets activities.ConnectionResolver) (*sourc
 
 // checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
 // then.
-func (a *app) checkServed(folder string, secrets activities.ConnectionResolver) error {
+func (a *app) checkServed(folder string, secrets tool.ConnectionResolver) error {
 	if folder == "" {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (a *app) checkServed(folder string, secrets activities.ConnectionResolver) 
 }
 
 // logFlaws says which playbooks are not served.
-func logFlaws(logger *slog.Logger, folder string, secrets activities.ConnectionResolver) {
+func logFlaws(logger *slog.Logger, folder string, secrets tool.ConnectionResolver) {
 	if folder == "" {
 		return
 	}

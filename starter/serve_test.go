@@ -200,8 +200,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeChecksItsPlaybooks before it serves: problems of playbooks, and secrets of
-// triggers that nobody knows. What a run may supply is none.
+// TestServeChecksItsPlaybooks before it serves: problems of playbooks, and unknown
+// secrets of triggers. A value that a run may supply is no problem.
 func TestServeChecksItsPlaybooks(t *testing.T) {
 	const hook = "a-secret-that-signs-deliveries"
 	t.Setenv("REPRISE_AUTH_SERVE_TEST_GOOD", hook)
@@ -381,9 +381,9 @@ func resets(url string, streams int) {
 	}
 }
 
-// TestServeTakesNewCertificates from its files: for new connections, and the last one
+// TestServeReadsNewCertificates from its files: for new connections, and the last one
 // that is whole.
-func TestServeTakesNewCertificates(t *testing.T) {
+func TestServeReadsNewCertificates(t *testing.T) {
 	t.Parallel()
 	server, certificate, key := servedWithTLS(t)
 	client := server.client

@@ -139,7 +139,7 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	}, nil
 }
 
-// dialed is a client, with what stands between it and its server.
+// dialed is a client, with what is between it and its server.
 type dialed struct {
 	client    client.Client
 	store     *payload.Store
@@ -217,8 +217,8 @@ func (f *localFlags) add(command *cobra.Command) {
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 
-// bringUp starts a server of our own, with a worker unless the task queue is "".
-func (f *localFlags) bringUp(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
+// startLocal starts a server of our own, with a worker unless the task queue is "".
+func (f *localFlags) startLocal(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
 	connections, err := host.Connections(f.connections)
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
@@ -319,8 +319,8 @@ type localWorker struct {
 	stopWatch context.CancelFunc
 }
 
-// localStopTimeout is how long attempts under way may go on when the run has
-// ended or its user leaves.
+// localStopTimeout is how long running attempts may continue when the run has ended or
+// its user leaves.
 const localStopTimeout = time.Second
 
 func startWorker(s *session, resources activities.Resources, closeLog func()) (*localWorker, error) {

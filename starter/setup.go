@@ -115,7 +115,7 @@ func (r *setupReport) byHand(rights *connect.RightsError) {
 	}
 }
 
-// isCloud tells an address of Temporal Cloud.
+// isCloud recognizes an address of Temporal Cloud.
 func isCloud(address string) bool {
 	host, _, _ := strings.Cut(address, ":")
 	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")

@@ -29,9 +29,9 @@ type checked struct {
 	files map[string]string
 }
 
-// check reads a playbook and finds everything that is wrong with it. "-" is
-// standard input. limits are the operator's, where they are known here; the
-// worker checks its own at the door.
+// check reads a playbook and finds everything that is wrong with it. "-" is standard
+// input. limits are the operator's, where they are known here; the worker checks its
+// own when it validates.
 func (a *app) check(name string, workload map[string]any, limits playbook.Limits) (checked, error) {
 	data, err := a.readPlaybook(name)
 	if err != nil {

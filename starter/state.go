@@ -20,7 +20,7 @@ import (
 // stateDir holds what local servers leave behind, in the working directory.
 const stateDir = ".reprise"
 
-// devState is what `starter dev` tells other commands about its server.
+// devState is what `starter dev` writes for other commands about its server.
 type devState struct {
 	Address   string `json:"address"`
 	UI        string `json:"ui"`
@@ -37,7 +37,7 @@ type devState struct {
 
 func statePath() string { return filepath.Join(stateDir, "dev.json") }
 
-// write puts the state where findDev looks. A reader sees all of it or none.
+// write puts the state where findDev reads it. A reader sees all of it or none.
 func (s devState) write() error {
 	if err := os.MkdirAll(stateDir, 0o750); err != nil {
 		return fmt.Errorf("write the state of the local server: %w", err)
@@ -113,7 +113,7 @@ func findDev(ctx context.Context, namespace, payloadStore string) (*devServer, e
 	return nil, nil
 }
 
-// livesTimeout bounds the look whether a port is listened on.
+// livesTimeout bounds the check whether a port is listened on.
 const livesTimeout = 2 * time.Second
 
 // lives reports whether the process is there and something listens at its

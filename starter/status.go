@@ -78,7 +78,7 @@ func (a *app) status(ctx context.Context, s *session, found runs.Found, options 
 	return nil
 }
 
-// status asks where a run is, with the iterations of a step unless that is "".
+// status reads the status of a run, with the iterations of a step unless that is "".
 func (s *session) status(ctx context.Context, found runs.Found, step string) (*runs.Status, error) {
 	status, err := s.runs().Status(ctx, found, time.Now())
 	if err != nil || step == "" || len(status.Steps) == 0 {
@@ -93,7 +93,7 @@ func (s *session) status(ctx context.Context, found runs.Found, step string) (*r
 	return status, nil
 }
 
-// watchInterval is the shortest pause between two looks of status --watch.
+// watchInterval is the shortest pause between two polls of status --watch.
 const watchInterval = 2 * time.Second
 
 // watchStatus shows where the run is until it has ended: on a terminal in one
@@ -105,7 +105,7 @@ func (a *app) watchStatus(ctx context.Context, s *session, status *runs.Status, 
 		if status.Ended() {
 			return nil
 		}
-		if !pause(ctx, lookPause(watchInterval, time.Since(since), time.Since(status.At))) {
+		if !pause(ctx, pollInterval(watchInterval, time.Since(since), time.Since(status.At))) {
 			return withStatus(exitInterrupted, errSaid)
 		}
 		found, err := s.runs().Find(ctx, status.WorkflowID, status.RunID)

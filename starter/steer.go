@@ -239,7 +239,7 @@ func (o *steering) parseRest(rest []string) error {
 	return nil
 }
 
-// whoami is who gives the commands, as in Temporal's identities.
+// whoami is the identity of the user, as in Temporal's identities.
 func whoami() string {
 	name, host := os.Getenv("USER"), "unknown"
 	if current, err := user.Current(); err == nil {
@@ -349,8 +349,8 @@ type steerDocument struct {
 	Runs    []steerResult `json:"runs"`
 }
 
-// targets finds the runs that are meant, each once. Unless all are found none is
-// told anything.
+// targets finds the runs that are meant, each once. Unless all are found no command is
+// sent.
 func (a *app) targets(ctx context.Context, s *session, o *steering, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
 		found, err := s.runs().GoingOn(ctx, o.query)

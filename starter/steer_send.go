@@ -25,31 +25,30 @@ import (
 const (
 	// sendsAtOnce is how many runs a command is sent to at the same time.
 	sendsAtOnce = 10
-	// sendPatience is how long a run may take to answer: its worker answers, or
-	// nobody.
+	// sendPatience is how long a run may take to answer: only its worker answers.
 	sendPatience = 10 * time.Second
 )
 
-// What came of a command.
+// Outcomes of a command.
 const (
 	outcomeDone      = "done"
 	outcomeUnchanged = "unchanged" // it was so already
 	outcomeRefused   = "refused"
-	outcomeUnknown   = "unknown" // nobody answered
+	outcomeUnknown   = "unknown" // no worker answered
 )
 
 // steerResult is what a run made of a command.
 type steerResult struct {
 	runs.Found
-	Outcome  string              `json:"outcome,omitempty"` // "" where nothing was sent
-	Message  string              `json:"message,omitempty"`
-	Standing *workflows.Standing `json:"standing,omitempty"`
+	Outcome  string                   `json:"outcome,omitempty"` // "" where nothing was sent
+	Message  string                   `json:"message,omitempty"`
+	Standing *workflows.CommandResult `json:"standing,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
-	// Above are the runs above that hold it none the less, of a command that lets something
-	// go on.
+	// Above are the parent runs that hold it none the less, of a command that resumes
+	// something.
 	Above []runs.Held `json:"held_above,omitempty"`
 }
 
@@ -160,25 +159,25 @@ func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
 	}
 	result.Message = t.options.done(result)
 	if t.options.update == workflows.ResumeUpdate || t.options.update == workflows.RetryNowUpdate {
-		result.Above, _ = t.session.runs().Above(ctx, run) // the command has had its effect
+		result.Above, _ = t.session.runs().HeldByParents(ctx, run) // the command has had its effect
 	}
-	for _, above := range result.Above {
-		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(above.Run),
-			render.Paused(render.Held(above), time.Now()), render.ResumeCommand(above.Run, render.Held(above)))
+	for _, parent := range result.Above {
+		result.Message += fmt.Sprintf("; still held by the run %s above: %s (%s)", terminal.Visible(parent.Run),
+			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
 	}
 	return result
 }
 
-// settled notes how many waits a command has ended, of which those in loops were
+// settled records how many waits a command has ended, of which those in loops were
 // counted before; whole is false where that was not all of them.
 func (a *steerResult) settled(waits int, whole bool) {
-	if waits = max(waits, a.Standing.Ended); !a.Standing.Told {
+	if waits = max(waits, a.Standing.Ended); !a.Standing.Signalled {
 		waits, whole = a.Standing.Ended, true
 	}
 	a.Waits, a.WaitsMore = &waits, !whole
 }
 
-// listening counts the workers of a task queue, which is asked about once.
+// listening counts the workers of a task queue, which is described once.
 func (t *steerer) listening(ctx context.Context, queue string) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,10 +193,10 @@ func (t *steerer) listening(ctx context.Context, queue string) (int, error) {
 
 // update sends the command to the run that was found, not to another one that has
 // its ID by now.
-func (t *steerer) update(ctx context.Context, run runs.Found) (workflows.Standing, error) {
+func (t *steerer) update(ctx context.Context, run runs.Found) (workflows.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	var standing workflows.Standing
+	var standing workflows.CommandResult
 	handle, err := t.session.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: t.options.update,
 		Args: []any{t.options.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,
@@ -232,7 +231,7 @@ func (t *steerer) statusHint(run runs.Found) string {
 	return fmt.Sprintf("%s status %s tells where it is", terminal.Program(), terminal.ShellWord(run.WorkflowID))
 }
 
-// cancel asks the server to cancel a run.
+// cancel requests the cancel of a run.
 func (t *steerer) cancel(ctx context.Context, result steerResult) steerResult {
 	run := result.Found
 	_, err := t.session.client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{

@@ -46,14 +46,14 @@ func TestDone(t *testing.T) {
 	alone := interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}}
 	for _, c := range []struct {
 		update, step string
-		standing     workflows.Standing
+		standing     workflows.CommandResult
 		says         string
 	}{
-		{workflows.PauseUpdate, "", workflows.Standing{Changed: true, Control: paused}, "paused; no other attempt begins"},
-		{workflows.PauseUpdate, "", workflows.Standing{Control: paused}, "was paused already by ada@host: it is down"},
-		{workflows.PauseUpdate, "fetch", workflows.Standing{Control: alone}, "step fetch was paused already by ada@host: it is down"},
-		{workflows.ResumeUpdate, "load", workflows.Standing{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
-		{workflows.ResumeUpdate, "", workflows.Standing{}, "was not paused"},
+		{workflows.PauseUpdate, "", workflows.CommandResult{Changed: true, Control: paused}, "paused; no other attempt begins"},
+		{workflows.PauseUpdate, "", workflows.CommandResult{Control: paused}, "was paused already by ada@host: it is down"},
+		{workflows.PauseUpdate, "fetch", workflows.CommandResult{Control: alone}, "step fetch was paused already by ada@host: it is down"},
+		{workflows.ResumeUpdate, "load", workflows.CommandResult{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
+		{workflows.ResumeUpdate, "", workflows.CommandResult{}, "was not paused"},
 	} {
 		o := &steering{update: c.update, Command: workflows.Command{Step: c.step}}
 		require.Equal(t, c.says, o.done(steerResult{Standing: &c.standing}))
@@ -73,7 +73,7 @@ func TestDone(t *testing.T) {
 		{workflows.SkipUpdate, 0, false, false, "step fetch nothing waited any more"},
 	} {
 		o := &steering{update: c.update, Command: workflows.Command{Step: "fetch"}}
-		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.Standing{Told: c.told}, Waits: &c.waits, WaitsMore: c.more}))
+		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }
 

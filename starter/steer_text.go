@@ -35,7 +35,7 @@ func (a *app) steerWriter(o *steering) func(steerResult) {
 	}
 }
 
-// done says how a run stands after a command.
+// done describes a run after a command.
 func (o *steering) done(result steerResult) string {
 	what, standing := "", *result.Standing
 	if o.Index != nil {
@@ -66,15 +66,15 @@ func (o *steering) done(result steerResult) string {
 		return fmt.Sprintf("%s%s: at least %s ended", what, verb, terminal.Count(n, "wait"))
 	case n > 0:
 		return fmt.Sprintf("%s%s: %s ended", what, verb, terminal.Count(n, "wait"))
-	case standing.Told && result.WaitsMore:
+	case standing.Signalled && result.WaitsMore:
 		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
-	case standing.Told:
+	case standing.Signalled:
 		return fmt.Sprintf("%s%s: nothing waited there", what, verb)
 	}
 	return what + "nothing waited any more"
 }
 
-func (o *steering) resumed(what string, standing workflows.Standing) string {
+func (o *steering) resumed(what string, standing workflows.CommandResult) string {
 	text := what + "goes on"
 	if !standing.Changed {
 		text = what + "was not paused"

@@ -71,7 +71,7 @@ func parseTuning(words []string) (interpreter.Tuning, error) {
 	return tuning, nil
 }
 
-// What can be set.
+// Settings of a step.
 const (
 	keyConcurrency = "max_concurrency"
 	keyRate        = "rate_limit"

@@ -14,7 +14,7 @@ import (
 type watchScreen struct {
 	out   io.Writer
 	paper terminal.Paper
-	live  *liveProgress // nil where nobody sees it as it is written
+	live  *liveProgress // nil where it is not shown while it is written
 	last  string
 }
 
@@ -46,16 +46,16 @@ func (w *watchScreen) show(status *runs.Status) {
 	}
 }
 
-// changeOf is what makes a status worth another look in a log: not the time that
-// has passed.
+// changeOf is what makes a status worth another line in a log: not the time that has
+// passed.
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
-	for _, above := range status.Above {
-		fmt.Fprint(&b, above.Run, above.Control.Version)
+	for _, parent := range status.Above {
+		fmt.Fprint(&b, parent.Run, parent.Control.Version)
 	}
 	if status.Queue != nil {
-		fmt.Fprint(&b, status.Queue.Place)
+		fmt.Fprint(&b, status.Queue.Position)
 	}
 	if status.Turn != nil {
 		fmt.Fprint(&b, status.Turn.Waiting)

@@ -31,8 +31,8 @@ func (f *workloadFlags) add(command *cobra.Command) {
 		"YAML or JSON file with workload values; repeatable, the values of --set win")
 }
 
-// read merges the files in their order and then the values of --set. What is
-// wrong with them is a usage error.
+// read merges the files in their order and then the values of --set. An error in them
+// is a usage error.
 func (f *workloadFlags) read() (map[string]any, error) {
 	workload := map[string]any{}
 	for _, path := range f.files {
@@ -92,7 +92,7 @@ func readWorkload(path string, data []byte) (any, error) {
 	return value, nil
 }
 
-// readJSON reads a JSON text in which no key stands twice.
+// readJSON reads a JSON text in which no key occurs twice.
 func readJSON(data []byte) (any, error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	value, err := expression.Decode(data)
@@ -104,8 +104,8 @@ func readJSON(data []byte) (any, error) {
 	return value, uniqueKeys(decoder)
 }
 
-// uniqueKeys refuses JSON whose value at the decoder has a map with a key that
-// stands twice: only one of the two would be used.
+// uniqueKeys refuses JSON whose value at the decoder has a map with a key that occurs
+// twice: only one of the two would be used.
 func uniqueKeys(decoder *json.Decoder) error {
 	token, err := decoder.Token()
 	open, isDelim := token.(json.Delim)
@@ -180,12 +180,12 @@ func parseSetValue(raw string) (any, error) {
 	return value, nil
 }
 
-// mostUnread is how many keys that nothing reads are told of: whoever sends a workload
-// may send any number.
+// mostUnread is how many keys that nothing reads are named: a workload may have any
+// number.
 const mostUnread = 20
 
-// unread tells of keys that the playbook's workload does not have and that no
-// expression reads: most are misspelt.
+// unread names keys that the playbook's workload does not have and that no expression
+// reads: most are misspelt.
 func unread(book *playbook.Playbook, workload map[string]any) []string {
 	reads := book.WorkloadReads()
 	if reads.Whole {

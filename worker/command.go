@@ -79,8 +79,8 @@ type telemetryOptions struct {
 	headers bool
 }
 
-// run is main with the world passed in. It returns the exit status once ctx
-// ends or the worker cannot go on.
+// run is main with the world passed in. It returns the exit status once ctx ends or the
+// worker cannot continue.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitcode.Usage // until the command runs, only usage can be wrong
 	command, opts := newCommand()

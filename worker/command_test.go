@@ -65,8 +65,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestMistakesInConfigurationTellNoSecret: the line with the mistake may hold one.
-func TestMistakesInConfigurationTellNoSecret(t *testing.T) {
+// TestMistakesInConfigurationShowNoSecret: the line with the mistake may hold one.
+func TestMistakesInConfigurationShowNoSecret(t *testing.T) {
 	const secret = "hunter2000x"
 	t.Setenv("REPRISE_AUTH_CLINIC", "bearer:"+secret)
 	dir := t.TempDir()

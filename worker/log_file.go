@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lookAgain is how often a log file is looked for in its place.
+// lookAgain is how often it is checked that the log file is still in its place.
 const lookAgain = time.Second
 
 // logFile is a file that is written to behind its end. When its place has another

@@ -1,5 +1,5 @@
-// Command worker runs playbooks: it waits for the work that a Temporal server
-// hands out on a task queue.
+// Command worker runs playbooks: it executes the tasks of a task queue of a Temporal
+// server.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
-// where nobody waits for what becomes of them, as signals (docs/operations.md,
+// where the sender does not wait for the outcome, as signals (docs/operations.md,
 // section answers).
 const (
 	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.Taken.
@@ -24,7 +24,7 @@ const (
 	AnswerSignal = "answer"
 )
 
-// Answered is an answer that was taken; kept in workflow history.
+// Answered is an answer that was accepted; kept in workflow history.
 type Answered struct {
 	Key    string            `json:"key"`    // of the attempt
 	Digest string            `json:"digest"` // of the answer
@@ -39,30 +39,30 @@ type Answered struct {
 // maxAnswered bounds the answers that a workflow remembers; the last count.
 const maxAnswered = 200
 
-// openAsk is a call whose attempts are answered from outside.
-type openAsk struct {
+// awaitedCall is a call whose attempts are answered from outside.
+type awaitedCall struct {
 	call *interpreter.Call
-	// sent says that the attempt is being made, though nobody awaits it yet.
+	// sent says that the attempt is being made, and is not awaited yet.
 	sent bool
-	// stirred says that something has happened to the attempt which its driver looks
-	// at: progress, or that the call goes on in another history.
+	// stirred says that the driver has to check the attempt again: progress has
+	// arrived, or the call continues as new.
 	stirred bool
 }
 
-// asks notes a call that may be answered, until it is over.
-func (c *controls) asks(ask *openAsk) (over func()) {
-	c.asked = append(c.asked, ask)
+// await records a call that may be answered, until it is over.
+func (c *controls) await(awaited *awaitedCall) (over func()) {
+	c.awaited = append(c.awaited, awaited)
 	return func() {
-		c.asked = slices.DeleteFunc(c.asked, func(other *openAsk) bool { return other == ask })
+		c.awaited = slices.DeleteFunc(c.awaited, func(other *awaitedCall) bool { return other == awaited })
 	}
 }
 
-// answers lets the workflow be answered, by updates and signals.
-func (c *controls) answers(ctx workflow.Context) error {
+// serveAnswers lets the workflow be answered, by updates and signals.
+func (c *controls) serveAnswers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
-		_, err := c.findAsk(answer)
+		_, err := c.findAwaited(answer)
 		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
-			return nil // the handler waits until it is, or who asks would find nobody there
+			return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
 		}
 		return answerError(err)
 	}}
@@ -77,24 +77,24 @@ func (c *controls) answers(ctx workflow.Context) error {
 	if err != nil {
 		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
 	}
-	onSignal(ctx, AnswerSignal, c.answerTold)
-	return c.answerAsked(ctx)
+	onSignal(ctx, AnswerSignal, c.answerSignalled)
+	return c.serveAttemptDetails(ctx)
 }
 
-// drainAnswers takes in answers that have come and not been looked at.
+// drainAnswers applies answers that have arrived and were not read yet.
 func (c *controls) drainAnswers(ctx workflow.Context) {
-	told := workflow.GetSignalChannel(ctx, AnswerSignal)
+	signals := workflow.GetSignalChannel(ctx, AnswerSignal)
 	for {
 		var answer interpreter.Answer
-		if !told.ReceiveAsync(&answer) {
+		if !signals.ReceiveAsync(&answer) {
 			return
 		}
-		c.answerTold(ctx, answer)
+		c.answerSignalled(ctx, answer)
 	}
 }
 
-// answerTold takes an answer of which nobody waits to hear what became of it.
-func (c *controls) answerTold(ctx workflow.Context, answer interpreter.Answer) {
+// answerSignalled applies an answer whose sender does not wait for the outcome.
+func (c *controls) answerSignalled(ctx workflow.Context, answer interpreter.Answer) {
 	_, err := c.answer(ctx, answer)
 	if id := interpreter.AnsweredAt(err); id != "" {
 		c.forward(ctx, id, answer)
@@ -115,13 +115,13 @@ const (
 type forwarded struct {
 	id     string
 	answer interpreter.Answer
-	digest string // what tells the answer from another one; of progress it is the same
+	digest string // identifies the answer; all progress has the same
 }
 
-// forward passes an answer on to the workflow that takes it. One is on its way at a time:
-// Temporal fails every task of a workflow that sends too many signals at once. Of those
-// that wait the newest progress is enough, and what was said before; what is too much is
-// dropped.
+// forward passes an answer on to the workflow that accepts it. One is on its way at a
+// time: Temporal fails every task of a workflow that sends too many signals at once. Of
+// those that wait the newest progress and one of each other answer is enough; beyond
+// the bounds an answer is dropped.
 func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.Answer) {
 	to, digest := 0, ""
 	if answer.Verb != interpreter.AnswerProgress {
@@ -145,7 +145,7 @@ func (c *controls) forward(ctx workflow.Context, id string, answer interpreter.A
 	c.forwards = append(c.forwards, forwarded{id, answer, digest})
 	if !c.forwarding {
 		c.forwarding = true
-		disconnected, _ := workflow.NewDisconnectedContext(ctx) // who takes them may go on after a cancel
+		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may continue after a cancel
 		workflow.Go(disconnected, c.passOn)
 	}
 }
@@ -165,10 +165,10 @@ func (c *controls) passOn(ctx workflow.Context) {
 	}
 }
 
-// reachable reports whether the workflow that takes an answer in place of this one
-// is there: a call that has just left may be on its way to its own.
+// reachable reports whether the workflow that accepts an answer in place of this one
+// exists: the workflow of a call that has just moved may not have begun.
 func (c *controls) reachable(id string) bool {
-	return !c.handed[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
+	return !c.childCalls[id] || slices.ContainsFunc(c.children, func(child *steered) bool {
 		return child.id == id && child.child.GetChildWorkflowExecution().IsReady()
 	})
 }
@@ -177,8 +177,8 @@ func (c *controls) awaitReachable(ctx workflow.Context, id string) error {
 	return workflow.Await(ctx, func() bool { return c.reachable(id) })
 }
 
-// answerError is an error of an answer as clients are told it: an application
-// error with the type of the interpreter's.
+// answerError is an error of an answer as clients get it: an application error with the
+// type of the interpreter's.
 func answerError(err error) error {
 	var refused *interpreter.AnswerError
 	if errors.As(err, &refused) {
@@ -189,16 +189,16 @@ func answerError(err error) error {
 
 // answer has the call take an answer that is meant by it.
 func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.Taken, error) {
-	found, err := c.findAsk(answer)
+	found, err := c.findAwaited(answer)
 	switch {
 	case err != nil:
 		return interpreter.Taken{}, err
 	case found.before != nil:
 		return *found.before, nil
 	}
-	key := found.ask.call.To().Key
-	taken := found.ask.call.Answer(answer, workflow.Now(ctx))
-	found.ask.stirred = true
+	key := found.call.call.To().Key
+	taken := found.call.call.Answer(answer, workflow.Now(ctx))
+	found.call.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
 	}
@@ -209,51 +209,52 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	return taken, nil
 }
 
-// foundAsk is what an answer is for: a call of this workflow, or one whose attempt
+// answerTarget is what an answer is for: a call of this workflow, or one whose attempt
 // has been answered in the same way before.
-type foundAsk struct {
-	ask    *openAsk
+type answerTarget struct {
+	call   *awaitedCall
 	before *interpreter.Taken
 }
 
-// findAsk finds what an answer is for. The error is an *interpreter.AnswerError.
-func (c *controls) findAsk(answer interpreter.Answer) (foundAsk, error) {
+// findAwaited finds what an answer is for. The error is an *interpreter.AnswerError.
+func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) {
 	if err := answer.Check(); err != nil {
-		return foundAsk{}, err
+		return answerTarget{}, err
 	}
-	if before := c.takenBefore(answer); before != nil {
-		return foundAsk{before: before}, nil
+	if before := c.duplicateOf(answer); before != nil {
+		return answerTarget{before: before}, nil
 	}
-	var open []*openAsk
-	for _, ask := range c.asked {
-		if ask.call.Takes(answer.AnswerTo, ask.sent) {
-			open = append(open, ask)
+	var open []*awaitedCall
+	for _, awaited := range c.awaited {
+		if awaited.call.Takes(answer.AnswerTo, awaited.sent) {
+			open = append(open, awaited)
 		}
 	}
 	switch {
 	case len(open) > 1:
-		return foundAsk{}, &interpreter.AnswerError{
-			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), askedNames(open)),
+		return answerTarget{}, &interpreter.AnswerError{
+			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), callNames(open)),
 		}
 	case len(open) == 1 && !open[0].call.Answered():
-		return foundAsk{ask: open[0]}, open[0].call.CheckAnswer(answer)
+		return answerTarget{call: open[0]}, open[0].call.CheckAnswer(answer)
 	}
 	if before, over := c.answered(answer); over {
 		if before == nil {
-			return foundAsk{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt has been answered otherwise, or is over"}
+			return answerTarget{}, &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: "the attempt has been answered otherwise, or is over"}
 		}
-		return foundAsk{before: before}, nil
+		return answerTarget{before: before}, nil
 	}
 	if len(open) == 1 {
-		return foundAsk{}, open[0].call.CheckAnswer(answer) // it has its answer
+		return answerTarget{}, open[0].call.CheckAnswer(answer) // it has its answer
 	}
-	return foundAsk{}, c.nobodyAsks(answer.AnswerTo)
+	return answerTarget{}, c.notAwaited(answer.AnswerTo)
 }
 
-// takenBefore is what was said of an answer that comes again with its ID: who sent it
-// as an update cannot always tell that it came, and sends it as a signal too. By then
-// another attempt may be under way, which it is not for.
-func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
+// duplicateOf is the earlier reply to an answer that arrives again with its ID: a
+// sender cannot always tell whether its update arrived, and sends the answer as a
+// signal too. By then another attempt may be running, for which the answer is not
+// meant.
+func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.Taken {
 	if answer.ID == "" {
 		return nil
 	}
@@ -266,8 +267,8 @@ func (c *controls) takenBefore(answer interpreter.Answer) *interpreter.Taken {
 	return nil
 }
 
-// answered looks for an attempt that has its answer; before is what was said of
-// the same answer, nil where it was another one.
+// answered finds an attempt that has its answer; before is the reply to the same
+// answer, nil where it was another one.
 func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Taken, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
@@ -290,12 +291,12 @@ func (a Answered) is(to interpreter.AnswerTo) bool {
 	return (to.Step != "" || to.Key != "") && to.Means(at)
 }
 
-// nobodyAsks is the error of an answer that is for nothing here.
-func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
-	for _, ask := range c.asked {
-		if to.MeansCall(ask.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
+// notAwaited is the error of an answer that is for nothing here.
+func (c *controls) notAwaited(to interpreter.AnswerTo) error {
+	for _, awaited := range c.awaited {
+		if to.MeansCall(awaited.call.To()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
-				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(ask.call.Step(), ask.call.Index()), ask.call.Due())}
+				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(awaited.call.Step(), awaited.call.Index()), awaited.call.Due())}
 		}
 	}
 	if c.elsewhere != nil {
@@ -304,15 +305,15 @@ func (c *controls) nobodyAsks(to interpreter.AnswerTo) error {
 		}
 	}
 	message := "nothing awaits an answer here"
-	if len(c.asked) > 0 {
-		message = "no attempt awaits this answer; what awaits one is: " + askedNames(c.asked)
+	if len(c.awaited) > 0 {
+		message = "no attempt awaits this answer; what awaits one is: " + callNames(c.awaited)
 	}
 	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message}
 }
 
-// answeredElsewhere says who takes an answer that no call in the run's own history
-// takes: the workflow that makes a step's call in place of the run, or an iteration
-// of its loop. It is nil where the run knows of no attempt like that.
+// answeredElsewhere names the workflow that accepts an answer for which the run's own
+// history has no call: the workflow that makes a step's call in place of the run, or an
+// iteration of its loop. It is nil where the run knows of no attempt like that.
 func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	over := false
 	for _, record := range slices.Backward(r.records) {
@@ -332,7 +333,7 @@ func (r *run) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// answeredInLoop says which workflow takes an answer to an iteration.
+// answeredInLoop names the workflow that accepts an answer to an iteration.
 func (r *run) answeredInLoop(record *StepRecord, index *int) error {
 	size := record.Loop.Stats.Total
 	if index == nil {
@@ -372,44 +373,44 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// askedNames names calls, at most ten of them.
-func askedNames(asked []*openAsk) string {
+// callNames names calls, at most ten of them.
+func callNames(calls []*awaitedCall) string {
 	const most = 10
 	names := make([]string, 0, most)
-	for _, ask := range asked[:min(len(asked), most)] {
-		names = append(names, indexed(ask.call.Step(), ask.call.Index()))
+	for _, call := range calls[:min(len(calls), most)] {
+		names = append(names, indexed(call.call.Step(), call.call.Index()))
 	}
-	if len(asked) > most {
+	if len(calls) > most {
 		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")
 }
 
-// ask makes an attempt that somebody outside answers: it sends the request with
-// which it begins, where it has one. The answer may come before that has ended.
-func (d *driver) ask(ctx workflow.Context, input interpreter.ToolInput) {
+// beginAwaited begins an attempt that is answered from outside: it sends the request
+// with which it begins, where it has one. The answer may come before that has ended.
+func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
 	if d.call.Sends() {
-		d.asked.sent = true
+		d.awaited.sent = true
 		outcome = attempt(ctx, input)
-		d.asked.sent = false
+		d.awaited.sent = false
 		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
-			d.tellCancel(ctx)
+			d.notifyCancel(ctx)
 			d.cancel(ctx)
 			return
 		}
 	} else {
-		note(ctx, d.askMark())
+		recordMarker(ctx, d.answerMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	logVerdict(ctx, d.call)
 }
 
-// await waits until the attempt is answered, its time is over, or something has
-// happened that the driver looks at.
+// await waits until the attempt is answered, its time is over, or the driver has to
+// check it again.
 func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 	if d.waiting != nil {
-		wait := awaited.Wait(d.call.State.Reported)
+		wait := awaited.Wait(d.call.View().Reported)
 		d.waiting(d.call, &wait, time.Time{})
 	}
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew
@@ -420,11 +421,11 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		return !until.IsZero() && !workflow.Now(ctx).Before(until)
 	}
 	bell := d.ring(ctx, awaited)
-	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.asked.stirred || bell.rang })
-	d.asked.stirred = false
+	err := workflow.Await(ctx, func() bool { return d.call.Answered() || d.awaited.stirred || bell.rang })
+	d.awaited.stirred = false
 	switch {
-	case err != nil && !d.call.Answered(): // what was taken counts, though the run is cancelled
-		d.tellCancel(ctx)
+	case err != nil && !d.call.Answered(): // an accepted answer counts, though the run is cancelled
+		d.notifyCancel(ctx)
 		d.cancel(ctx)
 	case d.call.Answered() || over():
 		if !d.call.Answered() {
@@ -435,20 +436,20 @@ func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
 		}
 		d.rested()
 		d.silence()
-		mark := d.askMark()
+		mark := d.answerMark()
 		mark.Over, mark.By, mark.Option = true, d.call.Answerer(), d.call.Choice()
 		failure := d.call.TakeAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
-		note(ctx, mark)
+		recordMarker(ctx, mark)
 		logVerdict(ctx, d.call)
 	}
 }
 
-// AskMark stands in the history where an attempt began that sends nothing, and
-// where one ended that somebody outside has answered, or nobody in time: so that who
-// reads the history need not guess. Kept in workflow history.
-type AskMark struct {
+// AnswerMark marks in the history where an attempt began that sends nothing, and where
+// one ended that was answered from outside, or not in time: readers of the history need
+// not guess. Kept in workflow history.
+type AnswerMark struct {
 	interpreter.AnswerTo
 
 	Page  int                      `json:"page"`
@@ -459,8 +460,10 @@ type AskMark struct {
 	Option string `json:"option,omitempty"`
 }
 
-// askMark is the mark of the attempt under way.
-func (d *driver) askMark() AskMark { return AskMark{AnswerTo: d.call.To(), Page: d.call.Page()} }
+// answerMark is the mark of the attempt under way.
+func (d *driver) answerMark() AnswerMark {
+	return AnswerMark{AnswerTo: d.call.To(), Page: d.call.Page()}
+}
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
 // time further away, and the bell is only set again when it has rung.
@@ -495,27 +498,29 @@ func (d *driver) silence() {
 	}
 }
 
-// cancelTime bounds the request that tells of a cancel.
+// cancelTime bounds the request that reports a cancel.
 const cancelTime = 30 * time.Second
 
-// tellCancel tells the other side that the attempt is cancelled, where the step
-// says how. What comes of it changes nothing.
-func (d *driver) tellCancel(ctx workflow.Context) {
+// notifyCancel notifies the other side that the attempt is cancelled, where the step
+// says how. The outcome changes nothing.
+func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
 	if d.call.Awaits() != nil {
-		mark := d.askMark()
+		mark := d.answerMark()
 		mark.Over = true
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
-		note(ctx, mark)
+		recordMarker(ctx, mark)
 	}
-	input, told := d.call.Cancels(workflow.Now(ctx))
-	if !told {
+	input, notifies := d.call.Cancels(workflow.Now(ctx))
+	if !notifies {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	to := toTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
-	_, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
+	result, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
 	if err != nil {
 		logger(ctx).Warn("the other side could not be told of the cancel", "step", input.Step, "error", AttemptError(err).Message)
+	} else if result.PutOff != nil {
+		logger(ctx).Warn("the other side was not told of the cancel: its turn under the rate limit is too far away", "step", input.Step)
 	}
 }

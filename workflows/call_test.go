@@ -42,10 +42,10 @@ func longAfter(t *testing.T, attempts int) *stage {
 	return s
 }
 
-// TestCallThatCannotGoOn: a call whose history is long goes on in another one. Where
+// TestCallThatCannotContinueAsNew: a call whose history is long goes on in another one. Where
 // what it has collected is more than a payload may be, it stays and comes to its
 // end, and the run learns that its result is too large too.
-func TestCallThatCannotGoOn(t *testing.T) {
+func TestCallThatCannotContinueAsNew(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		most  int

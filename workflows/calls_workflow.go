@@ -16,9 +16,9 @@ import (
 
 // CallsWorkflow makes calls of a step: the iterations of one batch of its loop, usually
 // one, or the one call of a step that has become too long for the history of its run.
-// It ends as failed where all of them failed, so that the failure shows where people
-// look for it; what they came to travels in the details. It continues as new as often
-// as its history gets long.
+// It ends as failed where all of them failed, so that people see the failure where they
+// expect it; the results are in the details. It continues as new as often as its
+// history gets long.
 func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Script) (*CallsOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
@@ -26,30 +26,30 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Sc
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
 	going, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
-	if err := cmp.Or(b.answerLooks(ctx), answerStopped(ctx, b.stoppedCall)); err != nil {
+	if err := cmp.Or(b.serveIterations(ctx), serveStopped(ctx, b.stoppedCall)); err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
-		b.place = newPlace(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
+		b.slot = newSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
 	}
 	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
-	controls.listen(ctx, b.place)
-	if err := controls.answers(ctx); err != nil {
+	controls.listen(ctx, b.slot)
+	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
 	}
 	b.describe(ctx)
 	b.continues(going)
 	for {
 		b.makeCalls(going)
-		if len(b.left) == 0 || going.Err() != nil {
+		if len(b.remaining) == 0 || going.Err() != nil {
 			break
 		}
 		controls.drain(ctx)
-		failure, next := goOn(ctx, CallsWorkflowName, b.rest(controls), fmt.Sprintf(
-			"what %d calls of step %s take along to another history", len(b.left), step.Name))
+		failure, next := continueAsNew(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
+			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
 		if failure == nil {
 			return nil, next
 		}
@@ -69,26 +69,26 @@ func newBatch(
 		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
 		earlier: make([]string, n), allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
-	for i, carried := range input.Calls {
-		b.calls[i] = takeUp(ctx, book, step, input.Task, carried)
-		if carried.State == nil {
-			b.earlier[i] = carried.By
+	for i, snapshot := range input.Calls {
+		b.calls[i] = resumeCall(ctx, book, step, input.Task, snapshot)
+		if snapshot.State == nil {
+			b.earlier[i] = snapshot.By
 		}
 	}
 	return b
 }
 
-// takeUp makes a call where it left off.
-func takeUp(
-	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, carried interpreter.Carried,
+// resumeCall makes a call that continues from its snapshot.
+func resumeCall(
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot interpreter.Carried,
 ) *interpreter.Call {
 	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
-	if carried.Index != nil {
-		name = fmt.Sprintf("%s/%d", name, *carried.Index)
+	if snapshot.Index != nil {
+		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, carried, stream(ctx, name))
+	call := task.Call(book, step, snapshot, stream(ctx, name))
 	if call.Waits(workflow.Now(ctx)) != nil {
-		call.WaitedUntil(carried.Until, workflow.Now(ctx))
+		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}
 	return call
 }
@@ -103,34 +103,34 @@ type batch struct {
 	ended   []interpreter.IterationResult
 	over    []bool // calls that are in ended
 	// earlier are the workflow IDs of those that had begun the calls when they were
-	// stopped, "" for those that need not be asked.
+	// stopped, "" for those that need no query.
 	earlier []string
-	// counted are calls that metrics have, as an activity has taken them to their end.
+	// counted are calls that metrics have counted already, as an activity has completed
+	// them.
 	counted []bool
 	// budget is the error of the loop once its failure budget is spent; stop then
 	// cancels what is under way.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
-	// left are the calls that continue in the next history of this workflow: from the
-	// moment one of them leaves, all do.
-	left    []int
-	leaving bool
-	renewal renewal
-	waits   []*interpreter.Wait // of calls under way, nil for none
-	until   []time.Time         // of these waits
+	// remaining are the calls that continue in the next history of this workflow: once
+	// one of them has to, all do.
+	remaining []int
+	renewing  bool
+	renewal   renewal
+	waits     []*interpreter.Wait // of calls under way, nil for none
+	until     []time.Time         // of these waits
 	// children are the runs of other playbooks that calls have started last.
 	children []string
 	hosted   []int // calls that an activity makes
-	// place is that in the loop's window; nil where one iteration follows the other.
-	place *place
+	// slot is that in the loop's window; nil where one iteration follows the other.
+	slot *slot
 	// allowance is how many runs of other playbooks the iterations may start.
 	allowance allowance
 }
 
-// makeCalls takes the calls to their ends, or to where they continue in another
-// history.
+// makeCalls drives the calls until they have ended, or continue as new.
 func (b *batch) makeCalls(ctx workflow.Context) {
-	if b.place != nil {
+	if b.slot != nil {
 		b.parallel(ctx, b.step.Loop.MaxConcurrency)
 	} else {
 		b.sequential(ctx)
@@ -138,7 +138,7 @@ func (b *batch) makeCalls(ctx workflow.Context) {
 	if b.budget != nil {
 		b.abandon()
 	}
-	slices.Sort(b.left)
+	slices.Sort(b.remaining)
 }
 
 // parallel makes the calls at the same time.
@@ -152,10 +152,10 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()
-			began := b.place.begin(ctx) == nil
+			began := b.slot.acquire(ctx) == nil
 			b.iterate(ctx, i)
 			if began {
-				b.place.end(ctx)
+				b.slot.done(ctx)
 			}
 		})
 	}
@@ -200,8 +200,8 @@ func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
 func (b *batch) sequential(ctx workflow.Context) {
 	open := b.open()
 	for at, i := range open {
-		if len(b.left) > 0 {
-			b.left = append(b.left, i)
+		if len(b.remaining) > 0 {
+			b.remaining = append(b.remaining, i)
 			continue
 		}
 		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
@@ -213,11 +213,11 @@ func (b *batch) sequential(ctx workflow.Context) {
 	}
 }
 
-// host has one activity make all attempts, pages and sinks of some calls that
-// need no wait; with a width of 0 in order, up to the first that does. It comes
-// back with the state of each that did not end: one that waits, or one whose
-// sink writes what has to be in history first. The rest goes on from there, one
-// attempt at a time where the activity itself failed. further is false there.
+// host has one activity make all attempts, pages and sinks of some calls that need no
+// wait; with a width of 0 in order, up to the first that does. It comes back with the
+// state of each that did not end: one that waits, or one whose sink writes what has to
+// be in history first. The workflow continues from there, one attempt at a time where
+// the activity itself failed. further is false there.
 func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) {
 	if ctx.Err() != nil {
 		return false
@@ -256,25 +256,25 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	return further && b.budget == nil
 }
 
-// rest is the input with which the calls that are left continue as new.
-func (b *batch) rest(controls *controls) CallsInput {
-	rest := b.input
-	rest.Task = controls.task(rest.Task)
-	rest.Calls = make([]interpreter.Carried, len(b.left))
-	for at, i := range b.left {
-		rest.Calls[at] = b.input.Calls[i]
+// nextInput is the input with which the remaining calls continue as new.
+func (b *batch) nextInput(controls *controls) CallsInput {
+	next := b.input
+	next.Task = controls.task(next.Task)
+	next.Calls = make([]interpreter.Carried, len(b.remaining))
+	for at, i := range b.remaining {
+		next.Calls[at] = b.input.Calls[i]
 	}
-	rest.Ended, rest.Control, rest.Answered = b.ended, controls.Control, controls.Answered
-	rest.Admitted = b.allowance.left
-	return rest
+	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
+	next.Admitted = b.allowance.left
+	return next
 }
 
-// stay has calls that are too large to continue in another history continue in this
-// one. Where that is full they fail.
+// stay keeps calls in this history that are too large to continue as new. Where the
+// history is full they fail.
 func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > fullestHistory
-	for _, i := range b.left {
+	for _, i := range b.remaining {
 		switch call := b.calls[i]; {
 		case full:
 			call.Finish(interpreter.CallResult{
@@ -286,10 +286,10 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 			call.WaitedUntil(b.input.Calls[i].Until, now)
 		}
 	}
-	if b.place != nil {
-		b.place.wanting += len(b.left)
+	if b.slot != nil {
+		b.slot.waiting += len(b.remaining)
 	}
-	b.left, b.leaving = nil, false
+	b.remaining, b.renewing = nil, false
 	b.renewal.later(ctx)
 }
 
@@ -302,15 +302,15 @@ func (b *batch) known() *interpreter.Known {
 	return &known
 }
 
-// abandon ends iterations that were to go on elsewhere.
+// abandon ends iterations that were to continue as new.
 func (b *batch) abandon() {
-	for _, i := range b.left {
+	for _, i := range b.remaining {
 		b.end(i, interpreter.IterationResult{Cancelled: true})
 	}
-	b.left = nil
+	b.remaining = nil
 }
 
-// end notes how a call has ended.
+// end records how a call has ended.
 func (b *batch) end(i int, result interpreter.IterationResult) {
 	if index := b.input.Calls[i].Index; index != nil {
 		result.Index = *index
@@ -325,9 +325,9 @@ func (b *batch) count(result interpreter.CallResult) {
 	}
 }
 
-// withinBudget ends the batch once the failure budget of its loop is spent: what
-// is under way is cancelled, the rest never begins. spent says that an activity
-// has found so.
+// withinBudget ends the batch once the failure budget of its loop is spent: what is
+// under way is cancelled, the rest never begins. spent is the error with which an
+// activity has found that.
 func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	if spent == nil && b.input.Known != nil {
 		spent = b.input.Known.Spent(b.step)
@@ -347,13 +347,13 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
-			call: call, waiting: b.waiter(ctx, i), carry: &carrier{task: b.input.Task, carried: b.input.Calls[i]}, place: b.place,
-			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, leaves: func() bool { return b.leaves(ctx) },
+			call: call, waiting: b.waiter(ctx, i), host: &activityHost{task: b.input.Task, snapshot: b.input.Calls[i]}, slot: b.slot,
+			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
 		}
 	}
-	if left := b.drivers[i].run(ctx); left != nil {
-		b.input.Calls[i] = *left
-		b.left = append(b.left, i)
+	if snapshot := b.drivers[i].run(ctx); snapshot != nil {
+		b.input.Calls[i] = *snapshot
+		b.remaining = append(b.remaining, i)
 		return
 	}
 	result := *call.Result()
@@ -363,15 +363,15 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	if b.counted[i] {
 		return
 	}
-	if len(b.calls) > 1 { // alone, the batch ends with it and says so
+	if len(b.calls) > 1 { // a batch of one ends with it and describes that
 		b.describe(ctx)
 	}
 	b.count(result)
 	b.withinBudget(nil)
 }
 
-// allowed is how many runs of other playbooks the calls may start without asking; nil
-// where each start is asked for.
+// allowed is how many runs of other playbooks the calls may start without a request;
+// nil where each start is requested.
 func (b *batch) allowed() *allowance {
 	if b.step.Loop == nil {
 		return nil
@@ -379,15 +379,15 @@ func (b *batch) allowed() *allowance {
 	return &b.allowance
 }
 
-// leaves reports whether a call continues in another history. When one leaves, all do,
-// those that wait included.
-func (b *batch) leaves(ctx workflow.Context) bool {
-	if !b.leaving && !b.renewal.due(ctx, b.calls...) {
+// renews reports whether the calls continue as new. When one has to, all do, those that
+// wait included.
+func (b *batch) renews(ctx workflow.Context) bool {
+	if !b.renewing && !b.renewal.due(ctx, b.calls...) {
 		return false
 	}
-	b.leaving = true
-	b.place.keep()
-	controlsOf(ctx).move()
+	b.renewing = true
+	b.slot.keep()
+	controlsOf(ctx).renew()
 	return true
 }
 
@@ -420,8 +420,8 @@ func (b *batch) finish(ctx workflow.Context) (*CallsOutput, error) {
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
-// failure is that of the first iteration where all of them failed. What Temporal
-// may not keep of a failure is better a result.
+// failure is that of the first iteration where all of them failed. Details that
+// Temporal may not keep of a failure are better a result.
 func (b *batch) failure(output *CallsOutput) *interpreter.ErrorObject {
 	several := len(output.Iterations) > 1
 	if len(output.Iterations) == 0 {

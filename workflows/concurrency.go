@@ -9,34 +9,36 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
-// How a run gets its turn under its concurrency key: it asks the workflow of the
-// key, which is told by an activity, because it may have to be begun; waits until
-// that answers with a signal, with no worker and no activity held; and says when it
-// needs the turn no more. The workflow of the key may have been terminated with all
-// that it knew, so who waits for long asks again.
+// A run gets its turn under its concurrency key in three steps. It requests the turn
+// from the workflow of the key, by an activity, because that workflow may have to be
+// started. It waits until the workflow answers with a signal, which holds no worker and
+// no activity. At its end it releases the turn. The workflow of the key may have been
+// terminated with its whole state, so a run that waits for long requests its turn
+// again.
 
 const (
-	// lineTimeout bounds an activity for a line.
-	lineTimeout = 8 * time.Second
-	// askAgain is how long a run waits before it asks for its turn again, at first and
+	// queueTimeout bounds an activity for a queue.
+	queueTimeout = 8 * time.Second
+	// turnRetry is how long a run waits before it requests its turn again, at first and
 	// at most.
-	askAgain     = 2 * time.Minute
-	mostAskAgain = time.Hour
-	// mostLeaving is how often a run that ends has a line begun again which somebody
-	// has ended, so that the next one gets its turn.
-	mostLeaving = 5
+	turnRetry     = 2 * time.Minute
+	mostTurnRetry = time.Hour
+	// mostReleases is how often a run that ends has a terminated queue started again,
+	// so that the next run gets its turn.
+	mostReleases = 5
 )
 
-// takeTurn returns when the run may begin, or is not to: because it failed, was
-// cancelled or skipped. The error is that with which it goes on in another history.
-func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
+// acquireTurn returns when the run may begin, or is not to: because it failed, was
+// cancelled or skipped. The error is the one with which it continues as new.
+func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 	if r.book.Concurrency == nil {
 		return nil
 	}
 	if r.Ticket == nil {
-		name, err := interpreter.ConcurrencyName(r.book, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
+		name, err := queue.NameOf(r.book, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 		if err != nil {
 			r.fail(interpreter.ExpressionFailure(r.book, "concurrency", err, workflow.Now(ctx)).Error)
 			return nil
@@ -45,15 +47,15 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(failure)
 			return nil
 		}
-		r.Ticket = &interpreter.Ticket{Line: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
+		r.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
-	r.listenToLine(ctx)
-	for wait := askAgain; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostAskAgain) {
-		if next := r.leaveHistory(ctx); next != nil {
+	r.listenToQueue(ctx)
+	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+		if next := r.renew(ctx); next != nil {
 			return next
 		}
-		r.asksAgain = false
-		if err := r.askForTurn(branches); err != nil && branches.Err() == nil {
+		r.requestsTurn = false
+		if err := r.requestTurn(branches); err != nil && branches.Err() == nil {
 			r.fail(AttemptError(err))
 			return nil
 		}
@@ -62,16 +64,16 @@ func (r *run) takeTurn(ctx, branches workflow.Context) (next error) {
 	return nil
 }
 
-// waitsForItself is the failure of a run for which no place can ever be free: those
-// above, which wait for its end, have them all. It is nil for other runs.
-func (r *run) waitsForItself(name interpreter.LineName) *interpreter.ErrorObject {
+// waitsForItself is the failure of a run that can never get a turn: its parents, which
+// wait for its end, have all turns. It is nil for other runs.
+func (r *run) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if r.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
 	}
 	line, holders := name.ID(), []string{}
-	for _, above := range r.controls.above {
-		if above.Line == line {
-			holders = append(holders, above.Run)
+	for _, parent := range r.controls.parents {
+		if parent.Queue == line {
+			holders = append(holders, parent.Run)
 		}
 	}
 	if len(holders) < r.book.Concurrency.Limit {
@@ -87,7 +89,7 @@ func waitsForEver(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
-// awaitTurn waits until the line has decided, for so long, or until ctx is cancelled.
+// awaitTurn waits until the queue has decided, for so long, or until ctx is cancelled.
 func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	if !r.Ticket.Waits() {
 		return
@@ -95,64 +97,65 @@ func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for its turn under its concurrency key"})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.asksAgain || !r.Ticket.Waits() }) // an error is that of ctx
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.requestsTurn || !r.Ticket.Waits() }) // an error is that of ctx
 }
 
-// askForTurn tells the line that the run wants a turn, or still does.
-func (r *run) askForTurn(ctx workflow.Context) error {
+// requestTurn requests a turn, or repeats the request.
+func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
-	request := interpreter.LineRequest{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
+	request := queue.Request{Run: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
-	for _, above := range r.controls.above {
-		if above.Line != "" {
-			request.Above = append(request.Above, interpreter.LineHolding{Run: above.Run, Line: above.Line})
+	for _, parent := range r.controls.parents {
+		if parent.Queue != "" {
+			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
 		}
 	}
-	return r.enterLine(ctx, toTool(interpreter.LineEnterActivity, lineTimeout, "asks for its turn"), request)
+	return r.sendToQueue(ctx, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)
 }
 
-// enterLine has a worker tell the line something, which begins it where there is none.
-func (r *run) enterLine(ctx workflow.Context, to destination, request interpreter.LineRequest) error {
-	_, err := send[struct{}](ctx, to, interpreter.LineEnter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
+// sendToQueue has a worker send a request to the queue, whose workflow it starts where
+// there is none.
+func (r *run) sendToQueue(ctx workflow.Context, to destination, request queue.Request) error {
+	_, err := send[struct{}](ctx, to, queue.Enter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
-// member is the run as its line knows it.
-func (r *run) member(ctx workflow.Context) interpreter.Member {
-	return interpreter.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
+// member is the run as its queue knows it.
+func (r *run) member(ctx workflow.Context) queue.Run {
+	return queue.Run{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
-// listenToLine takes in what the line answers, to the end of the run: one that has
-// its turn may be told to go.
-func (r *run) listenToLine(ctx workflow.Context) {
-	onSignal(ctx, interpreter.LineAnswerSignal, func(ctx workflow.Context, answer interpreter.LineAnswer) {
+// listenToQueue applies the answers of the queue, to the end of the run: a run that has
+// its turn may be replaced.
+func (r *run) listenToQueue(ctx workflow.Context) {
+	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		if answer.RunID == r.member(ctx).RunID {
-			r.answered(ctx, answer)
+			r.applyTurn(ctx, answer)
 		}
 	})
 }
 
-// answered takes in an answer of the line.
-func (r *run) answered(ctx workflow.Context, answer interpreter.LineAnswer) {
-	waited := r.Ticket.State == interpreter.LineQueued
-	if !r.Ticket.Answered(answer) {
+// applyTurn applies an answer of the queue.
+func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
+	waited := r.Ticket.State == queue.Queued
+	if !r.Ticket.Apply(answer) {
 		return
 	}
 	key := r.Ticket.Name.Key
 	switch answer.State {
-	case interpreter.LineQueued:
+	case queue.Queued:
 		r.showTicket(ctx, r.Ticket, interpreter.Queued)
-	case interpreter.LineGranted:
+	case queue.Granted:
 		if waited {
-			r.showTicket(ctx, &interpreter.Ticket{}, interpreter.Running)
+			r.showTicket(ctx, &queue.Ticket{}, interpreter.Running)
 		}
-	case interpreter.LineSkipped:
+	case queue.Skipped:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
-	case interpreter.LineReplaced: // the line has the run cancelled too
+	case queue.Replaced: // the queue has the run cancelled too
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
-	case interpreter.LineCircle:
+	case queue.Deadlocked:
 		r.fail(waitsForEver(fmt.Sprintf("the run waits in a circle: under the concurrency key %q %s", key, answer.Why)))
-	case interpreter.LineFull:
+	case queue.Full:
 		r.fail(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
 			Message: fmt.Sprintf("too many runs wait for their turn under the concurrency key %q", key),
@@ -162,8 +165,8 @@ func (r *run) answered(ctx workflow.Context, answer interpreter.LineAnswer) {
 }
 
 // showTicket shows in lists of runs whether the run waits for its turn.
-func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, status interpreter.Status) {
-	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.LineMemo: *ticket}); err != nil {
+func (r *run) showTicket(ctx workflow.Context, ticket *queue.Ticket, status interpreter.Status) {
+	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
 		logger(ctx).Warn("cannot write the memo", "error", err)
 	}
 	if !r.controls.Paused {
@@ -171,30 +174,30 @@ func (r *run) showTicket(ctx workflow.Context, ticket *interpreter.Ticket, statu
 	}
 }
 
-// wasSkipped reports whether the run ended before it began, as it was asked to.
+// wasSkipped reports whether the run ended before it began, as its playbook requires.
 func (r *run) wasSkipped() bool {
-	return r.Ticket != nil && r.Ticket.State == interpreter.LineSkipped
+	return r.Ticket != nil && r.Ticket.State == queue.Skipped
 }
 
-// leaveLine says that the run needs its turn no more, and returns when that is on its
-// way for good: what a workflow has not sent when it ends is never sent. A run that still
-// waits says so as it has asked: thousands may be cancelled at once, where only so many
-// have a turn.
-func (r *run) leaveLine(ctx workflow.Context) {
+// releaseTurn releases the run's turn, and returns when the server has the message: a
+// message that a workflow has not sent when it ends is lost. A run that still waits
+// uses the activity with which it has requested its turn: thousands may be cancelled at
+// once, where only so many have a turn.
+func (r *run) releaseTurn(ctx workflow.Context) {
 	if r.Ticket == nil || r.wasSkipped() {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	request := interpreter.LineRequest{Member: r.member(ctx), Leave: true}
+	request := queue.Request{Run: r.member(ctx), Leave: true}
 	queued := r.Ticket.Waits()
 	var err error
 	if !queued {
-		err = signal(ctx, r.Ticket.Line, interpreter.LineSignal, request).Get(ctx, nil)
+		err = signal(ctx, r.Ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
 	}
 	if err != nil || queued {
-		to := toTool(interpreter.LineEnterActivity, lineTimeout, "leaves the queue of its concurrency key")
-		to.tries = mostLeaving
-		err = r.enterLine(ctx, to, request)
+		to := toTool(queue.EnterActivity, queueTimeout, "leaves the queue of its concurrency key")
+		to.tries = mostReleases
+		err = r.sendToQueue(ctx, to, request)
 	}
 	if err != nil {
 		logger(ctx).Warn("cannot leave the line of the concurrency key; the place is free once the line has looked", "error", err)

@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -30,7 +30,7 @@ type counter struct {
 	told      []string        // in order
 	gone      map[string]bool // runs that nobody hears of any more
 	deaf      map[string]bool // those that no signal reaches
-	cancelled []interpreter.LineCancel
+	cancelled []queue.Cancel
 	looks     []time.Duration
 }
 
@@ -42,28 +42,28 @@ func newCounter(t *testing.T) *counter {
 	c.env.SetStartTime(began)
 	c.env.SetTestTimeout(time.Minute)
 	workflows.Register(c.env)
-	c.env.RegisterActivityWithOptions(func(_ context.Context, members []interpreter.Member) ([]interpreter.Member, error) {
+	c.env.RegisterActivityWithOptions(func(_ context.Context, members []queue.Run) ([]queue.Run, error) {
 		c.looks = append(c.looks, c.env.Now().Sub(began))
-		var ended []interpreter.Member
+		var ended []queue.Run
 		for _, member := range members {
 			if c.gone[member.WorkflowID] {
 				ended = append(ended, member)
 			}
 		}
 		return ended, nil
-	}, activity.RegisterOptions{Name: interpreter.LineLookActivity})
-	c.env.RegisterActivityWithOptions(func(_ context.Context, cancel interpreter.LineCancel) error {
+	}, activity.RegisterOptions{Name: queue.EndedActivity})
+	c.env.RegisterActivityWithOptions(func(_ context.Context, cancel queue.Cancel) error {
 		c.cancelled = append(c.cancelled, cancel)
 		return nil
-	}, activity.RegisterOptions{Name: interpreter.LineCancelActivity})
-	c.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", interpreter.LineAnswerSignal, mock.Anything).Return(
+	}, activity.RegisterOptions{Name: queue.CancelActivity})
+	c.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", queue.DecisionSignal, mock.Anything).Return(
 		func(_, id, _, _ string, arg any) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if c.deaf[id] {
 				return errors.New("there is no such run")
 			}
-			answer := arg.(interpreter.LineAnswer)
+			answer := arg.(queue.Decision)
 			c.told = append(c.told, fmt.Sprintf("%s %s", id, answer.State))
 			return nil
 		})
@@ -71,35 +71,35 @@ func newCounter(t *testing.T) *counter {
 }
 
 // at has a run say something after a time.
-func (c *counter) at(after time.Duration, id string, change func(*interpreter.LineRequest)) {
+func (c *counter) at(after time.Duration, id string, change func(*queue.Request)) {
 	c.env.RegisterDelayedCallback(func() {
-		request := interpreter.LineRequest{
-			Member: interpreter.Member{WorkflowID: id, RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
+		request := queue.Request{
+			Run: queue.Run{WorkflowID: id, RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
 		}
 		if change != nil {
 			change(&request)
 		}
-		c.env.SignalWorkflow(interpreter.LineSignal, request)
+		c.env.SignalWorkflow(queue.RequestSignal, request)
 	}, after)
 }
 
-func leaves(request *interpreter.LineRequest) {
-	*request = interpreter.LineRequest{Member: request.Member, Leave: true}
+func leaves(request *queue.Request) {
+	*request = queue.Request{Run: request.Run, Leave: true}
 }
-func skips(request *interpreter.LineRequest)          { request.OnConflict = playbook.ConflictSkip }
-func cancelsRunning(request *interpreter.LineRequest) { request.OnConflict = playbook.ConflictCancel }
-func two(request *interpreter.LineRequest)            { request.Limit = 2 }
-func wrong(request *interpreter.LineRequest)          { request.Limit = 0 }
+func skips(request *queue.Request)          { request.OnConflict = playbook.ConflictSkip }
+func cancelsRunning(request *queue.Request) { request.OnConflict = playbook.ConflictCancel }
+func two(request *queue.Request)            { request.Limit = 2 }
+func wrong(request *queue.Request)          { request.Limit = 0 }
 
 // run runs the line to its end and gives when that was.
-func (c *counter) run(line interpreter.Line) time.Duration {
+func (c *counter) run(line queue.Queue) time.Duration {
 	c.t.Helper()
-	c.env.ExecuteWorkflow(interpreter.ConcurrencyWorkflow, line)
+	c.env.ExecuteWorkflow(queue.WorkflowName, line)
 	require.True(c.t, c.env.IsWorkflowCompleted())
 	return c.env.Now().Sub(began)
 }
 
-func TestConcurrencyTakesTurns(t *testing.T) {
+func TestConcurrencyGrantsTurns(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	for i, id := range []string{"a", "b", "c"} {
@@ -111,7 +111,7 @@ func TestConcurrencyTakesTurns(t *testing.T) {
 	c.at(11*time.Second, "a", leaves)
 	c.at(11*time.Second, "a", leaves)
 	c.at(20*time.Second, "c", leaves)
-	ended := c.run(interpreter.Line{})
+	ended := c.run(queue.Queue{})
 	require.NoError(t, c.env.GetWorkflowError())
 	require.Equal(t, []string{"a granted", "b granted", "c queued", "d skipped", "c granted"}, c.told)
 	require.Equal(t, 80*time.Second, ended, "it stays for a minute")
@@ -125,17 +125,17 @@ func TestConcurrencyCancels(t *testing.T) {
 	c.at(time.Second, "b", cancelsRunning)
 	c.at(2*time.Second, "a", leaves)
 	c.at(3*time.Second, "b", leaves)
-	c.run(interpreter.Line{Name: interpreter.LineName{Key: "acme"}})
+	c.run(queue.Queue{Name: queue.Name{Key: "acme"}})
 	require.NoError(t, c.env.GetWorkflowError())
 	require.ElementsMatch(t, []string{"a granted", "a replaced", "b queued", "b granted"}, c.told)
-	require.Equal(t, []interpreter.LineCancel{{
-		Member: interpreter.Member{WorkflowID: "a", RunID: "1"}, Reason: `the run b takes the concurrency key "acme" (on_conflict: cancel_running)`,
+	require.Equal(t, []queue.Cancel{{
+		Run: queue.Run{WorkflowID: "a", RunID: "1"}, Reason: `the run b takes the concurrency key "acme" (on_conflict: cancel_running)`,
 	}}, c.cancelled)
 }
 
-// TestConcurrencyLooks: who ends without a word is found, more and more seldom while
+// TestConcurrencyChecksItsMembers: who ends without a word is found, more and more seldom while
 // all is well, and hourly where nobody waits.
-func TestConcurrencyLooks(t *testing.T) {
+func TestConcurrencyChecksItsMembers(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	c.at(0, "a", nil)
@@ -143,7 +143,7 @@ func TestConcurrencyLooks(t *testing.T) {
 	c.at(2*time.Minute, "c", nil)
 	c.env.RegisterDelayedCallback(func() { c.gone["a"], c.gone["b"] = true, true }, 10*time.Minute)
 	c.env.RegisterDelayedCallback(func() { c.gone["c"] = true }, 20*time.Minute)
-	ended := c.run(interpreter.Line{})
+	ended := c.run(queue.Queue{})
 	require.NoError(t, c.env.GetWorkflowError())
 	require.Equal(t, []string{"a granted", "b queued", "c queued", "c granted"}, c.told)
 	minute := time.Minute
@@ -169,21 +169,21 @@ func TestConcurrencyDeafRuns(t *testing.T) {
 	}, 3*time.Second)
 	c.at(4*time.Second, "a", leaves)
 	c.at(5*time.Second, "c", leaves)
-	ended := c.run(interpreter.Line{})
+	ended := c.run(queue.Queue{})
 	require.NoError(t, c.env.GetWorkflowError())
 	require.Equal(t, []string{"a granted", "b queued", "c queued", "c granted"}, c.told)
 	require.Equal(t, 65*time.Second, ended)
 }
 
-// TestConcurrencyGoesOn: a long history goes on in another with who has a turn, who
+// TestConcurrencyContinuesAsNew: a long history goes on in another with who has a turn, who
 // waits and what is still to be told. A thousand fit.
-func TestConcurrencyGoesOn(t *testing.T) {
+func TestConcurrencyContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
-	var many interpreter.Line
+	var many queue.Queue
 	for i := range 1000 {
-		member := interpreter.Member{WorkflowID: fmt.Sprintf("run-%04d-%s", i, strings.Repeat("x", 100)), RunID: "1"}
-		many.Take(interpreter.LineRequest{Member: member, Limit: 1, OnConflict: playbook.ConflictQueue}, began)
+		member := queue.Run{WorkflowID: fmt.Sprintf("run-%04d-%s", i, strings.Repeat("x", 100)), RunID: "1"}
+		many.Apply(queue.Request{Run: member, Limit: 1, OnConflict: playbook.ConflictQueue}, began)
 	}
 	require.Len(t, many.Messages, 1000)
 	// Sooner or later than the last has been told.
@@ -191,9 +191,9 @@ func TestConcurrencyGoesOn(t *testing.T) {
 	c.run(many)
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, c.env.GetWorkflowError(), &next)
-	var line interpreter.Line
+	var line queue.Queue
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &line))
-	travelled, err := json.Marshal(interpreter.Line{Limit: many.Limit, Holders: many.Holders, Queue: many.Queue, Messages: line.Messages})
+	travelled, err := json.Marshal(queue.Queue{Limit: many.Limit, Holders: many.Holders, Waiting: many.Waiting, Messages: line.Messages})
 	require.NoError(t, err)
 	came, err := json.Marshal(line)
 	require.NoError(t, err)
@@ -202,12 +202,12 @@ func TestConcurrencyGoesOn(t *testing.T) {
 
 	after := newCounter(t)
 	after.at(time.Second, line.Holders[0].WorkflowID, leaves)
-	for _, member := range line.Queue {
+	for _, member := range line.Waiting {
 		after.gone[member.WorkflowID] = true
 	}
 	after.run(line)
 	require.NoError(t, after.env.GetWorkflowError())
-	require.Subset(t, after.told, []string{line.Queue[0].WorkflowID + " granted"})
+	require.Subset(t, after.told, []string{line.Waiting[0].WorkflowID + " granted"})
 	require.GreaterOrEqual(t, len(after.told), len(line.Messages))
 }
 
@@ -220,7 +220,7 @@ func TestConcurrencyIsNotCancelled(t *testing.T) {
 	c.at(2*time.Second, "b", nil)
 	c.at(3*time.Second, "a", leaves)
 	c.at(4*time.Second, "b", leaves)
-	c.run(interpreter.Line{})
+	c.run(queue.Queue{})
 	require.NoError(t, c.env.GetWorkflowError())
 	require.Equal(t, []string{"a granted", "b queued", "b granted"}, c.told)
 }

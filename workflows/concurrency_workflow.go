@@ -7,91 +7,92 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
 
 const (
-	// lineIdle is how long the workflow of a concurrency key stays that no run has.
-	lineIdle = time.Minute
-	// A run that was terminated cannot say that it needs its turn no more, so the line
-	// looks: while somebody waits after lookFirst, which doubles up to lookLast; else
-	// every lookIdle.
-	lookFirst = 5 * time.Second
-	lookLast  = time.Minute
-	lookIdle  = time.Hour
-	// mostLooked is how many runs with a turn it looks at in one go, and mostLookedWaiting
-	// of those that wait, the first.
-	mostLooked        = 100
-	mostLookedWaiting = 20
-	// mostTelling bounds how many messages of a line are on their way at once; Temporal
-	// takes 2,000.
-	mostTelling = 200
+	// queueIdle is how long the workflow of a concurrency key stays that no run has.
+	queueIdle = time.Minute
+	// A run that was terminated cannot release its turn, so the queue checks its
+	// members: while a run waits after checkFirst, which doubles up to checkLast; else
+	// every checkIdle.
+	checkFirst = 5 * time.Second
+	checkLast  = time.Minute
+	checkIdle  = time.Hour
+	// mostChecked is how many runs with a turn it checks at a time, and
+	// mostCheckedWaiting how many of the first that wait.
+	mostChecked        = 100
+	mostCheckedWaiting = 20
+	// mostDelivering bounds how many messages of a queue are on their way at once;
+	// Temporal accepts 2,000.
+	mostDelivering = 200
 )
 
-// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs tell it
-// with a signal that they want one, and that they need it no more; it answers with
-// signals. What it decides is a rule of the interpreter (interpreter/concurrency.go).
-// It ends when nobody has a turn or waits for one; the next run starts it again.
-func ConcurrencyWorkflow(ctx workflow.Context, line interpreter.Line) error {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget who has a turn
+// ConcurrencyWorkflow gives the runs of one concurrency key their turns. Runs request
+// and release a turn by signals; it answers with signals. Its decisions are a rule of
+// the interpreter (interpreter/queue). It ends when no run has a turn or waits
+// for one; the next run starts it again.
+func ConcurrencyWorkflow(ctx workflow.Context, line queue.Queue) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &keeper{line: &line, requests: workflow.GetSignalChannel(ctx, interpreter.LineSignal)}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineQuery, func(members []interpreter.Member) (interpreter.LineStanding, error) {
-		return line.Standing(members), nil
+	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	if err := workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) {
+		return line.Status(members), nil
 	}); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	if err := workflow.SetQueryHandler(ctx, interpreter.LineAllQuery, func() (interpreter.Line, error) { return line, nil }); err != nil {
+	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return line, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	for {
-		k.take(ctx)
+		k.drain(ctx)
 		if historyIsLong(ctx) || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return k.goOn(ctx)
+			return k.continueAsNew(ctx)
 		}
-		k.tell(ctx)
+		k.deliverMessages(ctx)
 		k.describe(ctx)
-		if err := k.rest(ctx); err != nil {
+		if err := k.wait(ctx); err != nil {
 			return err
 		}
 		switch {
 		case !k.alarm.IsReady():
-		case k.mode != lineEmpty:
-			k.look(ctx)
+		case k.mode != queueEmpty:
+			k.checkMembers(ctx)
 		case k.requests.Len() == 0:
 			return nil
 		}
 	}
 }
 
-// keeper keeps a line.
-type keeper struct {
-	line     *interpreter.Line
-	requests workflow.ReceiveChannel
-	telling  int // messages on their way
-	gone     []interpreter.Member
-	mode     lineMode
-	alarm    workflow.Future // the end of mode's time
-	stop     workflow.CancelFunc
-	patience time.Duration // before the next look, while somebody waits
-	looked   int           // runs with a turn, before the next look
-	walking  bool          // somebody looks for circles
-	victim   interpreter.LineVictim
+// queueKeeper drives the queue of a key.
+type queueKeeper struct {
+	line            *queue.Queue
+	requests        workflow.ReceiveChannel
+	delivering      int // messages on their way
+	gone            []queue.Run
+	mode            queueMode
+	alarm           workflow.Future // the end of mode's time
+	stop            workflow.CancelFunc
+	patience        time.Duration // before the next check, while a run waits
+	checked         int           // runs with a turn, before the next check
+	checkingCircles bool          // an activity looks for circles
+	victim          queue.Victim
 }
 
-// lineMode is what a line waits for beside requests.
-type lineMode int
+// queueMode is what a queue waits for beside requests.
+type queueMode int
 
 const (
-	lineEmpty   lineMode = iota + 1 // its end
-	lineHeld                        // a look at who has a turn
-	lineWaiting                     // such a look, for those who wait
+	queueEmpty   queueMode = iota + 1 // its end
+	queueHeld                         // a check of the runs with a turn
+	queueWaiting                      // the same, while runs wait
 )
 
-// take takes in what runs have said, and who is not there any more.
-func (k *keeper) take(ctx workflow.Context) {
+// drain applies the requests of runs, and removes the runs that have ended.
+func (k *queueKeeper) drain(ctx workflow.Context) {
 	for {
-		var request interpreter.LineRequest
+		var request queue.Request
 		if !k.requests.ReceiveAsync(&request) {
 			break
 		}
@@ -99,64 +100,66 @@ func (k *keeper) take(ctx workflow.Context) {
 			logger(ctx).Warn("a request is left out that no run makes", "error", err)
 			continue
 		}
-		k.line.Take(request, workflow.Now(ctx))
+		k.line.Apply(request, workflow.Now(ctx))
 	}
 	if len(k.gone) > 0 {
-		k.line.Gone(workflow.Now(ctx), k.gone...)
+		k.line.Remove(workflow.Now(ctx), k.gone...)
 		k.gone = nil
 	}
 	if k.isCircle() {
 		k.line.Refuse(workflow.Now(ctx), k.victim)
-		k.victim = interpreter.LineVictim{}
+		k.victim = queue.Victim{}
 	}
 }
 
 // isCircle reports whether a run is to fail, as others wait for it.
-func (k *keeper) isCircle() bool { return k.victim.WorkflowID != "" }
+func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
 
-// tell sends messages, a number of them at a time.
-func (k *keeper) tell(ctx workflow.Context) {
-	for k.mayTell() {
+// deliverMessages sends messages, a number of them at a time.
+func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
+	for k.mayDeliver() {
 		message := k.line.Messages[0]
 		k.line.Messages = k.line.Messages[1:]
-		k.telling++
+		k.delivering++
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			k.deliver(ctx, message)
-			k.telling--
+			k.delivering--
 		})
 	}
 }
 
-func (k *keeper) mayTell() bool { return len(k.line.Messages) > 0 && k.telling < mostTelling }
+func (k *queueKeeper) mayDeliver() bool {
+	return len(k.line.Messages) > 0 && k.delivering < mostDelivering
+}
 
-// deliver tells a run what was decided. One that does not hear it has ended.
-func (k *keeper) deliver(ctx workflow.Context, message interpreter.LineMessage) {
-	if err := signal(ctx, message.To.WorkflowID, interpreter.LineAnswerSignal, message.Answer).Get(ctx, nil); err != nil {
+// deliver signals a decision to a run. A run that cannot be signalled has ended.
+func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
+	if err := signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
 	}
-	if message.Answer.State != interpreter.LineReplaced {
+	if message.Decision.State != queue.Replaced {
 		return
 	}
-	cancel := interpreter.LineCancel{Member: message.To, Reason: fmt.Sprintf(
-		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Answer.By, k.line.Name.Key)}
-	to := toTool(interpreter.LineCancelActivity, lineTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
+	cancel := queue.Cancel{Run: message.To, Reason: fmt.Sprintf(
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.line.Name.Key)}
+	to := toTool(queue.CancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
 	}
 }
 
-// rest waits until there is something to do, or its time is over.
-func (k *keeper) rest(ctx workflow.Context) error {
-	mode, length := lineEmpty, lineIdle
+// wait waits until there is something to do, or its time is over.
+func (k *queueKeeper) wait(ctx workflow.Context) error {
+	mode, length := queueEmpty, queueIdle
 	switch {
-	case len(k.line.Queue) > 0:
-		if k.mode != lineWaiting {
-			k.patience = lookFirst
+	case len(k.line.Waiting) > 0:
+		if k.mode != queueWaiting {
+			k.patience = checkFirst
 		}
-		mode, length = lineWaiting, k.patience
-	case !k.line.Empty() || k.telling > 0:
-		mode, length = lineHeld, lookIdle
+		mode, length = queueWaiting, k.patience
+	case !k.line.Empty() || k.delivering > 0:
+		mode, length = queueHeld, checkIdle
 	}
 	if k.mode != mode || k.alarm.IsReady() {
 		if k.stop != nil {
@@ -166,52 +169,52 @@ func (k *keeper) rest(ctx workflow.Context) error {
 		timer, k.stop = workflow.WithCancel(ctx)
 		k.mode = mode
 		k.alarm = workflow.NewTimerWithOptions(timer, length, workflow.TimerOptions{Summary: []string{
-			lineEmpty: "idle", lineHeld: "until it looks who has a turn", lineWaiting: "until it looks who has a turn",
+			queueEmpty: "idle", queueHeld: "until it looks who has a turn", queueWaiting: "until it looks who has a turn",
 		}[mode]})
 	}
-	telling := k.telling
+	delivering := k.delivering
 	return workflow.Await(ctx, func() bool {
-		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayTell() || k.isCircle() ||
-			k.telling < telling && k.line.Empty() || historyIsLong(ctx)
+		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayDeliver() || k.isCircle() ||
+			k.delivering < delivering && k.line.Empty() || historyIsLong(ctx)
 	})
 }
 
-// look frees the places of runs that have ended without a word.
-func (k *keeper) look(ctx workflow.Context) {
-	var members []interpreter.Member
+// checkMembers frees the turns of runs that have ended without a release.
+func (k *queueKeeper) checkMembers(ctx workflow.Context) {
+	var members []queue.Run
 	holders := k.line.Holders
-	for range min(len(holders), mostLooked) {
-		members = append(members, holders[k.looked%len(holders)].Member)
-		k.looked++
+	for range min(len(holders), mostChecked) {
+		members = append(members, holders[k.checked%len(holders)].Run)
+		k.checked++
 	}
-	for _, waiting := range k.line.Queue[:min(len(k.line.Queue), mostLookedWaiting)] {
-		members = append(members, waiting.Member)
+	for _, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostCheckedWaiting)] {
+		members = append(members, waiting.Run)
 	}
-	to := toTool(interpreter.LineLookActivity, lineTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
-	ended, err := send[[]interpreter.Member](ctx, to, members, "runs to look at")
+	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	ended, err := send[[]queue.Run](ctx, to, members, "runs to look at")
 	if err != nil {
 		logger(ctx).Warn("cannot look whether runs go on", "error", err)
 		return
 	}
-	k.patience = min(2*k.patience, lookLast)
+	k.patience = min(2*k.patience, checkLast)
 	if len(ended) > 0 {
-		k.gone, k.patience = append(k.gone, ended...), lookFirst
+		k.gone, k.patience = append(k.gone, ended...), checkFirst
 	}
-	k.walk(ctx)
+	k.checkCircles(ctx)
 }
 
-// walk looks for runs that wait for each other, beside what the line does: other lines
-// are asked, which may not answer.
-func (k *keeper) walk(ctx workflow.Context) {
-	if k.walking || len(k.line.Above()) == 0 {
+// checkCircles looks for runs that wait for each other, beside the other work of the
+// queue: it queries other queues, which may not answer.
+func (k *queueKeeper) checkCircles(ctx workflow.Context) {
+	if k.checkingCircles || len(k.line.ParentQueues()) == 0 {
 		return
 	}
-	k.walking = true
+	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		to := toTool(interpreter.LineCircleActivity, lineTimeout, "looks whether runs wait for each other")
-		to.tries = 1 // it looks again soon
-		victim, err := send[interpreter.LineVictim](ctx, to, k.line.Name.ID(), "the name of concurrency")
-		if k.walking = false; err != nil {
+		to := toTool(queue.DeadlockActivity, queueTimeout, "looks whether runs wait for each other")
+		to.tries = 1 // the next check is soon
+		victim, err := send[queue.Victim](ctx, to, k.line.Name.ID(), "the name of concurrency")
+		if k.checkingCircles = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
 			return
 		}
@@ -219,27 +222,28 @@ func (k *keeper) walk(ctx workflow.Context) {
 	})
 }
 
-// goOn goes on in another history, with what has come and what is still to be told.
-func (k *keeper) goOn(ctx workflow.Context) error {
-	if err := workflow.Await(ctx, func() bool { return k.telling == 0 && !k.walking }); err != nil {
+// continueAsNew continues with the requests that have arrived and the messages that are
+// still to be sent.
+func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
+	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return err
 	}
-	k.take(ctx)
-	failure, next := goOn(ctx, interpreter.ConcurrencyWorkflow, *k.line, "the line of the concurrency key")
+	k.drain(ctx)
+	failure, next := continueAsNew(ctx, queue.WorkflowName, *k.line, "the line of the concurrency key")
 	if failure != nil {
 		return failure
 	}
 	return next
 }
 
-// mostInDetails bounds the runs that the details of a line name.
+// mostInDetails bounds the runs that the details of a queue name.
 const mostInDetails = 20
 
-// describe writes how the line stands.
-func (k *keeper) describe(ctx workflow.Context) {
+// describe writes the status of the queue.
+func (k *queueKeeper) describe(ctx workflow.Context) {
 	table := newSheet("run", "state", "since")
-	row := func(member interpreter.LineMember, state string) {
-		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, moment(member.Since))
+	row := func(member queue.Entry, state string) {
+		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
 	}
 	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
 		state := "**has its turn**"
@@ -248,9 +252,9 @@ func (k *keeper) describe(ctx workflow.Context) {
 		}
 		row(holder, state)
 	}
-	for i, waiting := range k.line.Queue[:min(len(k.line.Queue), mostInDetails)] {
+	for i, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostInDetails)] {
 		row(waiting, fmt.Sprintf("place %d", i+1))
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Concurrency key %s, limit %d: %d with a turn, %d waiting\n\n%s",
-		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Queue), table))
+		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
 }

@@ -11,12 +11,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A run that a step has started may take the place of an earlier one: it is another
-// attempt of the call, or a reprocess runs the call again. It asks the earlier runs for
-// the results of what has ended well, which its steps then have without a call.
+// A run that a step has started may replace an earlier one: it is another attempt of
+// the call, or a reprocess runs the call again. It reads the results of what has
+// completed from the earlier runs, and its steps have them without a call.
 
-// recallTime bounds the questions to earlier runs, recallTries how often they are
-// asked.
+// recallTime bounds the queries of earlier runs, recallTries how often they are sent.
 const (
 	recallTime  = 2 * time.Minute
 	recallTries = 10
@@ -28,18 +27,18 @@ func toRecall(name, summary string) destination {
 	return to
 }
 
-// RoundID is the workflow ID of a run's nth reprocess: the same for everybody
-// who asks for it, so that Temporal starts it once.
+// RoundID is the workflow ID of a run's nth reprocess: the same for all that start it,
+// so that Temporal starts it once.
 func RoundID(workflowID, runID string, n int) string {
 	return IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
-// roundIDLength is how much of the run ID tells the reprocesses of runs with one
-// workflow ID apart: its end, which is random; it begins with the time.
+// roundIDLength is how much of the run ID distinguishes the reprocesses of runs with
+// one workflow ID: its end, which is random; it begins with the time.
 const roundIDLength = 12
 
-// before are the workflow IDs of the earlier runs whose place this one takes, the last
-// one first: of a reprocess those before it and the run itself.
+// before are the workflow IDs of the earlier runs that this one replaces, the last one
+// first: of a reprocess those before it and the run itself.
 func (r *run) before() []string {
 	again := r.input.Reprocess
 	if again == nil {
@@ -52,12 +51,12 @@ func (r *run) before() []string {
 	return append(before, again.Origin.WorkflowID)
 }
 
-// recall says which runs may have made an attempt's call before: the attempts before of
-// the same request, and those of earlier runs of the one that makes it. It is nil where
-// there are none.
+// recall names the runs that may have made an attempt's call before: the attempts
+// before of the same request, and those of earlier runs of the one that makes it. It is
+// nil where there are none.
 func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
-	first := in.Attempt - min(d.call.State.RequestAttempts, interpreter.MaxEarlier)
+	first := in.Attempt - min(d.call.View().RequestAttempts, interpreter.MaxEarlier)
 	for attempt := in.Attempt - 1; attempt >= max(first, 1); attempt-- {
 		before := in
 		before.Attempt = attempt
@@ -72,8 +71,8 @@ func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.
 	return recall
 }
 
-// answerKept answers those who take the place of the run.
-func (r *run) answerKept(ctx workflow.Context) error {
+// serveKept sets the query handler for the runs that replace this one.
+func (r *run) serveKept(ctx workflow.Context) error {
 	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
 		kept := r.Kept
 		kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()
@@ -93,21 +92,21 @@ func (r *run) wrote() bool {
 	})
 }
 
-// recall asks the earlier runs whose place the run takes. An attempt begins anew where
-// those before it have only read: what they have read may be why they failed.
+// recall reads the results of the earlier runs that this one replaces. An attempt
+// begins anew where those before it have only read: the data may be why they failed.
 func (r *run) recall(ctx workflow.Context) {
 	if !r.begins || r.input.Called.Recall == nil {
 		return
 	}
-	asked := *r.input.Called.Recall
-	found, err := send[interpreter.Recalled](ctx, toRecall(interpreter.RecallActivity, "what earlier runs have done"), asked, "the names of earlier runs")
+	question := *r.input.Called.Recall
+	found, err := send[interpreter.Recalled](ctx, toRecall(interpreter.RecallActivity, "what earlier runs have done"), question, "the names of earlier runs")
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			r.Failure = notContinued(fmt.Sprintf("the earlier runs cannot be asked what they have done: %v", err))
 		}
 		return
-	case len(asked.Attempts) > 0 && !found.Wrote:
+	case len(question.Attempts) > 0 && !found.Wrote:
 		return
 	}
 	for _, silent := range found.Silent {
@@ -125,7 +124,7 @@ func (r *run) recall(ctx workflow.Context) {
 	r.Run.WorkflowID, r.Run.RunID, r.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
 }
 
-// print tells what a step asks for; "" where nobody will compare it.
+// print is the fingerprint of a step's request; "" where no run will compare it.
 func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	if r.input.Called == nil {
 		return ""
@@ -133,9 +132,9 @@ func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
 	return task.Print(call, at)
 }
 
-// taken is the result that an earlier run has of a visit of a step, nil where it has
+// earlierResult is the result that an earlier run has of a visit of a step, nil where it has
 // none for the same request. It is then that of this run.
-func (r *run) taken(record *StepRecord, print func(at time.Time) string) *interpreter.CallResult {
+func (r *run) earlierResult(record *StepRecord, print func(at time.Time) string) *interpreter.CallResult {
 	at := r.keptAt(record)
 	if at < 0 {
 		return nil
@@ -156,8 +155,8 @@ func (r *run) keptAt(record *StepRecord) int {
 	})
 }
 
-// keepStep keeps how a visit has ended for those who may take the place of the run. The
-// results of secret steps are made again: they may have run out.
+// keepStep keeps how a visit has ended for runs that may replace this one. The results
+// of secret steps are made again: they may have run out.
 func (r *run) keepStep(step *playbook.Step, record *StepRecord, print string, result interpreter.CallResult) {
 	if r.input.Called == nil || result.Failed() || print == "" || step.Secret {
 		return
@@ -184,13 +183,13 @@ func (r *run) continueLoop(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, record *StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	if again := r.input.Reprocess; again != nil && again.Loops[r.Reprocessed].Stopped {
-		found, failure := r.askEnded(ctx, step, r.earlierLoops(record))
+		found, failure := r.readEnded(ctx, step, r.earlierLoops(record))
 		if failure != nil {
 			return nil, failure
 		}
 		input.Begun = found.Begun
 	}
-	earlier := r.noteLoop(record, childID(input.Task, ""))
+	earlier := r.recordLoop(record, childID(input.Task, ""))
 	if len(earlier) == 0 {
 		return r.runLoop(ctx, step, input, record)
 	}
@@ -229,8 +228,8 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// noteLoop notes the loop of a visit, and gives those before it.
-func (r *run) noteLoop(record *StepRecord, id string) []string {
+// recordLoop records the loop of a visit, and gives those before it.
+func (r *run) recordLoop(record *StepRecord, id string) []string {
 	if r.input.Called == nil {
 		return nil
 	}
@@ -251,12 +250,12 @@ func (r *run) noteLoop(record *StepRecord, id string) []string {
 	return earlier
 }
 
-// endedBefore are the iterations that have ended well in earlier loops and would ask for
-// the same again, by index, and those that were stopped.
+// endedBefore are the iterations that have ended well in earlier loops and would make
+// the same request again, by index, and those that were stopped.
 func (r *run) endedBefore(
 	ctx workflow.Context, step *playbook.Step, input LoopInput, earlier []string,
 ) (map[int]interpreter.IterationResult, []interpreter.BegunIteration, *interpreter.ErrorObject) {
-	found, failure := r.askEnded(ctx, step, earlier)
+	found, failure := r.readEnded(ctx, step, earlier)
 	if failure != nil {
 		return nil, nil, failure
 	}
@@ -270,20 +269,20 @@ func (r *run) endedBefore(
 		if index < 0 || index >= len(input.Elements) || iteration.Result.Failed() {
 			continue
 		}
-		carried := interpreter.Carried{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
-		if print := input.Task.IterationPrint(r.book, step, carried, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
+		snapshot := interpreter.Carried{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
+		if print := input.Task.IterationPrint(r.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
 			ended[index] = iteration
 		}
 	}
 	return ended, found.Begun, nil
 }
 
-// askEnded reads how the iterations of earlier loops have ended.
-func (r *run) askEnded(
+// readEnded reads how the iterations of earlier loops have ended.
+func (r *run) readEnded(
 	ctx workflow.Context, step *playbook.Step, earlier []string,
 ) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {
-	asked := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), asked,
+	question := interpreter.EndedInput{Loops: earlier, Key: r.Run.Identity()}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), question,
 		"the names of earlier loops")
 	if err == nil && len(found.Prints) != len(found.Iterations) {
 		err = fmt.Errorf("%d results, and what %d have asked for", len(found.Iterations), len(found.Prints))
@@ -306,12 +305,12 @@ func notContinued(why string) *interpreter.ErrorObject {
 }
 
 // endedIn accounts for the iterations of a loop, or of a part of one, that was ended
-// from outside: its histories tell how they ended. Those of which they do not count as
-// cancelled.
+// from outside: its histories show how they ended. Iterations that they do not show
+// count as cancelled.
 func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
 	l.result.Broken = failure
-	asked := interpreter.EndedInput{Loops: []string{id}}
-	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), asked,
+	question := interpreter.EndedInput{Loops: []string{id}}
+	found, err := send[interpreter.EndedIterations](ctx, toRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), question,
 		"the name of a loop")
 	if err != nil {
 		l.result.Warn(fmt.Sprintf("how the iterations of %s ended cannot be read: %v", id, err))
@@ -321,8 +320,8 @@ func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.Err
 		found.Iterations = append(found.Iterations, left.Result())
 	}
 	for _, iteration := range found.Iterations {
-		if place, found := l.place(iteration.Index); found {
-			l.result.Add(place, l.input.Elements[place].Data, iteration)
+		if position, found := l.position(iteration.Index); found {
+			l.result.Add(position, l.input.Elements[position].Data, iteration)
 		}
 	}
 }

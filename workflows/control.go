@@ -9,24 +9,24 @@ import (
 	"reprise/interpreter"
 )
 
-// ControlSignal passes on what a run was told, from a workflow to its children, as a
-// Steering.
+// ControlSignal passes on what people have requested of a run, from a workflow to its
+// children, as a Steering.
 const ControlSignal = "control"
 
-// Steering is what a workflow tells its children; kept in workflow history.
+// Steering is what a workflow passes on to its children; kept in workflow history.
 type Steering struct {
 	Control interpreter.Control `json:"control"`
-	// Resumes says that it lets something go on that was held.
+	// Resumes says that something continues that was held.
 	Resumes bool        `json:"resumes,omitempty"`
 	Settle  *Settlement `json:"settle,omitempty"`
 	// Then are what people have decided after Settle, in their order.
 	Then []Settlement `json:"then,omitempty"`
-	// Run is the workflow ID of the run that Control is of, where that is one above;
+	// Run is the workflow ID of the run that Control is of, where that is a parent run;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
-	// Place is what a loop gives one of its children.
-	Place *placeGiven `json:"place,omitempty"`
-	// Shared is what a loop tells one of its parts that others use.
+	// Slot is what a loop gives one of its children.
+	Slot *slotGrant `json:"place,omitempty"`
+	// Shared is what the other parts of the loop use.
 	Shared *Shared `json:"shared,omitempty"`
 }
 
@@ -43,64 +43,65 @@ func (s *Settlement) Means(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
 
-// controls is what a workflow knows of what people have told its run, with the
+// controls is what a workflow knows of the requests of people to its run, with the
 // waits that this may end and the children to which it is passed on.
 type controls struct {
 	interpreter.Control
 	run      string // workflow ID of the run
-	above    []interpreter.Above
+	parents  []interpreter.Above
 	waits    []*openWait
-	asked    []*openAsk // calls that are answered from outside
-	Answered []Answered // the last answers that were taken
-	updates  int        // commands and answers that this history has taken
-	// elsewhere says which other workflow takes an answer, or that its attempt is
-	// over; nil where that is not known, and for a workflow that knows of no other.
+	awaited  []*awaitedCall // calls that are answered from outside
+	Answered []Answered     // the last answers that were accepted
+	updates  int            // commands and answers that this history has accepted
+	// elsewhere names the other workflow that accepts an answer, or says that its
+	// attempt is over; nil where that is not known, and for a workflow that knows of no
+	// other.
 	elsewhere func(interpreter.AnswerTo) error
-	// handed are the IDs of workflows to which calls have left this one.
-	handed map[string]bool
+	// childCalls are the IDs of child workflows in which calls of this one continue.
+	childCalls map[string]bool
 	// forwards are answers that wait to be passed on, and forwarding says that one is.
 	forwards   []forwarded
 	forwarding bool
 	children   []*steered
-	place      *place // in the window of a loop, nil for none
+	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
 }
 
 // openWait is a wait of a call in this workflow that people may end.
 type openWait struct {
 	call    *interpreter.Call
-	paused  bool // only a skip ends it before the run goes on
+	paused  bool // only a skip ends it before the run is resumed
 	end     workflow.CancelFunc
 	settled *Settlement
-	moves   bool
+	renews  bool
 	called  bool // back for a turn that is free
 }
 
-// errMoves ends the wait of a call that goes on in another history.
-var errMoves = errors.New("the wait goes on in another history")
+// errRenews ends the wait of a call that continues as new.
+var errRenews = errors.New("the wait goes on in another history")
 
-// move ends all waits, because the workflow goes on in another history.
-func (c *controls) move() {
+// renew ends all waits, because the workflow continues as new.
+func (c *controls) renew() {
 	for _, wait := range c.waits {
-		if wait.moves = true; wait.end != nil {
+		if wait.renews = true; wait.end != nil {
 			wait.end()
 		}
 	}
-	for _, ask := range c.asked {
-		ask.stirred = true
+	for _, awaited := range c.awaited {
+		awaited.stirred = true
 	}
 }
 
-func takesAll(Steering) bool { return true }
+func actsOnAll(Steering) bool { return true }
 
 type controlsKey struct{}
 
-// withControls gives a workflow what it knows of its run's control, and of those of
-// the runs above.
+// withControls gives a workflow what it knows of its run's control, and of that of its
+// parent runs.
 func withControls(
-	ctx workflow.Context, run string, known interpreter.Control, above []interpreter.Above,
+	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Above,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, above: slices.Clone(above), handed: map[string]bool{}}
+	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -108,16 +109,16 @@ func controlsOf(ctx workflow.Context) *controls {
 	return ctx.Value(controlsKey{}).(*controls) // withControls put it there
 }
 
-// listen takes in what the workflow above passes on. place is what it may give, nil
-// for nothing.
-func (c *controls) listen(ctx workflow.Context, place *place) {
-	c.place = place
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, steering) })
+// listen applies what the parent workflow passes on. slot is what it may grant, nil for
+// nothing.
+func (c *controls) listen(ctx workflow.Context, slot *slot) {
+	c.slot = slot
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, steering) })
 	c.listenForTurns(ctx)
 }
 
 // listenForTurns ends waits for a turn under a rate limit where the limiter has one
-// that nobody takes.
+// that no worker leases.
 func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, interpreter.TurnSignal, func(_ workflow.Context, call interpreter.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
@@ -130,54 +131,53 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 	})
 }
 
-// drain takes in what has come and not been looked at, before the workflow goes on
-// in another history.
+// drain applies the signals that have arrived, before the workflow continues as new.
 func (c *controls) drain(ctx workflow.Context) {
-	told := workflow.GetSignalChannel(ctx, ControlSignal)
+	signals := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
-		if !told.ReceiveAsync(&steering) {
+		if !signals.ReceiveAsync(&steering) {
 			break
 		}
-		c.take(ctx, steering)
+		c.apply(ctx, steering)
 	}
 	c.drainAnswers(ctx)
 }
 
-// take notes what people have said, ends the waits that are meant and passes it
-// on. It gives the number of waits that end here, and whether a child is told.
-func (c *controls) take(ctx workflow.Context, steering Steering) (ended int, told bool) {
+// apply records what people have requested, ends the waits that are meant and passes it
+// on. It gives the number of waits that end here, and whether a child is signalled.
+func (c *controls) apply(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.shared != nil {
 		c.shared(ctx, *shared)
 	}
 	then := steering.Then
 	steering.Then, steering.Shared = nil, nil
-	ended, told = c.takeOne(ctx, steering)
+	ended, signalled = c.applyOne(ctx, steering)
 	for i := range then {
 		steering.Settle = &then[i]
-		endedThen, toldThen := c.takeOne(ctx, steering)
-		ended, told = ended+endedThen, told || toldThen
+		endedThen, signalledThen := c.applyOne(ctx, steering)
+		ended, signalled = ended+endedThen, signalled || signalledThen
 	}
-	return ended, told
+	return ended, signalled
 }
 
-// takeOne is take, of one decision at most.
-func (c *controls) takeOne(ctx workflow.Context, steering Steering) (ended int, told bool) {
-	c.hear(steering)
-	if steering.Place != nil && c.place != nil {
-		c.place.given(*steering.Place)
+// applyOne is apply, of one decision at most.
+func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
+	c.applyControl(steering)
+	if steering.Slot != nil && c.slot != nil {
+		c.slot.accept(*steering.Slot)
 		return 0, false
 	}
 	if steering.Settle != nil {
 		ended = c.settle(ctx, steering.Settle)
 	}
-	for _, child := range slices.Clone(c.children) { // some end while others are told
-		if slices.Contains(c.children, child) && child.takes(steering) && !c.leaves(ctx, steering.Settle, child.step) {
-			child.tell(ctx, steering)
-			told = true
+	for _, child := range slices.Clone(c.children) { // some end while others are signalled
+		if slices.Contains(c.children, child) && child.acts(steering) && !c.refuses(ctx, steering.Settle, child.step) {
+			child.signal(ctx, steering)
+			signalled = true
 		}
 	}
-	return ended, told
+	return ended, signalled
 }
 
 // settle ends the waits that a settlement means.
@@ -185,7 +185,7 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
 		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) ||
-			c.leaves(ctx, settlement, wait.call.Step()) {
+			c.refuses(ctx, settlement, wait.call.Step()) {
 			continue
 		}
 		wait.settled = settlement
@@ -197,13 +197,13 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	return ended
 }
 
-// leaves reports whether a decision is not for a step, because nothing of that may be
-// tried now. The run says so; whom it tells was meant.
-func (c *controls) leaves(ctx workflow.Context, settlement *Settlement, step string) bool {
+// refuses reports whether a decision is not for a step, because nothing of that may be
+// tried now. The run decides that; the workflows that it signals were meant.
+func (c *controls) refuses(ctx workflow.Context, settlement *Settlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.Holds(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
-// open notes a wait that people may end, until it is over.
+// open records a wait that people may end, until it is over.
 func (c *controls) open(wait *openWait) (over func()) {
 	c.waits = append(c.waits, wait)
 	return func() {
@@ -230,19 +230,19 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 		return w.settled, nil
 	case w.called:
 		return nil, nil
-	case w.moves:
-		return nil, errMoves
+	case w.renews:
+		return nil, errRenews
 	}
 	return nil, err
 }
 
-// release waits until people let a call go on that is held, or decide about it. The
-// error is that of a cancelled ctx.
+// release waits until people resume a call that is held, or decide about it. The error
+// is that of a cancelled ctx.
 func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold interpreter.Hold) (*Settlement, error) {
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.moves || open.paused && c.knows(hold) && !c.Holds(call.Step())
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.Holds(call.Step())
 	})
 	return open.outcome(ctx, err)
 }

@@ -31,19 +31,19 @@ func tags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// Spans is told of the parts of a run as they end, also when they are replayed.
+// Spans records the parts of a run as they end, also when they are replayed.
 type Spans interface {
 	Ended(ctx workflow.Context, part meter.Part)
 }
 
 type spansKey struct{}
 
-// WithSpans makes a context in which parts of a run are told.
+// WithSpans makes a context in which parts of a run are recorded.
 func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
-func tell(ctx workflow.Context, part meter.Part) {
+func emit(ctx workflow.Context, part meter.Part) {
 	if spans, ok := ctx.Value(spansKey{}).(Spans); ok {
 		spans.Ended(ctx, part)
 	}
@@ -54,7 +54,7 @@ func countCall(ctx workflow.Context, call *interpreter.Call) {
 	facts, result := call.Facts(), *call.Result()
 	meter.Call(counter{ctx}, facts, result)
 	if facts.Place != "" {
-		tell(ctx, meter.SinkPart(facts, result))
+		emit(ctx, meter.SinkPart(facts, result))
 	}
 }
 
@@ -82,7 +82,7 @@ func (l *loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 		counter{ctx}.Add(meter.DeadLetters, 1, book, step, string(failure.Kind), meter.ClassOf(failure))
 	}
 	counter{ctx}.Add(meter.Iterations, 1, book, step, string(state))
-	tell(ctx, meter.IterationPart(book, step, l.input.Task.Visit, iteration))
+	emit(ctx, meter.IterationPart(book, step, l.input.Task.Visit, iteration))
 }
 
 // countCancelled counts the iterations of a loop that were cancelled, or never
@@ -97,7 +97,7 @@ func (r *run) countCancelled(ctx workflow.Context, record *StepRecord) {
 func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 	counter{ctx}.Add(meter.Steps, 1, r.Run.Playbook, record.Step, string(record.Status))
 	counter{ctx}.Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), r.Run.Playbook, record.Step, string(record.Status))
-	tell(ctx, meter.Part{
+	emit(ctx, meter.Part{
 		Kind: meter.PartStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
 	})
@@ -108,7 +108,7 @@ func (r *run) countRun(ctx workflow.Context, result *Result) {
 	started, now := r.startedAt(), workflow.Now(ctx)
 	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, string(result.Status))
 	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, string(result.Status))
-	tell(ctx, meter.Part{
+	emit(ctx, meter.Part{
 		Kind: meter.PartRun, Playbook: r.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"reprise/interpreter"
 )
 
-// Whatever leaves a workflow leaves it here: send gives something to an activity
-// or a child, goOn to the workflow's own next history. Temporal refuses what is
-// too large in a way that leaves the run hanging, and ends a run that sends too
-// much at once, so both measure first. Nothing else may call what they call.
+// Everything that leaves a workflow leaves it here: send gives something to an activity
+// or a child, continueAsNew to the workflow's own next history. Temporal refuses what
+// is too large in a way that leaves the run hanging, and ends a run that sends too much
+// at once, so both measure first. Nothing else may call what they call.
 
 // destination is where something is sent.
 type destination struct {
@@ -25,13 +25,13 @@ type destination struct {
 	limit   time.Duration // of an activity
 	tries   int32         // of an activity; 0 is mostDeliveries
 	id      string        // of a child
-	// tells says that the details of a failure, or of a cancel, are what has been
+	// reports says that the details of a failure, or of a cancel, are what has been
 	// done until then.
-	tells bool
-	// takes reports whether a child has to act on what people say, and step is the one
+	reports bool
+	// acts reports whether a child has to act on what people say, and step is the one
 	// that it is for.
-	takes func(Steering) bool
-	step  string
+	acts func(Steering) bool
+	step string
 	// attributes are search attributes that a child begins with.
 	attributes []temporal.SearchAttributeUpdate
 }
@@ -42,7 +42,7 @@ const (
 	isActivity destinationKind = iota
 	isLocal                    // an activity in the same worker
 	isChild
-	isDetached // a child whose end nobody waits for: what comes of it is its workflow.Execution
+	isDetached // a child whose end is not awaited: its result is its workflow.Execution
 )
 
 // toTool is an activity that makes one attempt. Its failure is an ErrorObject.
@@ -50,20 +50,20 @@ func toTool(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary}
 }
 
-// toHost is an activity that does many things, and tells how far it has come.
+// toHost is an activity that makes many attempts, and reports its progress.
 func toHost(name string, limit time.Duration, summary string) destination {
-	return destination{name: name, limit: limit, summary: summary, tells: true}
+	return destination{name: name, limit: limit, summary: summary, reports: true}
 }
 
-// toDoor is an activity in the same worker. What it is given is not in history.
-func toDoor(name string, limit time.Duration, summary string) destination {
+// toLocal is an activity in the same worker. Its input is not in history.
+func toLocal(name string, limit time.Duration, summary string) destination {
 	return destination{kind: isLocal, name: name, limit: limit, summary: summary}
 }
 
-// toChild is a child workflow with an ID for a step, which tells how far it has come.
-// takes says what of what people say it is told.
-func toChild(name, id, step, summary string, takes func(Steering) bool) destination {
-	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, tells: true, takes: takes}
+// toChild is a child workflow with an ID for a step, which reports its progress. acts
+// says which requests of people it is signalled.
+func toChild(name, id, step, summary string, acts func(Steering) bool) destination {
+	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, reports: true, acts: acts}
 }
 
 // with gives a child details that its UI page shows.
@@ -72,25 +72,26 @@ func (d destination) with(details string) destination {
 	return d
 }
 
-// toDetached is a child workflow that goes on by itself, whatever becomes of this one.
+// toDetached is a child workflow that continues by itself, whatever becomes of this
+// one.
 func toDetached(name, id, summary string) destination {
 	return destination{kind: isDetached, name: name, id: id, summary: summary}
 }
 
-// signal sends a signal to a workflow. Within a run nobody waits for what becomes of
-// it: who has ended need not hear.
+// signal sends a signal to a workflow. Within a run its outcome is not awaited: a
+// workflow that has ended need not be signalled.
 func signal(ctx workflow.Context, id, name string, message any) workflow.Future {
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
-// onSignal takes in the signals of a name as they come, one after the other.
-func onSignal[In any](ctx workflow.Context, name string, take func(workflow.Context, In)) {
-	told := workflow.GetSignalChannel(ctx, name)
+// onSignal handles the signals of a name as they arrive, one after the other.
+func onSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
+	signals := workflow.GetSignalChannel(ctx, name)
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		for {
 			var message In
-			told.Receive(ctx, &message)
-			take(ctx, message)
+			signals.Receive(ctx, &message)
+			handle(ctx, message)
 		}
 	})
 }
@@ -100,10 +101,10 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 	return child.SignalChildWorkflow(ctx, name, message)
 }
 
-// send gives input to an activity or a child and waits for what comes of it, which
-// may also be the details of a failure. what is the input in words. The error is
-// an *interpreter.ErrorObject where the input is too large, that of ctx where ctx
-// was cancelled before anything was sent, and else what Temporal says.
+// send gives input to an activity or a child and waits for its result, which may also
+// be the details of a failure. what is the input in words. The error is an
+// *interpreter.ErrorObject where the input is too large, that of ctx where ctx was
+// cancelled before anything was sent, and else that of Temporal.
 func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
 	args := []any{input}
 	if to.kind != isLocal {
@@ -137,7 +138,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)
 	}
-	if err != nil && to.tells && DetailsOf(err, &out) {
+	if err != nil && to.reports && DetailsOf(err, &out) {
 		err = nil
 	}
 	return out, err
@@ -148,31 +149,31 @@ type parted interface {
 	apart() (rest any, script interpreter.Script)
 }
 
-// travelling are the arguments as which input leaves, and how many bytes of them go
+// travelling are the arguments that carry an input, and how many bytes of them go
 // through Temporal itself. They are encoded here, once. The error is that of an input
 // that is too large.
 func travelling(ctx workflow.Context, input any, what string) (args []any, bytes int, failure *interpreter.ErrorObject) {
-	o, total, carried := outboxOf(ctx), 0, 0
+	o, total, throughTemporal := outboxOf(ctx), 0, 0
 	if parted, is := input.(parted); is {
 		rest, script := parted.apart()
 		sent := o.pack(script)
-		input, total, carried = rest, sent.size, o.limits.CarriedScript(sent.size)
+		input, total, throughTemporal = rest, sent.size, o.limits.CarriedScript(sent.size)
 		args = []any{sent.value}
 	}
 	sent := encode(input)
 	failure = interpreter.CheckSize(total+sent.size, o.limits.PayloadCap(), what)
-	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + carried, failure
+	return append([]any{sent.value}, args...), o.limits.Carried(sent.size) + throughTemporal, failure
 }
 
-// note writes something small into the history, for those who read it.
-func note(ctx workflow.Context, mark any) {
+// recordMarker writes something small into the history, for its readers.
+func recordMarker(ctx workflow.Context, mark any) {
 	workflow.SideEffect(ctx, func(workflow.Context) any { return mark })
 }
 
-// goOn ends a workflow's history: next is the error with which it goes on in
-// another one, with input. failure is set in its place where the input is too
-// large to be taken along; what is the input in words.
-func goOn(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
+// continueAsNew ends a workflow's history: next is the error with which it continues as
+// new, with input. failure is set instead where the input is too large to be taken
+// along; what is the input in words.
+func continueAsNew(ctx workflow.Context, name string, input any, what string) (failure *interpreter.ErrorObject, next error) {
 	args, _, failure := travelling(ctx, input, what)
 	if failure != nil {
 		return failure, nil

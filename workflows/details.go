@@ -11,12 +11,13 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
 
-// The current details of workflows: where they stand, in Markdown, for people who
-// look at them in Temporal's UI. They cost no event, and nothing is decided by them.
-// Texts of others stand in them as code.
+// The current details of workflows: their status, in Markdown, for people who look at
+// them in Temporal's UI. They cost no event, and nothing is decided by them. Texts of
+// others are in them as code.
 
 const (
 	// mostVisits is how many visits of steps the details of a run show: the newest.
@@ -79,24 +80,24 @@ func linkTo(ctx workflow.Context, text, id string) string {
 	return fmt.Sprintf("[%s](namespaces/%s/workflows/%s)", text, url.PathEscape(workflow.GetInfo(ctx).Namespace), url.PathEscape(id))
 }
 
-// moment is a time in details, "" for none.
-func moment(at time.Time) string {
+// renderTime is a time in details, "" for none.
+func renderTime(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// because is what is waited for, else the error, in a few words.
-func because(waiting string, failure *interpreter.ErrorObject) string {
+// renderReason is what is waited for, else the error, in a few words.
+func renderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
 		return source.Code(waiting, mostText)
 	}
 	return source.Code(failure.Short(), mostText)
 }
 
-// standing says whether people hold the run, and why.
-func (c *controls) standing() string {
+// renderHold renders whether people hold the run, and why.
+func (c *controls) renderHold() string {
 	what := ""
 	switch {
 	case c.Paused:
@@ -114,7 +115,7 @@ func (c *controls) standing() string {
 	return "**" + what + "**\n\n"
 }
 
-// describe writes where the run stands.
+// describe writes the status of the run.
 func (r *run) describe(ctx workflow.Context) {
 	records := r.records
 	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
@@ -129,7 +130,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
-	workflow.SetCurrentDetails(ctx, r.controls.standing()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.asking()+
+	workflow.SetCurrentDetails(ctx, r.controls.renderHold()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 
@@ -142,28 +143,28 @@ func (r *run) lateness() string {
 }
 
 // ticketText says of a run that waits for its turn what it waits for.
-func ticketText(ctx workflow.Context, ticket *interpreter.Ticket) string {
+func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 	if !ticket.Waits() {
 		return ""
 	}
 	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
-		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Line), moment(ticket.Since))
+		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Queue), renderTime(ticket.Since))
 }
 
-// asking is what people are asked in steps whose calls are made here, and the commands
-// that answer.
-func (r *run) asking() string {
+// openQuestions renders the questions to people in steps whose calls are made here, and
+// the commands that answer.
+func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil {
-			text += askingOf(r.id, call.Step(), call.Index(), call.Awaiting())
+			text += questionText(r.id, call.Step(), call.Index(), call.Awaiting())
 		}
 	}
 	return text
 }
 
-// askingOf is what an attempt awaits, and the command that answers; "" for none.
-func askingOf(id, step string, index *int, awaiting *interpreter.Awaiting) string {
+// questionText is what an attempt awaits, and the command that answers; "" for none.
+func questionText(id, step string, index *int, awaiting *interpreter.Awaiting) string {
 	if awaiting == nil {
 		return ""
 	}
@@ -207,18 +208,18 @@ func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) 
 	case record.Attempts > 0:
 		progress = fmt.Sprintf("%d attempts", record.Attempts)
 	}
-	return []string{name, "**" + string(record.Status) + "**", progress, moment(record.NextRetryAt), because(record.Waiting, record.Error)}
+	return []string{name, "**" + string(record.Status) + "**", progress, renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error)}
 }
 
-// describe writes where the loop stands, or this part of it.
+// describe writes the status of the loop, or of this part of it.
 func (l *loop) describe(ctx workflow.Context) {
-	rest, stats := l.resting(), l.result.Stats
+	rest, stats := l.countParked(), l.result.Stats
 	waiting, under := rest.waiting, rest.under(l.under)
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
 	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
-		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), moment(rest.next))
-	text := l.controls.standing() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
+		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), renderTime(rest.next))
+	text := l.controls.renderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
 	for _, p := range l.parts {
 		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
@@ -234,7 +235,7 @@ func (l *loop) failures(ctx workflow.Context) string {
 	table := newSheet("failed iteration", "last error", "attempts", "where")
 	for _, failure := range l.result.Errors[:min(len(l.result.Errors), mostRows)] {
 		id := l.childOf(failure.Index)
-		table.row(fmt.Sprint(failure.Index), because("", failure.Error), fmt.Sprint(failure.Attempts),
+		table.row(fmt.Sprint(failure.Index), renderReason("", failure.Error), fmt.Sprint(failure.Attempts),
 			linkTo(ctx, source.Code(id, mostText), id))
 	}
 	if more := l.result.Stats.Failed - mostRows; more > 0 {
@@ -251,7 +252,7 @@ func (l *loop) childOf(index int) string {
 	return iterationID(l.input.Task, index)
 }
 
-// waits are the first children that wait without a place, and what for.
+// waits are the first children that wait without a slot, and what for.
 func (l *loop) waits(ctx workflow.Context) string {
 	var table *sheet
 	rows := 0
@@ -267,14 +268,14 @@ func (l *loop) waits(ctx workflow.Context) string {
 			break
 		}
 		which := fmt.Sprint(m.index)
-		if m.left.Waiting > 1 {
-			which = fmt.Sprintf("%d, from %d on", m.left.Waiting, m.index)
+		if m.request.Waiting > 1 {
+			which = fmt.Sprintf("%d, from %d on", m.request.Waiting, m.index)
 		}
-		why, next := m.left.Why, m.left.At
-		if m.left.Now {
+		why, next := m.request.Why, m.request.At
+		if m.request.Now {
 			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
-		table.row(which, source.Code(why, mostText), moment(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
+		table.row(which, source.Code(why, mostText), renderTime(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
 	}
 	if table == nil {
 		return ""
@@ -282,12 +283,12 @@ func (l *loop) waits(ctx workflow.Context) string {
 	return "\n" + table.String()
 }
 
-// describe writes where the iterations of the batch stand: how many are in each
-// state, and of which something can be said.
+// describe writes the status of the batch: how many iterations have each status, with
+// details of some.
 func (b *batch) describe(ctx workflow.Context) {
 	records := b.records()
 	var counts []string
-	asking := ""
+	questions := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
 	for _, info := range interpreter.Statuses() {
 		state, n := info.Status, 0
@@ -297,7 +298,7 @@ func (b *batch) describe(ctx workflow.Context) {
 				continue
 			}
 			n++
-			if told := record.Waiting != "" || record.Error != nil || len(records) == 1; !told || rows == mostRows {
+			if detailed := record.Waiting != "" || record.Error != nil || len(records) == 1; !detailed || rows == mostRows {
 				continue
 			}
 			rows++
@@ -305,17 +306,17 @@ func (b *batch) describe(ctx workflow.Context) {
 			if b.step.Loop == nil {
 				name, index = source.Code(b.step.Name, mostText), nil
 			}
-			asking += askingOf(runID(b.input.Task), b.step.Name, index, record.Awaits)
+			questions += questionText(runID(b.input.Task), b.step.Name, index, record.Awaits)
 			table.row(name, "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
-				moment(record.NextRetryAt), because(record.Waiting, record.Error))
+				renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error))
 		}
 		if n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	text := controlsOf(ctx).standing() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
+	text := controlsOf(ctx).renderHold() + source.Code(b.step.Name, mostText) + ": " + strings.Join(counts, ", ") + "\n"
 	if rows > 0 {
 		text += "\n" + table.String()
 	}
-	workflow.SetCurrentDetails(ctx, text+asking)
+	workflow.SetCurrentDetails(ctx, text+questions)
 }

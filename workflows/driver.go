@@ -12,86 +12,87 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// waiter is told when a call begins and, with nil, ends a wait, for progress.
+// waiter records when a call begins and, with nil, ends a wait, for progress.
 type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time)
 
-// driver takes a call to its end, or to where it goes on in another history: it
-// runs what the call asks for and tells it what came of it.
+// driver drives a call until it has ended, or continues as new: it runs what the call
+// requests and applies the outcome to it.
 type driver struct {
 	call    *interpreter.Call
-	waiting waiter // nil where nobody asks
-	// carry has activities fetch pages of the call; nil where all of it stays in the
+	waiting waiter // nil where nothing shows them
+	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
-	carry *carrier
-	// leaves reports whether the call goes on in another history, before everything
-	// that it does once it has begun; nil is never.
-	leaves func() bool
-	// place is that of the call's child in the window of its loop; nil where the call
+	host *activityHost
+	// renews reports whether the call continues as new, before everything that it does
+	// once it has begun; nil is never.
+	renews func() bool
+	// slot is that of the call's child in the window of its loop; nil where the call
 	// keeps what it has.
-	place *place
-	// apart says that activities may fetch pages, alone that the next one is fetched
+	slot *slot
+	// apart says that activities may fetch pages, alone that the next page is fetched
 	// by an attempt of its own.
 	apart, alone bool
-	// plays is told of the runs of other playbooks that attempts start, by their
-	// workflow IDs; nil is nobody.
+	// plays records the runs of other playbooks that attempts start, by their workflow
+	// IDs; nil for none.
 	plays func(child string)
-	// allowance is what the call's loop has asked for; nil where each start is asked for.
+	// allowance is what the call's loop has been granted; nil where each start is
+	// requested.
 	allowance *allowance
-	// until is when a wait ends that goes on in another history.
+	// until is when a wait ends that continues in the next history.
 	until time.Time
-	// asked and bell are of a call whose attempts are answered from outside.
-	asked   *openAsk
-	unasked func()
-	bell    *bell
+	// awaited and bell are of a call whose attempts are answered from outside.
+	awaited      *awaitedCall
+	closeAwaited func()
+	bell         *bell
 }
 
-// drive takes a call to its end within the workflow. place is that of its child, nil
+// drive drives a call to its end within the workflow. slot is that of its child, nil
 // where it keeps what it has.
-func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, place *place) interpreter.CallResult {
-	d := &driver{call: call, waiting: waiting, place: place}
+func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *slot) interpreter.CallResult {
+	d := &driver{call: call, waiting: waiting, slot: slot}
 	d.run(ctx)
 	return *call.Result()
 }
 
-// run drives the call until it has ended, or goes on in another history; then left
-// is what it takes along, else nil.
-func (d *driver) run(ctx workflow.Context) (left *interpreter.Carried) {
+// run drives the call until it has ended, or continues as new; then snapshot is its
+// input there, else nil.
+func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.Carried) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.asked == nil && d.call.Asks() {
-		d.asked = &openAsk{call: d.call}
-		d.unasked = controlsOf(ctx).asks(d.asked)
+	if !ended && d.awaited == nil && d.call.Asks() {
+		d.awaited = &awaitedCall{call: d.call}
+		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
-	left = d.goOn(ctx)
-	if left == nil {
-		d.noLongerAsks()
+	snapshot = d.advance(ctx)
+	if snapshot == nil {
+		d.closeAnswers()
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
-		if d.carry != nil && (!d.call.WasStopped() || !d.carry.lost) {
-			forget(ctx, d.carry.task, d.call.State.Noted, d.carry.carried.Bare(d.call))
+		if d.host != nil && (!d.call.WasStopped() || !d.host.lost) {
+			forget(ctx, d.host.task, d.call.View().Noted, d.host.snapshot.Bare(d.call))
 		}
 	}
-	return left
+	return snapshot
 }
 
-// noLongerAsks has answers to the call refused. One that leaves takes answers until
-// it is gone: they go along in its state.
-func (d *driver) noLongerAsks() {
-	if d.asked != nil {
-		d.unasked()
-		d.asked = nil
+// closeAnswers has answers to the call refused. A call that continues as new accepts
+// answers until then: they are in its state.
+func (d *driver) closeAnswers() {
+	if d.awaited != nil {
+		d.closeAwaited()
+		d.awaited = nil
 	}
 }
 
-func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
-	if d.carry != nil && d.call.Recalls() && !d.call.Finished() {
-		d.carry.recallNotes(ctx, d.call)
+func (d *driver) advance(ctx workflow.Context) *interpreter.Carried {
+	if d.host != nil && d.call.Recalls() && !d.call.Finished() {
+		d.host.recallLedgers(ctx, d.call)
 	}
-	d.apart = d.carry != nil && d.call.Detachable()
+	d.apart = d.host != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			if d.call.Awaits() != nil {
-				d.tellCancel(ctx)
+				d.notifyCancel(ctx)
 			}
 			d.cancel(ctx)
 			break
@@ -100,20 +101,20 @@ func (d *driver) goOn(ctx workflow.Context) *interpreter.Carried {
 		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
-		if d.leaves != nil && d.call.Begun() && d.leaves() {
+		if d.renews != nil && d.call.Begun() && d.renews() {
 			d.silence()
-			return d.left(ctx, wait)
+			return d.snapshot(ctx, wait)
 		}
 		d.next(ctx)
 	}
 	return nil
 }
 
-// next does what the call asks for next.
+// next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
 	alone, held := d.alone, controlsOf(ctx).Holds(d.call.Step())
 	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
-		d.pages(ctx)
+		d.fetchPages(ctx)
 		return
 	}
 	switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
@@ -126,46 +127,46 @@ func (d *driver) next(ctx workflow.Context) {
 	case interpreter.DoHold:
 		d.hold(ctx, command.Hold)
 	case interpreter.DoSink:
-		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.place), workflow.Now(ctx))
+		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.slot), workflow.Now(ctx))
 	case interpreter.DoFinish:
 	}
 }
 
-// left is what the call takes along to another history. wait is the one that is
-// due, nil for none.
-func (d *driver) left(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
-	var left interpreter.Carried
-	if d.carry != nil {
-		left = d.carry.carried
+// snapshot is the input with which the call continues in another history. wait is the
+// one that is due, nil for none.
+func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.Carried {
+	var snapshot interpreter.Carried
+	if d.host != nil {
+		snapshot = d.host.snapshot
 	}
 	state := d.call.Snapshot()
-	left.State, left.Until = &state, time.Time{}
+	snapshot.State, snapshot.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
-		left.Until = d.until
+		snapshot.Until = d.until
 	case wait != nil:
-		left.Until = workflow.Now(ctx).Add(wait.Delay)
+		snapshot.Until = workflow.Now(ctx).Add(wait.Delay)
 	}
-	return &left
+	return &snapshot
 }
 
-// pages has an activity fetch pages of the call. One that it cannot hand over is
-// fetched alone.
-func (d *driver) pages(ctx workflow.Context) {
-	further, err := d.carry.turnPages(ctx, d.call)
+// fetchPages has an activity fetch pages of the call. A page that it cannot return with
+// others is fetched alone.
+func (d *driver) fetchPages(ctx workflow.Context) {
+	further, err := d.host.fetchPages(ctx, d.call)
 	if d.alone = !further; err != nil {
 		d.cancel(ctx)
 	}
 }
 
-// attempt makes one attempt, unless people hold its step.
+// attempt makes one attempt, unless its step is held.
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	if controls := controlsOf(ctx); controls.Holds(d.call.Step()) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
 		return
 	}
-	if d.asked != nil {
-		d.ask(ctx, input)
+	if d.awaited != nil {
+		d.beginAwaited(ctx, input)
 		return
 	}
 	outcome := d.make(ctx, input)
@@ -179,7 +180,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 
 // make makes an attempt: an activity does, or a run of another playbook.
 func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outcome {
-	if input.Tool == playbook.PlaybookTool {
+	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
 		outcome := d.play(ctx, input)
 		if outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled {
@@ -195,10 +196,10 @@ func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpr
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	defer d.rested()
 	until, long := longWait(ctx, wait)
-	settlement, err := d.rest(ctx, &wait, until, long, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, until, long, func() (*Settlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
-	if errors.Is(err, errMoves) {
+	if errors.Is(err, errRenews) {
 		d.until = until
 		return
 	}
@@ -206,36 +207,36 @@ func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	d.alone = true
 }
 
-// hold waits until people let the call go on, or decide about it.
+// hold waits until people resume the call, or decide about it.
 func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
-	d.noteHold(ctx, hold)
-	wait := hold.Wait(d.call.State.Failure())
-	settlement, err := d.rest(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
+	d.markHold(ctx, hold)
+	wait := hold.Wait(d.call.View().Failure)
+	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
-	if !errors.Is(err, errMoves) {
+	if !errors.Is(err, errRenews) {
 		d.over(ctx, settlement, err, d.call.Released)
 	}
 }
 
-// HoldMark stands in the history where a call began to wait for a person, which
-// nothing else tells there. Kept in workflow history.
+// HoldMark marks in the history where a call began to wait for a person, which no other
+// event shows. Kept in workflow history.
 type HoldMark struct {
 	Held  string `json:"held"` // the step, or the place of a sink
 	Index *int   `json:"index,omitempty"`
 }
 
-// noteHold tells the history, once, that the call waits for a person.
-func (d *driver) noteHold(ctx workflow.Context, hold interpreter.Hold) {
+// markHold records in the history, once, that the call waits for a person.
+func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Noted {
 		return
 	}
-	note(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
+	recordMarker(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
 	d.call.Noted()
 }
 
-// over tells the call how a wait or a hold has ended: with what people decided, with
+// over applies the end of a wait or a hold to the call: with what people decided, with
 // a cancel, or by itself.
 func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, byItself func()) {
 	switch {
@@ -248,22 +249,22 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 	}
 }
 
-// rest tells who asks that the call waits, until a time or, where that is zero,
-// until people say so, and leaves its place for a long wait.
-func (d *driver) rest(
+// park records that the call waits, until a time or, where that is zero, until people
+// end that, and parks it in its slot for a long wait.
+func (d *driver) park(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
 ) (*Settlement, error) {
 	if d.waiting != nil {
 		d.waiting(d.call, wait, until)
 	}
-	if d.place == nil || !long {
+	if d.slot == nil || !long {
 		return waits()
 	}
-	back := d.place.rest(ctx, resting{until: until, why: wait.Summary})
+	back := d.slot.park(ctx, parkedCall{until: until, why: wait.Summary})
 	settlement, err := waits()
 	switch {
-	case errors.Is(err, errMoves):
-		d.place.stays()
+	case errors.Is(err, errRenews):
+		d.slot.stayParked()
 	case err == nil:
 		if d.waiting != nil {
 			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonPlace, Summary: interpreter.WaitsForSlot}, time.Time{})
@@ -273,7 +274,7 @@ func (d *driver) rest(
 	return settlement, err
 }
 
-// rested tells that the call no longer waits.
+// rested records that the call no longer waits.
 func (d *driver) rested() {
 	if d.waiting != nil {
 		d.waiting(d.call, nil, time.Time{})
@@ -282,7 +283,7 @@ func (d *driver) rested() {
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }
 
-// logVerdict tells the worker's log what was decided about an attempt that failed.
+// logVerdict logs the decision about an attempt that failed.
 func logVerdict(ctx workflow.Context, call *interpreter.Call) {
 	verdict := call.Verdict()
 	if verdict == nil {

@@ -121,6 +121,9 @@ func newStage(t *testing.T, answer play) *stage {
 		defer s.mu.Unlock()
 		s.attempts = append(s.attempts, attempt{at: s.env.Now().Sub(began), in: in})
 		data, err := answer(len(s.attempts), in)
+		if off, isOff := data.(interpreter.PutOff); isOff {
+			return interpreter.ToolResult{PutOff: &off}, err
+		}
 		return interpreter.ToolResult{Data: expression.Of(data)}, err
 	})
 	s.register(interpreter.WriteActivity("http"), func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

@@ -11,10 +11,9 @@ import (
 	"reprise/interpreter"
 )
 
-// What Temporal reports of what was sent, in the words of playbooks.
+// Errors of Temporal, in the words of playbooks.
 
-// DetailsOf reads what a workflow or activity that failed or was cancelled still
-// tells.
+// DetailsOf reads the details of a workflow or activity that failed or was cancelled.
 func DetailsOf(err error, into any) bool {
 	var application *temporal.ApplicationError
 	if errors.As(err, &application) && application.HasDetails() {
@@ -38,8 +37,8 @@ func isOurs(err error) (*interpreter.ErrorObject, bool) {
 	return failure, errors.As(err, &failure)
 }
 
-// givenUp reports whether nothing came back because the workflow is cancelled.
-func givenUp(ctx workflow.Context, err error) bool {
+// abandoned reports whether nothing came back because the workflow is cancelled.
+func abandoned(ctx workflow.Context, err error) bool {
 	_, ours := isOurs(err)
 	return ctx.Err() != nil && !ours
 }
@@ -55,8 +54,8 @@ func childError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// AttemptError is the error of an attempt whose activity ended with err, as its
-// call takes it: what the tool said, or what the end of the activity means.
+// AttemptError is the error of an attempt whose activity ended with err, as its call
+// gets it: that of the tool, or what the end of the activity means.
 func AttemptError(err error) *interpreter.ErrorObject {
 	if failure, ours := isOurs(err); ours {
 		return failure

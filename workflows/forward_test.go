@@ -30,7 +30,7 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 		answer := func(attempt int) interpreter.Answer {
 			return interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch", Attempt: attempt}, Verb: interpreter.AnswerComplete}
 		}
-		c.handed[child] = true // and has not begun
+		c.childCalls[child] = true // and has not begun
 		c.forward(cancelled, child, answer(1))
 		if err := workflow.Sleep(ctx, time.Second); err != nil {
 			return err
@@ -39,7 +39,7 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 		if err := workflow.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
-		delete(c.handed, child)
+		delete(c.childCalls, child)
 		c.forward(cancelled, child, answer(2))
 		return workflow.Sleep(ctx, time.Second)
 	})

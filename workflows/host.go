@@ -14,8 +14,8 @@ const (
 	// timeoutSlack is what an activity has beyond the time limit that its tool
 	// enforces itself.
 	timeoutSlack = 15 * time.Second
-	// maxTurnWait is far more than a paced attempt waits for its turn in its place,
-	// before the time limit of the tool begins to run. A longer wait is the
+	// maxTurnWait is far more than a paced attempt waits for its turn within its
+	// activity, before the time limit of the tool begins to run. A longer wait is the
 	// workflow's.
 	maxTurnWait = 10 * time.Minute
 )
@@ -37,13 +37,13 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
-	input.Above = (&interpreter.Nesting{Above: controls.above}).Brief()
+	input.Above = (&interpreter.Nesting{Above: controls.parents}).Brief()
 	to := toTool(input.Activity(), limit, attemptSummary(input))
 	result, err := send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	if err != nil {
 		return interpreter.Outcome{Err: AttemptError(err)}
 	}
-	return interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}
+	return result.Outcome()
 }
 
 // attemptSummary is what Temporal's UI shows beside the activity.

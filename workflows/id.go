@@ -43,19 +43,18 @@ func childID(task Task, suffix string) string {
 // iterationID is the ID of the child of a loop that begins with an iteration.
 func iterationID(task Task, first int) string { return childID(task, fmt.Sprintf("/%d", first)) }
 
-// IterationID is the ID of the child in which an iteration of a task's loop is. size
-// is that of the collection, of which the loop, or the part of it that is asked, has
-// the chosen elements; all, where that is nil. It is false for an index that is none
-// of theirs.
+// IterationID is the ID of the child in which an iteration of a task's loop is. size is
+// that of the collection, of which the loop, or the part of it that is meant, has the
+// chosen elements; all, where that is nil. It is false for an index of no such element.
 func IterationID(task Task, loop *playbook.Loop, size int, chosen *Chosen, index int) (string, bool) {
-	place, found := index, index >= 0 && index < size
+	position, found := index, index >= 0 && index < size
 	if chosen != nil {
-		place, found = slices.BinarySearch(chosen.Indexes, index)
+		position, found = slices.BinarySearch(chosen.Indexes, index)
 	}
 	if !found {
 		return "", false
 	}
-	first := place - place%loop.BatchOf(size)
+	first := position - position%loop.BatchOf(size)
 	if chosen != nil {
 		first = chosen.Indexes[first]
 	}

@@ -65,7 +65,7 @@ func longOnce(t *testing.T, answer play, over func(attempts int, err error) bool
 }
 
 func batchOfFive(mode string) workflows.CallsInput {
-	input := workflows.CallsInput{MayLeave: mode == "parallel", Task: interpreter.Task{
+	input := workflows.CallsInput{MayRelease: mode == "parallel", Task: interpreter.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
@@ -109,9 +109,9 @@ func failing(n int, in interpreter.ToolInput) (any, error) {
 
 func fine(_ int, in interpreter.ToolInput) (any, error) { return *in.Index, nil }
 
-// TestBatchGoesOnInAnotherHistory: the element under way waits for what is left,
+// TestBatchContinuesAsNew: the element under way waits for what is left,
 // those that have ended keep their results, and those after it have their turn.
-func TestBatchGoesOnInAnotherHistory(t *testing.T) {
+func TestBatchContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	before, after, output := goesOn(t, "sequential", failing, fine)
 	require.Empty(t, before.timers)
@@ -121,9 +121,9 @@ func TestBatchGoesOnInAnotherHistory(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
 
-// TestBatchThatCannotGoOn: where what it would take along is more than a payload
+// TestBatchThatCannotContinueAsNew: where what it would take along is more than a payload
 // may be, the batch stays in its history, and every element comes to its end.
-func TestBatchThatCannotGoOn(t *testing.T) {
+func TestBatchThatCannotContinueAsNew(t *testing.T) {
 	t.Parallel()
 	s := longOnceFailed(t, func(n int, in interpreter.ToolInput) (any, error) {
 		if *in.Index == failsFirst && in.Attempt == 1 {
@@ -146,9 +146,9 @@ func TestBatchThatCannotGoOn(t *testing.T) {
 	}
 }
 
-// TestBatchTakesAlongWhoWaits: an element that waits goes along when another one of
+// TestBatchContinuesAsNewWithItsWaits: an element that waits goes along when another one of
 // its batch needs another history, and waits there for the rest of its time.
-func TestBatchTakesAlongWhoWaits(t *testing.T) {
+func TestBatchContinuesAsNewWithItsWaits(t *testing.T) {
 	t.Parallel()
 	failed := 0 // which attempt it was
 	before := longOnce(t, func(n int, in interpreter.ToolInput) (any, error) {
@@ -169,9 +169,9 @@ func TestBatchTakesAlongWhoWaits(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
 
-// TestAttemptIsHandedOutAgain: what a worker hands back, or is lost with, is the
+// TestAttemptIsDeliveredAgain: what a worker hands back, or is lost with, is the
 // same attempt when it comes again.
-func TestAttemptIsHandedOutAgain(t *testing.T) {
+func TestAttemptIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, always(nil))
 	var keys []string

@@ -10,11 +10,11 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A loop that does not fit one history is a tree: its inner workflows run their
-// parts one after another, and only leaves start iterations. No history then
-// grows with the loop, and each result is carried up once. A part that has nothing
-// left to start lingers while the next one begins; it keeps what it needs of the
-// loop's window, and the next one has the rest.
+// A loop that does not fit one history is a tree: its inner workflows run their parts
+// one after another, and only leaves start iterations. No history then grows with the
+// loop, and each result is copied to a parent once. A part that has nothing left to
+// start lingers while the next one begins; it keeps what it needs of the loop's window,
+// and the next one has the rest.
 const (
 	// leafBatches is how many children a leaf may have. A sequential loop adds
 	// nine events for each.
@@ -24,8 +24,8 @@ const (
 	fanParts = 12
 
 	// leafElements is how many elements a loop may have that starts its iterations
-	// itself. A part ends early and hands the rest back; a whole loop cannot, and
-	// would hold the results of its parts beside those of its own iterations.
+	// itself. A part ends early and leaves the rest to its loop; a whole loop cannot,
+	// and would hold the results of its parts beside those of its own iterations.
 	leafElements = 5000
 
 	// heavyTask is the size, in bytes, from which what all children of a loop get
@@ -44,7 +44,7 @@ func (l *loop) full(ctx workflow.Context) bool {
 	return historyIsLong(ctx) || expected > fullHistory
 }
 
-// weigh notes how much a child has given.
+// weigh records the size of what a child has given.
 func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 	size := interpreter.EncodedSize(output)
 	l.largest = max(l.largest, outboxOf(ctx).limits.Carried(size))
@@ -54,7 +54,7 @@ func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 // room is how many children a leaf may have, and how many parts another workflow
 // of the tree: fewer where each of them gets a large playbook or large values.
 func (l *loop) room(ctx workflow.Context) (leaf, parts int) {
-	size := outboxOf(ctx).carried(l.input.Task)
+	size := outboxOf(ctx).taskBytes(l.input.Task)
 	if size < heavyTask {
 		return leafBatches, fanParts
 	}
@@ -74,34 +74,34 @@ func (l *loop) partSize(ctx workflow.Context, n int) int {
 // Shared is what parts of a loop that linger use of its window: those that have
 // nothing left to start, while the next part begins. Kept in workflow history.
 type Shared struct {
-	Places int `json:"places,omitempty"` // batches that go on at a time
-	Open   int `json:"open,omitempty"`   // iterations that are open, those that wait included
+	Slots int `json:"places,omitempty"` // batches that run at a time
+	Open  int `json:"open,omitempty"`   // iterations that are open, those that wait included
 }
 
 func (s Shared) plus(other Shared) Shared {
-	return Shared{Places: s.Places + other.Places, Open: s.Open + other.Open}
+	return Shared{Slots: s.Slots + other.Slots, Open: s.Open + other.Open}
 }
 
-// falls reports whether so much less is used than was told that it is told again: a
-// tenth of what a loop has, or half.
-func (s Shared) falls(told Shared, width int) bool {
-	return s != told && (told.Places-s.Places >= max(1, width/10) || told.Open-s.Open >= maxOpen/10 ||
-		2*s.Places <= told.Places || 2*s.Open <= told.Open)
+// falls reports whether so much less is used than was reported that it is reported
+// again: a tenth of what a loop has, or half.
+func (s Shared) falls(reported Shared, width int) bool {
+	return s != reported && (reported.Slots-s.Slots >= max(1, width/10) || reported.Open-s.Open >= maxOpen/10 ||
+		2*s.Slots <= reported.Slots || 2*s.Open <= reported.Open)
 }
 
 // check finds what no loop shares.
 func (s Shared) check() error {
-	if s.Places < 0 || s.Open < 0 || s.Places > maxOpen || s.Open > maxOpen {
-		return fmt.Errorf("%d places and %d iterations that are shared", s.Places, s.Open)
+	if s.Slots < 0 || s.Open < 0 || s.Slots > maxOpen || s.Open > maxOpen {
+		return fmt.Errorf("%d places and %d iterations that are shared", s.Slots, s.Open)
 	}
 	return nil
 }
 
-// lingerSignal tells a loop that one of its parts lingers.
+// lingerSignal signals a loop that one of its parts lingers.
 const lingerSignal = "linger"
 
-// lingering tells a loop that one of its parts has nothing left to start, and what
-// it still uses of the loop's window. It is told again as that gets less. Kept in
+// lingering reports to a loop that one of its parts has nothing left to start, and what
+// it still uses of the loop's window. It is sent again as that gets less. Kept in
 // workflow history.
 type lingering struct {
 	First  int    `json:"first"` // index of the part's first element
@@ -112,19 +112,19 @@ type lingering struct {
 // openPart is a part of a loop that has not ended.
 type openPart struct {
 	id         string
-	first, end int // places of its elements
+	first, end int // positions of its elements
 	// next is how many of them it accounts for, which is less where its history gets
 	// long; known once it lingers or has ended.
 	next    int
 	lingers bool
 	uses    Shared // of the loop's window, while it lingers
-	told    Shared // what the others use, as the part was told last
+	sent    Shared // what the others use, as the part was signalled last
 	ended   bool
 	gaveUp  bool
 }
 
-// runParts runs the elements from the given place on, part by part. A part whose
-// last iterations wait, or go on where few are left, holds up none of the next.
+// runParts runs the elements from a position on, part by part. A part whose last
+// iterations wait, or of which few still run, does not delay the next.
 func (l *loop) runParts(ctx workflow.Context, from int) {
 	size := l.partSize(ctx, len(l.input.Elements)-from)
 	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
@@ -151,24 +151,24 @@ func (l *loop) newPart(first, end int) *openPart {
 	if l.input.Part != nil && l.part.First == index {
 		name += fmt.Sprintf("-%d", end-first) // the first part of a part
 	}
-	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, told: l.used()}
+	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, sent: l.used()}
 	l.parts = append(l.parts, p)
 	return p
 }
 
-// runPart runs a part in a workflow of its own and takes in what it gives.
+// runPart runs a part in a workflow of its own and merges its result.
 func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 	index, known := l.index(p.first), l.known()
 	input := LoopInput{
 		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[p.first:p.end], Chosen: l.input.Chosen.part(p.first, p.end),
 		Part: &Part{
 			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
-			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.told,
+			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.sent,
 		},
 		Control: l.controls.Control, Begun: begunBetween(l.input.Begun, index, l.index(p.end-1)),
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
-	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, takesAll).with(describePart(l.book, l.input.Task))
+	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, actsOnAll).with(describePart(l.book, l.input.Task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {
@@ -180,7 +180,7 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 		if result.Next > 0 {
 			p.next = result.Next
 		}
-	case givenUp(ctx, err):
+	case abandoned(ctx, err):
 		p.gaveUp = true
 	default:
 		l.endedIn(ctx, p.id, childError(err))
@@ -195,7 +195,7 @@ func (l *loop) endPart(ctx workflow.Context, p *openPart) {
 	l.describe(ctx)
 }
 
-// listenForParts takes in which parts linger.
+// listenForParts records which parts linger.
 func (l *loop) listenForParts(ctx workflow.Context) {
 	onSignal(ctx, lingerSignal, func(ctx workflow.Context, next lingering) {
 		at := slices.IndexFunc(l.parts, func(p *openPart) bool { return l.index(p.first) == next.First })
@@ -206,8 +206,8 @@ func (l *loop) listenForParts(ctx workflow.Context) {
 		switch {
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
-		case p.lingers: // what it uses gets less, and may be told in another order
-			p.uses = Shared{Places: min(p.uses.Places, next.Shared.Places), Open: min(p.uses.Open, next.Shared.Open)}
+		case p.lingers: // its use gets less, and signals may arrive in another order
+			p.uses = Shared{Slots: min(p.uses.Slots, next.Shared.Slots), Open: min(p.uses.Open, next.Shared.Open)}
 		}
 		l.share(ctx)
 		l.describe(ctx)
@@ -224,75 +224,75 @@ func (l *loop) used() Shared {
 	return used
 }
 
-// share tells the part that starts iterations what the others use.
+// share signals to the part that starts iterations what the others use.
 func (l *loop) share(ctx workflow.Context) {
 	for _, p := range l.parts {
-		if used := l.used(); !p.lingers && used != p.told {
-			p.told = used
+		if used := l.used(); !p.lingers && used != p.sent {
+			p.sent = used
 			steering := Steering{Control: l.controls.Control, Shared: &used}
-			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.tell(ctx, p.id, steering) })
+			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.signal(ctx, p.id, steering) })
 		}
 	}
 }
 
-// takeShared takes in what other parts use.
-func (l *loop) takeShared(ctx workflow.Context, shared Shared) {
+// applyShared records what other parts use.
+func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	if shared.check() == nil {
 		l.shared = shared
 		l.share(ctx)
 	}
 }
 
-// wait waits until something has come about. A part that may linger meanwhile says
-// so, and does not end before that has arrived: the server would have to tell it.
+// wait waits until a condition holds. A part that may linger meanwhile reports that,
+// and does not end before the report has arrived.
 func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	var telling workflow.Future
+	var sending workflow.Future
 	for {
 		_ = workflow.Await(disconnected, func() bool { return until() || l.mayLinger(ctx) })
-		if telling != nil {
-			_ = telling.Get(disconnected, nil)
+		if sending != nil {
+			_ = sending.Get(disconnected, nil)
 		}
 		if until() {
 			return
 		}
-		told := l.uses()
-		l.told = &told
-		telling = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
-			lingering{First: l.part.First, Next: l.started, Shared: told})
+		uses := l.uses()
+		l.reported = &uses
+		sending = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
+			lingering{First: l.part.First, Next: l.started, Shared: uses})
 	}
 }
 
-// uses is what a part with nothing left to start uses of the loop's window: the
-// places that are taken, and no fewer than its share, because those that wait may
-// come back all at once; never more than it has told.
+// uses is what a part with nothing left to start uses of the loop's window: the slots
+// that are used, and no fewer than its share, because those that wait may come back all
+// at once; never more than it has reported.
 func (l *loop) uses() Shared {
 	share := (l.width()*l.under + maxOpen - 1) / maxOpen
-	uses := Shared{Places: max(l.window.taken+l.window.returning, share), Open: l.under}
+	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.under}
 	for _, p := range l.parts {
 		uses = uses.plus(p.uses)
 	}
-	if l.told != nil {
-		uses.Places = min(l.told.Places, uses.Places)
+	if l.reported != nil {
+		uses.Slots = min(l.reported.Slots, uses.Slots)
 	}
 	return uses
 }
 
-// mayLinger reports whether a part has to say that it lingers, because a place of the
-// window is free for the next part; or that it uses less than it has told.
+// mayLinger reports whether a part has to report that it lingers, because a slot of the
+// window is free for the next part; or that it uses less than it has reported.
 func (l *loop) mayLinger(ctx workflow.Context) bool {
 	if l.input.Part == nil || !l.part.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
 		return false
 	}
 	uses := l.uses()
-	if l.told != nil {
-		return uses.falls(*l.told, l.width())
+	if l.reported != nil {
+		return uses.falls(*l.reported, l.width())
 	}
 	if len(l.parts) > 0 && !l.parts[len(l.parts)-1].lingers {
 		return false
 	}
 	all := uses.plus(l.shared)
-	return all.Places < l.width() && all.Open+l.batchSize() <= maxOpen
+	return all.Slots < l.width() && all.Open+l.batchSize() <= maxOpen
 }
 
 // part is the choice for the elements from first up to end.

@@ -23,19 +23,19 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Scri
 	if err != nil {
 		return nil, err
 	}
-	ctx, controls := withControls(ctx, runID(input.Task), input.Control, above(input.Task))
+	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book
 	controls.listen(ctx, nil)
-	l.listenForPlaces(ctx)
-	controls.shared = l.takeShared
+	l.listenForSlots(ctx)
+	controls.shared = l.applyShared
 	l.listenForParts(ctx)
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if err := l.answerLooks(ctx); err != nil {
+	if err := l.serveIterations(ctx); err != nil {
 		return nil, err
 	}
 	l.describe(ctx)
@@ -61,7 +61,7 @@ type loop struct {
 	step   *playbook.Step
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
-	// controls is what people have told the run.
+	// controls is what people have requested of the run.
 	controls  *controls
 	window    *window
 	herald    herald
@@ -71,7 +71,7 @@ type loop struct {
 	started   int       // elements that have begun here or in parts, once no more will
 	shared    Shared    // what other parts use of the window
 	allowance allowance // what the iterations may start, and have not been given
-	told      *Shared   // what this part uses, as it has told its loop; nil before it lingers
+	reported  *Shared   // what this part uses, as it has reported to its loop; nil before it lingers
 	// largest is what the child that gave most takes in this history, bytes what
 	// all of them gave: more than the loop's result will take.
 	largest, bytes int
@@ -90,7 +90,7 @@ func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
 	return l
 }
 
-// newWindow is one place for a sequential loop: it starts an iteration when the one
+// newWindow is one slot for a sequential loop: it starts an iteration when the one
 // before has ended. People may change that of a parallel one while it runs.
 func (l *loop) newWindow() *window {
 	if l.loop.Mode != playbook.Parallel {
@@ -99,36 +99,36 @@ func (l *loop) newWindow() *window {
 	}
 	return &window{
 		size: func() int {
-			if l.told != nil {
-				return min(l.width(), l.told.Places)
+			if l.reported != nil {
+				return min(l.width(), l.reported.Slots)
 			}
-			return max(1, l.width()-l.shared.Places)
+			return max(1, l.width()-l.shared.Slots)
 		},
 		maxOpen: func() int { return max(1, (maxOpen-l.shared.Open)/l.batchSize()) },
 	}
 }
 
-// width is how many batches of the whole loop may go on at a time.
+// width is how many batches of the whole loop may run at a time.
 func (l *loop) width() int {
 	return max(1, cmp.Or(l.controls.Tuned(l.step.Name).MaxConcurrency, l.loop.MaxConcurrency)/l.batchSize())
 }
 
-// index is that of the element at a place of the input.
-func (l *loop) index(place int) int {
+// index is that of the element at a position of the input.
+func (l *loop) index(position int) int {
 	if chosen := l.input.Chosen; chosen != nil {
-		return chosen.Indexes[place]
+		return chosen.Indexes[position]
 	}
-	return l.part.First + place
+	return l.part.First + position
 }
 
-// place is that of the iteration with an index; false where the input does not
+// position is that of the iteration with an index; false where the input does not
 // have it.
-func (l *loop) place(index int) (int, bool) {
+func (l *loop) position(index int) (int, bool) {
 	if chosen := l.input.Chosen; chosen != nil {
 		return slices.BinarySearch(chosen.Indexes, index)
 	}
-	place := index - l.part.First
-	return place, place >= 0 && place < len(l.input.Elements)
+	position := index - l.part.First
+	return position, position >= 0 && position < len(l.input.Elements)
 }
 
 // size is that of the collection.
@@ -153,9 +153,9 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	window := l.window
 	children, cancel := workflow.WithCancel(ctx)
 	next := 0
-	for next < total && window.enter(children, l.goesOn) == nil {
+	for next < total && window.acquire(children, l.mayContinue) == nil {
 		if l.full(ctx) || l.result.Budget != nil {
-			window.leave()
+			window.release()
 			break
 		}
 		first, end := next, min(next+size, total)
@@ -165,12 +165,12 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
-			l.child(ctx, l.carried(first, end), admitted)
+			l.child(ctx, l.callInputs(first, end), admitted)
 			l.withinBudget(cancel)
 		})
 	}
 	l.started = next
-	l.giveBack(ctx)
+	l.returnAllowance(ctx)
 	l.wait(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
@@ -200,28 +200,28 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// goesOn reports whether people let the loop go on.
-func (l *loop) goesOn() bool { return !l.controls.Holds(l.step.Name) }
+// mayContinue reports whether the loop is not held.
+func (l *loop) mayContinue() bool { return !l.controls.Holds(l.step.Name) }
 
-// carried are the calls of the elements from first up to end, not begun yet.
-func (l *loop) carried(first, end int) []interpreter.Carried {
+// callInputs are the calls of the elements from first up to end, not begun yet.
+func (l *loop) callInputs(first, end int) []interpreter.Carried {
 	calls := make([]interpreter.Carried, 0, end-first)
-	for place := first; place < end; place++ {
-		index := l.index(place)
-		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[place], By: l.begunIn(index)})
+	for position := first; position < end; position++ {
+		index := l.index(position)
+		calls = append(calls, interpreter.Carried{Index: &index, Size: l.size(), Element: l.input.Elements[position], By: l.begunIn(index)})
 	}
 	return calls
 }
 
-// child runs calls in one child workflow, which has a place in the window, and
-// takes in how they ended. While all of them wait for long it gives the place back.
-// admitted is how many runs of other playbooks they may start without asking.
+// child runs calls in one child workflow, which has a slot in the window, and records
+// how they ended. While all of them wait for long it releases the slot. admitted is how
+// many runs of other playbooks they may start without a request.
 func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted int) {
 	index := *calls[0].Index
 	input := CallsInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.none && admitted < len(calls),
-		MayLeave: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < restUntil,
+		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
 		known := l.known()
@@ -234,10 +234,10 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 		l.close(m)
 		l.describe(ctx)
 	}()
-	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsIn(calls))
+	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
 	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
-		if !givenUp(ctx, err) {
+		if !abandoned(ctx, err) {
 			l.failAll(ctx, calls, childError(err))
 		}
 		return
@@ -251,9 +251,9 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.Carried, admitted
 	}
 }
 
-// actsIn reports whether a child with some calls has to act on what people say: on
-// decisions about one of them, and where they let its step go on.
-func actsIn(calls []interpreter.Carried) func(Steering) bool {
+// actsOnCalls reports whether a child with some calls has to act on a request of
+// people: a decision about one of them, or a resume of its step.
+func actsOnCalls(calls []interpreter.Carried) func(Steering) bool {
 	return func(steering Steering) bool {
 		if steering.Settle == nil {
 			return steering.Resumes
@@ -265,10 +265,10 @@ func actsIn(calls []interpreter.Carried) func(Steering) bool {
 }
 
 func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) {
-	if place, found := l.place(iteration.Index); found {
-		l.result.Add(place, l.input.Elements[place].Data, iteration)
+	if position, found := l.position(iteration.Index); found {
+		l.result.Add(position, l.input.Elements[position].Data, iteration)
 		l.countIteration(ctx, iteration)
-		l.tellExhausted(ctx, iteration)
+		l.signalExhausted(ctx, iteration)
 	}
 }
 
@@ -294,7 +294,7 @@ func (l *loop) summary(calls []interpreter.Carried) string {
 }
 
 func (l *loop) progress() (Progress, error) {
-	rest := l.resting()
+	rest := l.countParked()
 	open := make([]string, 0, len(l.members))
 	for _, m := range l.members {
 		open = append(open, m.id)
@@ -306,19 +306,17 @@ func (l *loop) progress() (Progress, error) {
 	return Progress{
 		Stats: l.result.Stats, Open: open, Under: rest.under(l.under), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
-		Asks: asks(l.step), Plays: l.plays(), Control: l.controls.Control,
+		Awaits: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }
 
-// asks reports whether attempts of a step are answered from outside, as far as the
-// playbook says it in so many words.
-func asks(step *playbook.Step) bool {
-	tool, literal := step.Action.ToolName()
-	return literal && playbook.TraitsOf(tool).Awaits
+// awaitsAnswers reports whether attempts of a step are answered from outside, as far as
+// the playbook names the tool literally.
+func awaitsAnswers(step *playbook.Step) bool {
+	return step.Action.Traits().Awaits
 }
 
 // plays reports whether the iterations run playbooks.
 func (l *loop) plays() bool {
-	name, literal := l.book.Resolve(l.step.Action).ToolName()
-	return literal && name == playbook.PlaybookTool
+	return l.book.Resolve(l.step.Action).Traits().Plays
 }

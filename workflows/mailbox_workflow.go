@@ -14,21 +14,21 @@ const (
 	// mailTimeout bounds an activity for a mailbox: shorter than heartbeatTimeout, since it
 	// sends none.
 	mailTimeout = 9 * time.Second
-	// mostSettling is how often an attempt whose time is over looks, a second apart, whether
-	// its mailboxes are empty, each time for some seconds.
+	// mostSettling is how often an attempt whose time is over checks, a second apart,
+	// whether its mailboxes are empty, each time for some seconds.
 	mostSettling = 15
-	// deliverAgain is how long a mailbox waits for the workflow that takes its answers,
-	// where that has said nothing to a thousand requests.
+	// deliverAgain is how long a mailbox waits for the workflow that accepts its
+	// answers, where that has not answered a thousand requests.
 	deliverAgain = time.Minute
 )
 
-// MailboxWorkflow keeps the answers to one attempt that came while no worker took them,
-// and delivers them in their order until one counts: what else is there is too late by
-// then. Its history is the box, whose bound is kept by those who put something in
-// (internal/answers). It ends when it is empty, so it never goes on in another history.
+// MailboxWorkflow keeps the answers to one attempt that arrived while no worker
+// accepted them, and delivers them in their order until one counts: the others are too
+// late by then. Its history is the box, whose bound is kept by its senders
+// (internal/answers). It ends when it is empty, so it never continues as new.
 func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interpreter.MailboxResult, error) {
-	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would lose what was promised to be kept
-	// What comes out has come in as it is, so nothing is too large to be sent.
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would lose answers that were accepted
+	// Answers are delivered as they arrived, so none is too large to be sent.
 	ctx = withOutbox(ctx, interpreter.RunLimits{MaxPayload: math.MaxInt32})
 	m := &mailbox{over: map[interpreter.AnswerTo]bool{}, seen: map[string]bool{}}
 	m.result.Refused = box.Refused
@@ -52,8 +52,8 @@ type mailbox struct {
 	result interpreter.MailboxResult
 }
 
-// deliver has a worker give an answer to the workflow that takes it, until it is known
-// what became of it. The same answer again is one.
+// deliver has a worker send an answer to the workflow that accepts it, until the
+// outcome is known. The same answer again is one.
 func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here
@@ -64,15 +64,15 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 	m.seen[mark] = true
 	to := toTool(interpreter.DeliverActivity, mailTimeout, string(kept.Answer.Verb)+" of step "+kept.Answer.Step)
 	for {
-		said, err := send[interpreter.Delivered](ctx, to, kept, "an answer")
+		delivered, err := send[interpreter.Delivered](ctx, to, kept, "an answer")
 		if err != nil {
 			logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", kept.Workflow, "step", kept.Answer.Step, "error", err)
 			_ = workflow.Sleep(ctx, deliverAgain) // no cancel ends it
 			continue
 		}
-		switch said.Fate {
+		switch delivered.Fate {
 		case interpreter.FateRefused:
-			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: said.Message})
+			m.result.Refused = append(m.result.Refused, interpreter.KeptRefusal{Digest: digest, Message: delivered.Message})
 			if over := len(m.result.Refused) - interpreter.MaxKeptAnswers; over > 0 {
 				m.result.Refused = m.result.Refused[over:]
 			}
@@ -85,8 +85,8 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 	}
 }
 
-// settle waits until what was kept of answers to the attempt has been delivered, before
-// its time counts as over: while no worker was there nobody could take them.
+// settle waits until the kept answers to the attempt have been delivered, before its
+// time counts as over: while no worker was there they could not be accepted.
 func (d *driver) settle(ctx workflow.Context) {
 	to := toTool(interpreter.SettleActivity, mailTimeout, "looks for answers that are kept")
 	to.tries = mostSettling

@@ -1,6 +1,5 @@
-// Package workflows is the Temporal side of Reprise: it asks package
-// interpreter what to do, waits durably, and calls the activities by name. It
-// holds no rule of the language.
+// Package workflows is the Temporal side of Reprise: it has package interpreter decide,
+// waits durably, and calls the activities by name. It holds no rule of the language.
 package workflows
 
 import (
@@ -8,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // Names under which workflows and queries are registered. They are part of
@@ -20,7 +20,7 @@ const (
 	// ProgressQuery answers with a Progress.
 	ProgressQuery = "progress"
 
-	// DefaultTaskQueue is where workers listen unless told otherwise.
+	// DefaultTaskQueue is where workers listen by default.
 	DefaultTaskQueue = "reprise"
 )
 
@@ -34,8 +34,8 @@ const (
 	// NextRetryAttribute is when the first retry of a step's own call is due, as that was
 	// at the last change of what else the attributes say. It costs no event of its own.
 	NextRetryAttribute = "RepriseNextRetry"
-	// OriginAttribute is the workflow ID of the run whose iterations a reprocess
-	// takes up again.
+	// OriginAttribute is the workflow ID of the run whose iterations a reprocess runs
+	// again.
 	OriginAttribute = "RepriseOrigin"
 )
 
@@ -65,7 +65,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
-	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: interpreter.ConcurrencyWorkflow})
+	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})

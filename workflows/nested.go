@@ -16,23 +16,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A step may run another playbook. That is a run as any other, a child of the
-// workflow that makes the step's attempts: it passes the door by itself, and
-// people find, pause and cancel it by its own ID. What it knows of the run above is
-// who holds it.
+// A step may run another playbook. The child run is a run as any other, a child of the
+// workflow that makes the step's attempts: it is validated by itself, and people find,
+// pause and cancel it by its own ID. Of its parent it knows only whether that holds it.
 
 // play makes an attempt by running another playbook to its end.
 func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interpreter.Outcome {
-	if d.carry == nil {
+	if d.host == nil {
 		return failedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
 	}
-	task := controlsOf(ctx).task(d.carry.task)
+	task := controlsOf(ctx).task(d.host.task)
 	nesting := task.Nesting
 	if nesting == nil {
 		nesting = &interpreter.Nesting{}
 	}
-	if nesting.Depth >= interpreter.MaxNesting {
-		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, interpreter.MaxNesting)
+	if nesting.Depth >= playbook.MaxNesting {
+		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
 		return outcome
 	}
@@ -60,7 +59,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	if !callee.Wait {
 		return playDetached(ctx, id, input, in)
 	}
-	input.Called.Above = controlsOf(ctx).below(in.Step, nesting.Line)
+	input.Called.Parents = controlsOf(ctx).parentsOfChild(in.Step, nesting.Queue)
 	return playChild(ctx, id, input, in)
 }
 
@@ -93,7 +92,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 			}
 		})
 	}
-	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), takesResumes)
+	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
 	to.attributes = input.attributes()
 	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
 	cancel()
@@ -108,7 +107,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	}
 }
 
-// playDetached starts a playbook that goes on by itself.
+// playDetached starts a playbook that continues by itself.
 func playDetached(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := toDetached(PlaybookWorkflowName, id, attemptSummary(in))
 	to.attributes = input.attributes()
@@ -116,7 +115,7 @@ func playDetached(ctx workflow.Context, id string, input Input, in interpreter.T
 	switch {
 	case err == nil:
 		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}
-	case givenUp(ctx, err):
+	case abandoned(ctx, err):
 		return interpreter.Outcome{Err: cancelledError()}
 	}
 	return EndOf(id, Result{}, err)
@@ -159,8 +158,8 @@ func warnings(n int) string {
 	return fmt.Sprintf("%d warnings", n)
 }
 
-// runFailed is the failure of a run as its step has it. Where the cause is in a run
-// further below, that one is named, and not those between.
+// runFailed is the failure of a run as its step has it. Where the cause is in a child
+// run further down, that run is named, and not those between.
 func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	in, message, shown := id, cause.ShortMessage(), cause.Shrunk()
 	if below, _ := cause.Body.Data.(map[string]any); cause.Kind == interpreter.KindPlaybook && below != nil {
@@ -185,7 +184,7 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 	}
 }
 
-// playError is the failure of a run that has told no result.
+// playError is the failure of a run that has given no result.
 func playError(id string, err error) *interpreter.ErrorObject {
 	if failure, ours := isOurs(err); ours {
 		return failure
@@ -234,13 +233,13 @@ func (in Input) attributes() []temporal.SearchAttributeUpdate {
 	}
 	book, err := interpreter.Load(in.Name, in.Source)
 	if err != nil {
-		return nil // its door says so
+		return nil // its validation refuses it
 	}
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
-// Alone is the input of a run that no step of another one has started: what a run
-// above has handed down, and the workers' files, are left out.
+// Alone is the input of a run that no step of another one has started: the data of a
+// parent run and the workers' files are left out.
 func (in Input) Alone() Input {
 	in.Called = nil
 	files := maps.Clone(in.Files)
@@ -261,20 +260,20 @@ func (r *run) files() map[string]string {
 	return all
 }
 
-// nesting is what the tasks of a step know of the runs above and below.
+// nesting is what the tasks of a step know of the parent and child runs.
 func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
-	nesting := interpreter.Nesting{Above: r.controls.above}
+	nesting := interpreter.Nesting{Above: r.controls.parents}
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}
 	action := r.book.Resolve(step.Action)
-	if name, literal := action.ToolName(); literal && name == playbook.PlaybookTool {
+	if action.Traits().Plays {
 		nesting.Files = interpreter.FilesOf(r.book, action, r.files())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.before(), r.tree()
 		if r.Ticket != nil {
-			nesting.Line = r.Ticket.Line
+			nesting.Queue = r.Ticket.Queue
 		}
 	} else if len(nesting.Above) == 0 {
 		return nil
@@ -282,32 +281,32 @@ func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
 	return &nesting
 }
 
-// called is the attempt that has started the run, with what is known of the runs
-// above by now.
+// called is the attempt that has started the run, with what is known of the parent runs
+// by now.
 func (r *run) called() *Called {
 	if r.input.Called == nil {
 		return nil
 	}
 	called := *r.input.Called
-	called.Above = r.controls.above
+	called.Parents = r.controls.parents
 	return &called
 }
 
-func (in Input) above() []interpreter.Above {
+func (in Input) parents() []interpreter.Above {
 	if in.Called == nil {
 		return nil
 	}
-	return in.Called.Above
+	return in.Called.Parents
 }
 
-func above(task Task) []interpreter.Above {
+func parentsOf(task Task) []interpreter.Above {
 	if task.Nesting == nil {
 		return nil
 	}
 	return task.Nesting.Above
 }
 
-// recorded are the files that the door has found.
+// recorded are the files that the validation has found.
 func recorded(answer interpreter.CheckResult) map[string]string {
 	if len(answer.Files) == 0 {
 		return nil
@@ -319,7 +318,7 @@ func recorded(answer interpreter.CheckResult) map[string]string {
 	return files
 }
 
-// checkCalled refuses what only a run above can say.
+// checkCalled refuses input that only a parent run can write.
 func checkCalled(ctx workflow.Context, input Input) error {
 	if workflow.GetInfo(ctx).ParentWorkflowExecution != nil {
 		return nil
@@ -335,31 +334,31 @@ func checkCalled(ctx workflow.Context, input Input) error {
 	return nil
 }
 
-// takesResumes is what a run is told that a step has started: that something goes on
-// which was held.
-func takesResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
+// actsOnResumes is what a child run is signalled: that something is resumed which was
+// held.
+func actsOnResumes(steering Steering) bool { return steering.Resumes && steering.Settle == nil }
 
-// below are the runs above one that a step starts.
-func (c *controls) below(step, line string) []interpreter.Above {
-	return append(slices.Clone(c.above), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Line: line})
+// parentsOfChild are the parent runs of one that a step starts.
+func (c *controls) parentsOfChild(step, line string) []interpreter.Above {
+	return append(slices.Clone(c.parents), interpreter.Above{Run: c.run, Step: step, Control: c.Of(step), Queue: line})
 }
 
-// task is a task with what is known by now of the runs above.
+// task is a task with what is known by now of the parent runs.
 func (c *controls) task(task Task) Task {
-	if len(c.above) == 0 || task.Nesting == nil {
+	if len(c.parents) == 0 || task.Nesting == nil {
 		return task
 	}
 	nesting := *task.Nesting
-	nesting.Above = slices.Clone(c.above)
+	nesting.Above = slices.Clone(c.parents)
 	task.Nesting = &nesting
 	return task
 }
 
-// Holds reports whether no attempt of a step may begin: its run holds it, or one
-// above.
+// Holds reports whether no attempt of a step may begin: its run holds it, or a parent
+// run.
 func (c *controls) Holds(step string) bool {
-	return c.Control.Holds(step) || slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
-		return above.Control.Holds(above.Step)
+	return c.Control.Holds(step) || slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
+		return parent.Control.Holds(parent.Step)
 	})
 }
 
@@ -368,54 +367,54 @@ func (c *controls) knows(hold interpreter.Hold) bool {
 	if hold.Run == "" {
 		return c.Version >= hold.Version
 	}
-	return slices.ContainsFunc(c.above, func(above interpreter.Above) bool {
-		return above.Run == hold.Run && above.Control.Version >= hold.Version
+	return slices.ContainsFunc(c.parents, func(parent interpreter.Above) bool {
+		return parent.Run == hold.Run && parent.Control.Version >= hold.Version
 	})
 }
 
-// hear notes the control of the run, or of one above.
-func (c *controls) hear(steering Steering) {
+// applyControl records the control of the run, or of a parent run.
+func (c *controls) applyControl(steering Steering) {
 	if steering.Run == "" {
 		if steering.Control.Version > c.Version {
 			c.Control = steering.Control
 		}
 		return
 	}
-	for i := range c.above {
-		if above := &c.above[i]; above.Run == steering.Run && steering.Control.Version > above.Control.Version {
-			above.Control = steering.Control
+	for i := range c.parents {
+		if parent := &c.parents[i]; parent.Run == steering.Run && steering.Control.Version > parent.Control.Version {
+			parent.Control = steering.Control
 		}
 	}
 }
 
-// listenAbove takes in what the run above passes on, of a run that has one.
-func (c *controls) listenAbove(ctx workflow.Context) {
-	if len(c.above) == 0 {
+// listenToParent applies what the parent run passes on, of a run that has one.
+func (c *controls) listenToParent(ctx workflow.Context) {
+	if len(c.parents) == 0 {
 		return
 	}
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.take(ctx, c.fromAbove(steering)) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, c.fromParent(steering)) })
 }
 
-// drainAbove is drain, of a run that has one above.
-func (c *controls) drainAbove(ctx workflow.Context) {
-	if len(c.above) == 0 {
+// drainParent is drain, of a run that has a parent.
+func (c *controls) drainParent(ctx workflow.Context) {
+	if len(c.parents) == 0 {
 		return
 	}
-	told := workflow.GetSignalChannel(ctx, ControlSignal)
+	signals := workflow.GetSignalChannel(ctx, ControlSignal)
 	for {
 		var steering Steering
-		if !told.ReceiveAsync(&steering) {
+		if !signals.ReceiveAsync(&steering) {
 			return
 		}
-		c.take(ctx, c.fromAbove(steering))
+		c.apply(ctx, c.fromParent(steering))
 	}
 }
 
-// fromAbove names the run that a steering is about. Nobody decides there about the
-// waits of this one.
-func (c *controls) fromAbove(steering Steering) Steering {
+// fromParent names the run that a steering is about. A parent run decides nothing about
+// the waits of this one.
+func (c *controls) fromParent(steering Steering) Steering {
 	if steering.Run == "" {
-		steering.Run = c.above[len(c.above)-1].Run
+		steering.Run = c.parents[len(c.parents)-1].Run
 	}
 	return Steering{Control: steering.Control, Resumes: steering.Resumes, Run: steering.Run}
 }

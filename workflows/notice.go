@@ -11,51 +11,51 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Notices tell others what happens to a run. Those of a step are a part of it, as
-// its sinks are. Those of the run go beside its steps: no pause holds them, no
-// cancel ends them, and the run waits for them only before it ends. What is not told
-// when the run goes on in another history goes along. A notice that fails is a
-// warning and nothing else.
+// Notices notify others of what happens to a run. Those of a step are a part of it, as
+// its sinks are. Those of the run go beside its steps: no pause holds them, no cancel
+// ends them, and the run waits for them only before it ends. Notices that are not sent
+// when the run continues as new are in its input. A notice that fails is a warning and
+// nothing else.
 
-// noticePatience is how long a run waits for its notices before it ends, and for
-// their attempts under way before it goes on in another history.
+// noticePatience is how long a run waits for its notices before it ends, and for their
+// running attempts before it continues as new.
 const noticePatience = 5 * time.Minute
 
-// newsSignal passes news from a part of a run to the workflow above it; kept in
+// newsSignal passes news from a part of a run to its parent workflow; kept in
 // histories.
 const newsSignal = "news"
 
-// notices are what a run has told, and what it is telling.
+// notices are what a run has sent, and what it is sending.
 type notices struct {
-	under  []*telling // the notices under way
-	ending bool       // the run only waits for its notices
-	// leaving says that the run goes on in another history once no attempt is under way.
-	leaving bool
-	// told has the events of steps that are told once per visit.
-	told map[string]bool
+	open   []*openNotice // the notices under way
+	ending bool          // the run only waits for its notices
+	// renewing says that the run continues as new once no attempt is running.
+	renewing bool
+	// once has the events of steps that were sent, each once per visit.
+	once map[string]bool
 	// outbox is that of the run, which the context of an update does not have.
 	outbox *outbox
 }
 
-// telling is a notice under way.
-type telling struct {
+// openNotice is a notice under way.
+type openNotice struct {
 	sink     *playbook.Sink
 	controls *controls
 }
 
-// Untold is a notice of the run that goes on in another history; kept in workflow
-// history.
-type Untold struct {
+// UnsentNotice is a notice of the run that is to be sent in its next history; kept in
+// workflow history.
+type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
-	// Number is that of the news: see RunState.Told.
+	// Number is that of the news: see RunState.Notified.
 	Number int                 `json:"number"`
 	News   interpreter.News    `json:"news"`
 	Call   interpreter.Carried `json:"call"`
 }
 
-// tellStep tells how a visit of a step has ended, after its sinks and before its
-// routes.
-func (r *run) tellStep(ctx workflow.Context, done ended) {
+// notifyStep sends the notices of how a visit of a step has ended, after its sinks and
+// before its routes.
+func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	start, result := done.start, done.result
 	status := result.Ended()
 	notices := start.Step.Notices(result.Failed())
@@ -76,8 +76,8 @@ func (r *run) tellStep(ctx workflow.Context, done ended) {
 	}
 }
 
-// noticeWaiter shows in the record of a step that a notice of it waits. What the
-// notice failed with is not the step's.
+// noticeWaiter shows in the record of a step that a notice of it waits. The error of
+// the notice is not the step's.
 func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
@@ -87,7 +87,7 @@ func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 	}
 }
 
-// sent takes in how the call of a notice has ended.
+// sent records how the call of a notice has ended.
 func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 	if result.Failed() {
 		r.warn(interpreter.NoticeFailed(notice, result.Error))
@@ -97,79 +97,77 @@ func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 	}
 }
 
-// warn notes a warning of the run, once.
+// warn records a warning of the run, once.
 func (r *run) warn(text string) {
 	if !slices.Contains(r.Warnings, text) {
 		r.Warnings = append(r.Warnings, text)
 	}
 }
 
-// tell has all notices sent that tell of some news, beside what the run does.
-func (r *run) tell(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
+// notify has all notices sent that report some news, beside what the run does.
+func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
 	notices := r.book.Notices(news.Event)
 	if len(notices) == 0 || r.notices.ending {
 		return
 	}
-	r.Told++
-	number := r.Told
+	r.Notified++
+	number := r.Notified
 	news.At, news.Error = workflow.Now(ctx), news.Error.Shrunk()
 	scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
 	for _, notice := range notices {
-		r.send(ctx, notice, Untold{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
+		r.send(ctx, notice, UnsentNotice{Place: notice.Place, Number: number, News: news}, scope, result.Data.Data)
 	}
 }
 
-// send has a notice sent beside what the run does, from where it had come.
-func (r *run) send(ctx workflow.Context, notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any) {
+// send has a notice sent beside what the run does, from its state.
+func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any) {
 	beside, _ := workflow.NewDisconnectedContext(workflow.WithValue(ctx, outboxKey{}, r.notices.outbox))
 	beside, controls := withControls(beside, "", interpreter.Control{}, nil)
-	under := &telling{sink: notice, controls: controls}
-	r.notices.under = append(r.notices.under, under)
+	under := &openNotice{sink: notice, controls: controls}
+	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
-		call := r.noticeCall(notice, untold, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, untold.Number)))
+		call := r.noticeCall(notice, unsent, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
 		if call.Waits(workflow.Now(ctx)) != nil {
-			call.WaitedUntil(untold.Call.Until, workflow.Now(ctx))
+			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
-		d := &driver{call: call, leaves: func() bool { return r.notices.leaving }}
-		left := d.run(ctx)
-		at := slices.Index(r.notices.under, under)
+		d := &driver{call: call, renews: func() bool { return r.notices.renewing }}
+		snapshot := d.run(ctx)
+		at := slices.Index(r.notices.open, under)
 		if at < 0 {
 			return // the run has not waited for it
 		}
-		r.notices.under = slices.Delete(r.notices.under, at, at+1)
-		if left != nil {
-			untold.Call = *left
-			r.Untold = append(r.Untold, untold)
+		r.notices.open = slices.Delete(r.notices.open, at, at+1)
+		if snapshot != nil {
+			unsent.Call = *snapshot
+			r.Unsent = append(r.Unsent, unsent)
 			return
 		}
 		r.sent(notice, *call.Result())
 	})
 }
 
-// noticeCall is the call of a notice of the run, where it had come.
+// noticeCall is the call of a notice of the run, with its state.
 func (r *run) noticeCall(
-	notice *playbook.Sink, untold Untold, scope *interpreter.Scope, result any, random func() float64,
+	notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
 ) *interpreter.Call {
 	call := interpreter.NewNoticeCall(interpreter.CallConfig{
 		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
-	}, notice, untold.Number, untold.News, result)
-	if untold.Call.State != nil {
-		call.State = *untold.Call.State
-	}
+	}, notice, unsent.Number, unsent.News, result)
+	call.Load(unsent.Call.State)
 	return call
 }
 
-// tellOnce is tell for what is told once per visit of a step.
-func (r *run) tellOnce(ctx workflow.Context, news interpreter.News) {
+// notifyOnce is notify for events that are sent once per visit of a step.
+func (r *run) notifyOnce(ctx workflow.Context, news interpreter.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
-	if r.notices.told[key] || !r.book.Notifies(news.Event) {
+	if r.notices.once[key] || !r.book.Notifies(news.Event) {
 		return
 	}
-	if r.notices.told == nil {
-		r.notices.told = map[string]bool{}
+	if r.notices.once == nil {
+		r.notices.once = map[string]bool{}
 	}
-	r.notices.told[key] = true
-	r.tell(ctx, news, failedWith(news.Error))
+	r.notices.once[key] = true
+	r.notify(ctx, news, failedWith(news.Error))
 }
 
 // failedWith is the result of something that has failed.
@@ -180,45 +178,45 @@ func failedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: failure}
 }
 
-// settleNotices waits for the notices under way, and gives up those that take too
-// long.
+// settleNotices waits for the notices that are being sent, and drops those that take
+// too long.
 func (r *run) settleNotices(ctx workflow.Context) {
-	if len(r.notices.under) == 0 {
+	if len(r.notices.open) == 0 {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	_, _ = workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout: noticePatience, TimerOptions: workflow.TimerOptions{Summary: "waits for the run's notices"},
-	}, func() bool { return len(r.notices.under) == 0 })
-	for _, under := range r.notices.under {
+	}, func() bool { return len(r.notices.open) == 0 })
+	for _, under := range r.notices.open {
 		r.warn(fmt.Sprintf("the notice %s was given up: the run waits %s for its notices and no longer", under.sink.Place, noticePatience))
 	}
-	r.notices.under = nil
+	r.notices.open = nil
 }
 
-// packNotices has the notices under way go along into another history, once their
-// attempts have ended.
+// packNotices has the notices that are being sent continue in the next history, once
+// their attempts have ended.
 func (r *run) packNotices(ctx workflow.Context) {
-	r.notices.leaving = len(r.notices.under) > 0
-	for _, under := range r.notices.under {
-		under.controls.move()
+	r.notices.renewing = len(r.notices.open) > 0
+	for _, under := range r.notices.open {
+		under.controls.renew()
 	}
 	r.settleNotices(ctx)
 }
 
-// unpackNotices goes on with the notices that have gone along, or were to.
+// unpackNotices continues with the notices of the history before, or of packNotices.
 func (r *run) unpackNotices(ctx workflow.Context) {
-	untold := r.Untold
-	r.Untold, r.notices.leaving = nil, false
-	for _, one := range untold {
-		told := failedWith(one.News.Error)
-		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, told)
-		r.send(ctx, one.notice(r.book), one, scope, told.Data.Data)
+	unsent := r.Unsent
+	r.Unsent, r.notices.renewing = nil, false
+	for _, one := range unsent {
+		result := failedWith(one.News.Error)
+		scope := interpreter.EndScope(interpreter.NewScope(r.book, r.Run, r.Data), nil, result)
+		r.send(ctx, one.notice(r.book), one, scope, result.Data.Data)
 	}
 }
 
 // notice finds the notice in its playbook, nil where it has none such.
-func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
+func (u UnsentNotice) notice(book *playbook.Playbook) *playbook.Sink {
 	for _, notice := range book.Notices(u.News.Event) {
 		if notice.Place == u.Place {
 			return notice
@@ -227,37 +225,38 @@ func (u Untold) notice(book *playbook.Playbook) *playbook.Sink {
 	return nil
 }
 
-// tellEnd tells how the run has ended, and waits until that is told.
-func (r *run) tellEnd(ctx workflow.Context, result *Result) {
+// notifyEnd sends the notices of how the run has ended, and waits for them.
+func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 	ended := failedWith(result.Error)
 	ended.Data = result.Result
-	r.tell(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	r.notify(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
 	r.notices.ending = true
 	r.settleNotices(ctx)
 }
 
-// tellPaused tells that people have paused the run, or a step of it.
-func (r *run) tellPaused(ctx workflow.Context, command Command) {
-	r.tell(ctx, interpreter.News{
+// notifyPaused sends the notices that people have paused the run, or a step of it.
+func (r *run) notifyPaused(ctx workflow.Context, command Command) {
+	r.notify(ctx, interpreter.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))
 }
 
-// tellExhausted tells that a policy has used up its attempts in a visit of a step.
-func (r *run) tellExhausted(ctx workflow.Context, done ended) {
+// notifyExhausted sends the notices that a policy has used up its attempts in a visit
+// of a step.
+func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	var iterations []interpreter.LoopError
 	if done.record.Loop != nil {
 		iterations = done.record.Loop.Errors
 	}
 	if failure, index := interpreter.Exhausted(done.result, iterations); failure != nil {
-		r.tellOnce(ctx, interpreter.News{
+		r.notifyOnce(ctx, interpreter.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
 			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
 		})
 	}
 }
 
-// listenForNews takes in what the parts of the run have to tell.
+// listenForNews handles the news of the parts of the run.
 func (r *run) listenForNews(ctx workflow.Context) {
 	if !hasNewsOfParts(r.book) {
 		return
@@ -266,15 +265,15 @@ func (r *run) listenForNews(ctx workflow.Context) {
 		switch step := r.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // a call, which people may hold more than once
-			r.tell(ctx, news, failedWith(news.Error))
+			r.notify(ctx, news, failedWith(news.Error))
 		default:
-			r.tellOnce(ctx, news)
+			r.notifyOnce(ctx, news)
 		}
 	})
 }
 
-// watchLate tells when the run takes longer than it is expected to, counted from its
-// first start.
+// watchLate sends the notices that the run takes longer than it is expected to, counted
+// from its first start.
 func (r *run) watchLate(ctx workflow.Context) {
 	if r.book.Expect == 0 || r.Late {
 		return
@@ -288,7 +287,7 @@ func (r *run) watchLate(ctx workflow.Context) {
 		r.Late = true
 		r.warn(fmt.Sprintf("the run was late: it went on after %s", r.book.Expect))
 		r.describe(ctx)
-		r.tell(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
+		r.notify(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
 	})
 }
 
@@ -300,44 +299,44 @@ func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (
 	}
 	return interpreter.News{
 		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
-		Attempts: call.State.Attempts, Error: call.State.Failure().Shrunk(), Reason: wait.Summary,
+		Attempts: call.View().Attempts, Error: call.View().Failure.Shrunk(), Reason: wait.Summary,
 	}, true
 }
 
-// herald passes news up from a part of a run.
+// herald passes news from a part of a run to its parent.
 type herald struct {
-	book *playbook.Playbook
-	once bool // each event
-	told []string
+	book      *playbook.Playbook
+	once      bool // each event
+	signalled []string
 }
 
-// tell tells the workflow above, where anybody wants to know.
-func (h *herald) tell(ctx workflow.Context, news interpreter.News) {
+// signal signals the parent workflow, where the playbook has notices of the event.
+func (h *herald) signal(ctx workflow.Context, news interpreter.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.told, news.Event) {
+	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.signalled, news.Event) {
 		return
 	}
-	h.told = append(h.told, news.Event)
+	h.signalled = append(h.signalled, news.Event)
 	signal(ctx, parent.ID, newsSignal, news)
 }
 
-// hasNewsOfParts reports whether anybody wants to know what the parts of a run tell.
+// hasNewsOfParts reports whether the playbook has notices of events in parts of a run.
 func hasNewsOfParts(book *playbook.Playbook) bool {
 	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
 }
 
-// listen passes on what the parts below tell.
+// listen passes on the news of child parts.
 func (h *herald) listen(ctx workflow.Context) {
 	if hasNewsOfParts(h.book) {
-		onSignal(ctx, newsSignal, h.tell)
+		onSignal(ctx, newsSignal, h.signal)
 	}
 }
 
-// tellExhausted tells of an iteration in which a policy has used up its attempts,
+// signalExhausted signals an iteration in which a policy has used up its attempts,
 // before the loop has ended.
-func (l *loop) tellExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
+func (l *loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := interpreter.Exhausted(iteration.Result, nil); failure != nil {
-		l.herald.tell(ctx, interpreter.News{
+		l.herald.signal(ctx, interpreter.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.input.Task.Visit,
 			Index: &iteration.Index, Status: interpreter.Failed, Attempts: failure.Attempt, Error: failure.Shrunk(),
 		})

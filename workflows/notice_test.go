@@ -345,9 +345,9 @@ workflow:
   - {step: after, tool: http, url: http://x, retry: [{when: error is defined, then: {max_attempts: 2, delay: 1h, jitter: none}}]}
 `
 
-// TestNotifyGoesOn: a run that goes on in another history tells nothing twice, and
+// TestNotifyContinuesAsNew: a run that goes on in another history tells nothing twice, and
 // takes along what it is telling: the next attempt comes when it would have.
-func TestNotifyGoesOn(t *testing.T) {
+func TestNotifyContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	before := longOnceFailed(t, until(1, unavailable()))
 	before.refuses = func(n int, _ interpreter.ToolInput) error {
@@ -365,8 +365,8 @@ func TestNotifyGoesOn(t *testing.T) {
 	var input workflows.Input
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(goesOn.Input, &input))
 	require.True(t, input.State.Late)
-	require.Equal(t, 1, input.State.Told)
-	require.Len(t, input.State.Untold, 1)
+	require.Equal(t, 1, input.State.Notified)
+	require.Len(t, input.State.Unsent, 1)
 
 	after := newStage(t, until(1, unavailable()))
 	after.refuses = func(n int, _ interpreter.ToolInput) error {

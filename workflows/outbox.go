@@ -21,7 +21,7 @@ type outbox struct {
 	limits  interpreter.RunLimits
 	length  int
 	bytes   int
-	resting bool
+	waiting bool
 	script  *packed // that was sent last
 }
 
@@ -31,8 +31,8 @@ type encoded struct {
 	size  int // in bytes, as JSON
 }
 
-// encode writes a value, with metadata beside it. What cannot be written stays as it
-// is: the converter says so of it.
+// encode writes a value, with metadata beside it. A value that cannot be encoded stays
+// as it is: the converter reports the error.
 func encode(value any, metadata ...string) encoded {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
 	if err != nil {
@@ -74,8 +74,8 @@ func outboxOf(ctx workflow.Context) *outbox {
 // payloadCap is how many bytes of JSON may cross a boundary in this run.
 func payloadCap(ctx workflow.Context) int { return outboxOf(ctx).limits.PayloadCap() }
 
-// carried is how many bytes of a task travel through Temporal itself.
-func (o *outbox) carried(task Task) int {
+// taskBytes is how many bytes of a task travel through Temporal itself.
+func (o *outbox) taskBytes(task Task) int {
 	task, script := task.Apart()
 	return o.limits.Carried(interpreter.EncodedSize(task)) + o.limits.CarriedScript(o.pack(script).size)
 }
@@ -85,7 +85,7 @@ func (o *outbox) carried(task Task) int {
 func admit(ctx workflow.Context, size int) error {
 	o := outboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
-		if err := o.rest(ctx); err != nil {
+		if err := o.waitForTask(ctx); err != nil {
 			return err
 		}
 	}
@@ -100,14 +100,14 @@ func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
 }
 
-// rest waits for another workflow task. One short timer brings it for all who
+// waitForTask waits for another workflow task. One short timer brings it for all that
 // wait.
-func (o *outbox) rest(ctx workflow.Context) error {
-	if o.resting {
-		return workflow.Await(ctx, func() bool { return !o.resting })
+func (o *outbox) waitForTask(ctx workflow.Context) error {
+	if o.waiting {
+		return workflow.Await(ctx, func() bool { return !o.waiting })
 	}
-	o.resting = true
-	defer func() { o.resting = false }()
+	o.waiting = true
+	defer func() { o.waiting = false }()
 	return workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
 		Summary: "much data at once: the rest follows in another workflow task",
 	}).Get(ctx, nil)

@@ -19,7 +19,7 @@ import (
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	steered := &steering{}
-	if err := steered.answer(ctx); err != nil {
+	if err := steered.serve(ctx); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -27,8 +27,8 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
-	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.above())
-	controls.listenAbove(ctx)
+	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.parents())
+	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
 	r := newRun(ctx, book, input)
 	r.controls = controls
@@ -36,13 +36,13 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
 	controls.Answered, controls.elsewhere = r.Answered, r.answeredElsewhere
-	if err := controls.answers(ctx); err != nil {
+	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.answerKept(ctx); err != nil {
+	if err := r.serveKept(ctx); err != nil {
 		return nil, err
 	}
-	if err := answerStopped(ctx, r.stoppedCall); err != nil {
+	if err := serveStopped(ctx, r.stoppedCall); err != nil {
 		return nil, err
 	}
 	r.recall(ctx)
@@ -51,7 +51,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	steered.enter(ctx, r)
-	if next := r.takeTurn(ctx, branches); next != nil {
+	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
 	switch {
@@ -70,7 +70,7 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		if err := checkCalled(ctx, *input); err != nil {
 			return nil, unfit(err)
 		}
-		answer, err := door(ctx, *input)
+		answer, err := validate(ctx, *input)
 		if err != nil {
 			return nil, err
 		}
@@ -92,14 +92,14 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 	return book, nil
 }
 
-// checkTimeout bounds the check at the door, which is plain computation.
+// checkTimeout bounds the validation, which is plain computation.
 const checkTimeout = 30 * time.Second
 
-// door has the playbook checked in full by a worker that knows the tools. The
+// validate has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
-func door(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
+func validate(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
 	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files}
-	to := toDoor(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
+	to := toLocal(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
 	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")
 	if err != nil {
 		return answer, err
@@ -117,7 +117,7 @@ type run struct {
 	book  *playbook.Playbook
 	input Input
 	graph *interpreter.Graph
-	// controls is what people have told the run.
+	// controls is what people have requested of the run.
 	controls *controls
 	records  []*StepRecord
 	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
@@ -129,9 +129,9 @@ type run struct {
 	begins   bool // and a step has started it
 	// keptBytes is what the results take that the run keeps for others.
 	keptBytes int
-	// asksAgain says that people have the run ask again for its turn under its
-	// concurrency key.
-	asksAgain bool
+	// requestsTurn says that people have the run request its turn under its concurrency
+	// key again.
+	requestsTurn bool
 }
 
 // newRun begins a run, or takes one up where its last history ended.
@@ -175,18 +175,18 @@ func scheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// leaveHistory gives the error with which the run goes on in another history, nil
-// where it does not. One whose state is too large to travel stays: Temporal allows
-// far longer histories than it advises.
-func (r *run) leaveHistory(ctx workflow.Context) error {
+// renew gives the error with which the run continues as new, nil where it does not. A
+// run whose state is too large stays: Temporal allows far longer histories than it
+// advises.
+func (r *run) renew(ctx workflow.Context) error {
 	if r.stays || !historyIsLong(ctx) {
 		return nil
 	}
 	var next error
 	if r.packNotices(ctx); r.Failure == nil && ctx.Err() == nil {
-		r.controls.drainAbove(ctx)
+		r.controls.drainParent(ctx)
 		var tooLarge *interpreter.ErrorObject
-		tooLarge, next = goOn(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
+		tooLarge, next = continueAsNew(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
 		r.stays = tooLarge != nil
 	}
 	if next == nil {
@@ -195,7 +195,8 @@ func (r *run) leaveHistory(ctx workflow.Context) error {
 	return next
 }
 
-// maxRecords bounds the step visits that a run takes along; the last count.
+// maxRecords bounds the step visits that a run keeps when it continues as new; the last
+// count.
 const maxRecords = 1000
 
 // continued is the input of the run's next history.
@@ -217,7 +218,7 @@ func orEmptyMap(v any) any {
 	return v
 }
 
-// ended is what the coroutine of a step tells the run.
+// ended is the result of the coroutine of a step.
 type ended struct {
 	start  interpreter.Start
 	record *StepRecord
@@ -225,15 +226,15 @@ type ended struct {
 	result interpreter.CallResult
 }
 
-// execute starts what may start and takes in what has ended until no branch is
-// left, the run fails, or it is cancelled.
+// execute starts the steps that may start and completes those that have ended until no
+// branch is left, the run fails, or it is cancelled.
 func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
 		going := r.Failure == nil && ctx.Err() == nil
 		if going && running == 0 && len(r.Routing.Waiting) > 0 {
-			if next := r.leaveHistory(ctx); next != nil {
+			if next := r.renew(ctx); next != nil {
 				return nil, next
 			}
 		}
@@ -254,12 +255,12 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 		disconnected, _ := workflow.NewDisconnectedContext(ctx)
 		results.Receive(disconnected, &done)
 		running--
-		r.takeIn(ctx, done)
+		r.complete(ctx, done)
 		r.idle.check(ctx, r, done.start.Step.Name)
 	}
 }
 
-// watch begins to look after what may happen while the run goes on.
+// watch begins to watch what may happen while the run continues.
 func (r *run) watch(ctx workflow.Context) {
 	r.watchTimeout(ctx)
 	r.watchLate(ctx)
@@ -294,7 +295,7 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 	})
 }
 
-// fail notes the failure that ends the run and cancels every branch.
+// fail records the failure that ends the run and cancels every branch.
 func (r *run) fail(failure *interpreter.ErrorObject) {
 	if r.Failure == nil {
 		r.Failure = failure
@@ -302,8 +303,8 @@ func (r *run) fail(failure *interpreter.ErrorObject) {
 	r.cancel()
 }
 
-// takeIn records how a step ended and follows its routes.
-func (r *run) takeIn(ctx workflow.Context, done ended) {
+// complete records how a step ended and follows its routes.
+func (r *run) complete(ctx workflow.Context, done ended) {
 	step, result := done.start.Step, done.result
 	r.keep(done)
 	r.warnAbsent(step, interpreter.AbsentAtEnd(step, result))
@@ -317,7 +318,7 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 	arrivals, handled, err := r.follow(ctx, step, result, done.args)
 	if err != nil {
 		result = r.failLate(ctx, done, err)
-		arrivals, handled = r.takenOn(ctx, step, result, done.args)
+		arrivals, handled = r.followFailed(ctx, step, result, done.args)
 	}
 	r.graph.Ended(&r.Routing, step, arrivals)
 	switch {
@@ -329,8 +330,8 @@ func (r *run) takeIn(ctx workflow.Context, done ended) {
 	}
 }
 
-// failLate turns a step whose vars or routes cannot be evaluated into one that
-// failed. What it gave stays with it.
+// failLate turns a step whose vars or routes cannot be evaluated into one that failed.
+// It keeps its result.
 func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.CallResult {
 	failed := done.result
 	failed.Status = interpreter.StatusError
@@ -340,9 +341,9 @@ func (r *run) failLate(ctx workflow.Context, done ended, err error) interpreter.
 	return failed
 }
 
-// takenOn asks the routes of a step that failed late. If those cannot be evaluated
-// either, the failure stays unhandled.
-func (r *run) takenOn(
+// followFailed follows the routes of a step that failed late. If those cannot be
+// evaluated either, the failure stays unhandled.
+func (r *run) followFailed(
 	ctx workflow.Context, step *playbook.Step, result interpreter.CallResult, args any,
 ) ([]interpreter.Arrival, bool) {
 	arrivals, handled, err := r.follow(ctx, step, result, args)
@@ -378,7 +379,7 @@ func (r *run) keep(done ended) {
 	case step.Action != nil:
 		r.Last = done.result.Data
 	}
-	if done.result.Status == interpreter.Partial || r.strictly(done.record) {
+	if done.result.Status == interpreter.Partial || r.isStrict(done.record) {
 		r.Partial = true
 	}
 }
@@ -388,8 +389,8 @@ func (r *run) show(name string, result interpreter.CallResult) {
 	r.Data = r.Data.WithStep(name, result)
 }
 
-// warnAbsent warns once of members that a step asks for and that are not there,
-// unless the check at the door has.
+// warnAbsent warns once of members that a step names and that are not there, unless the
+// validation has.
 func (r *run) warnAbsent(step *playbook.Step, absent []string) {
 	for _, text := range absent {
 		found, _, _ := strings.Cut(text, ",")
@@ -399,14 +400,14 @@ func (r *run) warnAbsent(step *playbook.Step, absent []string) {
 	}
 }
 
-// strictly reports whether failed iterations of a step keep the run from being
+// isStrict reports whether failed iterations of a step keep the run from being
 // completed, however many of them the step itself lets pass.
-func (r *run) strictly(record *StepRecord) bool {
+func (r *run) isStrict(record *StepRecord) bool {
 	return (r.input.Strict || r.book.Strict) && record.Loop != nil && record.Loop.Stats.Failed > 0
 }
 
-// progress answers ProgressQuery. It is asked again and again, so it leaves out
-// the errors of single iterations and the bulk of the others.
+// progress answers ProgressQuery. It is called again and again, so it leaves out the
+// errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
 	progress := Progress{Steps: r.snapshot()}
 	for i, record := range r.records {
@@ -421,7 +422,7 @@ func (r *run) progress() (Progress, error) {
 			step.Loop = &short
 		}
 	}
-	r.look(&progress)
+	r.completeProgress(&progress)
 	return progress, nil
 }
 
@@ -440,7 +441,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	r.tellEnd(ctx, result)
+	r.notifyEnd(ctx, result)
 	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()
 	most := r.Limits.PayloadCap()
@@ -450,7 +451,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
-	r.leaveLine(ctx)
+	r.releaseTurn(ctx)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)

@@ -10,27 +10,27 @@ import (
 	"reprise/interpreter"
 )
 
-// limiterIdle is how long a limiter that nobody asks stays.
+// limiterIdle is how long a limiter stays without a request.
 const limiterIdle = time.Minute
 
-// RateLimitWorkflow shares one rate limit between all workers of a task queue.
-// Workers lease turns from it, many at a time; it decides nothing but when the
-// next turn is, and calls back who waits elsewhere for those that nobody takes. It
-// ends when nobody has asked for a while, nobody is away and the turns that it gave
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
+// lease turns from it, many at a time; it decides nothing but when the next turn is,
+// and signals calls that wait elsewhere for turns that no worker leases. It ends when
+// there was no request for a while, no call waits elsewhere and the turns that it gave
 // are over; the next lease starts it again.
 func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &limiterKeeper{Limiter: limiter, heard: workflow.Now(ctx)}
+	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
 		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
-			k.heard = workflow.Now(ctx)
-			return k.Lease(request, k.heard), nil
+			k.lastRequest = workflow.Now(ctx)
+			return k.Lease(request, k.lastRequest), nil
 		},
 		workflow.UpdateHandlerOptions{Validator: validLease})
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	onSignal(ctx, interpreter.AwaySignal, k.left)
+	onSignal(ctx, interpreter.AwaySignal, k.recordAway)
 	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return continueLimiter(ctx, k.Limiter)
@@ -38,53 +38,53 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 		for _, away := range k.Call(workflow.Now(ctx)) {
 			signal(ctx, away.Workflow, interpreter.TurnSignal, interpreter.TurnCall{Step: away.Step, Index: away.Index})
 		}
-		if err := k.rest(ctx); err != nil {
+		if err := k.wait(ctx); err != nil {
 			return err
 		}
 	}
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// limiterKeeper keeps a limiter.
-type limiterKeeper struct {
+// rateLimiter keeps a limiter.
+type rateLimiter struct {
 	interpreter.Limiter
-	heard time.Time // when somebody asked or went away last
-	wakes time.Time // the end of the rest
+	lastRequest time.Time // of a lease, or of a call that waits elsewhere
+	wakes       time.Time // the end of the rest
 }
 
-// left notes who has gone away.
-func (k *limiterKeeper) left(ctx workflow.Context, away []interpreter.Away) {
+// recordAway records the calls that wait elsewhere.
+func (k *rateLimiter) recordAway(ctx workflow.Context, away []interpreter.Away) {
 	if err := interpreter.CheckAway(away); err != nil {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
 		return
 	}
-	k.heard = workflow.Now(ctx)
+	k.lastRequest = workflow.Now(ctx)
 	k.Left(away)
 }
 
 // idle is when the workflow is no longer needed, if nothing happens.
-func (k *limiterKeeper) idle() time.Time {
-	if over := k.heard.Add(limiterIdle); over.After(k.Next) {
+func (k *rateLimiter) idle() time.Time {
+	if over := k.lastRequest.Add(limiterIdle); over.After(k.Next) {
 		return over
 	}
 	return k.Next
 }
 
-func (k *limiterKeeper) over(ctx workflow.Context) bool {
+func (k *rateLimiter) over(ctx workflow.Context) bool {
 	return len(k.Away) == 0 && !k.idle().After(workflow.Now(ctx))
 }
 
 // next is when there is something to do.
-func (k *limiterKeeper) next() time.Time {
+func (k *rateLimiter) next() time.Time {
 	if call := k.CallAt(); !call.IsZero() {
 		return call
 	}
 	return k.idle()
 }
 
-// rest waits until something may have to be done. What was put off meanwhile is
-// looked at then and not before, so that leases cost no timers.
-func (k *limiterKeeper) rest(ctx workflow.Context) error {
+// wait waits until something may have to be done. A deadline that has moved is checked
+// then and not before, so that leases cost no timers.
+func (k *rateLimiter) wait(ctx workflow.Context) error {
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
 	k.wakes = k.next()
@@ -98,7 +98,7 @@ func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	failure, next := goOn(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
+	failure, next := continueAsNew(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
 	if failure != nil {
 		return failure
 	}

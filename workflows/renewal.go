@@ -6,25 +6,26 @@ import (
 	"reprise/interpreter"
 )
 
-// handOverAfter is by how many events the history of a run grows while a step
-// makes its call, before the call goes on in one of its own. An attempt takes six,
-// with a wait eleven; pages that are fetched together take far fewer.
-const handOverAfter = 900
+// childAfter is by how many events the history of a run grows while a step makes its
+// call, before the call continues in one of its own. An attempt takes six, with a wait
+// eleven; pages that are fetched together take far fewer.
+const childAfter = 900
 
 const (
-	// mostCarried bounds what it costs to carry a large state from history to history:
-	// a call leaves one that is so many times larger than what it takes along.
-	mostCarried = 4
-	// fullestHistory is the size in bytes at which a call leaves its history in any
-	// case, or fails where it cannot. Temporal ends a workflow at 50 MB.
+	// snapshotFactor bounds what it costs to pass a large state from history to
+	// history: a call continues as new where its history is so many times larger than
+	// its state.
+	snapshotFactor = 4
+	// fullestHistory is the size in bytes at which a call continues as new in any case,
+	// or fails where it cannot. Temporal ends a workflow at 50 MB.
 	fullestHistory = 40_000_000
 )
 
-// renewal decides when calls continue in another history.
+// renewal decides when calls continue as new.
 type renewal struct {
 	after int // events from which they do; 0 is those of a long history
 	began int // length of the history at which they began
-	again int // size of the history from which it is looked at again
+	again int // size of the history from which the next check is made
 }
 
 func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
@@ -46,7 +47,7 @@ func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
 		return false // it is less once the sinks of their pages have written
 	}
 	if length <= longHistory && size > largeHistory {
-		r.again = mostCarried * limits.Carried(state)
+		r.again = snapshotFactor * limits.Carried(state)
 	}
 	return size >= r.again
 }
@@ -57,26 +58,25 @@ func (r *renewal) later(ctx workflow.Context) {
 	r.again = workflow.GetInfo(ctx).GetCurrentHistorySize() + largeHistory
 }
 
-// handOver has a child go on with a call that has become too long for the run's own
+// callInChild has a child continue a call that has become too long for the run's own
 // history.
-func (r *run) handOver(ctx workflow.Context, task Task, carried interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
+func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.Carried, call *interpreter.Call) interpreter.CallResult {
 	id := childID(task, "")
-	r.controls.handed[id] = true
-	defer delete(r.controls.handed, id)
-	input := CallsInput{Task: task, Calls: []interpreter.Carried{carried}, Control: r.controls.Of(task.Step)}
-	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", takesStep(task.Step)).with(describePart(r.book, task))
+	r.controls.childCalls[id] = true
+	defer delete(r.controls.childCalls, id)
+	input := CallsInput{Task: task, Calls: []interpreter.Carried{snapshot}, Control: r.controls.Of(task.Step)}
+	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", actsOnStep(task.Step)).with(describePart(r.book, task))
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil && len(output.Iterations) == 1:
 		return output.Iterations[0].Result
-	case err == nil, isCancelled(err), givenUp(ctx, err):
+	case err == nil, isCancelled(err), abandoned(ctx, err):
 		return call.Cancel(workflow.Now(ctx))
 	}
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, call)}
 }
 
 func metaSoFar(ctx workflow.Context, call *interpreter.Call) interpreter.CallMeta {
-	return interpreter.CallMeta{
-		Attempts: call.State.Attempts, Pages: call.State.Successes, StartedAt: call.State.StartedAt, EndedAt: workflow.Now(ctx),
-	}
+	view := call.View()
+	return interpreter.CallMeta{Attempts: view.Attempts, Pages: view.Pages, StartedAt: view.StartedAt, EndedAt: workflow.Now(ctx)}
 }

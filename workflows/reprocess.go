@@ -13,7 +13,7 @@ import (
 func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 	loops := r.input.Reprocess.Loops
 	for r.Reprocessed < len(loops) && branches.Err() == nil {
-		if next := r.leaveHistory(ctx); next != nil {
+		if next := r.renew(ctx); next != nil {
 			return nil, next
 		}
 		again := loops[r.Reprocessed]
@@ -25,12 +25,12 @@ func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 	return r.finish(ctx)
 }
 
-// keepLoop takes in how a loop of a reprocess ended.
+// keepLoop records how a loop of a reprocess ended.
 func (r *run) keepLoop(ctx workflow.Context, done ended) {
 	r.Last = done.result.Data
 	r.Warnings = append(r.Warnings, done.result.Warnings...)
 	r.warnAbsent(done.start.Step, interpreter.AbsentAtEnd(done.start.Step, done.result))
-	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.strictly(done.record)
+	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.isStrict(done.record)
 	switch done.record.Status {
 	case interpreter.Failed, interpreter.Cancelled:
 		if r.Failure == nil && ctx.Err() == nil {

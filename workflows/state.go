@@ -5,6 +5,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 )
 
 // Input starts a run. It is kept in workflow history and holds everything the
@@ -26,29 +27,31 @@ type Input struct {
 	Called *Called `json:"called,omitempty"`
 	// Reprocess is set for a run that takes iterations of another run up again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
-	// State is where the run goes on, when its history was long enough.
+	// State is what the run continues with, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
-	// Source is the playbook. It stands behind what people look for in Temporal's UI.
+	// Source is the playbook. It is the last, behind what people look for in Temporal's
+	// UI.
 	Source string `json:"source"`
 	// Files are the playbooks that it names, by the names of their files: those that
-	// the starter has read, or the run above.
+	// the starter has read, or the parent run.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Called is which attempt of a run above has started a run; kept in workflow history.
+// Called is the attempt of a parent run that has started a run; kept in workflow
+// history.
 type Called struct {
 	Step    string `json:"step"`
 	Visit   int    `json:"visit"`
 	Index   *int   `json:"index,omitempty"`
 	Page    int    `json:"page"`
 	Attempt int    `json:"attempt"`
-	// Depth is how many runs are above, and Above are those that wait for this one,
-	// the first one first.
-	Depth int                 `json:"depth"`
-	Above []interpreter.Above `json:"above,omitempty"`
+	// Depth is how many parent runs there are, and Parents are those that wait for this
+	// one, the first one first.
+	Depth   int                 `json:"depth"`
+	Parents []interpreter.Above `json:"above,omitempty"`
 	// Tree is the first run's, which bounds how many start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
-	// ScheduledAt is that of the run above.
+	// ScheduledAt is that of the parent run.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Key and Lap are those of RunInfo.
 	Key string `json:"key"`
@@ -72,7 +75,7 @@ type ReprocessLoop struct {
 	Step  string           `json:"step"`
 	Visit int              `json:"visit"`
 	Args  expression.Value `json:"args,omitzero"` // of the route that led there
-	// Vars and Steps are what the origin handed to its loop.
+	// Vars and Steps are the input of the origin's loop.
 	Vars  expression.Value `json:"vars,omitzero"`
 	Steps expression.Value `json:"steps,omitzero"`
 	Chosen
@@ -81,22 +84,21 @@ type ReprocessLoop struct {
 	Elements []expression.Value `json:"elements"`
 }
 
-// Chosen places elements that are a choice from a collection; kept in workflow
-// history.
+// Chosen are the positions of elements that are a choice from a collection; kept in
+// workflow history.
 type Chosen struct {
 	Indexes []int `json:"indexes"` // of each element, ascending
 	Size    int   `json:"size"`    // of the collection
 }
 
-// RunState is everything that a run takes along into its next history; kept in
-// workflow history.
+// RunState is everything with which a run continues as new; kept in workflow history.
 type RunState struct {
 	// First is the run ID of the first history of the chain, as the server knows it.
 	First  string                `json:"first"`
 	Run    interpreter.RunInfo   `json:"run"`
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
-	// Files are the playbooks of the worker's folder that the run names, as the door
-	// found them.
+	// Files are the playbooks of the worker's folder that the run names, as the
+	// validation found them.
 	Files    map[string]string   `json:"files,omitempty"`
 	Control  interpreter.Control `json:"control,omitzero"`
 	Data     interpreter.Data    `json:"data"`
@@ -115,19 +117,19 @@ type RunState struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
-	// Kept is what the run has done, with what earlier runs have whose place it takes.
+	// Kept is what the run has done, with what the earlier runs have that it replaces.
 	// Earlier are their workflow IDs, the last one first.
 	Kept    interpreter.Kept `json:"kept,omitzero"`
 	Earlier []string         `json:"earlier,omitempty"`
-	// Told counts the news that the notices of the run have told, so that each is told
-	// under another key. Late says that the run took longer than expected.
-	Told int  `json:"told,omitempty"`
-	Late bool `json:"late,omitempty"`
-	// Untold are the notices that go along.
-	Untold []Untold `json:"untold,omitempty"`
-	// Ticket is where the run stands in the line of its concurrency key; nil without
-	// one.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
+	// Notified counts the news that the notices of the run have sent, so that each is
+	// sent under another key. Late says that the run took longer than expected.
+	Notified int  `json:"told,omitempty"`
+	Late     bool `json:"late,omitempty"`
+	// Unsent are the notices that are to be sent in the next history.
+	Unsent []UnsentNotice `json:"untold,omitempty"`
+	// Ticket is the position of the run in the queue of its concurrency key; nil
+	// without one.
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
 }
 
 // Result is how a run ended.
@@ -146,32 +148,33 @@ type Progress struct {
 	Stats interpreter.LoopStats `json:"stats,omitzero"`
 	// Pending are the steps that no branch has reached yet.
 	Pending []string `json:"pending,omitempty"`
-	// Open are the workflow IDs of the iterations under way.
+	// Open are the workflow IDs of the open iterations.
 	Open []string `json:"open,omitempty"`
 	// Under counts the iterations of these that may act: more, where they run batches.
 	Under int `json:"under,omitempty"`
-	// Within are the iterations that have ended in these, as far as they have told.
+	// Within are the iterations that have ended in these, as far as they have reported.
 	Within interpreter.LoopStats `json:"within,omitzero"`
-	// Returning counts those that wait for a place again and for nothing else.
+	// Returning counts those that wait for a slot again and for nothing else.
 	Returning int `json:"returning,omitempty"`
-	// Waiting counts the iterations that have left their places while they wait;
+	// Waiting counts the iterations that have released their slots while they wait;
 	// NextRetryAt is when the first of them is due.
 	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Asks says that somebody outside answers the iterations' attempts.
-	Asks bool `json:"asks,omitempty"`
+	// Awaits says that the iterations' attempts are answered from outside.
+	Awaits bool `json:"asks,omitempty"`
 	// Plays says that the iterations run playbooks.
 	Plays bool `json:"plays,omitempty"`
-	// Control is what people have told the run.
+	// Control is what people have requested of the run.
 	Control interpreter.Control `json:"control,omitzero"`
-	// Above are the runs above, the first one first, without what people have told them.
-	Above []interpreter.Above `json:"above,omitempty"`
+	// Parents are the parent runs, the first one first, without what people have
+	// requested of them.
+	Parents []interpreter.Above `json:"above,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
-	// Ticket is where the run stands in the line of its concurrency key.
-	Ticket *interpreter.Ticket `json:"ticket,omitempty"`
-	// Parts are the workflow IDs of the parts of a large loop under way; each has a
-	// progress of its own, which is not in Stats yet.
+	// Ticket is the position of the run in the queue of its concurrency key.
+	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// Parts are the workflow IDs of the open parts of a large loop; each has a progress
+	// of its own, which is not in Stats yet.
 	Parts []string `json:"parts,omitempty"`
 }
 
@@ -192,11 +195,11 @@ type LoopInput struct {
 	// SinkData is what the sink on the step and its notices name beside Task.Data. The loop does
 	// not use it: it is kept for a reprocess.
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
-	// Control is what people had told the run when the loop began.
+	// Control is what people had requested of the run when the loop began.
 	Control interpreter.Control `json:"control,omitzero"`
 }
 
-// Part places a part of a loop within all of it; kept in workflow history.
+// Part is the position of a part of a loop within all of it; kept in workflow history.
 type Part struct {
 	First int `json:"first"` // index of its first element
 	Size  int `json:"size"`  // of the whole loop
@@ -220,14 +223,14 @@ type CallsInput struct {
 	// Known is how far the loop had come, where the batch counts on for its
 	// failure budget.
 	Known *interpreter.Known `json:"known,omitempty"`
-	// MayLeave says that the child leaves its place in the loop's window while all
+	// MayRelease says that the child releases its slot in the loop's window while all
 	// that it does is wait for long.
-	MayLeave bool `json:"may_leave,omitempty"`
-	// Admitted is how many runs of other playbooks the child may start without asking.
-	// Refused says that there are no more.
+	MayRelease bool `json:"may_leave,omitempty"`
+	// Admitted is how many runs of other playbooks the child may start without a
+	// request. Refused says that there are no more.
 	Admitted int  `json:"admitted,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
-	// Control is what people had told the run when the child began.
+	// Control is what people had requested of the run when the child began.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`

@@ -12,11 +12,12 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
-// The updates with which people steer a run (docs/operations.md, section
-// steering). Each takes a Command and answers with a Standing; any SDK can send
-// them. They are part of histories, so their names never change.
+// The updates with which people steer a run (docs/operations.md, section steering).
+// Each takes a Command and answers with a CommandResult; any SDK can send them. They
+// are part of histories, so their names never change.
 const (
 	PauseUpdate    = "pause"
 	ResumeUpdate   = "resume"
@@ -39,30 +40,30 @@ type Command struct {
 	Tuning *interpreter.Tuning `json:"tuning,omitempty"`
 }
 
-// Standing is how a run stands after a command: the answer to an update.
-type Standing struct {
+// CommandResult is the control of a run after a command: the answer to an update.
+type CommandResult struct {
 	// Changed is false where it stood so already.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
-	// Ended is how many waits the command has ended in the run's own history. Those
-	// in loops are ended by the loops, of which Told says that there are some.
-	Ended int  `json:"ended,omitempty"`
-	Told  bool `json:"told,omitempty"`
+	// Ended is how many waits the command has ended in the run's own history. Those in
+	// loops are ended by the loops, and Signalled says that there are some.
+	Ended     int  `json:"ended,omitempty"`
+	Signalled bool `json:"told,omitempty"`
 }
 
-// steering takes what people say to a run. What they say before the run has entered,
-// and can tell what is meant, waits until then.
+// steering accepts the commands of people to a run. Commands that arrive before the run
+// has entered, and can check them, wait until then.
 type steering struct {
 	run     *run // nil until it has entered
 	waiting int  // commands that wait
 }
 
-// answer lets people steer the run.
-func (s *steering) answer(ctx workflow.Context) error {
+// serve sets the update handlers with which people steer the run.
+func (s *steering) serve(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
 		check func(*run, Command) error
-		do    func(*run, workflow.Context, Command) (Standing, error)
+		do    func(*run, workflow.Context, Command) (CommandResult, error)
 	}{
 		{PauseUpdate, (*run).checkPause, (*run).pause},
 		{ResumeUpdate, (*run).checkResume, (*run).resume},
@@ -72,17 +73,17 @@ func (s *steering) answer(ctx workflow.Context) error {
 	} {
 		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error {
 			if s.run == nil {
-				return nil // the handler looks when it can
+				return nil // the handler checks when it can
 			}
 			return cmp.Or(s.run.checkRoom(update.name, command), update.check(s.run, command))
 		}}
-		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (Standing, error) {
+		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (CommandResult, error) {
 			if s.run == nil {
 				if err := s.await(ctx); err != nil {
-					return Standing{}, err
+					return CommandResult{}, err
 				}
 				if err := update.check(s.run, command); err != nil {
-					return Standing{}, err
+					return CommandResult{}, err
 				}
 			}
 			s.run.controls.updates++
@@ -102,16 +103,16 @@ func (s *steering) await(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return s.run != nil })
 }
 
-// enter has the commands that wait take effect before the run begins. One that is
-// cancelled goes on without.
+// enter has the commands that wait take effect before the run begins. A run that is
+// cancelled continues without them.
 func (s *steering) enter(ctx workflow.Context, r *run) {
 	s.run = r
 	_ = workflow.Await(ctx, func() bool { return s.waiting == 0 })
 }
 
-// mostCommands is how many commands and answers a history of a run takes before it refuses
-// commands, which it does until it has continued as new. A pause and a resume of the whole
-// run are refused after mostUrgent.
+// mostCommands is how many commands and answers a history of a run accepts before it
+// refuses commands, which it does until it has continued as new. A pause and a resume
+// of the whole run are refused after mostUrgent.
 const (
 	mostCommands = 2 * manyUpdates
 	mostUrgent   = 3 * manyUpdates
@@ -131,8 +132,8 @@ func (r *run) checkRoom(update string, command Command) error {
 		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what goes on"), urgent)
 }
 
-// maxSaid bounds the texts of a command, in bytes: they stand in memos, summaries
-// and messages.
+// maxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
+// messages.
 const maxSaid = 500
 
 // commanded finds the step of a command, nil where it means the run.
@@ -233,7 +234,8 @@ func (r *run) checkSkip(command Command) error {
 	return r.checkSettle(command)
 }
 
-// checkSettle refuses where nothing waits. What waits in a loop, the loop knows.
+// checkSettle refuses where nothing waits. Only a loop knows which of its iterations
+// wait.
 func (r *run) checkSettle(command Command) error {
 	step, err := r.commanded(command)
 	if err != nil {
@@ -257,7 +259,7 @@ func (r *run) checkSettle(command Command) error {
 			return nil
 		}
 	}
-	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isHandedOver(step)) {
+	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isInChild(step)) {
 		return nil
 	}
 	return fmt.Errorf("nothing waits: %s", r.doing(step))
@@ -277,8 +279,8 @@ func (r *run) checkIndex(step *playbook.Step, index *int) error {
 	return nil
 }
 
-// isHandedOver reports whether the call of a step goes on in a history of its own.
-func (r *run) isHandedOver(step *playbook.Step) bool {
+// isInChild reports whether the call of a step continues in a child workflow.
+func (r *run) isInChild(step *playbook.Step) bool {
 	return slices.ContainsFunc(r.records, func(record *StepRecord) bool {
 		return record.Step == step.Name && record.Call != "" && record.EndedAt.IsZero()
 	})
@@ -308,29 +310,29 @@ func (r *run) checkSet(command Command) error {
 	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
 		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
 	}
-	if tool, literal := r.book.Resolve(step.Action).ToolName(); literal && tool == playbook.PlaybookTool && command.Tuning.Rate != nil {
+	if r.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have limits of their own; set the rate limit of those, in its run", step.Name)
 	}
 	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
 }
 
-func (r *run) pause(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) pause(ctx workflow.Context, command Command) (CommandResult, error) {
 	standing, err := r.change(ctx, command, false, Command.pauses)
 	if err == nil && standing.Changed {
-		r.tellPaused(ctx, command)
+		r.notifyPaused(ctx, command)
 	}
 	return standing, err
 }
 
-func (r *run) resume(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) resume(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.change(ctx, command, true, Command.resumes)
 }
 
-func (r *run) set(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) set(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.change(ctx, command, false, Command.tunes)
 }
 
-// What a command makes of what the run was told; false where it stood so already.
+// Each function applies a command to the control of a run; false where nothing changes.
 
 func (c Command) pauses(control *interpreter.Control) bool  { return control.Pause(c.Step) }
 func (c Command) resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
@@ -340,7 +342,7 @@ func (c Command) tunes(control *interpreter.Control) bool {
 	return true
 }
 
-// changed is what the run is told with a command; false where that is nothing new.
+// changed is the control of the run after a command; false where that is nothing new.
 func (r *run) changed(
 	command Command, at time.Time, changes func(Command, *interpreter.Control) bool,
 ) (control interpreter.Control, changed bool) {
@@ -360,22 +362,22 @@ func (r *run) checkSize(command Command, changes func(Command, *interpreter.Cont
 	return control.CheckSize()
 }
 
-// change changes what the run is told: it is written where attempts see it, and
-// passed on to who has to act.
+// change changes the control of the run: it is written where attempts see it, and
+// passed on to the workflows that have to act.
 func (r *run) change(
 	ctx workflow.Context, command Command, resumes bool, changes func(Command, *interpreter.Control) bool,
-) (Standing, error) {
+) (CommandResult, error) {
 	control, changed := r.changed(command, workflow.Now(ctx), changes)
 	if !changed {
-		return Standing{Control: control}, nil
+		return CommandResult{Control: control}, nil
 	}
 	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
-		return Standing{}, fmt.Errorf("write the memo: %w", err)
+		return CommandResult{}, fmt.Errorf("write the memo: %w", err)
 	}
 	r.publishPaused(ctx, r.controls.Paused, control.Paused)
-	_, told := r.controls.take(ctx, Steering{Control: control, Resumes: resumes})
+	_, signalled := r.controls.apply(ctx, Steering{Control: control, Resumes: resumes})
 	r.describe(ctx)
-	return Standing{Changed: true, Control: control, Told: told}, nil
+	return CommandResult{Changed: true, Control: control, Signalled: signalled}, nil
 }
 
 // publishPaused keeps the status by which runs are found.
@@ -384,37 +386,37 @@ func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
 	case before == after:
 	case after:
 		r.publish(ctx, interpreter.Paused)
-	case r.Ticket != nil && r.Ticket.State == interpreter.LineQueued:
+	case r.Ticket != nil && r.Ticket.State == queue.Queued:
 		r.publish(ctx, interpreter.Queued)
 	default:
 		r.publish(ctx, interpreter.Running)
 	}
 }
 
-func (r *run) retryNow(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) retryNow(ctx workflow.Context, command Command) (CommandResult, error) {
 	if command.Step == "" && r.Ticket.Waits() { // for its turn, and no step has begun
-		r.asksAgain = true
-		return Standing{Changed: true, Control: r.controls.Control, Ended: 1}, nil
+		r.requestsTurn = true
+		return CommandResult{Changed: true, Control: r.controls.Control, Ended: 1}, nil
 	}
 	return r.settle(ctx, command, false)
 }
 
-func (r *run) skip(ctx workflow.Context, command Command) (Standing, error) {
+func (r *run) skip(ctx workflow.Context, command Command) (CommandResult, error) {
 	return r.settle(ctx, command, true)
 }
 
 // settle ends waits: the items are tried again now, or skipped.
-func (r *run) settle(ctx workflow.Context, command Command, skip bool) (Standing, error) {
-	ended, told := r.controls.take(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+func (r *run) settle(ctx workflow.Context, command Command, skip bool) (CommandResult, error) {
+	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
 		Step: command.Step, Index: command.Index,
 		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
 	}})
-	return Standing{Changed: ended > 0 || told, Control: r.controls.Control, Ended: ended, Told: told}, nil
+	return CommandResult{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 
-// takesStep is what the loop or the call of a step is told: all that changes the
+// actsOnStep is what the loop or the call of a step is signalled: all that changes the
 // run, and decisions about that step.
-func takesStep(name string) func(Steering) bool {
+func actsOnStep(name string) func(Steering) bool {
 	return func(steering Steering) bool {
 		return steering.Settle == nil || steering.Settle.Step == "" || steering.Settle.Step == name
 	}

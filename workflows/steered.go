@@ -7,74 +7,75 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// steered is a child that is told what people say. It is told one thing at a time: a
-// server that has much to do delivers signals later than people give commands, and
-// not in their order, and what else the run has to say would stand behind them. What
-// comes before the last signal has arrived waits, and what waits is told together.
-// A place in a window goes its own way: no child has more than one to come.
+// steered is a child to which commands of people are passed on, one signal at a time: a
+// busy server delivers signals later than people give commands, and not in their order,
+// and other signals of the run would wait behind them. Commands wait until the last
+// signal has arrived, and are then sent together. The grant of a slot is a signal of
+// its own: no child has more than one to come.
 type steered struct {
 	destination
 	child   workflow.ChildWorkflowFuture
-	told    workflow.Future // the last signal; nil before the first
-	waiting []Steering      // what is to be told after it
+	last    workflow.Future // the last signal; nil before the first
+	waiting []Steering      // what is to be sent after it
 	ended   bool
 }
 
-// steer has a child told what people say, until it has ended.
+// steer has commands of people passed on to a child, until it has ended.
 func (c *controls) steer(to destination, child workflow.ChildWorkflowFuture) (ended func()) {
-	told := &steered{destination: to, child: child}
-	c.children = append(c.children, told)
+	added := &steered{destination: to, child: child}
+	c.children = append(c.children, added)
 	return func() {
-		told.ended = true
-		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == told })
+		added.ended = true
+		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == added })
 	}
 }
 
-// tell tells one of the children, where it has not ended.
-func (c *controls) tell(ctx workflow.Context, id string, steering Steering) {
+// signal passes a steering on to one of the children, where it has not ended.
+func (c *controls) signal(ctx workflow.Context, id string, steering Steering) {
 	if at := slices.IndexFunc(c.children, func(child *steered) bool { return child.id == id }); at >= 0 {
-		c.children[at].tell(ctx, steering)
+		c.children[at].signal(ctx, steering)
 	}
 }
 
-// tell tells the child at once, or where it has not heard yet what it was told last,
-// when it has. It waits until the child has begun.
-func (s *steered) tell(ctx workflow.Context, steering Steering) {
+// signal signals the child at once, or once the last signal has arrived. It waits until
+// the child has begun.
+func (s *steered) signal(ctx workflow.Context, steering Steering) {
 	if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
 		return // and it never will
 	}
-	if steering.Run == "" { // of a run above it knows only what is said of the step below it
+	if steering.Run == "" { // a child run knows of its parent only the control of the step that started it
 		steering.Control = steering.Control.Of(s.step)
 	}
-	if s.told == nil || s.told.IsReady() && len(s.waiting) == 0 {
-		s.told = signalChild(ctx, s.child, ControlSignal, steering)
+	if s.last == nil || s.last.IsReady() && len(s.waiting) == 0 {
+		s.last = signalChild(ctx, s.child, ControlSignal, steering)
 		return
 	}
 	first := len(s.waiting) == 0
 	if s.waiting = merged(s.waiting, steering); first {
-		workflow.Go(ctx, s.tellRest)
+		workflow.Go(ctx, s.signalWaiting)
 	}
 }
 
-// tellRest tells the child what waits. Who has ended need not hear.
-func (s *steered) tellRest(ctx workflow.Context) {
+// signalWaiting sends the child what waits. A child that has ended need not be
+// signalled.
+func (s *steered) signalWaiting(ctx workflow.Context) {
 	for len(s.waiting) > 0 {
-		if s.told.Get(ctx, nil) != nil || s.ended {
+		if s.last.Get(ctx, nil) != nil || s.ended {
 			s.waiting = nil
 			return
 		}
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		s.told = signalChild(ctx, s.child, ControlSignal, next)
+		s.last = signalChild(ctx, s.child, ControlSignal, next)
 	}
 }
 
-// maxThen bounds the decisions that are told together.
+// maxThen bounds the decisions that are sent together.
 const maxThen = 100
 
-// merged adds a steering to those that wait to be told, in their order. The control
-// is state, so the latest one is enough. A decision that another one covers has no
-// more to say: what waited when it was made hears the other one first.
+// merged adds a steering to those that wait to be sent, in their order. The control is
+// state, so the latest one is enough. A decision that another one covers is dropped:
+// calls that waited when it was made get the other one first.
 func merged(waiting []Steering, next Steering) []Steering {
 	for i := range waiting {
 		w := &waiting[i]
@@ -96,8 +97,8 @@ func merged(waiting []Steering, next Steering) []Steering {
 	return append(waiting, next)
 }
 
-// covers reports whether all that a decision means hears of one as good before; nil
-// is none.
+// covers reports whether an equal decision reaches everything that a decision means;
+// nil is none.
 func (s *Steering) covers(decision *Settlement) bool {
 	if decision == nil {
 		return true

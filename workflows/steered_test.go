@@ -40,8 +40,8 @@ func TestMerged(t *testing.T) {
 			[]Steering{control(6, true), of("a", control(2, true)), of("b", control(7, false))},
 		},
 		"what others use": {
-			[]Steering{{Shared: &Shared{Places: 4, Open: 9}}, control(1, true), {Shared: &Shared{Places: 2, Open: 3}}},
-			[]Steering{{Control: interpreter.Control{Version: 1}, Resumes: true, Shared: &Shared{Places: 2, Open: 3}}},
+			[]Steering{{Shared: &Shared{Slots: 4, Open: 9}}, control(1, true), {Shared: &Shared{Slots: 2, Open: 3}}},
+			[]Steering{{Control: interpreter.Control{Version: 1}, Resumes: true, Shared: &Shared{Slots: 2, Open: 3}}},
 		},
 		"the same decision": {[]Steering{decides(1, retry), decides(2, retry), decides(2, retry)}, []Steering{decides(2, retry)}},
 		"other decisions": {

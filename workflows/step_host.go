@@ -43,9 +43,9 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
-	if record.From == "" { // else the earlier run has told of it
-		r.tellExhausted(ctx, done)
-		r.tellStep(ctx, done)
+	if record.From == "" { // else the earlier run has sent its notices
+		r.notifyExhausted(ctx, done)
+		r.notifyStep(ctx, done)
 	}
 	r.close(ctx, record, done.result)
 	return done
@@ -54,8 +54,8 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	call := takeUp(ctx, r.book, start.Step, task, interpreter.Carried{})
-	if result := r.taken(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
+	call := resumeCall(ctx, r.book, start.Step, task, interpreter.Carried{})
+	if result := r.earlierResult(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}
 	r.continues(ctx, record, task, call)
@@ -71,19 +71,19 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
-	renewal := renewal{after: handOverAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
+	renewal := renewal{after: childAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
 	d := &driver{
-		call: call, waiting: r.waiter(ctx, record), carry: &carrier{task: task}, plays: r.plays(ctx, record),
-		leaves: func() bool { return renewal.due(ctx, call) },
+		call: call, waiting: r.waiter(ctx, record), host: &activityHost{task: task}, plays: r.plays(ctx, record),
+		renews: func() bool { return renewal.due(ctx, call) },
 	}
-	left := d.run(ctx)
-	if left == nil {
+	snapshot := d.run(ctx)
+	if snapshot == nil {
 		return *call.Result()
 	}
-	d.noLongerAsks()
+	d.closeAnswers()
 	record.Call = childID(task, "")
 	r.describe(ctx)
-	return r.handOver(ctx, task, *left, call)
+	return r.callInChild(ctx, task, *snapshot, call)
 }
 
 // task is what the calls of a step need, wherever they are hosted.
@@ -113,7 +113,7 @@ func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 		record.Await(call, wait, until)
 		r.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, record.Visit); waits {
-			r.tell(ctx, news, failedWith(news.Error))
+			r.notify(ctx, news, failedWith(news.Error))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (r *run) loop(
 	if r.input.Called != nil {
 		print = input.Task.LoopPrint(r.book, step, input.Elements)
 	}
-	if result := r.taken(record, func(time.Time) string { return print }); result != nil {
+	if result := r.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
 	}
 	result := r.makeLoop(ctx, start, scope, args, record, input)
@@ -197,13 +197,13 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, takesStep(step.Name)).with(describePart(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describePart(r.book, task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
 	case err == nil:
 		return &result, nil
-	case isCancelled(err): // and none of it has told how far it came
+	case isCancelled(err): // and none of it has reported its progress
 		return interpreter.NewLoopResult(len(elements)), nil
 	}
 	failure := childError(err)

@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter"
 )
 
-// A call that was stopped in the midst is continued by the run that takes its place
-// (interpreter/stopped.go). Its state is asked of the workflow that was making it, by a
-// query, which a worker answers from the history.
+// A call that was stopped in the midst is continued by the run that replaces its run
+// (interpreter/stopped.go). Its state is read from the workflow that was making it, by
+// a query, which a worker answers from the history.
 
 // StoppedQuestion says which call is meant; a workflow with one call of a visit needs
 // no index.
@@ -21,27 +21,27 @@ type StoppedQuestion struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-func answerStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
+func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
 	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	return nil
 }
 
-// continueCall has a call continue the one that by was making when it was stopped. One
-// that asks for something else now begins anew, and the warning says so. A call whose
-// state cannot be had ends: what it would send may have been sent before.
+// continueCall has a call continue the one that by was making when it was stopped. A
+// call whose request has changed begins anew, and the warning says so. A call whose
+// state cannot be read ends: its request may have been sent before.
 func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by string) (warning string) {
-	place := indexed(task.Step, call.Index())
+	name := indexed(task.Step, call.Index())
 	question := interpreter.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: call.Index()}
-	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, place+": how far an earlier run has come"),
+	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
 		call.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
-			place, err)), workflow.Now(ctx))
+			name, err)), workflow.Now(ctx))
 		return ""
 	case stopped.State == nil:
 		return ""
@@ -53,10 +53,10 @@ func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by st
 	if stopped.State.Fresh() {
 		return ""
 	}
-	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", place)
+	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", name)
 }
 
-// continues takes up what an earlier run has left of the call of a visit.
+// continues resumes what an earlier run has left of the call of a visit.
 func (r *run) continues(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) {
 	at := r.keptCallAt(record)
 	if at < 0 {
@@ -107,7 +107,7 @@ func (r *run) callOf(record *StepRecord) *interpreter.Call {
 	return r.stopped[record]
 }
 
-// stoppedCall answers those who continue a call of the run.
+// stoppedCall answers runs that continue a call of this one.
 func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
 	for _, record := range slices.Backward(r.records) {
 		call := r.callOf(record)
@@ -119,11 +119,11 @@ func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, er
 	return interpreter.StoppedCall{Key: r.Run.Identity()}, nil
 }
 
-// stoppedCall answers those who continue an iteration of the batch.
+// stoppedCall answers workflows that continue an iteration of the batch.
 func (b *batch) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
-	for i, carried := range b.input.Calls {
+	for i, snapshot := range b.input.Calls {
 		switch {
-		case carried.Index != nil && (question.Index == nil || *carried.Index != *question.Index):
+		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
 		case b.earlier[i] != "":
 			return interpreter.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
 		default:
@@ -133,7 +133,7 @@ func (b *batch) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, 
 	return interpreter.StoppedCall{Key: b.input.Task.Run.Identity()}, nil
 }
 
-// continues takes up what earlier runs have left of the iterations.
+// continues resumes what earlier runs have left of the iterations.
 func (b *batch) continues(ctx workflow.Context) {
 	group := workflow.NewWaitGroup(ctx)
 	for i, by := range b.earlier {
@@ -160,18 +160,18 @@ func (b *batch) continues(ctx workflow.Context) {
 	group.Wait(ctx)
 }
 
-// recallNotes has ledgers say what they hold of a call beyond its state.
-func (c *carrier) recallNotes(ctx workflow.Context, call *interpreter.Call) {
+// recallLedgers has ledgers return what they hold of a call beyond its state.
+func (c *activityHost) recallLedgers(ctx workflow.Context, call *interpreter.Call) {
 	if len(call.Ledgers(workflow.Now(ctx))) == 0 {
 		call.Recalled()
 		return
 	}
-	place := indexed(c.task.Step, c.carried.Index)
+	name := indexed(c.task.Step, c.snapshot.Index)
 	hostCalls(ctx, interpreter.DriveInput{
-		Task: c.task, Calls: []interpreter.Carried{c.carried}, Width: 1, Pages: call.Detachable(), Recall: true,
-	}, []*interpreter.Call{call}, place+": what an earlier run has written")
+		Task: c.task, Calls: []interpreter.Carried{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
+	}, []*interpreter.Call{call}, name+": what an earlier run has written")
 	if call.Recalls() && ctx.Err() == nil {
-		call.Abandon(*notContinued("step " + place + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+		call.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
 			workflow.Now(ctx))
 	}
 }

@@ -74,9 +74,9 @@ func TestFailedItemsAreNeverSilent(t *testing.T) {
 	}
 }
 
-// TestAFailedLoopTellsItsFigures: also where its sink fails, whose error takes the place
+// TestAFailedLoopReportsItsFigures: also where its sink fails, whose error takes the place
 // of the loop's.
-func TestAFailedLoopTellsItsFigures(t *testing.T) {
+func TestAFailedLoopReportsItsFigures(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, failsFor("7"))
 	s.refuses = func(int, interpreter.ToolInput) error { return unavailable() }
@@ -92,8 +92,8 @@ func TestAFailedLoopTellsItsFigures(t *testing.T) {
 	require.Equal(t, []string{"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 0): HTTP 503"}, result.Warnings)
 }
 
-// TestEveryLoopTellsWhatFailed: also one that is a partial success.
-func TestEveryLoopTellsWhatFailed(t *testing.T) {
+// TestEveryLoopReportsItsFailures: also one that is a partial success.
+func TestEveryLoopReportsItsFailures(t *testing.T) {
 	t.Parallel()
 	for codes, want := range map[string]string{
 		"[1, 7]":    "step fetch: 1 of 2 iterations failed (50 %)",

@@ -9,34 +9,34 @@ import (
 	"reprise/interpreter"
 )
 
-// A first run and all runs below it are a tree, and how many may start in it is
-// bounded. One workflow per tree counts. Who starts a run asks for it first, with an
-// activity whose answer is in history; a loop asks for many at once, and hands what
-// it was granted to its iterations.
+// A first run and all its child runs, of any depth, are a tree, and how many may start
+// in it is bounded. One workflow per tree counts. A workflow that starts a run requests
+// its admission first, with an activity whose answer is in history; a loop requests
+// many at once, and gives what it was granted to its iterations.
 
 const (
-	// treeIdle is how long the workflow of a tree stays that nobody asks. The next one
-	// who asks starts it again, with what the last one knew.
+	// treeIdle is how long the workflow of a tree stays without a request. The next
+	// request starts it again, with the count of the last one.
 	treeIdle = 10 * time.Minute
-	// admitTimeout bounds one question.
+	// admitTimeout bounds one request.
 	admitTimeout = 30 * time.Second
-	// cancelTreeTimeout bounds a cancel of all runs below one.
+	// cancelTreeTimeout bounds a cancel of all child runs of one.
 	cancelTreeTimeout = 10 * time.Minute
-	// mostAdmitted is how many runs a loop asks for at once.
+	// mostAdmitted is how many runs a loop requests at once.
 	mostAdmitted = 100
 )
 
-// TreeWorkflow counts the runs that start below a first run.
+// TreeWorkflow counts the child runs that start in the tree of a first run.
 func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	if err := census.Check(); err != nil {
 		return unfit(err)
 	}
-	asked := 0
+	requests := 0
 	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
 		func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-			asked++
+			requests++
 			admitted := census.Admit(admission)
 			workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", census.Admitted, admission.Tree.Most))
 			return admitted, nil
@@ -48,8 +48,8 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	if err := workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return census, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	for seen := -1; seen != asked; {
-		seen = asked
+	for seen := -1; seen != requests; {
+		seen = requests
 		idle := workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
 		if err := workflow.Await(ctx, func() bool {
 			return idle.IsReady() || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
@@ -62,7 +62,7 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 			return err
 		}
-		failure, next := goOn(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
+		failure, next := continueAsNew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
 		if failure != nil {
 			return failure
 		}
@@ -79,26 +79,26 @@ func (r *run) tree() interpreter.Tree {
 	return interpreter.Tree{Root: r.First, Most: r.Limits.MaxRuns}
 }
 
-// allowance is how many runs of other playbooks a workflow may start without asking.
+// allowance is how many runs of other playbooks a workflow may start without a request.
 type allowance struct {
 	left int
-	none bool // nobody is granted any more
+	none bool // no run is granted any more
 }
 
-// take uses up to n of it.
-func (a *allowance) take(n int) int {
-	taken := min(n, a.left)
-	a.left -= taken
-	return taken
+// consume uses up to n of it.
+func (a *allowance) consume(n int) int {
+	consumed := min(n, a.left)
+	a.left -= consumed
+	return consumed
 }
 
-// admit asks whether the call may start a run; nil where it may.
+// admit requests the admission of a run that the call starts; nil where it is granted.
 func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if tree.Most == 0 || d.allowance != nil && d.allowance.take(1) == 1 {
+	if tree.Most == 0 || d.allowance != nil && d.allowance.consume(1) == 1 {
 		return nil
 	}
 	if d.allowance == nil || !d.allowance.none {
-		admitted, err := askTree(ctx, controlsOf(ctx).admission(tree, 1), step)
+		admitted, err := requestAdmission(ctx, controlsOf(ctx).admission(tree, 1), step)
 		switch {
 		case ctx.Err() != nil || admitted.Closed:
 			return &interpreter.Outcome{Err: cancelledError()}
@@ -111,17 +111,17 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 	return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
 }
 
-// admission asks for runs that this one waits for.
+// admission is the request for runs that this one waits for.
 func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admission {
 	admission := interpreter.Admission{Tree: tree, Count: count}
-	for _, above := range c.above {
-		admission.Runs = append(admission.Runs, above.Run)
+	for _, parent := range c.parents {
+		admission.Runs = append(admission.Runs, parent.Run)
 	}
 	admission.Runs = append(admission.Runs, c.run)
 	return admission
 }
 
-func askTree(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
+func requestAdmission(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
 	case admission.Count > 1:
@@ -133,43 +133,43 @@ func askTree(ctx workflow.Context, admission interpreter.Admission, step string)
 	return send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
 }
 
-// admits reports whether the loop asks for the runs of its iterations.
+// admits reports whether the loop requests the runs of its iterations.
 func (l *loop) admits() bool {
 	nesting := l.input.Task.Nesting
 	return nesting != nil && nesting.Tree.Most > 0 && l.plays()
 }
 
-// admit gives how many of the runs of n iterations may start without asking: each
-// takes one, and asks itself for what follows. It asks for many at once, and never
-// for more than the rest of the loop needs.
+// admit gives how many of the runs of n iterations may start without a request: each
+// gets one, and requests what follows itself. It requests many at once, and never more
+// than the rest of the loop needs.
 func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 	if !l.admits() {
 		return 0
 	}
 	if a := &l.allowance; !a.none && a.left < n {
 		count := max(n, min(rest, mostAdmitted)) - a.left
-		admitted, err := askTree(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
+		admitted, err := requestAdmission(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
 		a.left += admitted.Count
 		a.none = err == nil && !admitted.Closed && admitted.Count < count
 	}
-	return l.allowance.take(n)
+	return l.allowance.consume(n)
 }
 
-// giveBack returns what the loop's iterations have not been given.
-func (l *loop) giveBack(ctx workflow.Context) {
+// returnAllowance returns what the loop's iterations have not been given.
+func (l *loop) returnAllowance(ctx workflow.Context) {
 	if l.allowance.left == 0 || ctx.Err() != nil {
 		return
 	}
 	back := l.controls.admission(l.input.Task.Nesting.Tree, -l.allowance.left)
-	if _, err := askTree(ctx, back, l.step.Name); err != nil {
+	if _, err := requestAdmission(ctx, back, l.step.Name); err != nil {
 		logger(ctx).Warn("cannot give runs back that did not start", "error", err)
 	}
 	l.allowance.left = 0
 }
 
-// watchCancel has all runs below cancelled at once when the run is: level by level the
-// cancel would wait behind what the runs between have to do, and they would start
-// others meanwhile.
+// watchCancel has all child runs, of any depth, cancelled at once when the run is:
+// level by level the cancel would wait for what the runs between have to do, and they
+// would start others meanwhile.
 func (r *run) watchCancel(ctx, branches workflow.Context) {
 	if len(r.book.Callers()) == 0 {
 		return
@@ -177,13 +177,14 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
-		if len(r.controls.above) == 0 || r.Failure != nil { // else that one does who was cancelled first
+		if len(r.controls.parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
 			cancelTree(ctx, r.tree(), r.id)
 		}
 	})
 }
 
-// cancelTree has the runs below a run cancelled. What comes of it is seen in their ends.
+// cancelTree has the child runs of a run, of any depth, cancelled. Their ends show the
+// outcome.
 func cancelTree(ctx workflow.Context, tree interpreter.Tree, run string) {
 	first := run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {

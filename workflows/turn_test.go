@@ -13,10 +13,8 @@ import (
 
 // away is an attempt that has given up its place: it comes back at a time, for a
 // turn that was promised it.
-func away(back, promised time.Duration) error {
-	return failure(interpreter.ErrorObject{Kind: interpreter.KindTurn, Class: interpreter.ClassRateLimited, Turn: &interpreter.Turn{
-		At: began.Add(back), Promised: began.Add(promised), Since: began,
-	}})
+func away(back, promised time.Duration) interpreter.PutOff {
+	return interpreter.PutOff{Turn: &interpreter.Turn{At: began.Add(back), Promised: began.Add(promised), Since: began}}
 }
 
 // TestWaitsForTurns: a wait for a turn is a timer; it is no attempt, no failure
@@ -37,10 +35,10 @@ func TestWaitsForTurns(t *testing.T) {
 				switch {
 				case turns[key] == 1:
 					require.Nil(t, in.Turn)
-					return nil, away(time.Hour, 3*time.Hour)
+					return away(time.Hour, 3*time.Hour), nil
 				case turns[key] == 2:
 					require.Equal(t, began.Add(3*time.Hour), in.Turn.Promised)
-					return nil, away(3*time.Hour, 3*time.Hour)
+					return away(3*time.Hour, 3*time.Hour), nil
 				case in.Attempt == 1:
 					return nil, unavailable()
 				}

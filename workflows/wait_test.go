@@ -253,9 +253,9 @@ func TestCancelInALoop(t *testing.T) {
 	require.Empty(t, s.written, "no sink after a cancel")
 }
 
-// TestWaitingGivesThePlaceBack: while three iterations of a window of three
+// TestWaitingReleasesTheSlot: while three iterations of a window of three
 // wait, the others go on; who comes back takes a place before it attempts.
-func TestWaitingGivesThePlaceBack(t *testing.T) {
+func TestWaitingReleasesTheSlot(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []string{"", ", batch: 3"} {
 		s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {

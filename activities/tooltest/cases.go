@@ -127,7 +127,7 @@ func (s *runner) testFailure(t *testing.T, failure Failure) {
 	t.Parallel()
 	run := s.run
 	if failure.AsSink {
-		run = activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+		run = Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
 	in := Complete(failure.Input(t), s.Tool)
 	in.Attempt, in.Page = 3, 2
@@ -156,7 +156,7 @@ func (s *runner) requireNoSecrets(t *testing.T, object interpreter.ErrorObject) 
 // same time, and then another one.
 func (s *runner) testWrite(t *testing.T) {
 	t.Parallel()
-	write := activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+	write := Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	in := Complete(s.Write.Input(t), s.Tool)
 	in.OperationKey, in.AttemptKey, in.IdempotencyKey = "op-write", "op-write:1", "op-write"
 	before := s.Write.Effect(t, in)

@@ -18,7 +18,7 @@ import (
 // stays.
 func (s *runner) testLedger(t *testing.T, ledger Ledger) {
 	t.Parallel()
-	l := &ledgerTest{runner: s, ledger: ledger, write: activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))}
+	l := &ledgerTest{runner: s, ledger: ledger, write: Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))}
 	first := Complete(ledger.Input(t), s.Tool)
 	first.OperationKey, first.Fingerprint = "op-first", "f1"
 	other := Complete(ledger.Other(t), s.Tool)

@@ -38,7 +38,7 @@ type Suite struct {
 	// Write exercises Write; needed for every tool whose spec says it writes.
 	Write *Write
 	// Ledgers are the ways to write with notes, where the tool is an
-	// activities.Ledger.
+	// tool.Ledger.
 	Ledgers []Ledger
 	// Secrets must show in no error: passwords, tokens, queries.
 	Secrets []string
@@ -90,7 +90,9 @@ const prompt = 10 * time.Second
 // Run runs the suite as subtests.
 func Run(t *testing.T, suite Suite) {
 	t.Helper()
-	s := &runner{Suite: suite, run: activity(t, suite.Catalogue, suite.Tool)}
+	require.NotNil(t, suite.Good, "an attempt that succeeds")
+	require.NotNil(t, suite.Slow, "an attempt that takes long unless it is stopped")
+	s := &runner{Suite: suite, run: Activity(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
 	t.Run("spec", s.testSpec)
 	t.Run("example", s.testExample)
@@ -121,8 +123,8 @@ type runner struct {
 	run  activities.ActivityFunc
 }
 
-// activity is the function a worker registers under a name.
-func activity(t *testing.T, c *activities.Catalogue, name string) activities.ActivityFunc {
+// Activity is the function a worker registers under a name.
+func Activity(t testing.TB, c *activities.Catalogue, name string) activities.ActivityFunc {
 	t.Helper()
 	for _, a := range c.Activities() {
 		if a.Name == name {
@@ -137,7 +139,7 @@ func activity(t *testing.T, c *activities.Catalogue, name string) activities.Act
 func (s *runner) slow(t *testing.T) activities.ActivityFunc {
 	t.Helper()
 	if s.SlowAsSink {
-		return activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+		return Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
 	return s.run
 }

@@ -31,16 +31,16 @@ var (
 // MostFollowed bounds how often an answer is sent on to another workflow.
 const MostFollowed = 4
 
-// Give sends an answer to a workflow, and on to another where that says so; at is the ID
-// of the one that was asked last, and patience how long each may take. An answer that
-// says for which attempt it is, and is no report of progress, has the same effect however
-// often it is sent, also when the workflow has ended. The error is an
+// Send sends an answer to a workflow, and on to another where that says so; at is the
+// ID of the last receiver, and patience how long each may take. An answer that says for
+// which attempt it is, and is no report of progress, has the same effect however often
+// it is sent, also when the workflow has ended. The error is an
 // *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
-func Give(
+func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.Taken, at string, err error) {
 	for range MostFollowed {
-		taken, err = give(ctx, c, workflowID, answer, patience)
+		taken, err = send(ctx, c, workflowID, answer, patience)
 		next := interpreter.AnsweredAt(err)
 		if next == "" || next == workflowID {
 			return taken, workflowID, err
@@ -50,17 +50,17 @@ func Give(
 	return interpreter.Taken{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
 }
 
-func give(
+func send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.Taken, err error) {
-	asked, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	handle, err := c.UpdateWorkflow(asked, client.UpdateWorkflowOptions{
+	handle, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
 		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err == nil {
-		err = handle.Get(asked, &taken)
+		err = handle.Get(limited, &taken)
 	}
 	var refused *temporal.ApplicationError
 	switch {
@@ -76,11 +76,11 @@ func give(
 	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
 }
 
-// answerError is the error of an answer as the workflow has told it.
-func answerError(told *temporal.ApplicationError) error {
-	refused := &interpreter.AnswerError{Type: told.Type(), Message: told.Message()}
-	if told.HasDetails() {
-		_ = told.Details(&refused.WorkflowID)
+// answerError is the error of an answer as the workflow has returned it.
+func answerError(refusal *temporal.ApplicationError) error {
+	refused := &interpreter.AnswerError{Type: refusal.Type(), Message: refusal.Message()}
+	if refusal.HasDetails() {
+		_ = refusal.Details(&refused.WorkflowID)
 	}
 	return refused
 }

@@ -15,11 +15,11 @@ import (
 // ErrFull says that as much is kept for an attempt as may be.
 var ErrFull = fmt.Errorf("%d answers to the attempt are kept, or %d bytes of them, which is the most", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
 
-// lookedAt is how many events of a mailbox that no worker has looked at are no answers.
+// lookedAt is how many events of a mailbox that no worker has read are no answers.
 const lookedAt = 2
 
-// Keeps reports whether answers to the attempt are kept that nobody has taken yet: what
-// comes now belongs behind them. The error is ErrFull where there is no room.
+// Keeps reports whether answers to the attempt are kept that no workflow has accepted
+// yet: new ones belong behind them. The error is ErrFull where there is no room.
 func Keeps(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (bool, error) {
 	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
 	if err != nil || !open(info) {
@@ -37,9 +37,9 @@ func full(info *workflowpb.WorkflowExecutionInfo) bool {
 }
 
 // Keep keeps an answer until a worker delivers it. Of reports of progress the newest is
-// kept. The error is ErrClosed where the workflow that would take it has ended, or
-// ErrFull. A mailbox is bounded by what its description says: who keeps answers one
-// after the other exceeds no bound, and each that does so at the same time by one answer.
+// kept. The error is ErrClosed where the workflow that would accept it has ended, or
+// ErrFull. A mailbox is bounded by its description: a sender that keeps answers one
+// after the other exceeds no bound, and each sender at the same time by one answer.
 func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
@@ -73,7 +73,7 @@ func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) err
 		default:
 			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.KeepSignal, kept)
 			if connect.NotFound(err) {
-				continue // it has ended meanwhile, and the next one is told what did not fit
+				continue // it has ended meanwhile, and the next one gets what did not fit
 			}
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExe
 	}
 	var result interpreter.MailboxResult
 	if c.GetWorkflow(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()).Get(ctx, &result) != nil {
-		return nil // who repeats one of them is told that it is too late
+		return nil // a sender that repeats one of them learns that it is too late
 	}
 	return result.Refused
 }

@@ -21,8 +21,8 @@ const (
 // pair is a case on two builds, one right after the other.
 type pair struct{ now, before figures }
 
-// against prints how cases do on this build and on another one in turns, on one
-// server. What is written by hand is left out: it is the same in both.
+// against prints how cases do on this build and on another one in turns, on one server.
+// The workflows by hand are left out: they are the same in both.
 func (b *bench) against(ctx context.Context, other string, groups [][]one, stdout io.Writer) error {
 	for _, group := range groups {
 		t := newTable(group[0].group, 2, "", "pairs", "per second", "before", "ratio", "least", "most",
@@ -44,7 +44,7 @@ func (b *bench) against(ctx context.Context, other string, groups [][]one, stdou
 	return nil
 }
 
-// pairs measures a case on both builds. Who goes first changes with each pair: a
+// pairs measures a case on both builds. The first build changes with each pair: a
 // server gets slower as it fills.
 func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) {
 	var all []pair

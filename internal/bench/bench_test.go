@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -19,7 +20,7 @@ import (
 func TestCases(t *testing.T) {
 	t.Parallel()
 	catalogue := activities.Default()
-	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
+	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		require.NoError(t, catalogue.Register(tool))
 	}
 	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1", "http://127.0.0.1:2")

@@ -34,15 +34,15 @@ func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
 	done := workflow.NewChannel(ctx)
 	for ended := 0; ended < in.Size; ended++ {
 		for ; free > 0 && next < in.Size; next, free = next+1, free-1 {
-			place := next
+			position := next
 			options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-				WorkflowID: fmt.Sprintf("%s/%d", in.ID, in.First+place),
+				WorkflowID: fmt.Sprintf("%s/%d", in.ID, in.First+position),
 			})
 			child := workflow.ExecuteChildWorkflow(options, handIterationName, handInput{
-				ID: in.ID, First: in.First + place, MS: in.MS, URL: in.URL,
+				ID: in.ID, First: in.First + position, MS: in.MS, URL: in.URL,
 			})
 			workflow.Go(ctx, func(ctx workflow.Context) {
-				if err := child.Get(ctx, &results[place]); err != nil {
+				if err := child.Get(ctx, &results[position]); err != nil {
 					failure = err
 				}
 				done.Send(ctx, nil)

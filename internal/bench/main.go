@@ -219,12 +219,12 @@ func loopCases(n, width, ms int, batches ...int) []one {
 func (b *bench) thereAndBack(ctx context.Context, cases []one) ([]figures, error) {
 	all := make([]figures, len(cases))
 	for i := range 2 * len(cases) {
-		place := min(i, 2*len(cases)-1-i)
-		f, err := b.run(ctx, cases[place])
+		position := min(i, 2*len(cases)-1-i)
+		f, err := b.run(ctx, cases[position])
 		if err != nil {
 			return nil, err
 		}
-		all[place].add(f)
+		all[position].add(f)
 	}
 	return all, nil
 }

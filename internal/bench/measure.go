@@ -48,7 +48,7 @@ func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float6
 
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
-// add takes in another run of the same case.
+// add adds another run of the same case.
 func (f *figures) add(other figures) {
 	n := f.n + other.n
 	f.one = other.one

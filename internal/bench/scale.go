@@ -10,8 +10,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// What a loop must not exceed, however long it is. Events and bytes are those at
-// which Temporal suggests that a workflow goes on in another history.
+// Bounds that no loop exceeds, however long it is. Events and bytes are those at which
+// Temporal suggests that a workflow continues as new.
 const (
 	maxEvents = 4096
 	maxBytes  = 4 << 20

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/host"
 	"reprise/internal/payload"
 	"reprise/internal/telemetry"
@@ -91,7 +92,7 @@ func work(ctx context.Context, address, queue, dir string) error {
 		return err
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir, Telemetry: watched.Activities()})
-	for _, tool := range []activities.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
+	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		if err := catalogue.Register(tool); err != nil {
 			return err
 		}

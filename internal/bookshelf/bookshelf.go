@@ -16,13 +16,13 @@ import (
 // ErrUnknown says that the folder has no playbook of a name.
 var ErrUnknown = errors.New("no such playbook")
 
-// names are those that a file of the folder can be asked by: no path, and nothing
+// names are those by which a file of the folder can be requested: no path, and nothing
 // that is hidden.
 var names = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// Read gives the text of NAME.yaml in a folder. The error wraps ErrUnknown where
-// the name cannot be one, or the folder has no regular file of it; links that lead
-// out of the folder are not followed. The folder is looked at each time.
+// Read gives the text of NAME.yaml in a folder. The error wraps ErrUnknown where the
+// name cannot be one, or the folder has no regular file of it; links that lead out of
+// the folder are not followed. The folder is read each time.
 func Read(folder, name string) ([]byte, error) {
 	if !names.MatchString(name) {
 		return nil, ErrUnknown

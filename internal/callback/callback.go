@@ -1,7 +1,7 @@
-// Package callback makes and reads the tokens with which another system answers
-// an attempt (docs/language.md, tool webhook). A token is the address of its
-// attempt, sealed with the worker's key: whoever has the key can read it, nothing
-// of it is stored, and nobody can make one.
+// Package callback makes and reads the tokens with which another system answers an
+// attempt (docs/language.md, tool webhook). A token is the address of its attempt,
+// sealed with the worker's key: with the key it can be read, nothing of it is stored,
+// and without the key none can be made.
 package callback
 
 import (
@@ -15,10 +15,10 @@ import (
 	"reprise/interpreter"
 )
 
-// Path is where the server of answers takes them, below its base URL.
+// Path is where the server of answers accepts them, below its base URL.
 const Path = "/v1/callbacks/"
 
-// PagePath is where it asks people.
+// PagePath is that of its pages for people.
 const PagePath = "/v1/approvals/"
 
 // Variable is the environment variable of the base URL of that server, as others

@@ -248,7 +248,7 @@ func (r *answersRound) checkMarks(histories []testenv.RunHistory) {
 			if event.GetEventType() != enumspb.EVENT_TYPE_MARKER_RECORDED {
 				continue
 			}
-			var mark workflows.AskMark
+			var mark workflows.AnswerMark
 			payload := event.GetMarkerRecordedEventAttributes().GetDetails()["data"].GetPayloads()
 			if len(payload) > 0 && converter.GetDefaultDataConverter().FromPayload(payload[len(payload)-1], &mark) == nil && mark.Over {
 				over[mark.Key]++

@@ -105,7 +105,7 @@ type begun struct {
 	token         string
 }
 
-// What became of an answer, as far as who gave it was told.
+// Outcomes of an answer, as its sender has got them.
 const (
 	wasTaken   = "taken"
 	wasLeft    = "left" // for a worker that comes

@@ -22,11 +22,11 @@ import (
 	"reprise/workflows"
 )
 
-// TestMovingBelow: the elements of a loop are playbooks of several steps with sinks, that
-// read a source whose rows move between any two reads. Some fail in their last steps while workers
-// are killed; then they are run again, and workers are killed again. What the union of
-// these runs has written is what they have read, once.
-func TestMovingBelow(t *testing.T) {
+// TestMovingChildRuns: the elements of a loop are playbooks of several steps with sinks,
+// that read a source whose rows move between any two reads. Some fail in their last
+// steps while workers are killed; then they are run again, and workers are killed
+// again. Together these runs have written what they have read, once.
+func TestMovingChildRuns(t *testing.T) {
 	t.Parallel()
 	seed := drawSeed()
 	report := newReport(t, "moving below", seed)

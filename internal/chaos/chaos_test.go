@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// drawSeed is the seed of a test. That of the short form is always the same one, so
-// that what failed fails again.
+// drawSeed is the seed of a test. The short form always has the same one, so that a
+// failure repeats.
 func drawSeed() uint64 {
 	if *seedFlag == 0 && *roundsFlag > shortForm {
 		return uint64(rand.Uint32())

@@ -19,7 +19,7 @@ import (
 // replays is how often the histories of every run are replayed.
 const replays = 3
 
-// What a history may have at most (docs/architecture.md, section figures).
+// Bounds of a history (docs/architecture.md, section figures).
 const (
 	maxEvents = 4096
 	maxBytes  = 4 << 20

@@ -13,9 +13,9 @@ import (
 	"reprise/internal/testenv"
 )
 
-// TestMoving: rows of a source are inserted, updated and deleted between any two
-// reads while workers are killed. What sinks hold is what the result holds, and
-// both are what the API delivered on one path.
+// TestMoving: rows of a source are inserted, updated and deleted between any two reads
+// while workers are killed. Sinks and result hold the same, which the API delivered on
+// one path.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	seed := drawSeed()

@@ -88,11 +88,11 @@ func (r *round) holdOn(first bool) {
 }
 
 // steer sends a command to the run.
-func (r *stage) steer(update, step string) (workflows.Standing, error) {
+func (r *stage) steer(update, step string) (workflows.CommandResult, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	var standing workflows.Standing
+	var standing workflows.CommandResult
 	handle, err := r.env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{workflows.Command{Step: step, By: "chaos"}},
 		WaitForStage: client.WorkflowUpdateStageCompleted,

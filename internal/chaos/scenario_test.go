@@ -58,8 +58,8 @@ func (s *scenario) String() string {
 	return text
 }
 
-// What the playbook says of failures. Timers end up to a second late, so waits
-// are long enough to tell them from shorter ones.
+// Policies of the playbook for failures. Timers end up to a second late, so waits are
+// long enough to tell them from shorter ones.
 const (
 	retryDelay  = 2 * time.Second
 	maxAttempts = 3
@@ -323,7 +323,7 @@ const poll = `- when: "{{ response.state == 'pending' and response.slow }}"
       - when: "{{ response.state == 'pending' }}"
         then: {max_attempts: 1000, backoff: none}`
 
-// What may become long before the loop begins.
+// Steps whose history may become long before the loop begins.
 const (
 	longIteration = "iteration"
 	longCall      = "call"

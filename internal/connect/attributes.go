@@ -46,7 +46,7 @@ func (m Mistyped) Error() string {
 	return fmt.Sprintf("search attribute %s is of type %s, expected %s", m.Name, m.Type, m.Want)
 }
 
-// RightsError says that a server lets nobody, or not this client, add search
+// RightsError says that a server does not let clients, or this client, add search
 // attributes. Its message is the whole story.
 type RightsError struct {
 	// Absent says that the server has no service for it, as Temporal Cloud.
@@ -73,7 +73,7 @@ func rightsError(namespace string, err error) error {
 	return err
 }
 
-// attributesTimeout bounds what is asked about search attributes.
+// attributesTimeout bounds requests about search attributes.
 const attributesTimeout = 10 * time.Second
 
 // CheckAttributes says which of the wanted search attributes a namespace has.
@@ -110,8 +110,8 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	if !errors.As(rightsError(namespace, err), &rights) {
 		return nil, err
 	}
-	// Whoever may use a namespace may read its description. It has an alias for each
-	// attribute, of a field such as Keyword02.
+	// A client that may use a namespace may read its description. It has an alias for
+	// each attribute, of a field such as Keyword02.
 	described, failure := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 	if failure != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	return known, nil
 }
 
-// EnsureAttributes adds search attributes to a namespace where they are
-// missing. A server can take about a second until runs may use them. Some
-// servers let only an administrator add them: then it is a *RightsError, and runs
-// do without. The lists are told beside an error too, as far as they are known.
+// EnsureAttributes adds search attributes to a namespace where they are missing. A
+// server can take about a second until runs may use them. Some servers let only an
+// administrator add them: then it is a *RightsError, and runs do without. The lists are
+// returned beside an error too, as far as they are known.
 func EnsureAttributes(
 	ctx context.Context, c client.Client, namespace string, wanted map[string]enums.IndexedValueType,
 ) (Attributes, error) {

@@ -74,8 +74,8 @@ func (filled) LookupEnv(name string) (string, bool) {
 	return value, value != ""
 }
 
-// WithKey is how a local server is connected to that asks for a key; "" is one
-// that asks for none. It travels in clear text, within the machine.
+// WithKey connects to a local server that requires a key; "" is for one that requires
+// none. It travels in clear text, within the machine.
 func WithKey(options client.Options, key string) client.Options {
 	if key != "" && options.Credentials == nil {
 		options.Credentials = client.NewAPIKeyStaticCredentials(key)

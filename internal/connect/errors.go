@@ -21,8 +21,8 @@ func NotFound(err error) bool { return is[*serviceerror.NotFound](err) }
 // that names a search attribute which its namespace does not have.
 func InvalidArgument(err error) bool { return is[*serviceerror.InvalidArgument](err) }
 
-// UnknownID reports whether no run has the IDs that were asked for: the server does not
-// know them, or they cannot be IDs.
+// UnknownID reports whether no run has the requested IDs: the server does not know
+// them, or they cannot be IDs.
 func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
 
 // NamespaceMissing reports whether the server has no such namespace.
@@ -79,7 +79,7 @@ func QueryUnanswered(err error) bool {
 		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// NotBegun reports whether a workflow could not be asked because it has ended, or is
+// NotBegun reports whether a workflow could not be queried because it has ended, or is
 // still to begin, without a worker that has seen it.
 func NotBegun(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
 
@@ -87,8 +87,8 @@ func NotBegun(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
 // says that it is unavailable.
 func Unavailable(err error) bool { return is[*serviceerror.Unavailable](err) }
 
-// Unreachable reports whether an error says that the server could not be asked,
-// or did not answer: what was asked for is not known, and may be later.
+// Unreachable reports whether an error says that the server could not be reached, or
+// did not answer: the request may succeed later.
 func Unreachable(err error) bool {
 	return Unavailable(err) || overloaded(err) ||
 		is[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded) ||

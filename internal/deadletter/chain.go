@@ -49,9 +49,9 @@ type Chain struct {
 	Origin  *runs.Run
 	Rounds  []*runs.Run
 	Letters []Letter // newest first
-	// Cancelled are the iterations that neither failed nor succeeded in any run,
-	// newest first: they were cancelled, did not begin, or were under way when
-	// the run was terminated. Empty while the origin goes on.
+	// Cancelled are the iterations that neither failed nor succeeded in any run, newest
+	// first: they were cancelled, did not begin, or were under way when the run was
+	// terminated. Empty while the origin is running.
 	Cancelled []Letter
 	// Lost counts failed iterations that the histories no longer describe.
 	Lost int
@@ -93,14 +93,14 @@ func (c *Chain) Running() *runs.Run {
 	return nil
 }
 
-// place is where an iteration stands in every run of a chain.
-type place struct {
+// iterationKey is that of an iteration in every run of a chain.
+type iterationKey struct {
 	step         string
 	visit, index int
 }
 
 func (r *Reader) gather(ctx context.Context, c *Chain) error {
-	letters := map[place]*Letter{}
+	letters := map[iterationKey]*Letter{}
 	for n, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
 		for _, loop := range run.Loops {
 			c.Lost += loop.Lost
@@ -133,10 +133,10 @@ func (r *Reader) gather(ctx context.Context, c *Chain) error {
 	return nil
 }
 
-// cancelled notes the iterations of a loop of the origin, which has ended, that
+// cancelled records the iterations of a loop of the origin, which has ended, that
 // neither failed nor succeeded.
 func (r *Reader) cancelled(
-	ctx context.Context, c *Chain, letters map[place]*Letter, loop *runs.Loop, book *playbook.Playbook,
+	ctx context.Context, c *Chain, letters map[iterationKey]*Letter, loop *runs.Loop, book *playbook.Playbook,
 ) error {
 	if loop.Whole {
 		return nil
@@ -147,7 +147,7 @@ func (r *Reader) cancelled(
 	}
 	for at, element := range input.Elements {
 		index := indexAt(input, at)
-		at := place{loop.Step, loop.Visit, index}
+		at := iterationKey{loop.Step, loop.Visit, index}
 		if letters[at] != nil || loop.Succeeded(index) {
 			continue
 		}
@@ -164,23 +164,23 @@ func (r *Reader) cancelled(
 
 // indexAt is the index of the element at a place of a loop's input, which may be a choice
 // of the collection.
-func indexAt(input workflows.LoopInput, place int) int {
+func indexAt(input workflows.LoopInput, position int) int {
 	if input.Chosen != nil {
-		return input.Chosen.Indexes[place]
+		return input.Chosen.Indexes[position]
 	}
-	return place
+	return position
 }
 
 // id is that of the letter of an iteration.
-func (c *Chain) id(at place) string {
+func (c *Chain) id(at iterationKey) string {
 	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
 }
 
-// failed notes a failure of an iteration, the first or another one.
+// failed records a failure of an iteration, the first or another one.
 func (c *Chain) failed(
-	letters map[place]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
+	letters map[iterationKey]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
 ) {
-	at := place{loop.Step, loop.Visit, failure.Index}
+	at := iterationKey{loop.Step, loop.Visit, failure.Index}
 	letter := letters[at]
 	if letter == nil {
 		letter = &Letter{ID: c.id(at)}
@@ -197,11 +197,11 @@ func (c *Chain) failed(
 
 // settle says of the iterations of a reprocess that did not fail in it what
 // became of them. Those that were cancelled stay what they were.
-func (c *Chain) settle(letters map[place]*Letter, run *runs.Run) {
+func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
 		for _, index := range again.Indexes {
-			letter := letters[place{again.Step, again.Visit, index}]
+			letter := letters[iterationKey{again.Step, again.Visit, index}]
 			switch {
 			case letter == nil || letter.FailedIn == run.WorkflowID:
 			case loop != nil && loop.Succeeded(index):
@@ -249,8 +249,8 @@ func (c *Chain) Select(filter Filter) []Letter {
 	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
 }
 
-// CountCancelled counts the cancelled iterations that a filter would take if it
-// asked for them, and that are not under way in a reprocess.
+// CountCancelled counts the cancelled iterations that a filter would select if it
+// included them, and that do not run in a reprocess.
 func (c *Chain) CountCancelled(filter Filter) int {
 	n := 0
 	for _, letter := range c.Cancelled {
@@ -333,7 +333,7 @@ func fits(before, book *playbook.Playbook, name string) error {
 	return nil
 }
 
-// again places iterations of a loop as the origin did.
+// again gives the positions of iterations in the loop of the origin.
 func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (workflows.ReprocessLoop, error) {
 	input, err := r.LoopInput(ctx, loop)
 	if err != nil {

@@ -64,8 +64,8 @@ func TestNewest(t *testing.T) {
 	require.Equal(t, []int{2, 9, 10, 1}, indexes)
 }
 
-// TestRoundIDTellsRunsApart: runs may have had one workflow ID.
-func TestRoundIDTellsRunsApart(t *testing.T) {
+// TestRoundIDDistinguishesRuns: runs may have had one workflow ID.
+func TestRoundIDDistinguishesRuns(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "nightly/reprocess-dc714c7f8f25-2", deadletter.RoundID("nightly", "01a1ff0d-6930-7df8-91a5-dc714c7f8f25", 2))
 	require.Equal(t, "nightly/reprocess-short-1", deadletter.RoundID("nightly", "short", 1))

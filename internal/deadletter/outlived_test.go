@@ -127,9 +127,9 @@ func TestIterationsThatOutliveTheirLoop(t *testing.T) {
 	require.Equal(t, []any{"c", "d"}, cancelled)
 }
 
-// TestFailuresThatOnlyTheLoopTells: an iteration that failed without a child is in
+// TestFailuresThatOnlyTheLoopReports: an iteration that failed without a child is in
 // the loop's result alone; one that is left out there is counted.
-func TestFailuresThatOnlyTheLoopTells(t *testing.T) {
+func TestFailuresThatOnlyTheLoopReports(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	c, id := env.Client(), env.NewTaskQueue()

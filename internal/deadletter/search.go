@@ -89,7 +89,7 @@ func (s *searching) add(ctx context.Context, found *workflowpb.WorkflowExecution
 	return nil
 }
 
-// isKnown reports whether an origin was seen before, and notes it.
+// isKnown reports whether an origin was seen before, and records it.
 func (s *searching) isKnown(runID string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

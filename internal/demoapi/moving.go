@@ -42,8 +42,8 @@ type MovingAnswer struct {
 	Changes []string    `json:"changes"` // what happened to the collection since the read before
 }
 
-// moving is a collection whose rows change between any two reads. What happens
-// is drawn from its seed.
+// moving is a collection whose rows change between any two reads. Its changes are drawn
+// from its seed.
 type moving struct {
 	mu      sync.Mutex
 	name    string
@@ -140,25 +140,25 @@ func (c *moving) move() []string {
 
 // read moves the collection and answers what is asked for. The answer is in the
 // log and not yet sent.
-func (c *moving) read(asked MovingAnswer) MovingAnswer {
+func (c *moving) read(request MovingAnswer) MovingAnswer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked.Changes = c.move()
+	request.Changes = c.move()
 	c.reads++
-	asked.N = c.reads
-	from := max(asked.Offset, 0)
-	if asked.Offset < 0 {
-		from, _ = slices.BinarySearchFunc(c.rows, asked.After+1, byID)
+	request.N = c.reads
+	from := max(request.Offset, 0)
+	if request.Offset < 0 {
+		from, _ = slices.BinarySearchFunc(c.rows, request.After+1, byID)
 	}
 	from = min(from, len(c.rows))
-	to := min(from+asked.Limit, len(c.rows))
-	asked.Rows, asked.More = slices.Clone(c.rows[from:to]), to < len(c.rows)
-	c.asked = asked
+	to := min(from+request.Limit, len(c.rows))
+	request.Rows, request.More = slices.Clone(c.rows[from:to]), to < len(c.rows)
+	c.asked = request
 	if len(c.answers) >= maxMovingLog {
 		c.answers = slices.Delete(c.answers, 0, 1)
 	}
-	c.answers = append(c.answers, &asked)
-	return asked
+	c.answers = append(c.answers, &request)
+	return request
 }
 
 // answered notes how a read ended. One that failed had no rows.
@@ -242,24 +242,24 @@ func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 // the read; with fail_from every read fails of what comes after that id.
 func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
-	asked := MovingAnswer{
+	request := MovingAnswer{
 		Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), AtMS: s.log.sinceStart(),
 		After: p.int("after", -1, 0, math.MaxInt32), Offset: p.int("offset", -1, 0, math.MaxInt32),
 		Limit: p.int("limit", 3, 1, maxPageSize),
 	}
-	if asked.Key == "" {
-		asked.Key = r.Header.Get("X-Attempt")
+	if request.Key == "" {
+		request.Key = r.Header.Get("X-Attempt")
 	}
 	failFrom, failure := p.int("fail_from", 0, 1, math.MaxInt32), readFault(p)
 	c := s.movingCollection(w, p)
 	if c == nil {
 		return
 	}
-	answer := c.read(asked)
+	answer := c.read(request)
 	recorder := &statusRecorder{ResponseWriter: w}
 	switch {
 	case s.obstruct(recorder, p, answer.N, 0):
-	case failFrom > 0 && max(asked.After, asked.Offset) >= failFrom:
+	case failFrom > 0 && max(request.After, request.Offset) >= failFrom:
 		respondError(recorder, failure.status, "what comes after %d fails as asked", failFrom)
 	default:
 		respond(recorder, http.StatusOK, movingPage(answer))

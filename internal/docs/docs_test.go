@@ -16,8 +16,8 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/docs"
-	"reprise/interpreter/expression"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"

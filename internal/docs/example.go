@@ -11,8 +11,8 @@ type Example struct {
 	Line  int      // of its first line of text, from 1
 	Words []string // of the opening fence: the language first
 	Text  string
-	// Next is the block after it, nil at the end of the file. A result or a
-	// message stands behind what gives it.
+	// Next is the block after it, nil at the end of the file. A result or a message
+	// follows the block that gives it.
 	Next *Example
 }
 

@@ -52,7 +52,7 @@ func tool(spec playbook.ToolSpec) string {
 	fmt.Fprintf(&out, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "holds", "what it says"}}
 	for _, field := range spec.Fields {
-		rows = append(rows, []string{code(field.Name), holds(field), fieldDoc(field)})
+		rows = append(rows, []string{code(field.Name), valuesOf(field), fieldDoc(field)})
 	}
 	out.WriteString(table(rows))
 	out.WriteString("\n" + demands(spec) + "An attempt has " + limit(spec) + " unless `timeout` says otherwise.\n\n")
@@ -76,7 +76,7 @@ var kinds = map[playbook.FieldKind]string{
 	playbook.KindRequest:   "a request",
 }
 
-func holds(field playbook.Field) string {
+func valuesOf(field playbook.Field) string {
 	if len(field.Enum) == 0 {
 		return kinds[field.Kind]
 	}

@@ -18,6 +18,7 @@ import (
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -101,7 +102,7 @@ func TestKeysThatCallersChoose(t *testing.T) {
 	all := w.flood(w.keyed(1), gate.url, append(slices.Clone(keys), keys...))
 	w.allEnd(all)
 	for i, key := range keys {
-		asked, granted := w.turnsOf(interpreter.LineName{Playbook: w.queue, Key: key}.ID())
+		asked, granted := w.turnsOf(queue.Name{Playbook: w.queue, Key: key}.ID())
 		require.ElementsMatch(t, []string{all[i].GetID(), all[i+len(keys)].GetID()}, asked, "%q", key)
 		require.ElementsMatch(t, asked, granted, "%q", key)
 	}
@@ -112,8 +113,8 @@ func TestKeysThatCallersChoose(t *testing.T) {
 }
 
 // standing is how the line of a key stands, as far as it answers.
-func (w *world) standing(key string) (standing interpreter.LineStanding) {
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), w.lineOf(key), "", interpreter.LineQuery, []interpreter.Member{})
+func (w *world) standing(key string) (standing queue.Status) {
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), w.lineOf(key), "", queue.StatusQuery, []queue.Run{})
 	if err == nil {
 		_ = answer.Get(&standing)
 	}
@@ -128,7 +129,7 @@ func (w *world) asksAgainAndAgain(key string) (silence func() time.Duration) {
 	go func() {
 		defer close(done)
 		for answered := time.Now(); ctx.Err() == nil; {
-			_, err := w.env.Client().QueryWorkflow(ctx, w.lineOf(key), "", interpreter.LineQuery, []interpreter.Member{})
+			_, err := w.env.Client().QueryWorkflow(ctx, w.lineOf(key), "", queue.StatusQuery, []queue.Run{})
 			longest = max(longest, time.Since(answered))
 			if err == nil || errors.As(err, new(*serviceerror.NotFound)) {
 				answered = time.Now()
@@ -164,24 +165,24 @@ func (w *world) allEndWithin(all []client.WorkflowRun, within time.Duration) {
 	}
 }
 
-// TestRequestsWaitWhileALineContinues: a line whose history is long gets no requests until
+// TestRequestsWaitWhileAQueueContinues: a line whose history is long gets no requests until
 // it has continued as new, as the server would refuse that while they come.
-func TestRequestsWaitWhileALineContinues(t *testing.T) {
+func TestRequestsWaitWhileAQueueContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	gate, open := newLobby(t)
 	open()
 	id, elsewhere := w.lineOf("acme"), newWorld(t)
 	_, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: elsewhere.queue},
-		interpreter.ConcurrencyWorkflow, interpreter.Line{Name: interpreter.LineName{Playbook: w.queue, Key: "acme"}})
+		queue.WorkflowName, queue.Queue{Name: queue.Name{Playbook: w.queue, Key: "acme"}})
 	require.NoError(t, err)
 	for range interpreter.LargeHistory/100_000 + 1 {
-		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), id, "", interpreter.LineSignal, map[string]any{
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), id, "", queue.RequestSignal, map[string]any{
 			"leave": true, "workflow_id": "nobody", "ballast": strings.Repeat("x", 100_000),
 		}))
 	}
 	run := w.flood(w.keyed(1), gate.url, []string{"acme"})[0]
-	require.Eventually(t, func() bool { return w.pending(run.GetID(), interpreter.LineEnterActivity) }, patience, tick)
+	require.Eventually(t, func() bool { return w.pending(run.GetID(), queue.EnterActivity) }, patience, tick)
 	elsewhere.work()
 	w.endsAs(run, interpreter.Completed)
 	histories := testenv.Histories(t, w.env.Client(), id, "")

@@ -24,6 +24,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -144,7 +145,7 @@ func (w *world) status(run client.WorkflowRun) *runs.Status {
 }
 
 // awaitTicket waits until the run has been told a state by the line of its key.
-func (w *world) awaitTicket(run client.WorkflowRun, states ...interpreter.LineState) {
+func (w *world) awaitTicket(run client.WorkflowRun, states ...queue.State) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		progress, told := w.progress(run)
@@ -154,7 +155,7 @@ func (w *world) awaitTicket(run client.WorkflowRun, states ...interpreter.LineSt
 
 // lineOf is the workflow ID of the line of a world's playbook.
 func (w *world) lineOf(key string) string {
-	return interpreter.LineName{Playbook: w.queue, Key: key}.ID()
+	return queue.Name{Playbook: w.queue, Key: key}.ID()
 }
 
 // replayLine replays the histories of a line, as far as they have come.
@@ -179,7 +180,7 @@ func TestRunsOfAKeyTakeTurns(t *testing.T) {
 		all = append(all, w.enter(fmt.Sprintf("%02d", i), source, gate.url))
 		if i%5 == 4 { // so that part of the order is known
 			for _, run := range all[i-4:] {
-				w.awaitTicket(run, interpreter.LineQueued, interpreter.LineGranted)
+				w.awaitTicket(run, queue.Queued, queue.Granted)
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func TestRunsOfAKeyTakeTurns(t *testing.T) {
 	status := w.status(all[19])
 	require.Equal(t, interpreter.Queued, status.Status)
 	require.Equal(t, runs.HeldByConcurrency, status.HeldBy)
-	require.Greater(t, status.Queue.Place, 5)
+	require.Greater(t, status.Queue.Position, 5)
 	require.Equal(t, "acme", status.Queue.Name.Key)
 	require.Len(t, status.Queue.Holders, 1)
 	first.Kill()
@@ -220,9 +221,9 @@ func stays(source, seconds string) string {
 	return strings.ReplaceAll(source, `"STAYS"`, seconds)
 }
 
-// TestSkipsWhereItsKeyIsTaken: a run that is not to wait ends without a failure, and
+// TestSkipsWhereItsKeyIsInUse: a run that is not to wait ends without a failure, and
 // says whom it found.
-func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
+func TestSkipsWhereItsKeyIsInUse(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("on_conflict: skip"), "60")
@@ -246,9 +247,9 @@ func TestSkipsWhereItsKeyIsTaken(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestCancelsWhoeverHasItsKey: the run before is cancelled and says why, also one
+// TestCancelsTheRunWithItsKey: the run before is cancelled and says why, also one
 // that waits only to be cancelled, and the new one begins when it has left.
-func TestCancelsWhoeverHasItsKey(t *testing.T) {
+func TestCancelsTheRunWithItsKey(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("on_conflict: cancel_running"), "60")
@@ -277,9 +278,9 @@ func reasonOfCancel(w *world) string {
 	return ""
 }
 
-// TestWhoCannotLeaveFreesItsPlace: a run that is terminated says nothing, so the line
+// TestARunThatCannotReleaseFreesItsTurn: a run that is terminated says nothing, so the line
 // looks; one in the queue that is cancelled leaves it.
-func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
+func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
@@ -288,7 +289,7 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	var waiting []client.WorkflowRun
 	for i := range 3 {
 		waiting = append(waiting, w.enter(fmt.Sprint("waiting", i), source, gate.url))
-		w.awaitTicket(waiting[i], interpreter.LineQueued)
+		w.awaitTicket(waiting[i], queue.Queued)
 	}
 	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
 	require.Eventually(t, func() bool {
@@ -296,11 +297,11 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		reader.Places(t.Context(), list.Runs)
+		reader.Positions(t.Context(), list.Runs)
 		places := map[string]int{}
 		for _, run := range list.Runs {
 			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") && run.Status == interpreter.Queued {
-				places[run.WorkflowID] = run.Queue.Place
+				places[run.WorkflowID] = run.Queue.Position
 			}
 		}
 		return len(places) == 3 && places[waiting[0].GetID()] == 1 && places[waiting[2].GetID()] == 3
@@ -319,16 +320,16 @@ func TestWhoCannotLeaveFreesItsPlace(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestAskingAgainBeginsTheLine: where the line was terminated together with who had a
+// TestARepeatedRequestStartsTheQueue: where the line was terminated together with who had a
 // turn, status says so, and retry-now has a run that waits begin it again.
-func TestAskingAgainBeginsTheLine(t *testing.T) {
+func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	waiting := w.enter("waiting", source, gate.url)
-	w.awaitTicket(waiting, interpreter.LineQueued)
+	w.awaitTicket(waiting, queue.Queued)
 	require.False(t, w.status(waiting).Queue.Stopped)
 	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.Command{Step: "stay"})
 	require.ErrorContains(t, err, "step stay does not go on")
@@ -343,14 +344,14 @@ func TestAskingAgainBeginsTheLine(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestATerminatedLineKeepsWhoHasATurn: the next run to ask finds all as it was, and
+// TestATerminatedQueueKeepsItsTurns: the next run to ask finds all as it was, and
 // who leaves has the next one begin, though nobody asks.
-func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {
+func TestATerminatedQueueKeepsItsTurns(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorking(t), newTurnstile(t)
 	source := stays(w.turning("limit: 1"), "60")
 	var all []client.WorkflowRun
-	enter := func(id string, state interpreter.LineState) {
+	enter := func(id string, state queue.State) {
 		run := w.enter(id, source, gate.url)
 		w.awaitTicket(run, state)
 		all = append(all, run)
@@ -358,13 +359,13 @@ func TestATerminatedLineKeepsWhoHasATurn(t *testing.T) {
 	end := func() {
 		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), w.lineOf("acme"), "", "a test"))
 	}
-	enter("0", interpreter.LineGranted)
-	enter("1", interpreter.LineQueued)
-	enter("2", interpreter.LineQueued)
+	enter("0", queue.Granted)
+	enter("1", queue.Queued)
+	enter("2", queue.Queued)
 	end()
-	enter("3", interpreter.LineQueued)
+	enter("3", queue.Queued)
 	status := w.status(all[3])
-	require.Equal(t, 3, status.Queue.Place)
+	require.Equal(t, 3, status.Queue.Position)
 	require.Equal(t, []string{all[0].GetID()}, status.Queue.Holders)
 	w.await(all[0], "stay", interpreter.RetryPending)
 	require.Equal(t, []string{all[0].GetID()}, gate.arrived())
@@ -419,7 +420,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 		require.Contains(t, result.Error.Message, "it waits for "+both[1-i].GetID())
 	}
 	require.Equal(t, 1, failed)
-	for _, name := range []interpreter.LineName{{Key: x}, {Key: y}} {
+	for _, name := range []queue.Name{{Key: x}, {Key: y}} {
 		w.replayLineOf(name.ID())
 	}
 }
@@ -451,7 +452,7 @@ workflow:
 	require.Eventually(t, func() bool { return w.standing("acme").Waiting == runs-limit }, patience, time.Second)
 	for range 32 { // so that the line's history gets long; the last run is where it was
 		require.Eventually(t, func() bool {
-			return w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", interpreter.LineSignal, map[string]any{
+			return w.env.Client().SignalWorkflow(t.Context(), w.lineOf("acme"), "", queue.RequestSignal, map[string]any{
 				"workflow_id": all[runs-1].GetID(), "run_id": all[runs-1].GetRunID(), "limit": limit, "on_conflict": playbook.ConflictQueue,
 				"ballast": strings.Repeat("x", 100_000),
 			}) == nil
@@ -483,17 +484,17 @@ func (w *world) turnsOf(line string) (asked, granted []string) {
 	for _, history := range histories {
 		require.LessOrEqual(w.t, len(history.History.GetEvents()), 4096)
 		for _, event := range history.History.GetEvents() {
-			if came := event.GetWorkflowExecutionSignaledEventAttributes(); came.GetSignalName() == interpreter.LineSignal {
-				var request interpreter.LineRequest
+			if came := event.GetWorkflowExecutionSignaledEventAttributes(); came.GetSignalName() == queue.RequestSignal {
+				var request queue.Request
 				require.NoError(w.t, convert.FromPayloads(came.GetInput(), &request))
 				if !request.Leave && !slices.Contains(asked, request.WorkflowID) {
 					asked = append(asked, request.WorkflowID)
 				}
 			}
 			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
-				var answer interpreter.LineAnswer
+				var answer queue.Decision
 				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
-				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == interpreter.LineGranted && !slices.Contains(granted, id) {
+				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == queue.Granted && !slices.Contains(granted, id) {
 					granted = append(granted, id)
 				}
 			}
@@ -568,12 +569,12 @@ func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	all = append(all, lost)
 	for _, id := range []string{"second", "third"} {
 		run := w.enter(id, source, gate.url)
-		w.awaitTicket(run, interpreter.LineQueued)
+		w.awaitTicket(run, queue.Queued)
 		all = append(all, run)
 	}
-	w.awaitTicket(lost, interpreter.LineQueued)
+	w.awaitTicket(lost, queue.Queued)
 	require.Equal(t, 1, w.happened(lost, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT))
-	require.Equal(t, 1, w.status(lost).Queue.Place)
+	require.Equal(t, 1, w.status(lost).Queue.Position)
 	var want []string
 	for _, run := range all {
 		want = append(want, run.GetID())

@@ -84,9 +84,9 @@ const suicide = `
           return key
 `
 
-// TestAttemptIsHandedOutAgain: its worker was lost, so the same attempt goes
+// TestAttemptIsDeliveredAgain: its worker was lost, so the same attempt goes
 // out once more with the same key.
-func TestAttemptIsHandedOutAgain(t *testing.T) {
+func TestAttemptIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.spawn()

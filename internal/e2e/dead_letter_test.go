@@ -252,9 +252,9 @@ const waiting = `
 workload: {all: [1, 2, 3], wrong: [2], busy: [1, 3]}
 `
 
-// TestDeadLettersWhileARunGoesOn: what has failed is listed at once, and stays
+// TestDeadLettersOfARunningRun: what has failed is listed at once, and stays
 // where the run is terminated.
-func TestDeadLettersWhileARunGoesOn(t *testing.T) {
+func TestDeadLettersOfARunningRun(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	run := w.start(book(waiting), nil)

@@ -43,9 +43,9 @@ func forgedTask(step string) workflows.Task {
 	return workflows.Task{Name: "test.yaml", Source: looped, Step: step, Visit: 1}
 }
 
-// TestTheDoorCannotBeWalkedAround: a client that starts a workflow with what only
+// TestTheValidationCannotBeAvoided: a client that starts a workflow with what only
 // workers write is told so, whatever it writes; no workflow task fails.
-func TestTheDoorCannotBeWalkedAround(t *testing.T) {
+func TestTheValidationCannotBeAvoided(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	index := 7
@@ -115,9 +115,9 @@ func (w *world) noTaskFailed(t *testing.T, run client.WorkflowRun) {
 	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1))
 }
 
-// TestScheduleDoesNotOpenTheDoor: the second run of a schedule follows another
+// TestScheduleDoesNotAvoidTheValidation: the second run of a schedule follows another
 // one, as a run does that goes on.
-func TestScheduleDoesNotOpenTheDoor(t *testing.T) {
+func TestScheduleDoesNotAvoidTheValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	c := w.env.Client()

@@ -63,8 +63,8 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 	}
 }
 
-// TestAPollWaitsForAPerson: one that never became ready, in every kind of item. Who is
-// told to try again polls, and who is given up fails as exhausted.
+// TestAPollWaitsForAPerson: one that never became ready, in every kind of item. A call
+// that is tried again polls, and one that is skipped fails as exhausted.
 func TestAPollWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	for _, item := range waitingItems {

@@ -118,11 +118,11 @@ const pollJobs = `
 output: "{{ OUTPUT }}"
 `
 
-// TestWhatGoesOnInAnotherHistory: a call of large answers leaves its history
+// TestContinueAsNew: a call of large answers leaves its history
 // while it waits. In the next one it waits for what is left, the elements of its
 // batch that had ended keep their results, those after it have their turn, and one
 // that has given its place back waits on.
-func TestWhatGoesOnInAnotherHistory(t *testing.T) {
+func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
 	const sink = `sink: {tool: http, url: "{{ api }}/api/v1/writes", args: {job: "{{ this.data.job }}"}}`
 	for _, c := range []struct {

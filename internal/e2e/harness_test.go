@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/demoapi"
 	"reprise/internal/ending"
 	"reprise/internal/host"
@@ -76,7 +77,7 @@ type world struct {
 	queue     string
 	resources activities.Resources
 	connected activities.Connections
-	tools     []activities.Tool // that the worker has besides its own
+	tools     []tool.Tool // that the worker has besides its own
 	// secrets must not be part of any history.
 	secrets []string
 	// terminates says that a workflow is terminated by hand.

@@ -9,9 +9,9 @@ import (
 	"reprise/internal/testenv"
 )
 
-// TestLongCallGoesOn: a poll that takes more attempts than one history should hold
+// TestLongCallContinuesAsNew: a poll that takes more attempts than one history should hold
 // goes on in another, and is the same call all the while.
-func TestLongCallGoesOn(t *testing.T) {
+func TestLongCallContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	run := w.start(book(`
@@ -34,9 +34,9 @@ output: {polls: "{{ vars.polls }}", attempts: "{{ steps.poll.meta.attempts }}"}
 	w.requireRuns(run.GetID(), run.GetRunID(), "CallsWorkflow")
 }
 
-// TestLargeAnswersGoOn: a poll whose answers are large leaves the history of its
+// TestLargeAnswersContinueAsNew: a poll whose answers are large leaves the history of its
 // run before that is too large.
-func TestLargeAnswersGoOn(t *testing.T) {
+func TestLargeAnswersContinueAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	run := w.start(book(`
@@ -60,9 +60,9 @@ output: "{{ steps.poll.meta.attempts }}"
 	require.GreaterOrEqual(t, types["CallsWorkflow"], 2)
 }
 
-// TestLongCycleGoesOn: a cycle of more visits than one history should hold goes on in
+// TestLongCycleContinuesAsNew: a cycle of more visits than one history should hold goes on in
 // another, and the visits stay numbered.
-func TestLongCycleGoesOn(t *testing.T) {
+func TestLongCycleContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	run := w.start(book(`

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -40,7 +40,7 @@ func (pick) Spec() playbook.ToolSpec {
 
 func (pick) Run(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	if failure, _ := in.Fields["fail"].Data.(string); failure != "" {
-		return interpreter.ToolResult{}, &activities.Error{
+		return interpreter.ToolResult{}, &tool.Error{
 			Class: interpreter.ClassFinal, Type: failure, Message: fmt.Sprint("no ", in.Fields["give"].Data),
 		}
 	}
@@ -200,7 +200,7 @@ func TestLoopMatrix(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.tools, w.replays, w.patience = []activities.Tool{pick{}}, 1, testenv.Within(15*time.Minute)
+			w.tools, w.replays, w.patience = []tool.Tool{pick{}}, 1, testenv.Within(15*time.Minute)
 			if *soak {
 				w.patience = 2 * time.Hour
 			}
@@ -307,7 +307,7 @@ func (c cell) checkHistories(w *world) {
 func TestLoopOfLargeValues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.tools, w.replays = []activities.Tool{pick{}}, 1
+	w.tools, w.replays = []tool.Tool{pick{}}, 1
 	w.work()
 	c := cell{size: 60, batch: 1}
 	result := w.completes(book(`
@@ -328,7 +328,7 @@ output: "{{ each.results }}"
 func TestLoopOfManyResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.tools, w.replays, w.patience = []activities.Tool{pick{}}, 1, testenv.Within(15*time.Minute)
+	w.tools, w.replays, w.patience = []tool.Tool{pick{}}, 1, testenv.Within(15*time.Minute)
 	w.work()
 	c := cell{size: 20_000, batch: 50}
 	result := w.completes(book(fmt.Sprintf(`

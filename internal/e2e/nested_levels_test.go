@@ -8,6 +8,7 @@ import (
 
 	"reprise/internal/ending"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
 
@@ -119,5 +120,5 @@ func TestNestedEndless(t *testing.T) {
 			runs++
 		}
 	}
-	require.Equal(t, 1+interpreter.MaxNesting, runs)
+	require.Equal(t, 1+playbook.MaxNesting, runs)
 }

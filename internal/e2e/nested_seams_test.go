@@ -15,6 +15,7 @@ import (
 	"reprise/internal/ending"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -64,7 +65,7 @@ func TestNestedAnswers(t *testing.T) {
 	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
 
 	w.awaited(child, "ask")
-	asked, left, err := w.looker().Below(t.Context(), run.GetID(), "", nil)
+	asked, left, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "", nil)
 	require.NoError(t, err)
 	require.Zero(t, left)
 	require.Len(t, asked, 1)
@@ -92,10 +93,10 @@ func TestNestedAnswersInALoop(t *testing.T) {
 `), nil)
 	for n := 3; n > 0; n-- {
 		require.Eventually(t, func() bool {
-			asked, _, err := w.looker().Below(t.Context(), run.GetID(), "ask", nil)
+			asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "ask", nil)
 			return err == nil && len(asked) == n
 		}, patience, tick)
-		asked, _, err := w.looker().Below(t.Context(), run.GetID(), "ask", nil)
+		asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "ask", nil)
 		require.NoError(t, err)
 		last := asked[n-1]
 		require.Equal(t, fmt.Sprintf("%s/each#1/%d!1", run.GetID(), n-1), last.Run)
@@ -237,7 +238,7 @@ func TestNestedQueue(t *testing.T) {
 	child := w.env.Client().GetWorkflow(t.Context(), run.GetID()+"/outer#1!1", "")
 	require.Eventually(t, func() bool {
 		progress, ok := w.progress(child)
-		return ok && progress.Ticket.Waits() && progress.Ticket.State == interpreter.LineQueued
+		return ok && progress.Ticket.Waits() && progress.Ticket.State == queue.Queued
 	}, patience, tick)
 	for _, of := range []client.WorkflowRun{first, child} {
 		w.awaited(of.GetID(), "ask")
@@ -436,9 +437,9 @@ func TestNestedDeadLetters(t *testing.T) {
 	w.endsAs(again, interpreter.Completed)
 }
 
-// TestNestedGoesOn: a run goes on in another history while a run below asks, which
+// TestNestedContinuesAsNew: a run goes on in another history while a run below asks, which
 // goes on in others itself.
-func TestNestedGoesOn(t *testing.T) {
+func TestNestedContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w, _ := newAnswering(t)
 	pages := `
@@ -463,7 +464,7 @@ func TestNestedGoesOn(t *testing.T) {
 	w.awaited(child, "outer")
 	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.Command{}).Changed)
 	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
-	asked, _, err := w.looker().Below(t.Context(), run.GetID(), "outer", nil)
+	asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "outer", nil)
 	require.NoError(t, err)
 	require.Len(t, asked, 1)
 	_, err = w.looker().Answer(t.Context(), asked[0].WorkflowID, interpreter.Answer{

@@ -485,9 +485,9 @@ func TestNestedIsListedApart(t *testing.T) {
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, described.GetWorkflowExecutionInfo().GetStatus())
 }
 
-// TestNestedOnlyFromAbove refuses what a client cannot know: that a run has started
+// TestNestedOnlyFromItsParent refuses what a client cannot know: that a run has started
 // another one.
-func TestNestedOnlyFromAbove(t *testing.T) {
+func TestNestedOnlyFromItsParent(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)

@@ -80,8 +80,8 @@ func (w *world) notes(db *testenv.Database, sink string) int {
 	return n
 }
 
-// TestNotesOfLostWorkers: what was noted by a worker that died is forgotten too. That
-// it was noted stands there for one that was only frozen, without the data.
+// TestNotesOfLostWorkers: entries of a worker that died are forgotten too. For a worker
+// that was only frozen the ledger keeps that there was an entry, without its data.
 func TestNotesOfLostWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,10 +15,10 @@ import (
 	"reprise/workflows"
 )
 
-// TestPlacesInAnyOrder: a server that has much to do delivers signals in another order
+// TestSlotsInAnyOrder: a server that has much to do delivers signals in another order
 // than they were sent in. A child that wants its place back before the loop has heard
 // that it left takes no place from the others.
-func TestPlacesInAnyOrder(t *testing.T) {
+func TestSlotsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	w.patience = testenv.Within(time.Minute)

@@ -14,9 +14,10 @@ import (
 	"reprise/internal/testenv/testworker"
 )
 
-// TestRateLimitIsNotIdleAfterDeaths: workers die with attempts that were promised
-// their turns. Whoever waits far from one comes back for those that are free. With -soak
-// there are more, and no 10 s may have fewer than 7 requests, which wants an idle machine.
+// TestRateLimitIsNotIdleAfterDeaths: workers die with attempts that were promised their
+// turns. Calls that wait for a later turn are called back for those that are free. With
+// -soak there are more, and no 10 s may have fewer than 7 requests, which wants an idle
+// machine.
 func TestRateLimitIsNotIdleAfterDeaths(t *testing.T) {
 	t.Parallel()
 	const each = 4

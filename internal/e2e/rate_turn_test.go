@@ -92,10 +92,10 @@ func TestAYearStopsNobody(t *testing.T) {
 	require.EqualValues(t, "cancelled", w.cancel(long).Status)
 }
 
-// TestWaitingForATurnTakesNoPlace: twenty attempts wait for a slow limit, on a
+// TestWaitingForATurnTakesNoSlot: twenty attempts wait for a slow limit, on a
 // worker that makes two at once. Another run goes through, none of them counts as
 // an attempt, and the limit is kept.
-func TestWaitingForATurnTakesNoPlace(t *testing.T) {
+func TestWaitingForATurnTakesNoSlot(t *testing.T) {
 	t.Parallel()
 	for name, batch := range map[string]int{"alone": 1, "batches": 5} {
 		t.Run(name, func(t *testing.T) {

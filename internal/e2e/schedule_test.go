@@ -12,9 +12,9 @@ import (
 	"reprise/workflows"
 )
 
-// TestScheduledAtGoesOn: the time that a schedule started a run for is the same in all
+// TestScheduledAtContinuesAsNew: the time that a schedule started a run for is the same in all
 // of its histories.
-func TestScheduledAtGoesOn(t *testing.T) {
+func TestScheduledAtContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	at := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)

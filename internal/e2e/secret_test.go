@@ -172,8 +172,8 @@ output: "{{ [items.stats, items.results[3].n, snake, lite, odd, steps.odd.error.
 `
 
 // TestSecretResults: a token that a step fetches is used in all fields that take
-// secrets. Whoever is sent it repeats it, in every spelling, in answers, errors
-// and output; then it is looked for in everything that the run leaves.
+// secrets. Every receiver repeats it, in every spelling, in answers, errors and output;
+// then it is looked for in everything that the run leaves.
 func TestSecretResults(t *testing.T) {
 	t.Parallel()
 	w, shelf := newShelved(t, time.Minute)

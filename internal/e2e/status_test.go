@@ -457,9 +457,9 @@ func TestListWithoutAttributes(t *testing.T) {
 	require.EqualError(t, err, "there are no runs yet")
 }
 
-// TestStatusOfWhatWantsAPlace: iterations whose waits are over wait for a place in the
+// TestStatusOfWhatWaitsForASlot: iterations whose waits are over wait for a place in the
 // window of their loop and for nothing else.
-func TestStatusOfWhatWantsAPlace(t *testing.T) {
+func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 	t.Parallel()
 	w, api := newWorking(t), newGauge(t)
 	l := w.looker()

@@ -205,8 +205,8 @@ var stops = map[string]func(*stopped, client.WorkflowRun){
 }
 
 // TestReprocessOfStoppedPages: playbooks are stopped while they read pages of a source
-// that moves. What they have written is what they post in the end, under one key for one
-// body, whatever the pages are written to.
+// that moves. In the end they post what they have written, under one key for one body,
+// whatever the pages are written to.
 func TestReprocessOfStoppedPages(t *testing.T) {
 	t.Parallel()
 	for stop, how := range stops {

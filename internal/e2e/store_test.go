@@ -208,9 +208,9 @@ func TestTheStoreStaysAway(t *testing.T) {
 	s.comeBack()
 }
 
-// TestAnAnswerThatTheStoreDoesNotTake goes into the history; one that is too
+// TestAnAnswerThatTheStoreDoesNotAccept goes into the history; one that is too
 // large for that is a failure that no policy answers, as it was sent.
-func TestAnAnswerThatTheStoreDoesNotTake(t *testing.T) {
+func TestAnAnswerThatTheStoreDoesNotAccept(t *testing.T) {
 	t.Parallel()
 	for bytes, status := range map[int]string{200_000: "completed", 3_000_000: "failed"} {
 		t.Run(fmt.Sprint(bytes), func(t *testing.T) {

@@ -409,9 +409,9 @@ func TestIterationsThatAreCancelled(t *testing.T) {
 	}, found)
 }
 
-// TestTraceGoesOnFromAStarter: a run that is started under a span belongs to it,
+// TestTraceContinuesFromAStarter: a run that is started under a span belongs to it,
 // and so does all that is below the run.
-func TestTraceGoesOnFromAStarter(t *testing.T) {
+func TestTraceContinuesFromAStarter(t *testing.T) {
 	to := newSpanCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", to.URL)
 	w := newWorld(t)
@@ -547,9 +547,9 @@ func TestTraceOfARun(t *testing.T) {
 	}
 }
 
-// TestTraceGoesOnInAnotherHistory: what goes on in another history, a run, an
+// TestTraceContinuesAsNew: what goes on in another history, a run, an
 // iteration or a call, stays where it is in its trace, and is told once.
-func TestTraceGoesOnInAnotherHistory(t *testing.T) {
+func TestTraceContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{"cache": nil, "no cache": {"TEST_NO_CACHE=1"}} {
 		t.Run(name, func(t *testing.T) {

@@ -171,9 +171,9 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
 	require.Equal(t, 2, w.countRuns(run))
 }
 
-// TestCancelReachesAllBelow cancels a run that starts others as fast as they can: none
+// TestCancelReachesAllChildRuns cancels a run that starts others as fast as they can: none
 // starts after, all end as cancelled, and who nobody waits for goes on.
-func TestCancelReachesAllBelow(t *testing.T) {
+func TestCancelReachesAllChildRuns(t *testing.T) {
 	t.Parallel()
 	w := bounded(t, 10_000, again)
 	w.replays, w.patience = 1, 2*patience

@@ -47,8 +47,8 @@ func TestRunTerminatedByHand(t *testing.T) {
 	require.ErrorIs(t, err, ending.ErrNoResult)
 }
 
-// TestCancelBeforeTheDoor: no worker has seen the run yet.
-func TestCancelBeforeTheDoor(t *testing.T) {
+// TestCancelBeforeTheValidation: no worker has seen the run yet.
+func TestCancelBeforeTheValidation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := w.start(book("  - step: fetch\n    tool: http\n    url: \"{{ api }}/echo\"\n"), nil)

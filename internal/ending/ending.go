@@ -1,5 +1,5 @@
-// Package ending tells how a run ended, for those who started it: the command line
-// and tests. Workflows need none of it.
+// Package ending reads how a run ended, for the programs that started it: the command
+// line and tests. Workflows need none of it.
 package ending
 
 import (
@@ -19,7 +19,7 @@ import (
 // terminated, or timed out.
 var ErrNoResult = errors.New("the run ended without a result")
 
-// ErrRefused says that the playbook was refused at the door; nothing of it ran.
+// ErrRefused says that the playbook was refused by the validation; nothing of it ran.
 var ErrRefused = errors.New("the worker refused the playbook")
 
 // Of waits for a run and gives its result, whatever its status: that of a

@@ -7,7 +7,7 @@ const (
 	OK          = 0
 	Failed      = 1
 	Usage       = 2
-	NoServer    = 3 // or it did not tell how the run ended
+	NoServer    = 3 // or it is not known how the run ended
 	Partial     = 4
 	Interrupted = 130 // what shells use for a command ended by Ctrl-C
 )

@@ -9,7 +9,7 @@ import (
 )
 
 // mostInner bounds the playbooks that are drawn within another one, and the runs of
-// these that are asked.
+// these that are queried.
 const mostInner = 20
 
 // Children draws the playbooks that a playbook runs into its steps.
@@ -30,7 +30,7 @@ func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *ru
 		return nil
 	}
 	action := book.Resolve(step.Action)
-	if name, literal := action.ToolName(); !literal || name != playbook.PlaybookTool || b.drawn == mostInner {
+	if !action.Traits().Plays || b.drawn == mostInner {
 		return nil
 	}
 	if inner, of := b.started(step, status); inner != nil {

@@ -88,8 +88,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
 	return g
 }
 
-// join notes the steps to which several lead, those apart that only come round
-// again.
+// join records the steps to which several lead, those apart that only come round again.
 func (g *Graph) join(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
@@ -197,7 +196,7 @@ func sinksOf(step *playbook.Step) []sinkNode {
 	return all
 }
 
-// sinkText is a tool and where it writes to, as far as that stands in a field.
+// sinkText is a tool and where it writes to, as far as a field says it.
 func sinkText(action *playbook.Action) string {
 	text := toolText(action)
 	for _, name := range []string{"table", "path", "url"} {
@@ -233,7 +232,7 @@ func stateText(step runs.Step, now time.Time) []string {
 	return lines
 }
 
-// lines are what stands in the box of a step.
+// lines are the text in the box of a step.
 func (s *node) lines() []string {
 	lines := []string{s.name}
 	if s.tool != "" {

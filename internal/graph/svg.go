@@ -92,7 +92,7 @@ func (g *Graph) picture() *picture {
 	for _, step := range g.steps {
 		box := newSVGBox(step.lines())
 		if step.inner != nil {
-			box.hold(step.inner)
+			box.nest(step.inner)
 		}
 		box.fill = fill(step.state)
 		switch {
@@ -162,8 +162,8 @@ func newSVGBox(lines []string) *svgBox {
 	return box
 }
 
-// hold makes room for a graph within the box, below its texts.
-func (box *svgBox) hold(inner *Graph) {
+// nest makes room for a graph within the box, below its texts.
+func (box *svgBox) nest(inner *Graph) {
 	box.lines = append(box.lines, "runs "+inner.title)
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
 	box.inner, box.top = inner.picture(), box.height+svgLine

@@ -90,7 +90,7 @@ func (g *Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaidSteps writes steps whose IDs begin with a prefix, and notes those in each
+// mermaidSteps writes steps whose IDs begin with a prefix, and records those in each
 // state.
 func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
 	ids := g.ids(prefix)

@@ -12,8 +12,8 @@ import (
 // learns that its workflow was cancelled.
 const Longest = 2 * time.Second
 
-// Ticker ticks three times per heartbeat timeout of the activity and at least every 2 s;
-// never where nobody waits for heartbeats.
+// Ticker ticks three times per heartbeat timeout of the activity and at least every 2
+// s; never where the activity has no heartbeat timeout.
 func Ticker(ctx context.Context) (ticks <-chan time.Time, stop func()) {
 	limit := activity.GetInfo(ctx).HeartbeatTimeout
 	if limit <= 0 {

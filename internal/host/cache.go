@@ -18,8 +18,8 @@ import (
 	"reprise/internal/meter"
 )
 
-// KeptWorkflows is how many workflows a process keeps in memory unless told otherwise.
-// One that waits for an answer takes some 80 kB and the size of its data.
+// KeptWorkflows is how many workflows a process keeps in memory by default. One that
+// waits for an answer takes some 80 kB and the size of its data.
 const KeptWorkflows = 2000
 
 // KeepWorkflows bounds the workflows that the workers of this process keep in memory
@@ -39,7 +39,7 @@ const (
 	// usualCacheBytes is the bound where nothing bounds the process itself.
 	usualCacheBytes = 512 << 20
 	leastCacheBytes = 32 << 20
-	// cacheTick is how often the memory is looked at.
+	// cacheTick is how often the memory is measured.
 	cacheTick = 250 * time.Millisecond
 	// After workflows were dropped to little avail, as something else takes the memory,
 	// they are left alone for firstCalm, which doubles up to longestCalm.
@@ -50,8 +50,8 @@ const (
 )
 
 // CacheBytes reads REPRISE_CACHE_BYTES: the memory in use, in bytes, beyond which the
-// workers of this process keep no workflows. lookup is usually os.LookupEnv. What is
-// not set is half of what the process may take, by GOMEMLIMIT or its cgroup.
+// workers of this process keep no workflows. lookup is usually os.LookupEnv. Without it
+// the bound is half of what the process may take, by GOMEMLIMIT or its cgroup.
 func CacheBytes(lookup func(string) (string, bool)) (int64, error) {
 	text, set := lookup(CacheVariable)
 	if set && text != "" {
@@ -85,15 +85,15 @@ func cgroupBytes(read func(string) ([]byte, error)) int64 {
 
 // WatchCache has the workers of this process drop the workflows that they keep while
 // the memory in use is above a bound, until ctx ends. The SDK's cache counts workflows,
-// and knows nothing of how large they are (docs/decisions/0024-cache-by-bytes.md).
-// recorder is told the figures; nil is nobody.
+// and knows nothing of their sizes (docs/decisions/0024-cache-by-bytes.md). recorder
+// gets the figures; nil for none.
 func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logger *slog.Logger) {
 	w := &cacheWatch{bound: bound, recorder: recorder, logger: logger}
 	w.add(meter.MemoryBound, bound)
 	ticker := time.NewTicker(cacheTick)
 	defer ticker.Stop()
 	for {
-		w.look(time.Now())
+		w.check(time.Now())
 		select {
 		case <-ctx.Done():
 			w.add(meter.MemoryBound, -bound)
@@ -109,7 +109,7 @@ type cacheWatch struct {
 	bound    int64
 	recorder meter.Recorder
 	logger   *slog.Logger
-	live     int64 // as it was told last
+	live     int64 // as it was recorded last
 	calm     time.Duration
 	until    time.Time // left alone until then
 }
@@ -120,8 +120,8 @@ func (w *cacheWatch) add(m *meter.Metric, n int64) {
 	}
 }
 
-// look drops the workflows that are kept where the memory in use is above the bound.
-func (w *cacheWatch) look(now time.Time) {
+// check drops the workflows that are kept where the memory in use is above the bound.
+func (w *cacheWatch) check(now time.Time) {
 	live := w.measure()
 	if live <= w.bound || now.Before(w.until) {
 		return

@@ -14,8 +14,8 @@ import (
 	"reprise/workflows"
 )
 
-// ClientOptions are those of a worker's client, which keeps large values in the
-// store; nil is none. The logger is told of runs that wait for it; nil is nobody.
+// ClientOptions are those of a worker's client, which keeps large values in the store;
+// nil is none. The logger gets the runs that wait for it; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -29,9 +29,9 @@ func ClientOptions(store *payload.Store, options client.Options, logger *slog.Lo
 	return options
 }
 
-// cancelledDetails are those of a workflow that was cancelled and cannot be
-// asked how far it is. Only runs have any: whoever started another workflow counts
-// what it was to do as cancelled.
+// cancelledDetails are those of a workflow that was cancelled and cannot report its
+// progress. Only runs have any: the parent of another workflow counts its work as
+// cancelled.
 func cancelledDetails(workflowType, reason string) *commonpb.Payloads {
 	if workflowType != workflows.PlaybookWorkflowName {
 		return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"reprise/activities"
+	"reprise/activities/http"
+	"reprise/activities/tool"
 	"reprise/internal/secrets"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -16,7 +18,7 @@ import (
 // Connections are those of a YAML file, a map of names to URLs and OAuth 2.0
 // clients, and then those of the environment; path "" is the environment alone.
 // Nothing of a connection is ever part of an error.
-func Connections(path string) (activities.ConnectionResolver, error) {
+func Connections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if path == "" {
 		return environment, nil
@@ -36,8 +38,8 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 		return nil, fmt.Errorf("read the connections: %s: expected a map of names to URLs, such as clinic: postgres://…", path)
 	}
 	connections := activities.Connections{}
-	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is told
-		text, err := activities.ConnectionText(entries[name])
+	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is reported
+		text, err := http.ConnectionText(entries[name])
 		if err != nil {
 			return nil, fmt.Errorf("read the connections: %s: %s %w", path, shown(name), err)
 		}
@@ -46,8 +48,8 @@ func Connections(path string) (activities.ConnectionResolver, error) {
 	return activities.FirstOf{connections, environment}, nil
 }
 
-// shown names a connection. Who has forgotten the name has a URL or a token in
-// its place.
+// shown names a connection. Where the name was forgotten, a URL or a token is in its
+// place.
 func shown(name string) string {
 	if secrets.LooksSecret(name) || strings.ContainsAny(name, ":/@ ") {
 		return "what follows a name"

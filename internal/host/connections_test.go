@@ -55,7 +55,7 @@ orders:
 	require.ErrorContains(t, err, `connection "orders" must have oauth2.client_secret, as text`)
 }
 
-func TestErrorsOfConnectionsTellNoSecret(t *testing.T) {
+func TestErrorsOfConnectionsShowNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2000"
 	for name, text := range map[string]string{

@@ -23,12 +23,12 @@ type Options struct {
 	TaskQueue string // "" is workflows.DefaultTaskQueue
 	// MaxAttempts bounds how many attempts of tools run at once; 0 is 200.
 	MaxAttempts int
-	StopTimeout time.Duration // how long attempts under way may go on at the end; 0 is 10 s
-	// OnFatalError is told when the worker cannot go on, such as when its
-	// namespace is gone; nil is nobody.
+	StopTimeout time.Duration // how long running attempts may continue at the end; 0 is 10 s
+	// OnFatalError is called when the worker cannot continue, such as when its
+	// namespace is gone; nil for none.
 	OnFatalError func(error)
-	// Telemetry is told of the parts of runs; nil is nobody. The catalogue and the
-	// client have it too.
+	// Telemetry records the parts of runs; nil for none. The catalogue and the client
+	// have it too.
 	Telemetry *telemetry.Telemetry
 }
 
@@ -41,9 +41,9 @@ const (
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
-	// mostThought is how long workflow code may go on without waiting. The
-	// default of 1 s is what encoding and measuring 64 MiB takes on a busy
-	// machine; what else workflow code does is bounded by itself.
+	// mostThought is how long workflow code may run without waiting. The default of 1 s
+	// is what encoding and measuring 64 MiB takes on a busy machine; what else workflow
+	// code does is bounded by itself.
 	mostThought = 8 * time.Second
 )
 
@@ -81,8 +81,7 @@ type Registry interface {
 	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
 }
 
-// Register binds the workflows, the tools of a catalogue and its check at the
-// door to their names.
+// Register binds the workflows, the tools of a catalogue and its check to their names.
 func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})

@@ -14,9 +14,9 @@ import (
 	"reprise/workflows"
 )
 
-// largestUpdate is how many bytes an update may bring. The Temporal server hands larger
-// ones out, and takes no answer that repeats them, as those of the SDK do: the workflow
-// task would fail until the server drops the update.
+// largestUpdate is how many bytes an update may bring. The Temporal server delivers
+// larger ones, and accepts no answer that repeats them, as those of the SDK do: the
+// workflow task would fail until the server drops the update.
 const largestUpdate = 2_000_000
 
 // refuseLargeUpdates puts something in the place of what an update brings that is too

@@ -18,12 +18,12 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
-// Seal is what only those who know the key can make of some texts; hex. Other
-// texts have another seal, however they are cut.
+// Seal is a code of some texts that can be made with the key only; in hex. Other texts
+// have another seal, however they are cut.
 func Seal(key string, texts ...string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	for _, text := range texts {
@@ -36,8 +36,8 @@ func Seal(key string, texts ...string) string {
 // vouches for: a Code, kept in workflow history.
 const CodeMemo = "reprise_code"
 
-// Code names the code of a run's playbook that its starter has read. It is good
-// for one workflow ID, so that nobody else gains by copying it.
+// Code names the code of a run's playbook that its starter has read. It is good for one
+// workflow ID, so that a copy of it is useless.
 type Code struct {
 	Hashes []string `json:"hashes"` // SHA-256 of each, hex
 	Seal   string   `json:"seal"`
@@ -79,9 +79,9 @@ func hashOf(code string) string {
 // maxKnownRuns bounds how many runs a Guard remembers.
 const maxKnownRuns = 1000
 
-// Guard tells a local worker whether code comes from a starter that has its
-// key. Others who reach the server, a web page among them, may start runs, but
-// bring no code. It is safe for concurrent use.
+// Guard checks for a local worker whether code comes from a starter that has its key.
+// Other clients of the server, a web page among them, may start runs, but bring no
+// code. It is safe for concurrent use.
 type Guard struct {
 	client client.Client
 	key    string
@@ -95,18 +95,18 @@ func NewGuard(c client.Client, key string) *Guard {
 	return &Guard{client: c, key: key, known: map[string][]string{}}
 }
 
-// Check refuses code that nobody vouches for, in the activity that would run it.
+// Check refuses code that no starter vouches for, in the activity that would run it.
 func (g *Guard) Check(ctx context.Context, code string) error {
 	hashes, err := g.hashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil {
-		return &activities.Error{
+		return &tool.Error{
 			Kind: interpreter.KindConnection, Message: fmt.Sprintf("ask the server who started the run: %v", err), Err: err,
 		}
 	}
 	if slices.Contains(hashes, hashOf(code)) {
 		return nil
 	}
-	return &activities.Error{
+	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 		Message: "this local worker runs Python only of runs that were begun by its own starter, or by one in the directory of its " +
 			"starter dev; begin the run there, or give starter --allow-python, which allows the code of everybody who reaches the server",
@@ -144,7 +144,7 @@ func (g *Guard) hashes(ctx context.Context, of workflow.Execution) ([]string, er
 	return hashes, nil
 }
 
-// described is what the server tells of an execution.
+// described is the server's description of an execution.
 type described struct {
 	workflowID string
 	root       *commonpb.WorkflowExecution

@@ -1,6 +1,5 @@
-// Package localserver runs a Temporal server with its web UI as a child
-// process, for people who have none: the official CLI's development server, or
-// this project's own.
+// Package localserver runs a Temporal server with its web UI as a child process, for
+// users without one: the official CLI's development server, or this project's own.
 package localserver
 
 import (

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Kept is what `starter dev` tells of the server that it keeps up in the
-// working directory.
+// Kept is what `starter dev` has written of the server that it runs in the working
+// directory.
 type Kept struct {
 	Address      string `json:"address"`
 	PayloadStore string `json:"payload_store"`
@@ -29,7 +29,7 @@ func KeptAt(address string) Kept {
 	return kept
 }
 
-// spelled is an address with one name for this machine: who types one says localhost.
+// spelled is an address with one name for this machine: people type localhost.
 func spelled(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {

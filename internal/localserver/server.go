@@ -32,8 +32,8 @@ type Options struct {
 	UIPort    int    // 0: a free one
 	DBFile    string // SQLite file that keeps the state; "" is memory
 	Namespace string // "" is connect.DefaultNamespace
-	// Key is what clients have to send, where the server can ask for it: this
-	// project's own does, that of the official CLI does not. "" is none.
+	// Key is what clients have to send, where the server can require it: this project's
+	// own does, that of the official CLI does not. "" is none.
 	Key string
 	// Attributes are search attributes that the namespace knows.
 	Attributes map[string]enums.IndexedValueType
@@ -53,7 +53,7 @@ type Server struct {
 	key     string
 }
 
-// keyVariable tells this project's own server the key.
+// keyVariable has the key for this project's own server.
 const keyVariable = "DEVSERVER_API_KEY"
 
 const (
@@ -131,8 +131,8 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 		// Ours has these by itself, Temporal's own command has not: runs take turns.
 		"--dynamic-config-value", "matching.enableFairness=true",
 		"--dynamic-config-value", "matching.numTaskqueueWritePartitions=1",
-		// Temporal's own command opens an HTTP API, on a free port and for every
-		// web page. It cannot be turned off, but serve a host that nobody can name.
+		// Temporal's own command opens an HTTP API, on a free port and for every web
+		// page. It cannot be turned off, but serve a host that no client can name.
 		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `"]`,
 	}
 	if options.DBFile != "" {
@@ -143,7 +143,7 @@ func command(options Options, port, uiPort int) *exec.Cmd {
 	}
 	//nolint:noctx // it ends with Stop, which is gentler than a context
 	cmd := exec.Command(options.Binary, args...)
-	// What the user has set is about the server of their choice, not this one.
+	// The user's own settings are about the server of their choice, not this one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "TEMPORAL_") || strings.HasPrefix(entry, keyVariable+"=")
 	})
@@ -229,7 +229,7 @@ func (s *Server) Stop() {
 	s.process.Kill()
 }
 
-// Kill ends the server at once. What is in its file stays usable.
+// Kill ends the server at once. Its file stays usable.
 func (s *Server) Kill() { s.process.Kill() }
 
 func portOr(ctx context.Context, port int) (int, error) {

@@ -87,7 +87,7 @@ func TestFileKeepsRunsOverARestart(t *testing.T) {
 	require.Equal(t, run.GetRunID(), description.GetWorkflowExecutionInfo().GetExecution().GetRunId())
 }
 
-func TestExitedTellsThatTheServerDied(t *testing.T) {
+func TestExitedReportsThatTheServerDied(t *testing.T) {
 	t.Parallel()
 	server := start(t, localserver.Options{Binary: binary(t)})
 	process, err := os.FindProcess(server.PID())
@@ -120,9 +120,9 @@ func TestStartSaysWhyItFails(t *testing.T) {
 	require.ErrorContains(t, err, "/nowhere/server")
 }
 
-// TestWhatIsAskedOfAServer: one that opens an HTTP API serves nobody there, and
+// TestRequestsToAServer: one that opens an HTTP API serves nobody there, and
 // the key is no argument, which everybody on the machine sees.
-func TestWhatIsAskedOfAServer(t *testing.T) {
+func TestRequestsToAServer(t *testing.T) {
 	t.Parallel()
 	nosy := filepath.Join(t.TempDir(), "nosy")
 	require.NoError(t, os.WriteFile(nosy, []byte("#!/bin/sh\necho \"$@\" \"key=$DEVSERVER_API_KEY.\" >&2\nexit 7\n"), 0o700))
@@ -134,7 +134,7 @@ func TestWhatIsAskedOfAServer(t *testing.T) {
 	require.ErrorContains(t, err, "key=k-123.")
 }
 
-func TestAKeyIsAskedFor(t *testing.T) {
+func TestAKeyIsRequired(t *testing.T) {
 	t.Parallel()
 	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123"})
 	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)

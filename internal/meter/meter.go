@@ -1,5 +1,5 @@
-// Package meter names what is counted of runs, and what is told of their parts
-// once they have ended. It knows neither Temporal nor OpenTelemetry: workflows and
+// Package meter names what is counted of runs, and what is recorded of their parts once
+// they have ended. It knows neither Temporal nor OpenTelemetry: workflows and
 // activities count, and package telemetry makes metrics and spans of it.
 package meter
 
@@ -55,7 +55,7 @@ const (
 // ClassNone is the class of what has not failed.
 const ClassNone = "none"
 
-// What workflows count, once per event, whatever is replayed.
+// Metrics of workflows, which count once per event, whatever is replayed.
 var (
 	Runs = &Metric{
 		"reprise_runs_total", Counter,
@@ -114,8 +114,8 @@ var (
 	}
 )
 
-// What activities count, of what this worker has done; workflows do of attempts that
-// somebody outside answers, and of those that are runs of other playbooks.
+// Metrics of activities, which count what this worker has done; workflows count
+// attempts that are answered from outside, and those that are runs of other playbooks.
 var (
 	Attempts = &Metric{
 		"reprise_attempts_total", Counter,
@@ -159,7 +159,7 @@ var (
 	}
 )
 
-// What the interpreter of this process has done, replays included.
+// Metrics of the interpreter of this process, replays included.
 var (
 	Loads = &Metric{
 		"reprise_interpreter_loads_total", Counter,
@@ -172,7 +172,7 @@ var (
 	}
 )
 
-// What this process takes, and the workflows that it keeps.
+// Memory of this process, and the workflows that it keeps.
 var (
 	Memory = &Metric{
 		"reprise_memory_live_bytes", Gauge, nil,
@@ -205,7 +205,7 @@ type Recorder interface {
 	Observe(m *Metric, took time.Duration, values ...string)
 }
 
-// maxRetryLabel is the last retry that LabelAttempt tells apart.
+// maxRetryLabel is the last retry that LabelAttempt distinguishes.
 const maxRetryLabel = 10
 
 // RetryLabel is the value of LabelAttempt for the n-th retry of a request.

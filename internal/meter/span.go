@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Parts of a run that are told once they have ended.
+// Parts of a run that are recorded once they have ended.
 const (
 	PartRun       = "run"
 	PartStep      = "step"
@@ -33,7 +33,7 @@ type Part struct {
 	Ended    time.Time
 }
 
-// SinkPart tells of the call of a sink that has ended.
+// SinkPart describes the call of a sink that has ended.
 func SinkPart(facts interpreter.CallFacts, result interpreter.CallResult) Part {
 	return Part{
 		Kind: PartSink, Playbook: facts.Playbook, Step: facts.Step, Visit: facts.Visit, Index: facts.Index,
@@ -42,7 +42,7 @@ func SinkPart(facts interpreter.CallFacts, result interpreter.CallResult) Part {
 	}
 }
 
-// IterationPart tells of an iteration that has ended.
+// IterationPart describes an iteration that has ended.
 func IterationPart(playbook, step string, visit int, iteration interpreter.IterationResult) Part {
 	index, result := iteration.Index, iteration.Result
 	return Part{

@@ -1,6 +1,6 @@
-// Mutants asks whether the tests would notice: it puts changes that break
-// durability into the code, one at a time, and runs the tests that have to fail
-// with them: make mutants. The code itself is left alone.
+// Mutants checks that the tests notice mistakes: it puts changes that break durability
+// into the code, one at a time, and runs the tests that have to fail with them: make
+// mutants. The code itself is left alone.
 package main
 
 import (
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return !strings.Contains(m.name, o.only) })
-	if o.rounds > 0 { // chaos does not look at the rules of the language
+	if o.rounds > 0 { // chaos does not check the rules of the language
 		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return m.chaos == "" })
 	}
 	if len(chosen) == 0 {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// testLimit and chaosLimit are how long one test and one run of chaos may take.
-// A test that goes on for ever has noticed something.
+// testLimit and chaosLimit are how long one test and one run of chaos may take. A test
+// that never ends has noticed something.
 const (
 	testLimit  = 10 * time.Minute
 	chaosLimit = 2 * time.Hour
@@ -81,7 +81,7 @@ func (r *runner) mutant(ctx context.Context, m mutant) error {
 		if err != nil {
 			return err
 		}
-		r.line(m, t, made, "")
+		r.report(m, t, made, "")
 	}
 	return nil
 }
@@ -95,13 +95,12 @@ func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
 	if err != nil {
 		return err
 	}
-	r.line(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
+	r.report(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
 	return nil
 }
 
-// line prints what came of a test, and notes it where it should have been
-// otherwise.
-func (r *runner) line(m mutant, t test, made outcome, more string) {
+// report prints the outcome of a test, and records one that is wrong.
+func (r *runner) report(m mutant, t test, made outcome, more string) {
 	said, want := "fails", len(m.patch) > 0
 	if !made.failed {
 		said = "passes"

@@ -145,7 +145,7 @@ func (c *call) collected() any {
 	return nil
 }
 
-// fails is a call that ends badly. What was collected is told.
+// fails is a call that ends badly. Its error has what was collected.
 func (c *call) fails(f *failure) *ended {
 	if c.got {
 		f.collected, f.has = c.pages, true

@@ -253,7 +253,8 @@ func (w *walk) end(at time.Duration) ran {
 	return r
 }
 
-// cancel ends the other branches. What they would have asked from then on may have been asked or not.
+// cancel ends the other branches. Their requests from then on may have been made or
+// not.
 func (w *walk) cancel(at time.Duration) {
 	for _, b := range w.moving {
 		w.o.torn = true

@@ -179,7 +179,8 @@ func (g *generator) pagePolicy(s *step, p *policy, who []any) {
 		p.page, p.perPage = g.sink(who, true), g.one(2)
 	}
 	if g.one(5) {
-		// What is written where the policy is exhausted as a failure is not specified.
+		// The specification does not say what is written where the policy is exhausted
+		// as a failure.
 		if sink := g.sink(who, true); p.onExhausted != "fail" {
 			p.sink = sink
 		}

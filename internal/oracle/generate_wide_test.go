@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// newRound makes a round, and gives it what narrow rounds do not have. What it adds is
-// drawn apart, so that a seed keeps what its narrow round was found for.
+// newRound makes a round, and gives it what narrow rounds do not have. Its additions
+// are drawn apart, so that a seed keeps what its narrow round was found for.
 func newRound(seed uint64) *round {
 	g := narrow(seed)
 	g.round.wide = true

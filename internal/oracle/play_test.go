@@ -99,7 +99,7 @@ func (r *round) stage(t *testing.T) *stage {
 }
 
 // noServer stands for the server that activities ask whether their run is paused: the
-// test environment has none. What the workflow holds it holds all the same.
+// test environment has none. The workflow's own holds have their effect all the same.
 type noServer struct {
 	interceptor.WorkerInterceptorBase
 

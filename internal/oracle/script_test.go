@@ -331,8 +331,8 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// normal leaves of errors, wherever they stand, what is foretold of them. What is empty
-// says nothing: whether nothing was collected yet, or pages of nothing, is not told apart.
+// normal leaves of errors, wherever they stand, what is foretold of them. An empty
+// value says nothing: it may be that nothing was collected yet, or empty pages.
 func normal(value any) any {
 	switch v := value.(type) {
 	case []any:

@@ -74,21 +74,21 @@ func (s *Store) put(ctx context.Context, data []byte) (reference, error) {
 	return ref, s.write(ctx, ref, data)
 }
 
-// write writes a value whatever is there, and notes whether the store took it.
+// write writes a value whatever is there, and records whether the store accepted it.
 func (s *Store) write(ctx context.Context, ref reference, data []byte) error {
 	began := time.Now()
 	err := s.bucket.WriteAll(ctx, ref.key, data, &blob.WriterOptions{ContentType: "application/x-protobuf"})
-	s.tell("write", ref.size, began, err)
+	s.observe("write", ref.size, began, err)
 	if err != nil {
 		err = fmt.Errorf("write %s (%d bytes) to the payload store %s: %w", ref.key, ref.size, s.name, err)
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing about the store
-		s.health.note(err)
+		s.health.record(err)
 	}
 	return err
 }
 
-func (s *Store) tell(operation string, bytes int64, began time.Time, err error) {
+func (s *Store) observe(operation string, bytes int64, began time.Time, err error) {
 	if s.watch != nil {
 		s.watch(operation, bytes, time.Since(began), err)
 	}
@@ -107,7 +107,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 	defer cancel()
 	began := time.Now()
 	data, err := s.read(ctx, ref)
-	s.tell("read", ref.size, began, err)
+	s.observe("read", ref.size, began, err)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		err = ErrMissing
@@ -121,7 +121,7 @@ func (s *Store) get(ctx context.Context, ref reference) ([]byte, error) {
 }
 
 // mostScripts bounds the scripts that a process keeps in memory. Each is smaller than
-// other values that are stored, and all children of a run ask for the same.
+// other values that are stored, and all children of a run need the same.
 const mostScripts = 64
 
 // script is get for a value that may be a script, as small ones are: it reads each

@@ -22,8 +22,8 @@ const (
 	// driverPatience is how long the SDK's own operations are tried again. A
 	// workflow task has 10 s, and an activity as long until its first heartbeat.
 	driverPatience = 5 * time.Second
-	// keptFor is how long what Keep has written is not looked for again: until
-	// the SDK has told the server of it.
+	// keptFor is how long values that Keep has written are not searched again: until
+	// the SDK has sent the server their references.
 	keptFor = time.Minute
 )
 
@@ -35,7 +35,7 @@ type health struct {
 	probe sync.Mutex
 }
 
-func (h *health) note(err error) {
+func (h *health) record(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.at = err, time.Now()

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// lookTime bounds one look at the values of a workflow task. It keeps one of
-	// the worker's pollers.
-	lookTime = 3 * time.Second
-	// lookWidth is how many values one look asks for at a time.
-	lookWidth = 16
-	// lookEvery is how often the values of a held task are looked at.
-	lookEvery = time.Second
-	// lookFailures is how often in a row the server may not answer who holds a task.
-	lookFailures = 5
+	// checkTime bounds one check of the values of a workflow task. It keeps one of the
+	// worker's pollers.
+	checkTime = 3 * time.Second
+	// checkWidth is how many values one check requests at a time.
+	checkWidth = 16
+	// checkEvery is how often the values of a held task are checked.
+	checkEvery = time.Second
+	// checkFailures is how often in a row the server may not answer the holder of a
+	// task.
+	checkFailures = 5
 )
 
-// Hold takes workflow tasks out of a worker's hands that can only fail, because
-// values of their run cannot be read or none can be written. The SDK reports the
-// first such failure of a task and then keeps silent, and the server waits
-// longer each time, up to ten minutes, in which it tells the run nothing: not
-// even that it was cancelled. A held task is given back once the values are there.
-// A run that was cancelled, and of which a value is gone, is ended as cancelled:
-// nobody can tell what its code would have done.
+// Hold takes workflow tasks out of a worker's hands that can only fail, because values
+// of their run cannot be read or none can be written. The SDK reports the first such
+// failure of a task and then keeps silent, and the server waits longer each time, up to
+// ten minutes, in which the run gets nothing: not even its cancel. A held task is
+// returned once the values are there. A run that was cancelled, and of which a value is
+// gone, is ended as cancelled: what its code would have done is unknown.
 //
 // details is what such a run ends with; reason names key and store.
 func (s *Store) Hold(
@@ -58,14 +58,14 @@ func (s *Store) Hold(
 		}
 		// Like all that the task leads to, this outlives the poll.
 		background := context.WithoutCancel(ctx)
-		reason := h.look(background)
+		reason := h.check(background)
 		if reason == nil {
 			return nil
 		}
 		logger.Warn("a run waits for its large values", "WorkflowID", task.GetWorkflowExecution().GetWorkflowId(),
 			"RunID", task.GetWorkflowExecution().GetRunId(), "error", reason)
 		proto.Reset(task) // as a poll that found nothing
-		go h.hold(background)
+		go h.await(background)
 		return nil
 	}
 }
@@ -78,13 +78,13 @@ type heldTask struct {
 	task      *workflowservice.PollWorkflowTaskQueueResponse
 	namespace string
 	identity  string
-	values    []reference // all of the run's; nil before they were looked for
+	values    []reference // all of the run's; nil before they were searched
 }
 
-// look gives the reason why the task would fail, nil if there is none that has
+// check gives the reason why the task would fail, nil if there is none that has
 // to do with the store, or none that was found in time.
-func (h *heldTask) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (h *heldTask) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	if err := h.store.Ready(ctx); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (h *heldTask) look(ctx context.Context) error {
 		h.values = values
 	}
 	group, looking := errgroup.WithContext(ctx)
-	group.SetLimit(lookWidth)
+	group.SetLimit(checkWidth)
 	for _, ref := range h.values {
 		group.Go(func() error {
 			found, err := h.store.bucket.Exists(looking, ref.key)
@@ -149,12 +149,12 @@ func (h *heldTask) references(ctx context.Context) ([]reference, error) {
 	}
 }
 
-// hold waits until the values are there, the run is to end, or the server no
+// await waits until the values are there, the run is to end, or the server no
 // longer waits for this task.
-func (h *heldTask) hold(ctx context.Context) {
-	for failures := 0; failures < lookFailures; {
-		time.Sleep(lookEvery)
-		cancelled, waits, err := h.asked(ctx)
+func (h *heldTask) await(ctx context.Context) {
+	for failures := 0; failures < checkFailures; {
+		time.Sleep(checkEvery)
+		cancelled, waits, err := h.pending(ctx)
 		if err != nil {
 			failures++
 			continue
@@ -163,10 +163,10 @@ func (h *heldTask) hold(ctx context.Context) {
 		if !waits {
 			return
 		}
-		reason := h.look(ctx)
+		reason := h.check(ctx)
 		switch {
 		case reason == nil:
-			h.giveBack(ctx)
+			h.release(ctx)
 			return
 		case cancelled && errors.Is(reason, ErrMissing):
 			h.cancel(ctx, reason)
@@ -175,10 +175,10 @@ func (h *heldTask) hold(ctx context.Context) {
 	}
 }
 
-// asked reports whether the run was cancelled, and whether the server still
+// pending reports whether the run was cancelled, and whether the server still
 // waits for this task.
-func (h *heldTask) asked(ctx context.Context) (cancelled, waits bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (h *heldTask) pending(ctx context.Context) (cancelled, waits bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	run, err := h.service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: h.namespace, Execution: h.task.GetWorkflowExecution(),
@@ -191,9 +191,9 @@ func (h *heldTask) asked(ctx context.Context) (cancelled, waits bool, err error)
 	return run.GetWorkflowExtendedInfo().GetCancelRequested(), waits, nil
 }
 
-// giveBack has the server hand the task out again.
-func (h *heldTask) giveBack(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// release has the server hand the task out again.
+func (h *heldTask) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	// Where this does not arrive, the server's own time for the task ends later.
 	_, _ = h.service.RespondWorkflowTaskFailed(ctx, &workflowservice.RespondWorkflowTaskFailedRequest{
@@ -205,7 +205,7 @@ func (h *heldTask) giveBack(ctx context.Context) {
 // cancel ends the run as cancelled. If something has happened that the task does
 // not know of, the server refuses, and hands out another task.
 func (h *heldTask) cancel(ctx context.Context, reason error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	message := "the run was cancelled, and cannot go on in order: " + reason.Error()
 	_, _ = h.service.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{

@@ -40,12 +40,12 @@ type Store struct {
 	scripts *lru.Cache[reference, []byte]
 }
 
-// Watch is told of each reading and writing of a value (operation is read or
-// write): its size, how long it took, and its error. It is called concurrently.
+// Watch is called for each reading and writing of a value (operation is read or write):
+// its size, how long it took, and its error. It is called concurrently.
 type Watch func(operation string, bytes int64, took time.Duration, err error)
 
-// Watched has watch told what is read and written from now on. It is set before
-// the store is used; a store that is none tells nothing.
+// Watched has watch called for reads and writes from now on. It is set before the store
+// is used; a nil store does nothing.
 func (s *Store) Watched(watch Watch) {
 	if s != nil {
 		s.watch = watch
@@ -54,9 +54,8 @@ func (s *Store) Watched(watch Watch) {
 
 // Open opens the store at an address such as file:///var/lib/reprise/payloads,
 // s3://bucket/folder?region=eu-central-1, gs://bucket or azblob://container. The
-// schemes of clouds need package cloud. An empty address is no store: nil.
-// Credentials come from where the tools of each cloud look for them, never from
-// the address.
+// schemes of clouds need package cloud. An empty address is no store: nil. Credentials
+// come from where the tools of each cloud find them, never from the address.
 func Open(ctx context.Context, address string) (*Store, error) {
 	if address == "" {
 		return nil, nil
@@ -74,7 +73,7 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if prefix != "" {
 		bucket = blob.PrefixedBucket(bucket, prefix)
 	}
-	// Whoever may not list may still be allowed to read and write.
+	// A client that may not list may still be allowed to read and write.
 	found, err := bucket.IsAccessible(ctx)
 	if err == nil && !found {
 		err = errors.New("it does not exist")
@@ -107,7 +106,7 @@ func (s *Store) Name() string {
 	return s.name
 }
 
-// Close lets go of the store. What is under way ends with an error.
+// Close closes the store. Running operations end with an error.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil

@@ -47,8 +47,8 @@ func Progress(awaits *interpreter.Awaiting) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] " + text
 }
 
-// Asked is what people are asked: the question, the options and the form.
-func Asked(awaits *interpreter.Awaiting) []string {
+// AwaitedText is what an attempt asks people: the question, the options and the form.
+func AwaitedText(awaits *interpreter.Awaiting) []string {
 	var said []string
 	if progress := Progress(awaits); progress != "" {
 		said = append(said, progress)

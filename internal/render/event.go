@@ -31,7 +31,7 @@ func eventPlace(event runs.Event) string {
 	return where
 }
 
-// eventFacts are what an event tells besides its error.
+// eventFacts are what an event has besides its error.
 func eventFacts(event runs.Event) []string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -84,8 +84,7 @@ func eventFacts(event runs.Event) []string {
 	return parts
 }
 
-// errorText is an error: in full where it happened, in short where it is told
-// again.
+// errorText is an error: in full where it happened, in short where it is repeated.
 func errorText(event runs.Event, failure *interpreter.ErrorObject) string {
 	if event.Event == runs.StepRetry {
 		return failure.Short()

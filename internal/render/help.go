@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Paused says what people hold of a run, since when, who and why; "" for
-// nothing. now says whether a time needs its day.
+// Paused says what is held of a run, since when, by whom and why; "" for nothing. now
+// says whether a time needs its day.
 func Paused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
 		return "paused" + Since(control.Held[""], now)
@@ -27,7 +27,7 @@ func Paused(control interpreter.Control, now time.Time) string {
 	return strings.Join(texts, "; ")
 }
 
-// Since is when something was said, who did and why.
+// Since is when a command was given, by whom and why.
 func Since(said interpreter.Said, now time.Time) string {
 	if said.At.IsZero() {
 		return Attribution(said)
@@ -35,7 +35,7 @@ func Since(said interpreter.Said, now time.Time) string {
 	return " since " + terminal.Clock(said.At, now) + Attribution(said)
 }
 
-// Attribution is who said something, and why.
+// Attribution is who gave a command, and why.
 func Attribution(said interpreter.Said) string {
 	text := ""
 	if said.By != "" {
@@ -47,17 +47,17 @@ func Attribution(said interpreter.Said) string {
 	return text
 }
 
-// Held is what a run above has paused of what another one depends on: all, or the
-// step that has started it.
-func Held(above runs.Held) interpreter.Control {
-	control := *above.Control
+// Held is what a parent run has paused of what another one depends on: all, or the step
+// that has started it.
+func Held(parent runs.Held) interpreter.Control {
+	control := *parent.Control
 	if !control.Paused {
-		control.Steps = []string{above.Step}
+		control.Steps = []string{parent.Step}
 	}
 	return control
 }
 
-// ResumeCommand is the command that lets go on what is held.
+// ResumeCommand is the command that resumes what is held.
 func ResumeCommand(id string, control interpreter.Control) string {
 	command := terminal.Program() + " resume " + terminal.ShellWord(id)
 	if !control.Paused && len(control.Steps) == 1 {
@@ -66,14 +66,15 @@ func ResumeCommand(id string, control interpreter.Control) string {
 	return "to let it go on: " + command
 }
 
-// resumeCommands are the commands that let a run go on which is paused, or held by runs above.
+// resumeCommands are the commands that resume a run which is paused, or held by parent
+// runs.
 func resumeCommands(status *runs.Status) []string {
 	var help []string
 	if status.Control.HoldsAny() {
 		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
 	}
-	for _, above := range status.Above {
-		help = append(help, ResumeCommand(above.Run, Held(above)))
+	for _, parent := range status.Above {
+		help = append(help, ResumeCommand(parent.Run, Held(parent)))
 	}
 	return help
 }
@@ -144,7 +145,7 @@ const mostAnswersSaid = 5
 func answersOf(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
-		below := belowOf(step)
+		below := childCommands(step)
 		help = append(help, below[:min(len(below), mostAnswersSaid-len(help))]...)
 		switch {
 		case len(help) == mostAnswersSaid:
@@ -159,14 +160,14 @@ func answersOf(status *runs.Status) []string {
 	return help
 }
 
-// belowOf are the commands that help the runs on that a step and its iterations have
-// started.
-func belowOf(step runs.Step) []string {
+// childCommands are the commands that answer or resume the runs that a step and its
+// iterations have started.
+func childCommands(step runs.Step) []string {
 	var help []string
 	found := map[string]bool{}
 	add := func(under runs.Under) {
-		for _, asked := range under.Below {
-			help = append(help, "to answer: "+AnswerCommand(asked.Run, asked.Step, nil, &asked.Awaiting))
+		for _, awaited := range under.Below {
+			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.Awaiting))
 		}
 		for _, held := range under.Held {
 			switch {

@@ -25,7 +25,7 @@ func StepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
-// Report ends with the warnings, where nobody passes over them.
+// Report ends with the warnings, where they are not overlooked.
 func Report(w io.Writer, workflowID string, result workflows.Result, link string, paper terminal.Paper) {
 	var b strings.Builder
 	if len(result.Steps) > 0 {
@@ -63,8 +63,8 @@ var (
 	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
 )
 
-// StepTable is a table of the steps that fits a terminal: what does not fit beside
-// the rest stands below it or, of errors, with the failure.
+// StepTable is a table of the steps that fits a terminal: what does not fit beside the
+// rest is below it or, of errors, with the failure.
 func StepTable(records []workflows.StepRecord, width int) string {
 	for _, columns := range [][]column{
 		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
@@ -73,7 +73,7 @@ func StepTable(records []workflows.StepRecord, width int) string {
 		{columnStep, columnStatus, columnTime},
 	} {
 		if rendered := stepRows(records, columns); text.LongestLineLen(rendered) <= width {
-			return rendered + stepsBelow(records, columns, width)
+			return rendered + loopLines(records, columns, width)
 		}
 	}
 	lines := make([]string, len(records))
@@ -84,7 +84,7 @@ func StepTable(records []workflows.StepRecord, width int) string {
 		}
 		lines[i] = text.Snip(StepName(record), max(width-len(status)-1, 1), "…") + " " + status
 	}
-	return strings.Join(lines, "\n") + stepsBelow(records, nil, width)
+	return strings.Join(lines, "\n") + loopLines(records, nil, width)
 }
 
 func stepRows(records []workflows.StepRecord, columns []column) string {
@@ -103,8 +103,8 @@ func stepRows(records []workflows.StepRecord, columns []column) string {
 	return rows.Render()
 }
 
-// stepsBelow is what the columns leave out of loops, a line for each.
-func stepsBelow(records []workflows.StepRecord, columns []column, width int) string {
+// loopLines is what the columns leave out of loops, a line for each.
+func loopLines(records []workflows.StepRecord, columns []column, width int) string {
 	if slices.ContainsFunc(columns, func(c column) bool { return c.name == columnIterations.name }) {
 		return ""
 	}
@@ -143,7 +143,7 @@ func duration(record workflows.StepRecord) string {
 	return record.EndedAt.Sub(record.StartedAt).Round(10 * time.Millisecond).String()
 }
 
-// failureText is an error in a table's cell; the message in full stands below.
+// failureText is an error in a table's cell; the message in full is below.
 func failureText(failure *interpreter.ErrorObject) string {
 	if failure == nil {
 		return ""

@@ -65,8 +65,8 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 
 // statusCell is the status of a run, with its place where it waits for its turn.
 func statusCell(run runs.Found) string {
-	if run.Queue == nil || run.Queue.Place == 0 || run.Status != interpreter.Queued {
+	if run.Queue == nil || run.Queue.Position == 0 || run.Status != interpreter.Queued {
 		return string(run.Status)
 	}
-	return fmt.Sprintf("%s %d", run.Status, run.Queue.Place)
+	return fmt.Sprintf("%s %d", run.Status, run.Queue.Position)
 }

@@ -17,16 +17,16 @@ import (
 	"reprise/interpreter"
 )
 
-// Status shows where a run is. The tables hold what is short; what there is
-// more to say of a step stands below them.
+// Status shows where a run is. The tables hold what is short; further details of a step
+// are below them.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	b.WriteString(headOf(status) + "\n")
 	if held := Paused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
-	for _, above := range status.Above {
-		terminal.WriteWrapped(&b, "held by the run "+terminal.Visible(above.Run)+" above: "+Paused(Held(above), status.At), paper.Width)
+	for _, parent := range status.Above {
+		terminal.WriteWrapped(&b, "held by the run "+terminal.Visible(parent.Run)+" above: "+Paused(Held(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil {
 		terminal.WriteWrapped(&b, cancelText(*said, status), paper.Width)
@@ -44,7 +44,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		b.WriteString(statesTable(status, paper.Width) + "\n")
 	}
 	for _, step := range status.Steps {
-		for _, said := range stepNotes(step, status.At) {
+		for _, said := range stepDetails(step, status.At) {
 			terminal.WriteWrapped(&b, stepLabel(step)+": "+said, paper.Width)
 		}
 	}
@@ -95,8 +95,8 @@ func cancelText(said interpreter.Said, status *runs.Status) string {
 // queueText says what a run waits for that has not got its turn.
 func queueText(queue *runs.Queue, now time.Time) string {
 	said := "waits for its turn under the concurrency key " + terminal.Visible(queue.Name.Key)
-	if queue.Place > 0 {
-		said += fmt.Sprintf(", place %d", queue.Place)
+	if queue.Position > 0 {
+		said += fmt.Sprintf(", place %d", queue.Position)
 	}
 	said += ", for " + terminal.Duration(now.Sub(queue.Since))
 	if len(queue.Holders) > 0 {
@@ -160,7 +160,7 @@ func StepAttempt(step runs.Step) string {
 	return attemptOf(step.Item)
 }
 
-// attemptOf is the attempt, and how many there are where it goes on.
+// attemptOf is the attempt, and how many there are where it is running.
 func attemptOf(item runs.Item) string {
 	switch {
 	case item.Attempt == 0:
@@ -183,8 +183,8 @@ func nextOf(item runs.Item, now time.Time) string {
 	}
 }
 
-// stepNotes is what there is to say of a step beside the table.
-func stepNotes(step runs.Step, now time.Time) []string {
+// stepDetails is what there is to say of a step beside the table.
+func stepDetails(step runs.Step, now time.Time) []string {
 	var said []string
 	if step.Loop != nil {
 		said = append(said, Counts(step))
@@ -196,7 +196,7 @@ func stepNotes(step runs.Step, now time.Time) []string {
 		said = append(said, underText(step.Under, "", now)...)
 	}
 	if step.Awaits != nil {
-		said = append(append(said, Awaited(step.Awaits, now)), Asked(step.Awaits)...)
+		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
 	} else if held := heldOf(step.Item); held != "" {
 		said = append(said, held)
 	}
@@ -209,7 +209,7 @@ func stepNotes(step runs.Step, now time.Time) []string {
 	return said
 }
 
-// underText says what holds the runs below; the run that is known already has no name
+// underText says what holds the child runs; the run that is known already has no name
 // there.
 func underText(under runs.Under, known string, now time.Time) []string {
 	in := func(run string) string {
@@ -219,8 +219,8 @@ func underText(under runs.Under, known string, now time.Time) []string {
 		return terminal.Visible(run) + ", "
 	}
 	var said []string
-	for _, asked := range under.Below {
-		said = append(said, in(asked.Run)+Attempt(asked.To())+" "+Awaited(&asked.Awaiting, now))
+	for _, awaited := range under.Below {
+		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.Awaiting, now))
 	}
 	for _, held := range under.Held {
 		said = append(said, in(held.Run)+heldText(held, now))
@@ -228,7 +228,7 @@ func underText(under runs.Under, known string, now time.Time) []string {
 	return said
 }
 
-// heldText is what holds a run below, or a step of it.
+// heldText is what holds a child run, or a step of it.
 func heldText(held runs.Held, now time.Time) string {
 	switch {
 	case held.Queue != nil:

@@ -40,7 +40,7 @@ func (r *BelowRow) Took() string {
 	return took(time.Duration(r.seconds * float64(time.Second)))
 }
 
-// Add takes in an event of the run above.
+// Add applies an event of the parent run.
 func (b *Below) Add(event runs.Event) {
 	switch {
 	case event.Child == "":

@@ -34,12 +34,12 @@ func TestBelow(t *testing.T) {
 	below.Add(runs.Event{Event: runs.ActionStarted, Step: "other"})
 	require.Len(t, below.Rows, 100)
 	require.Equal(t, 50, below.Left)
-	told := func(i int) string {
+	drawn := func(i int) string {
 		row := below.Rows[i]
 		return fmt.Sprint(row.WorkflowID, " ", row.Step, " ", row.Status, " ", row.Took(), " ", row.Error)
 	}
-	require.Equal(t, "run/each#1/0!1 each[0] completed 2s ", told(0))
-	require.Equal(t, "run/each#1/1!1 each[1] failed 2s no", told(1))
-	require.Equal(t, "run/each#1/2!1 each[2] cancelled 2s cancelled", told(2))
-	require.Equal(t, "run/each#1/3!1 each[3] running  ", told(3))
+	require.Equal(t, "run/each#1/0!1 each[0] completed 2s ", drawn(0))
+	require.Equal(t, "run/each#1/1!1 each[1] failed 2s no", drawn(1))
+	require.Equal(t, "run/each#1/2!1 each[2] cancelled 2s cancelled", drawn(2))
+	require.Equal(t, "run/each#1/3!1 each[3] running  ", drawn(3))
 }

@@ -23,7 +23,7 @@ const (
 	mostText = 400
 )
 
-// Document is what a report tells.
+// Document is the content of a report.
 type Document struct {
 	Status   *runs.Status
 	Playbook *playbook.Playbook // nil where it is not known
@@ -51,8 +51,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
 }).Parse(page))
 
-// Write writes a report as HTML. It escapes the texts from data; who writes them to
-// a file has to make their control characters visible, as for a terminal.
+// Write writes a report as HTML. It escapes the texts from data; a caller that writes
+// them to a file has to make their control characters visible, as for a terminal.
 func Write(w io.Writer, doc Document) error {
 	if err := pageTemplate.Execute(w, doc.view()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -145,12 +145,12 @@ func (v *view) boxes() {
 		}
 	} else {
 		for _, step := range v.Playbook.Steps {
-			told := v.box(step.Name)
+			drawn := v.box(step.Name)
 			if step.Action != nil {
-				told.Tool, _ = step.Action.ToolName()
+				drawn.Tool, _ = step.Action.ToolName()
 			}
-			told.Routes = routes(step)
-			v.Boxes = append(v.Boxes, told)
+			drawn.Routes = routes(step)
+			v.Boxes = append(v.Boxes, drawn)
 		}
 	}
 	if v.BoxesLeft = max(0, len(v.Boxes)-mostBoxes); v.BoxesLeft > 0 {
@@ -159,20 +159,20 @@ func (v *view) boxes() {
 }
 
 func (v *view) box(name string) box {
-	told := box{Name: name, State: interpreter.Pending}
+	drawn := box{Name: name, State: interpreter.Pending}
 	visits := v.Status.Visits(name)
 	if len(visits) == 0 {
 		if len(v.Status.Steps) > 0 && !v.Going {
-			told.State = interpreter.Skipped
+			drawn.State = interpreter.Skipped
 		}
-		return told
+		return drawn
 	}
 	last := visits[len(visits)-1]
-	told.State, told.Facts = last.Status, v.facts(last, len(visits))
+	drawn.State, drawn.Facts = last.Status, v.facts(last, len(visits))
 	if last.Error != nil {
-		told.Error = last.Error.Message
+		drawn.Error = last.Error.Message
 	}
-	return told
+	return drawn
 }
 
 // facts are what there is to know of a step: of the last of its visits.
@@ -212,18 +212,18 @@ func (v *view) facts(last *runs.Step, visits int) (facts []string) {
 func routes(step *playbook.Step) []route {
 	var all []route
 	for _, of := range step.Next {
-		told := route{}
+		drawn := route{}
 		if of.When != nil {
-			told.When = "when " + of.When.Raw
+			drawn.When = "when " + of.When.Raw
 		} else if of.Else {
-			told.When = "else"
+			drawn.When = "else"
 		}
 		names := make([]string, len(of.Targets))
 		for i, target := range of.Targets {
 			names[i] = target.Step
 		}
-		told.To = strings.Join(names, ", ")
-		all = append(all, told)
+		drawn.To = strings.Join(names, ", ")
+		all = append(all, drawn)
 	}
 	return all
 }

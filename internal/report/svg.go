@@ -114,7 +114,7 @@ func indexes(first, last int) string {
 	return fmt.Sprintf("%d–%d", first, last)
 }
 
-// draw makes the paths of a band, in which a height stands for scale. What has one
+// draw makes the paths of a band, in which a height stands for scale. A band with one
 // thing at a time has it in full height, also where it begins or ends in a column.
 func (b *band) draw(y, height int, scale float32) drawnBand {
 	var open, busy, waiting, failed shape

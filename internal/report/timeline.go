@@ -62,7 +62,7 @@ func NewTimeline(from, to time.Time) *Timeline {
 	return &Timeline{from: from, to: to, known: map[visit]*lane{}, left: map[visit]bool{}}
 }
 
-// See takes in a span.
+// See adds a span.
 func (t *Timeline) See(span stats.Span) {
 	lane := t.lane(visit{span.Event.Step, span.Event.Visit})
 	if lane == nil {

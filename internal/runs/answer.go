@@ -17,11 +17,11 @@ import (
 	"reprise/workflows"
 )
 
-// Asked is an attempt that awaits its answer, and the workflow that takes it.
-type Asked struct {
+// AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
+type AwaitedAttempt struct {
 	WorkflowID string `json:"workflow_id"`
-	// Run is the workflow ID of the run that asks, where that is one below the run
-	// that was looked at.
+	// Run is the workflow ID of the run that asks, where that is a child run of the one
+	// that was read.
 	Run   string `json:"run,omitempty"`
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
@@ -30,15 +30,15 @@ type Asked struct {
 }
 
 // To is the address of the attempt.
-func (a Asked) To() interpreter.AnswerTo {
+func (a AwaitedAttempt) To() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
-// Awaiting finds the attempts of a run that await their answers: of a step, or of
-// all steps for "", and of one iteration where index is not nil. Left counts the
-// children of loops that were not asked: it asks a hundred of a loop at most. The
-// error is answers.ErrNoAnswer where no worker answers.
-func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+// Awaiting finds the attempts of a run that await their answers: of a step, or of all
+// steps for "", and of one iteration where index is not nil. Left counts the children
+// of loops that were not queried: it queries a hundred of a loop at most. The error is
+// answers.ErrNoAnswer where no worker answers.
+func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
 	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
@@ -46,23 +46,23 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	case err != nil:
 		return nil, 0, err
 	}
-	asked, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
-	return asked, left, nil
+	awaited, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
+	return awaited, left, nil
 }
 
 // awaitingOf is Awaiting of a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
-) (asked []Asked, left int) {
+) (awaited []AwaitedAttempt, left int) {
 	for _, record := range records {
 		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
 			continue
 		}
-		at := Asked{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
+		at := AwaitedAttempt{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
 		switch {
 		case underWay(record.Loop):
 			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
-			asked, left = append(asked, of...), left+more
+			awaited, left = append(awaited, of...), left+more
 			continue
 		case index != nil:
 			continue
@@ -74,14 +74,14 @@ func (r *Reader) awaitingOf(
 		}
 		if record.Awaits != nil {
 			at.Awaiting = *record.Awaits
-			asked = append(asked, at)
+			awaited = append(awaited, at)
 		}
 	}
-	return asked, left
+	return awaited, left
 }
 
-// awaitingIn asks the open children of a loop.
-func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *int) (asked []Asked, left int) {
+// awaitingIn queries the open children of a loop.
+func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (awaited []AwaitedAttempt, left int) {
 	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
 	for i, answer := range answers {
 		for _, iteration := range answer.Iterations {
@@ -90,15 +90,15 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at Asked, index *i
 			}
 			one := at
 			one.WorkflowID, one.Index, one.Awaiting = open[i], &iteration.Index, *iteration.Awaits
-			asked = append(asked, one)
+			awaited = append(awaited, one)
 		}
 	}
-	slices.SortStableFunc(asked, func(x, y Asked) int { return cmp.Compare(*x.Index, *y.Index) })
-	return asked, left
+	slices.SortStableFunc(awaited, func(x, y AwaitedAttempt) int { return cmp.Compare(*x.Index, *y.Index) })
+	return awaited, left
 }
 
-// openIterations asks the children of a loop that are open how far their iterations
-// are: those near an index first, where one is given. wants says of which loops.
+// openIterations queries the open children of a loop for their iterations: those near
+// an index first, where one is given. wants says of which loops.
 func (r *Reader) openIterations(
 	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
 ) (open []string, answers []workflows.Iterations, left int) {
@@ -113,13 +113,13 @@ func (r *Reader) openIterations(
 	if index != nil {
 		open = nearest(open, *index)
 	}
-	left = max(0, len(open)-mostAsked)
+	left = max(0, len(open)-mostQueried)
 	answers = make([]workflows.Iterations, len(open)-left)
 	var group errgroup.Group
-	group.SetLimit(asking)
+	group.SetLimit(queriesAtOnce)
 	for i := range answers {
 		group.Go(func() error {
-			_ = r.ask(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+			_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
 			return nil
 		})
 	}
@@ -145,25 +145,25 @@ func nearest(open []string, index int) []string {
 // Answer sends an answer to a workflow, and on to another where that says so, as
 // answers.Give does.
 func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.Taken, error) {
-	taken, _, err := answers.Give(ctx, r.Client, workflowID, answer, r.patience())
+	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patience())
 	return taken, err
 }
 
-// mostRecalled bounds the attempts of which Recall asks.
+// mostRecalled bounds the attempts that Recall queries.
 const mostRecalled = 10
 
-// Recall finds what was said of an answer by a workflow that has ended since; false
-// where it took no such answer. Attempts is how many there were, 0 where that is not
-// known; of those the last ten are looked at.
+// Recall finds the reply to an answer by a workflow that has ended since; false where
+// it accepted no such answer. Attempts is how many there were, 0 where that is not
+// known; of those the last ten are queried.
 func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.Taken, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
 		if answer.Attempt = attempt; answers.ID(answer) == "" {
 			return taken, false
 		}
-		asked, cancel := context.WithTimeout(ctx, r.patience())
+		limited, cancel := context.WithTimeout(ctx, r.patience())
 		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
-		err := handle.Get(asked, &taken)
+		err := handle.Get(limited, &taken)
 		cancel()
 		if err == nil {
 			return taken, true

@@ -12,23 +12,24 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
-// A step may run another playbook, as a run of its own. What follows looks into
-// those runs, by way of the one that has started them.
+// A step may run another playbook, as a run of its own. This file reads those runs, by
+// way of the one that has started them.
 
 // Under is what was found in the runs that a step or an iteration has started, and in
-// those below them, as far as they were asked.
+// their child runs, as far as they were queried.
 type Under struct {
-	// Below are the attempts that await answers.
-	Below []Asked `json:"below,omitempty"`
+	// Below are the attempts of child runs that await answers.
+	Below []AwaitedAttempt `json:"below,omitempty"`
 	// Held are the steps that something else holds, the runs that wait for their turn,
 	// and those that people have paused.
 	Held []Held `json:"held_below,omitempty"`
 }
 
-// Held is a step of a run below that waits, or such a run as a whole.
+// Held is a step of a child run that waits, or such a run as a whole.
 type Held struct {
 	Run   string `json:"run"` // workflow ID
 	Step  string `json:"step,omitempty"`
@@ -45,11 +46,11 @@ func (u *Under) add(more Under) {
 	u.Below, u.Held = append(u.Below, more.Below...), append(u.Held, more.Held...)
 }
 
-// take notes what holds a step of a run.
-func (u *Under) take(run string, record workflows.StepRecord) {
+// addStep adds what holds a step of a run.
+func (u *Under) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:
-		u.Below = append(u.Below, Asked{
+		u.Below = append(u.Below, AwaitedAttempt{
 			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, Awaiting: *step.Awaits,
 		})
 	case step.HeldBy != "":
@@ -57,10 +58,10 @@ func (u *Under) take(run string, record workflows.StepRecord) {
 	}
 }
 
-// look asks a run, and those below that its steps have started, what holds them.
-// spend takes a call to the server from a budget; missed is the first run that was
-// not asked because that was spent, "" for none.
-func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
+// describeChild queries a run, and the child runs that its steps have started, for what
+// holds them. spend takes a call to the server from a budget; missed is the first run
+// that was not queried because that was spent, "" for none.
+func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
 	for next := []string{run}; len(next) > 0; next = next[1:] {
 		if !spend() {
 			return under, next[0]
@@ -70,7 +71,7 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 			continue // it is about to begin or to end
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
-			queue, _ := r.queued(ctx, ticket, interpreter.Member{WorkflowID: next[0]}) // its place may be unknown
+			queue, _ := r.queued(ctx, ticket, queue.Run{WorkflowID: next[0]}) // its place may be unknown
 			under.Held = append(under.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
 			})
@@ -84,7 +85,7 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 			if !record.EndedAt.IsZero() {
 				continue
 			}
-			under.take(next[0], record)
+			under.addStep(next[0], record)
 			if record.Awaits == nil && record.Child != "" {
 				next = append(next, record.Child)
 			}
@@ -93,10 +94,10 @@ func (r *Reader) look(ctx context.Context, run string, spend func() bool) (under
 	return under, ""
 }
 
-// Above are the runs above one which hold it: they are paused, or their step which has
-// started it, the next one first. It takes a call to the server for each run above and one
-// more, and none for a run that is the first.
-func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
+// HeldByParents are the parent runs of one which hold it: they are paused, or their
+// step which has started it, the next one first. It takes a call to the server for each
+// parent run and one more, and none for a run that is the first.
+func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 	if !run.below {
 		return nil, nil
 	}
@@ -104,30 +105,31 @@ func (r *Reader) Above(ctx context.Context, run Found) ([]Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, missed := r.above(ctx, progress.Above, func() bool { return true })
+	held, missed := r.heldByParents(ctx, progress.Parents, func() bool { return true })
 	if missed != "" {
 		return held, fmt.Errorf("ask whether the run %s holds %s: no answer", missed, run.WorkflowID)
 	}
 	return held, nil
 }
 
-// above asks the runs above, the next one first. What people have said of them is in
-// their memos; a run below hears of it with its next attempt. missed is the first run that
-// was not asked because spend takes no more calls, or gave no answer.
-func (r *Reader) above(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
-	for _, above := range slices.Backward(runs) {
+// heldByParents describes the parent runs, the next one first. Their controls are in
+// their memos; a child run learns of them with its next attempt. missed is the first
+// run that was not described because spend allows no more calls, or that gave no
+// answer.
+func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Above, spend func() bool) (held []Held, missed string) {
+	for _, parent := range slices.Backward(runs) {
 		if !spend() {
-			return held, cmp.Or(missed, above.Run)
+			return held, cmp.Or(missed, parent.Run)
 		}
-		described, err := r.Client.DescribeWorkflowExecution(ctx, above.Run, "")
+		described, err := r.Client.DescribeWorkflowExecution(ctx, parent.Run, "")
 		if err != nil {
-			missed = cmp.Or(missed, above.Run)
+			missed = cmp.Or(missed, parent.Run)
 			continue
 		}
 		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
-		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(above.Step) {
+		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.Holds(parent.Step) {
 			held = append(held, Held{
-				Run: above.Run, Step: above.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
+				Run: parent.Run, Step: parent.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
 		}
 	}
@@ -142,13 +144,13 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	return control
 }
 
-// mostBelow bounds the runs below one that are looked into.
+// mostBelow bounds the child runs of one that are queried.
 const mostBelow = 100
 
-// Below is Awaiting for the runs that steps of a run have started and that go on,
-// and those that these have. Asked.Run names them. It looks into a hundred of them;
-// left counts what it did not ask.
-func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int) (asked []Asked, left int, err error) {
+// AwaitingInChildren is Awaiting for the runs that steps of a run have started and that
+// are running, and their child runs. AwaitedAttempt.Run names them. It queries a
+// hundred of them; left counts those that it did not query.
+func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	if err != nil {
 		return nil, 0, err
@@ -158,11 +160,11 @@ func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int)
 		most := min(len(below), mostBelow-looked)
 		left += len(below) - most
 		below, looked = below[:most], looked+most
-		found := make([][]Asked, most)
+		found := make([][]AwaitedAttempt, most)
 		var next []string
 		var mu sync.Mutex
 		var group errgroup.Group
-		group.SetLimit(asking)
+		group.SetLimit(queriesAtOnce)
 		for i, id := range below {
 			group.Go(func() error {
 				progress, err := r.Progress(ctx, id, "")
@@ -182,11 +184,11 @@ func (r *Reader) Below(ctx context.Context, workflowID, step string, index *int)
 		}
 		_ = group.Wait()
 		for _, of := range found {
-			asked = append(asked, of...)
+			awaited = append(awaited, of...)
 		}
 		below = next
 	}
-	return asked, left, ctx.Err()
+	return awaited, left, ctx.Err()
 }
 
 // open are the runs that steps have started and wait for.

@@ -156,16 +156,16 @@ type Event struct {
 	// Delay is how many seconds a wait is to take, NextRetryAt when it is over.
 	Delay       float64   `json:"delay,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	// Reason of a wait is an interpreter.Reason. Of a run that was
-	// cancelled the reason that was given, and By who did it, and so of the start of an
-	// attempt that people let begin; of the end of an attempt By is who has answered it from
-	// outside, and Option what was chosen, of an approval.
+	// Reason of a wait is an interpreter.Reason. Of a run that was cancelled the reason
+	// that was given, and By who did it, and so of the start of an attempt that people
+	// have resumed; of the end of an attempt By is who has answered it from outside,
+	// and Option what was chosen, of an approval.
 	Reason string `json:"reason,omitempty"`
 	Option string `json:"option,omitempty"`
 	By     string `json:"by,omitempty"`
 	// Duration is how many seconds it took, of what has ended.
 	Duration float64 `json:"duration,omitempty"`
-	// Deliveries is how often the attempt was handed to a worker, where that is more
+	// Deliveries is how often the attempt was delivered to a worker, where that is more
 	// than once.
 	Deliveries int                `json:"deliveries,omitempty"`
 	Status     interpreter.Status `json:"status,omitempty"` // of what has ended
@@ -196,11 +196,11 @@ type EventFilter struct {
 	Follow   bool     // continue until the run has ended
 }
 
-// within reports whether the attempts of iterations are asked for.
+// within reports whether the attempts of iterations are requested.
 func (f EventFilter) within() bool { return f.Attempts || f.Step != "" || f.Index != nil || f.Failed }
 
-// matches reports whether an event is asked for; that it has failed is looked at
-// where that is known.
+// matches reports whether an event is requested; whether it has failed is checked where
+// that is known.
 func (f EventFilter) matches(event Event) bool {
 	return (f.Step == "" || event.Step == f.Step) &&
 		(f.Index == nil || event.Index != nil && *event.Index == *f.Index) &&

@@ -21,8 +21,8 @@ func (q eventQueue) Less(i, j int) bool {
 	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].rank(), q[j].rank()), cmp.Compare(q[i].number, q[j].number)) < 0
 }
 
-// rank puts the end of an iteration behind what it has done at the same moment, which is in
-// another history. What comes right before the end has attempts, as the end does.
+// rank puts the end of an iteration behind what it has done at the same moment, which
+// is in another history. The event right before the end has attempts, as the end does.
 func (it item) rank() int {
 	kind := it.event.Kind()
 	if kind.Of == OfIteration && kind.Phase == Ends || kind.Phase == Happens && it.event.Index != nil && it.event.Attempts > 0 {

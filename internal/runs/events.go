@@ -10,8 +10,8 @@ import (
 )
 
 // Events gives the events of a run in their order, each once. The histories of
-// iterations are read only where they are asked for. Not more is held at a time
-// than the histories of workflows that were open at the same time.
+// iterations are read only where they are requested. Not more is held at a time than
+// the histories of workflows that were open at the same time.
 func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
 	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: workflows.PlaybookWorkflowName, first: true}
 	return merge(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)

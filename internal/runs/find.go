@@ -37,14 +37,14 @@ type Found struct {
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int    `json:"dead_letters,omitempty"`
 	TaskQueue   string `json:"task_queue"`
-	// Origin is the workflow ID of the run whose iterations this one takes up again.
+	// Origin is the workflow ID of the run whose iterations this one runs again.
 	Origin string `json:"origin,omitempty"`
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *Queue `json:"queue,omitempty"`
 
 	last  string // run ID of the chain's last history
 	below bool   // a step of another run has started it
-	// cancelling says that somebody has asked for its end, where it was described.
+	// cancelling says that its cancel was requested, where it was described.
 	cancelling bool
 	// ended is how the server says that it ended.
 	ended enumspb.WorkflowExecutionStatus
@@ -56,7 +56,7 @@ func (f Found) Ended() bool { return !f.EndedAt.IsZero() }
 // UnknownError says that there is no run with an ID, or beginning with it.
 type UnknownError struct {
 	ID      string
-	RunID   string // that was asked for, "" for the latest
+	RunID   string // that was requested, "" for the latest
 	Nearest string // an ID that is like it, "" for none
 }
 
@@ -129,7 +129,7 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	return r.describe(ctx, id, runID)
 }
 
-// describe asks for one run.
+// describe reads one run.
 func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)
 	if connect.UnknownID(err) {
@@ -151,8 +151,7 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	return run, r.begin(ctx, &run)
 }
 
-// begin finds out when a run started that goes on in another history than its
-// first.
+// begin reads when a run started that has continued as new.
 func (r *Reader) begin(ctx context.Context, run *Found) error {
 	if run.RunID == run.last {
 		return nil
@@ -264,8 +263,8 @@ func (r *Reader) unknown(ctx context.Context, id string) error {
 	return &UnknownError{ID: id, Nearest: expression.Suggest(id, ids)}
 }
 
-// newest finds the run that was started last. The server lists those that go on
-// first and the others by their end, so a first page may not have it.
+// newest finds the run that was started last. The server lists running ones first and
+// the others by their end, so a first page may not have it.
 func (r *Reader) newest(ctx context.Context) (Found, error) {
 	var newest *workflowpb.WorkflowExecutionInfo
 	query := ofTheirOwn

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -252,12 +252,12 @@ func TestHistoriesThatAreGone(t *testing.T) {
 // queueHistory is that of a run that waits for its turn for 5 s.
 func queueHistory(t *testing.T) []*historypb.HistoryEvent {
 	t.Helper()
-	memo := func(ticket interpreter.Ticket) *commonpb.Memo {
+	memo := func(ticket queue.Ticket) *commonpb.Memo {
 		payload, err := converter.GetDefaultDataConverter().ToPayload(ticket)
 		require.NoError(t, err)
-		return &commonpb.Memo{Fields: map[string]*commonpb.Payload{interpreter.LineMemo: payload}}
+		return &commonpb.Memo{Fields: map[string]*commonpb.Payload{queue.Memo: payload}}
 	}
-	modified := func(id int64, after time.Duration, ticket interpreter.Ticket) *historypb.HistoryEvent {
+	modified := func(id int64, after time.Duration, ticket queue.Ticket) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{
 			EventId: id, EventTime: timestamppb.New(noon.Add(after)), EventType: enumspb.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED,
 			Attributes: &historypb.HistoryEvent_WorkflowPropertiesModifiedEventAttributes{
@@ -265,7 +265,7 @@ func queueHistory(t *testing.T) []*historypb.HistoryEvent {
 			},
 		}
 	}
-	waiting := interpreter.Ticket{Line: "line", Name: interpreter.LineName{Key: "one"}, Since: noon.Add(time.Second)}
+	waiting := queue.Ticket{Queue: "line", Name: queue.Name{Key: "one"}, Since: noon.Add(time.Second)}
 	return []*historypb.HistoryEvent{
 		{
 			EventId: 1, EventTime: timestamppb.New(noon), EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
@@ -273,7 +273,7 @@ func queueHistory(t *testing.T) []*historypb.HistoryEvent {
 				WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{},
 			},
 		},
-		modified(2, time.Second, waiting), modified(3, 2*time.Second, waiting), modified(4, 6*time.Second, interpreter.Ticket{}),
+		modified(2, time.Second, waiting), modified(3, 2*time.Second, waiting), modified(4, 6*time.Second, queue.Ticket{}),
 	}
 }
 

@@ -28,9 +28,9 @@ type child struct {
 	workflowID, runID string // runID is "" until it has started
 	workflow          string // its type
 	input             *commonpb.Payloads
-	initiated         time.Time // when its parent asked for it
+	initiated         time.Time // when its parent requested it
 	event             int64     // by which it did
-	detached          bool      // nobody waits for its end
+	detached          bool      // its end is not awaited
 	// end is nil while it runs, as far as the parent knows; an event of the parent,
 	// or its own where the parent ended without knowing.
 	end *historypb.HistoryEvent
@@ -46,7 +46,7 @@ func newHistory(workflowID, runID string, events []*historypb.HistoryEvent) *his
 	return h
 }
 
-// apply takes in an event; byEvent are the children by the event that initiated them.
+// apply applies an event; byEvent are the children by the event that initiated them.
 func (h *history) apply(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if started := event.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 		h.taskQueue = started.GetTaskQueue().GetName()
@@ -62,7 +62,7 @@ func (h *history) apply(event *historypb.HistoryEvent, byEvent map[int64]*child)
 	}
 }
 
-// applyChild takes in what an event says of a child.
+// applyChild applies an event of a child.
 func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*child) {
 	if initiated := event.GetStartChildWorkflowExecutionInitiatedEventAttributes(); initiated != nil {
 		begun := &child{

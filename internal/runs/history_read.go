@@ -46,8 +46,8 @@ func (r *Reader) begun(ctx context.Context, workflowID, runID string) (*history,
 	return newHistory(workflowID, runID, []*historypb.HistoryEvent{first}), nil
 }
 
-// Origin is the run that a run belongs to: itself, or the one whose iterations it
-// takes up again, by the workflow ID and the first run ID.
+// Origin is the run that a run belongs to: itself, or the one whose iterations it runs
+// again, by the workflow ID and the first run ID.
 func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID, originRunID string, err error) {
 	first, err := r.begun(ctx, workflowID, runID)
 	if err != nil {
@@ -99,8 +99,8 @@ func (r *Reader) outlived(ctx context.Context, parent *history, of *child) error
 	}
 }
 
-// childRun looks for the run of a child that its parent did not see start, ""
-// where there is none: other runs may have its workflow ID by now.
+// childRun finds the run of a child that its parent did not see start, "" where there
+// is none: other runs may have its workflow ID by now.
 func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
 	if connect.NotFound(err) {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// mostAsked bounds the open children of a loop that are asked for their
+	// mostQueried bounds the open children of a loop that are queried for their
 	// iterations.
-	mostAsked = 100
-	// asking is how many of them at once.
-	asking = 8
+	mostQueried = 100
+	// queriesAtOnce is how many of them at once.
+	queriesAtOnce = 8
 )
 
 // Iteration is the state of an iteration.
@@ -43,18 +43,18 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 		return
 	}
 	if run.Ended() {
-		step.takeFailed()
+		step.addFailed()
 		return
 	}
-	asked := map[int]Iteration{}
-	r.askLoop(ctx, run, step, asked)
-	r.askOpen(ctx, run, step, asked)
-	step.takeAsked(asked)
+	answered := map[int]Iteration{}
+	r.queryLoop(ctx, run, step, answered)
+	r.queryOpen(ctx, run, step, answered)
+	step.addAnswered(answered)
 	r.under(ctx, run, step)
 }
 
-// takeFailed takes the failures of a run that has ended.
-func (s *Step) takeFailed() {
+// addFailed takes the failures of a run that has ended.
+func (s *Step) addFailed() {
 	for _, failure := range s.failed {
 		s.Iterations = append(s.Iterations, Iteration{Index: failure.Index, Item: Item{
 			Status: interpreter.Failed, Attempt: failure.Attempts, Error: failure.Error,
@@ -63,33 +63,33 @@ func (s *Step) takeFailed() {
 	s.Left = s.Loop.Failed - len(s.Iterations)
 }
 
-// askLoop asks a loop and its parts for the iterations that they know of.
-func (r *Reader) askLoop(ctx context.Context, run *Status, step *Step, asked map[int]Iteration) {
+// queryLoop queries a loop and its parts for the iterations that they know of.
+func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
 		var answer workflows.Iterations
 		progress, err := r.Progress(ctx, ids[0], "")
 		if err == nil {
-			err = r.ask(ctx, ids[0], "", workflows.IterationsQuery, &answer)
+			err = r.query(ctx, ids[0], "", workflows.IterationsQuery, &answer)
 		}
 		if err != nil {
 			step.silent = true
 			run.Notes = append(run.Notes, fmt.Sprintf("the loop of step %s gave no answer, so its iterations are not all here", step.Step))
 			continue
 		}
-		take(asked, answer)
+		addIterations(answered, answer)
 		step.Left += answer.Left
 		ids = append(ids, progress.Parts...)
 	}
 }
 
-// askOpen asks the open children of a loop, which know more than it.
-func (r *Reader) askOpen(ctx context.Context, run *Status, step *Step, asked map[int]Iteration) {
-	answers := make([]workflows.Iterations, min(len(step.open), mostAsked))
+// queryOpen queries the open children of a loop, which know more than it.
+func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
+	answers := make([]workflows.Iterations, min(len(step.open), mostQueried))
 	var group errgroup.Group
-	group.SetLimit(asking)
+	group.SetLimit(queriesAtOnce)
 	for i := range answers {
 		group.Go(func() error {
-			if r.ask(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
+			if r.query(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
 				answers[i] = silent(step.open[i])
 			}
 			return nil
@@ -97,7 +97,7 @@ func (r *Reader) askOpen(ctx context.Context, run *Status, step *Step, asked map
 	}
 	_ = group.Wait()
 	for _, answer := range answers {
-		take(asked, answer)
+		addIterations(answered, answer)
 	}
 	step.Left += len(step.open) - len(answers)
 	if len(answers) < len(step.open) || len(answers) == 0 {
@@ -110,10 +110,10 @@ func (r *Reader) askOpen(ctx context.Context, run *Status, step *Step, asked map
 	}
 }
 
-// takeAsked takes what was asked for, by index.
-func (s *Step) takeAsked(asked map[int]Iteration) {
+// addAnswered adds the iterations of the answers, by index.
+func (s *Step) addAnswered(answered map[int]Iteration) {
 	awaiting := 0
-	for _, iteration := range asked {
+	for _, iteration := range answered {
 		if iteration.Awaits != nil {
 			awaiting++
 		}
@@ -125,18 +125,18 @@ func (s *Step) takeAsked(asked map[int]Iteration) {
 	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 }
 
-// under looks into the runs that the iterations of a step have started.
+// under describes the runs that the iterations of a step have started.
 func (r *Reader) under(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
 	var group errgroup.Group
-	group.SetLimit(asking)
+	group.SetLimit(queriesAtOnce)
 	for i := range step.Iterations {
 		iteration := &step.Iterations[i]
 		if iteration.Child == "" || iteration.Status != interpreter.Running {
 			continue
 		}
 		group.Go(func() error {
-			iteration.Under, _ = r.look(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
+			iteration.Under, _ = r.describeChild(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
 			return nil
 		})
 	}
@@ -156,7 +156,7 @@ func silent(workflowID string) workflows.Iterations {
 	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
 }
 
-func take(into map[int]Iteration, answer workflows.Iterations) {
+func addIterations(into map[int]Iteration, answer workflows.Iterations) {
 	for _, record := range answer.Iterations {
 		into[record.Index] = Iteration{Index: record.Index, Child: record.Child, Item: itemOf(record.CallStatus)}
 	}

@@ -29,7 +29,7 @@ type Filter struct {
 
 const goingOn = "ExecutionStatus = 'Running'"
 
-// List is runs that a filter takes: those that go on, the newest first, then those
+// List is the runs that a filter selects: running ones, the newest first, then those
 // that have ended, the last to end first. It takes a call for each hundred.
 type List struct {
 	Runs []Found `json:"runs"`
@@ -112,9 +112,9 @@ func (e *QueryError) Error() string {
 // Unwrap gives the server's reason.
 func (e *QueryError) Unwrap() error { return e.Err }
 
-// GoingOn lists the runs that go on and that a list filter of Temporal takes, those
-// which other runs have started left out. It takes a call for each hundred. The
-// error is a *QueryError where the filter is why.
+// GoingOn lists the running runs that a list filter of Temporal selects, without child
+// runs. It takes a call for each hundred. The error is a *QueryError where the filter
+// is why.
 func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte

@@ -8,7 +8,7 @@ import (
 // closed says why a list filter must not be put between brackets: with one of its own
 // it would leave ours, and take what we have excluded. The server's SQL has strings in
 // both quotes with escapes, names in backquotes without, and comments, in which quotes
-// and brackets count for nothing; nobody needs those in a filter.
+// and brackets count for nothing; no filter needs those.
 func closed(filter string) error {
 	open := 0
 	for i := 0; i < len(filter); i++ {

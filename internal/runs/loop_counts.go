@@ -17,21 +17,21 @@ func (c *Counts) pace(from, to time.Time) {
 	}
 }
 
-// summarize says of a loop that goes on, and was counted, what holds it.
+// summarize sets what holds a running loop that was counted.
 func (s *Step) summarize(now time.Time) {
 	c := s.Loop
 	c.pace(s.StartedAt, now)
 	if wait := s.NextRetryAt.Sub(now).Seconds(); c.Waiting > 0 && c.Left > 0 {
-		c.Left = max(c.Left, wait) // whoever waits does so until then
+		c.Left = max(c.Left, wait) // all that wait do so until then
 	}
-	s.holdLoop()
+	s.setHeldBy()
 	if c.Asks || s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
 }
 
-// holdLoop says what holds a loop whose iterations were counted.
-func (s *Step) holdLoop() {
+// setHeldBy says what holds a loop whose iterations were counted.
+func (s *Step) setHeldBy() {
 	if s.Status == interpreter.Paused {
 		return
 	}

@@ -22,7 +22,7 @@ type origin interface {
 	// no longer there.
 	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
 	// records are the visits of steps so far, and whether the run is known to have none
-	// because nobody answers; latest looks for histories that the run has continued as.
+	// because no worker answers; latest finds histories that the run has continued as.
 	records(ctx context.Context, latest bool) (records []workflows.StepRecord, note string, err error)
 	// revision changes when a history grows, or another attempt of it begins.
 	revision(ctx context.Context, of source) (string, error)
@@ -30,8 +30,7 @@ type origin interface {
 
 // EventsInfo is what there is to know of a list of events.
 type EventsInfo struct {
-	// Unasked counts the loops of which the attempts of iterations were not asked
-	// for.
+	// Unasked counts the loops of which the attempts of iterations were not requested.
 	Unasked int
 	// Notes say what is missing, and why.
 	Notes []string
@@ -61,7 +60,7 @@ type merger struct {
 // openSource is a history that may grow.
 type openSource struct {
 	source
-	revision string          // of the history, when it was looked at
+	revision string          // of the history, when it was read
 	seen     map[string]bool // events of it that are known
 }
 
@@ -91,8 +90,8 @@ func (m *merger) push(it item) {
 	heap.Push(&m.queue, it)
 }
 
-// all emits what has happened and, where that is asked for, what happens until the run has
-// ended.
+// all emits what has happened and, where that is requested, what happens until the run
+// has ended.
 func (m *merger) all(ctx context.Context) error {
 	if err := m.steps(ctx); err != nil {
 		return err
@@ -129,7 +128,7 @@ func (m *merger) drain(ctx context.Context) error {
 	return nil
 }
 
-// matches reports whether an event is asked for.
+// matches reports whether an event is requested.
 func (m *merger) matches(event Event) bool {
 	if m.filter.Failed && event.Step != "" && !m.failed[fmt.Sprintf("%s#%d", event.Step, event.Visit)] {
 		return false
@@ -206,7 +205,7 @@ func (m *merger) add(known *openSource, p *projector) {
 	}
 }
 
-// pollInterval is how often open histories are looked at.
+// pollInterval is how often open histories are read.
 const pollInterval = 500 * time.Millisecond
 
 // await waits until an open history has grown, and adds what is new. Looking at many takes

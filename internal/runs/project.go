@@ -19,7 +19,7 @@ type source struct {
 	step              string // "" for the run
 	visit             int
 	first             bool         // of its chain
-	only              map[int]bool // iterations that are asked for, nil for all
+	only              map[int]bool // iterations that are requested, nil for all
 }
 
 // link is a history to read after another one, from a time on: that of a child, or the next of
@@ -29,7 +29,8 @@ type link struct {
 	source
 }
 
-// projector turns one history into events of the run. It reads no clock and asks nobody.
+// projector turns one history into events of the run. It reads no clock and does no
+// I/O.
 type projector struct {
 	values
 	source
@@ -46,14 +47,14 @@ type projector struct {
 	unsent  []unsent
 	decided int64
 	indexes []int             // of an iteration workflow
-	runs    map[int64]*played // of other playbooks, by the event that asked for them
+	runs    map[int64]*played // of other playbooks, by the event that initiated them
 	limits  map[string]limit  // what timers bound, by their IDs
 	late    map[limit]bool    // what did not end in time
 	// cancelling are the runs of other playbooks that the workflow has cancelled, by their IDs.
 	cancelling map[string]bool
 	// lastInput is when something last happened that the workflow had to decide about.
 	lastInput time.Time
-	// cancelled is why the run was to be cancelled, nil where nobody asked for it.
+	// cancelled is why the run was to be cancelled, nil where no cancel was requested.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
 	queued    *Queue // nil while the run does not wait for its turn
 }
@@ -90,8 +91,8 @@ func indexOr(index *int) int {
 	return *index
 }
 
-// project turns a history into the events of the run, in their order, and links to what has to be
-// read after it. What is pending it learns from pending.
+// project turns a history into the events of the run, in their order, and links to what
+// has to be read after it. pending has the open items.
 func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
@@ -122,7 +123,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 	return p, nil
 }
 
-// sorted are the events that are asked for, by their times.
+// sorted are the events that are requested, by their times.
 func (p *projector) sorted() []Event {
 	events := slices.DeleteFunc(p.events, func(event Event) bool {
 		return p.only != nil && (event.Index == nil || !p.only[*event.Index])
@@ -134,8 +135,8 @@ func (p *projector) sorted() []Event {
 // open reports whether more may happen in the history.
 func (p *projector) open() bool { return !p.h.closed() && p.h.nextRunID == "" }
 
-// add notes an event of the run, which comes by an event of the history, and which of those
-// that come by it.
+// add adds an event of the run, which comes by an event of the history, and which of
+// those that come by it.
 func (p *projector) add(by int64, which string, event Event) {
 	if event.Step == "" {
 		event.Page, event.PageTo = 0, 0 // of a notice of the run: it counts what was reported
@@ -167,19 +168,19 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 		if err := p.decode(p.workflowID, p.h.input, &input); err != nil {
 			return err
 		}
-		for _, carried := range input.Calls {
-			if carried.Index != nil {
-				p.indexes = append(p.indexes, *carried.Index)
+		for _, snapshot := range input.Calls {
+			if snapshot.Index != nil {
+				p.indexes = append(p.indexes, *snapshot.Index)
 			}
-			p.restore(carried)
+			p.restore(snapshot)
 		}
 	}
 	return nil
 }
 
-// restore notes how far a call had come before.
-func (p *projector) restore(carried interpreter.Carried) {
-	state := carried.State
+// restore records how far a call had come before.
+func (p *projector) restore(snapshot interpreter.Carried) {
+	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return
 	}
@@ -191,7 +192,7 @@ func (p *projector) restore(carried interpreter.Carried) {
 		hold := state.Todo[0].Hold
 		last.waits = hold != nil && hold.Exhausted // an event of the history before
 	}
-	p.calls[call{p.step, p.visit, indexOr(carried.Index), ""}] = last
+	p.calls[call{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
 }
 
 // apply turns an event of the history into those of the run.
@@ -209,8 +210,8 @@ func (p *projector) apply(event *historypb.HistoryEvent) error {
 	return nil
 }
 
-// activityEvent takes in what the history has of activities. It is false for an event of
-// something else.
+// activityEvent applies an event of an activity. It is false for an event of something
+// else.
 func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 	if event.GetActivityTaskScheduledEventAttributes() != nil {
 		return true, p.activityScheduled(event)
@@ -228,8 +229,8 @@ func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 	return false, nil
 }
 
-// taskEvent notes when the workflow decided, and by what it had to. It is false for an event of
-// something else.
+// taskEvent records when the workflow decided, and by what it had to. It is false for
+// an event of something else.
 func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetWorkflowTaskCompletedEventAttributes() != nil:
@@ -242,7 +243,7 @@ func (p *projector) taskEvent(event *historypb.HistoryEvent) (bool, error) {
 	return true, nil
 }
 
-// waitEvent takes in timers and markers. It is false for an event of something else.
+// waitEvent applies timers and markers. It is false for an event of something else.
 func (p *projector) waitEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetTimerStartedEventAttributes() != nil:

@@ -7,15 +7,15 @@ import (
 	"reprise/workflows"
 )
 
-// marked takes in what a workflow has recorded as a marker.
+// marked applies what a workflow has recorded as a marker.
 func (p *projector) marked(event *historypb.HistoryEvent) {
 	data := event.GetMarkerRecordedEventAttributes().GetDetails()["data"]
 	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
 	}
-	var asked workflows.AskMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &asked) == nil && asked.Key != "" {
-		p.answerMark(event, asked)
+	var mark workflows.AnswerMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &mark) == nil && mark.Key != "" {
+		p.answerMark(event, mark)
 		return
 	}
 	var held workflows.HoldMark
@@ -26,7 +26,7 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 
 // answerMark adds an attempt that is answered from outside: where it began without
 // sending anything, and how it ended.
-func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.AskMark) {
+func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.AnswerMark) {
 	of := &made{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
 	p.visits[mark.Step] = mark.Visit
 	at, id := event.GetEventTime().AsTime(), event.GetEventId()

@@ -10,6 +10,7 @@ import (
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
@@ -62,8 +63,8 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 			return err
 		}
 		p.visits[of.many.Task.Step] = of.many.Task.Visit
-		for _, carried := range of.many.Calls {
-			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(carried.Index), ""})
+		for _, snapshot := range of.many.Calls {
+			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
 		}
 	} else {
 		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {
@@ -131,13 +132,26 @@ func (p *projector) attemptFailure(of *made, event *historypb.HistoryEvent) (*in
 		if err := p.resolve(event); err != nil {
 			return nil, false, fmt.Errorf("read how an attempt of %s ended: %w", p.workflowID, err)
 		}
-		failure := workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(recorded))
-		return failure, !failure.PutOff(), nil
+		return workflows.AttemptError(temporal.GetDefaultFailureConverter().FailureToError(recorded)), true, nil
 	}
 	if event.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_CANCELED {
 		return workflows.AttemptError(temporal.NewCanceledError()), of.started != nil, nil
 	}
-	return nil, true, nil
+	return nil, !wasPutOff(event.GetActivityTaskCompletedEventAttributes().GetResult()), nil
+}
+
+// maxPutOff is more than the result of an attempt that was put off takes, in bytes.
+const maxPutOff = 4 << 10
+
+// wasPutOff reports whether a result is that of an attempt that was not made yet.
+func wasPutOff(result *commonpb.Payloads) bool {
+	if len(result.GetPayloads()) != 1 || len(result.GetPayloads()[0].GetData()) > maxPutOff {
+		return false
+	}
+	var read struct {
+		PutOff *interpreter.PutOff `json:"put_off"`
+	}
+	return converter.GetDefaultDataConverter().FromPayloads(result, &read) == nil && read.PutOff != nil
 }
 
 // attemptStarted is the start of an attempt, which becomes its call's last.

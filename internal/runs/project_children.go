@@ -11,8 +11,8 @@ import (
 	"reprise/workflows"
 )
 
-// children adds the iterations of children, and links to the histories of children that are
-// asked for.
+// children adds the iterations of children, and links to the histories of children that
+// are requested.
 func (p *projector) children() error {
 	batches, failed, err := p.batches()
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *projector) batches() (map[*child]*batchReport, map[int]bool, error) {
 			}
 		}
 		if begun.end != nil && !report.complete && !wasCancelled(begun) {
-			for _, carried := range report.input.Calls {
-				failed[*carried.Index] = true
+			for _, snapshot := range report.input.Calls {
+				failed[*snapshot.Index] = true
 			}
 		}
 	}
@@ -109,10 +109,10 @@ func (p *projector) batch(begun *child) (*batchReport, error) {
 	return report, err
 }
 
-// requested reports whether the history of a child is asked for.
+// requested reports whether the history of a child is requested.
 func (p *projector) requested(report *batchReport, failed map[int]bool) bool {
-	for _, carried := range report.input.Calls {
-		if (p.filter.Index == nil || *p.filter.Index == *carried.Index) && (!p.filter.Failed || failed[*carried.Index]) {
+	for _, snapshot := range report.input.Calls {
+		if (p.filter.Index == nil || *p.filter.Index == *snapshot.Index) && (!p.filter.Failed || failed[*snapshot.Index]) {
 			return true
 		}
 	}
@@ -126,13 +126,13 @@ func (p *projector) iterations(begun *child, report *batchReport) error {
 	}
 	iterations := report.output.Iterations
 	if !report.complete && !wasCancelled(begun) {
-		for _, carried := range report.input.Calls {
-			iterations = append(iterations, lost(*carried.Index, begun))
+		for _, snapshot := range report.input.Calls {
+			iterations = append(iterations, lost(*snapshot.Index, begun))
 		}
 	}
 	fresh := map[int]bool{}
-	for _, carried := range report.input.Calls {
-		fresh[*carried.Index] = carried.State == nil
+	for _, snapshot := range report.input.Calls {
+		fresh[*snapshot.Index] = snapshot.State == nil
 	}
 	for _, iteration := range iterations {
 		from, to := spanOf(iteration, begun, len(report.input.Calls))
@@ -147,9 +147,9 @@ func (p *projector) iterations(begun *child, report *batchReport) error {
 // iterationsOpen adds the starts of those of a child that has not ended.
 func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
 	sequential, err := p.sequential(report)
-	for i, carried := range report.input.Calls {
-		if carried.State == nil && (i == 0 || !sequential) {
-			p.iterationStarted(begun, begun.initiated, *carried.Index)
+	for i, snapshot := range report.input.Calls {
+		if snapshot.State == nil && (i == 0 || !sequential) {
+			p.iterationStarted(begun, begun.initiated, *snapshot.Index)
 		}
 	}
 	return err

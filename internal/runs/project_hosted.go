@@ -46,14 +46,14 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 }
 
 // hostedCall adds what became of one hosted call.
-func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried interpreter.Carried, driven interpreter.Driven) {
+func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot interpreter.Carried, driven interpreter.Driven) {
 	var before interpreter.CallState
-	if carried.State != nil {
-		before = *carried.State
+	if snapshot.State != nil {
+		before = *snapshot.State
 	}
 	after, failure := reached(driven)
-	task, which := of.many.Task, fmt.Sprint(indexOr(carried.Index))
-	event := Event{Step: task.Step, Visit: task.Visit, Index: carried.Index, At: ended}
+	task, which := of.many.Task, fmt.Sprint(indexOr(snapshot.Index))
+	event := Event{Step: task.Step, Visit: task.Visit, Index: snapshot.Index, At: ended}
 	if of.started != nil {
 		event.At = of.began()
 	}
@@ -76,7 +76,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, carried inte
 		event.Page, event.PageTo = pagesWritten(before, after, driven)
 		p.add(id, which, event)
 	}
-	p.calls[call{task.Step, task.Visit, indexOr(carried.Index), ""}] = &lastMade{
+	p.calls[call{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastMade{
 		attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 	}
 }
@@ -175,7 +175,7 @@ func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven
 		first--
 	}
 	refused := result != nil && result.Failed() && result.Error.Kind == interpreter.KindSink
-	if left != nil && !left.PutOff() && !left.Failed() || pageIsDue(after) || refused {
+	if left != nil && left.PutOff == nil && !left.Failed() || pageIsDue(after) || refused {
 		last--
 	}
 	if last <= first {
@@ -198,7 +198,7 @@ func reached(driven interpreter.Driven) (after interpreter.CallState, failure *i
 	case driven.State != nil:
 		after, failure = *driven.State, driven.State.Last.Error
 	}
-	if outcome := driven.Outcome; outcome != nil && !outcome.PutOff() {
+	if outcome := driven.Outcome; outcome != nil && outcome.PutOff == nil {
 		after.Attempts++
 		if outcome.Err == nil {
 			after.Successes++

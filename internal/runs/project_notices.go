@@ -26,11 +26,11 @@ func (p *projector) retried(notice call) {
 	}
 }
 
-// pendingNotices are the notices of a run that goes on with an input.
-func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.Untold, error) {
+// pendingNotices are the notices of a run that continues with an input.
+func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.UnsentNotice, error) {
 	var goesOn struct {
 		State struct {
-			Untold []workflows.Untold `json:"untold"`
+			Untold []workflows.UnsentNotice `json:"untold"`
 		} `json:"state"`
 	}
 	err := p.decode(p.workflowID, input, &goesOn)

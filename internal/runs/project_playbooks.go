@@ -18,8 +18,8 @@ type played struct {
 	recorded bool // its start
 }
 
-// playbookEvent takes in the attempts that are runs of other playbooks. It is false for an
-// event of something else.
+// playbookEvent applies the attempts that are runs of other playbooks. It is false for
+// an event of something else.
 func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	switch {
 	case event.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil:
@@ -34,8 +34,8 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	if of := p.runs[endedChild(event)]; of != nil {
 		return true, p.playEnded(of, event)
 	}
-	if asked := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); asked != nil {
-		p.cancelling[asked.GetWorkflowExecution().GetWorkflowId()] = true
+	if requested := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); requested != nil {
+		p.cancelling[requested.GetWorkflowExecution().GetWorkflowId()] = true
 	}
 	if fired := event.GetTimerFiredEventAttributes(); fired != nil {
 		p.late[p.limits[fired.GetTimerId()]] = true
@@ -43,7 +43,7 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 	return false, nil
 }
 
-// playbookStarting notes the run that an attempt asks for.
+// playbookStarting records the run that an attempt starts.
 func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error) {
 	for _, begun := range p.h.children {
 		if begun.event != event.GetEventId() || begun.workflow != workflows.PlaybookWorkflowName {
@@ -66,7 +66,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 	return false, nil
 }
 
-// playStarted adds the start of a run; one that nobody waits for is done with that.
+// playStarted adds the start of a run; one whose end is not awaited is done with that.
 func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
 	of.started, of.recorded = event, true
 	started := p.attemptStarted(&of.made)

@@ -6,10 +6,11 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
-// runEvent takes in what only the history of a run has.
+// runEvent applies what only the history of a run has.
 func (p *projector) runEvent(event *historypb.HistoryEvent) error {
 	if written := event.GetWorkflowPropertiesModifiedEventAttributes(); written != nil {
 		p.queueChanged(event, written.GetUpsertedMemo())
@@ -70,7 +71,7 @@ func ends(event *historypb.HistoryEvent) bool {
 // queueChanged adds that the run waits for its turn under its concurrency key, or has got
 // it, as its memo says.
 func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.Memo) {
-	if p.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[interpreter.LineMemo] == nil {
+	if p.workflow != workflows.PlaybookWorkflowName || memo.GetFields()[queue.Memo] == nil {
 		return
 	}
 	before := p.queued

@@ -12,7 +12,7 @@ import (
 	"reprise/workflows"
 )
 
-// timer adds the wait of a call. Of other timers it notes those that bound a run.
+// timer adds the wait of a call. Of other timers it records those that bound a run.
 func (p *projector) timer(event *historypb.HistoryEvent) {
 	mark, marked := interpreter.ParseTimerMark(summaryOf(event))
 	timer := event.GetTimerStartedEventAttributes()
@@ -78,7 +78,7 @@ func (p *projector) waits(event *historypb.HistoryEvent, at call, reason interpr
 	return out
 }
 
-// settles notes what people have decided about waits. It is false for an event of
+// settles records what people have decided about waits. It is false for an event of
 // something else.
 func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 	if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == workflows.ControlSignal {
@@ -108,8 +108,8 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 	return true, nil
 }
 
-// settled notes what people have decided about calls that wait. That one is given up
-// its failure shows.
+// settled records what people have decided about calls that wait. A call that is
+// skipped shows it in its failure.
 func (p *projector) settled(decided workflows.Settlement) {
 	for at, last := range p.calls {
 		index := &at.index
@@ -122,8 +122,8 @@ func (p *projector) settled(decided workflows.Settlement) {
 	}
 }
 
-// begins notes that a call goes on with its next attempt, and gives what people have
-// decided that led to it; nil where its wait ended by itself.
+// begins records that a call continues with its next attempt, and gives what people
+// have decided that led to it; nil where its wait ended by itself.
 func (p *projector) begins(at call) *interpreter.Settlement {
 	last := p.calls[at]
 	if last == nil {

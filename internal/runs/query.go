@@ -16,13 +16,13 @@ const defaultPatience = 5 * time.Second
 
 func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
-// Progress asks a run, a loop of it, a part of one or a call how far it is.
+// Progress queries a run, a loop of it, a part of one or a call for its progress.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
 	var progress workflows.Progress
-	return progress, r.ask(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
+	return progress, r.query(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
 }
 
-func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
+func (r *Reader) query(ctx context.Context, workflowID, runID, query string, into any, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, r.patience())
 	defer cancel()
 	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query, args...)
@@ -32,11 +32,11 @@ func (r *Reader) ask(ctx context.Context, workflowID, runID, query string, into 
 	return value.Get(into)
 }
 
-// CallProgress asks the workflow in which the call of a step has histories of its own
-// how far the call is.
+// CallProgress queries the workflow in which the call of a step has histories of its
+// own.
 func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows.IterationRecord, error) {
 	var answer workflows.Iterations
-	if err := r.ask(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
+	if err := r.query(ctx, workflowID, "", workflows.IterationsQuery, &answer); err != nil {
 		return workflows.IterationRecord{}, err
 	}
 	if len(answer.Iterations) != 1 {
@@ -45,9 +45,9 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows
 	return answer.Iterations[0], nil
 }
 
-// LoopProgress asks a loop, and the parts of a large one that are under way: a
-// call for each of them, two or three for a loop of 100,000 iterations, and one for
-// each part whose last iterations wait.
+// LoopProgress queries a loop, and the open parts of a large one: a call for each of
+// them, two or three for a loop of 100,000 iterations, and one for each part whose last
+// iterations wait.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
 	progress, _, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	return progress, err
@@ -68,7 +68,7 @@ func (r *Reader) loopProgress(
 		}
 		below, asked := r.Progress(ctx, parts[0], "")
 		if asked != nil {
-			continue // it has just ended: the next look counts it
+			continue // it has just ended: the next query counts it
 		}
 		parts = append(parts, below.Parts...)
 		add(&progress, below)
@@ -89,7 +89,7 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.NextRetryAt = sooner(progress.NextRetryAt, part.NextRetryAt)
 }
 
-// sooner is the earlier of two times; zero, where nobody knows, is later than any.
+// sooner is the earlier of two times; zero, for unknown, is later than any.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

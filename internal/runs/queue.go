@@ -9,31 +9,31 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
-	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // Queue is what a run waits for that has not got its turn under its concurrency key.
 type Queue struct {
-	Name interpreter.LineName `json:"name"`
+	Name queue.Name `json:"name"`
 	// Line is the ID of the workflow that gives the runs of the key their turns.
 	Line  string    `json:"line"`
 	Since time.Time `json:"since,omitzero"`
 	Limit int       `json:"limit,omitempty"`
-	// Place is the run's in the queue, from 1; 0 where that is not known.
-	Place int `json:"place,omitempty"`
+	// Position is the run's in the queue, from 1; 0 where that is not known.
+	Position int `json:"place,omitempty"`
 	// Holders are the workflow IDs of runs that have their turn, the first few of
 	// Running.
 	Holders []string `json:"holders,omitempty"`
 	Running int      `json:"running,omitempty"`
-	// Stopped says that somebody has ended that workflow. Nobody gets a turn until a run
-	// asks again, with which it begins anew.
+	// Stopped says that this workflow was terminated. No run gets a turn until one
+	// requests it again, which starts the workflow anew.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
 // Turn is what a run has that got its turn under its concurrency key.
 type Turn struct {
-	Name interpreter.LineName `json:"name"`
-	Line string               `json:"line"` // as Queue has it
+	Name queue.Name `json:"name"`
+	Line string     `json:"line"` // as Queue has it
 	// Limit is how many runs have a turn at a time, Running how many have one, this one
 	// included, and Waiting how many wait for one.
 	Limit   int `json:"limit"`
@@ -41,39 +41,40 @@ type Turn struct {
 	Waiting int `json:"waiting"`
 }
 
-// queueOf reads from the memo of a run that goes on whether it waits for its turn;
-// nil where it does not.
+// queueOf reads from the memo of a running run whether it waits for its turn; nil where
+// it does not.
 func queueOf(memo *commonpb.Memo) *Queue {
-	var ticket interpreter.Ticket
-	payload := memo.GetFields()[interpreter.LineMemo]
-	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Line == "" {
+	var ticket queue.Ticket
+	payload := memo.GetFields()[queue.Memo]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Queue == "" {
 		return nil
 	}
-	return &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
+	return &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
 }
 
-// line asks the workflow of a concurrency key how it stands, and where some runs do.
-func (r *Reader) line(ctx context.Context, id string, members []interpreter.Member) (interpreter.LineStanding, error) {
-	var standing interpreter.LineStanding
-	err := r.ask(ctx, id, "", interpreter.LineQuery, &standing, members)
-	if err == nil && len(standing.Places) != len(members) {
-		standing.Places = make([]int, len(members))
+// queryQueue queries the workflow of a concurrency key for its status, and for the
+// positions of some runs.
+func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run) (queue.Status, error) {
+	var status queue.Status
+	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
+	if err == nil && len(status.Positions) != len(members) {
+		status.Positions = make([]int, len(members))
 	}
-	return standing, err
+	return status, err
 }
 
 // queued is what a run waits for that holds a ticket, as far as its line answers.
-func (r *Reader) queued(ctx context.Context, ticket *interpreter.Ticket, run interpreter.Member) (*Queue, error) {
-	queue := &Queue{Name: ticket.Name, Line: ticket.Line, Since: ticket.Since}
-	standing, err := r.line(ctx, ticket.Line, []interpreter.Member{run})
+func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
+	queued := &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
+	standing, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
 	if err == nil {
-		queue.take(standing, standing.Places[0])
+		queued.apply(standing, standing.Positions[0])
 	}
-	return queue, err
+	return queued, err
 }
 
-func (q *Queue) take(standing interpreter.LineStanding, place int) {
-	q.Limit, q.Place, q.Holders, q.Running = standing.Limit, place, standing.Holders, standing.Running
+func (q *Queue) apply(status queue.Status, position int) {
+	q.Limit, q.Position, q.Holders, q.Running = status.Limit, position, status.Holders, status.Running
 }
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
@@ -83,12 +84,12 @@ func (r *Reader) stopped(ctx context.Context, line string) bool {
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// mostLines bounds the keys that Places asks about.
-const mostLines = 20
+// mostQueues bounds the keys that Positions queries.
+const mostQueues = 20
 
-// Places fills in the places of runs that wait for their turns: a call to the server
-// for each key, for 20 keys at most. What is not answered stays unknown.
-func (r *Reader) Places(ctx context.Context, list []Found) {
+// Positions fills in the positions of runs that wait for their turns: a call to the
+// server for each key, for 20 keys at most. Without an answer they stay unknown.
+func (r *Reader) Positions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
 	var lines []string
 	for i := range list {
@@ -102,18 +103,18 @@ func (r *Reader) Places(ctx context.Context, list []Found) {
 		waiting[run.Queue.Line] = append(waiting[run.Queue.Line], run)
 	}
 	var group errgroup.Group
-	for _, line := range lines[:min(len(lines), mostLines)] {
+	for _, line := range lines[:min(len(lines), mostQueues)] {
 		group.Go(func() error {
-			members := make([]interpreter.Member, len(waiting[line]))
+			members := make([]queue.Run, len(waiting[line]))
 			for i, run := range waiting[line] {
-				members[i] = interpreter.Member{WorkflowID: run.WorkflowID, RunID: run.RunID}
+				members[i] = queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID}
 			}
-			standing, err := r.line(ctx, line, members)
+			standing, err := r.queryQueue(ctx, line, members)
 			if err != nil {
 				return nil
 			}
 			for i, run := range waiting[line] {
-				run.Queue.take(standing, standing.Places[i])
+				run.Queue.apply(standing, standing.Positions[i])
 			}
 			return nil
 		})

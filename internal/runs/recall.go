@@ -21,8 +21,8 @@ import (
 	"reprise/workflows"
 )
 
-// Activities are those of runs that ask about earlier runs, or about a part of their own
-// that has ended without a word, by name. store is that of large values.
+// Activities are those by which runs read earlier runs, or a part of their own that has
+// ended without a result, by name. store is that of large values.
 func Activities(store *payload.Store) map[string]any {
 	reader := func(ctx context.Context) *Reader {
 		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}
@@ -30,7 +30,7 @@ func Activities(store *payload.Store) map[string]any {
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 			defer heartbeat.Keep(ctx)()
-			return reader(ctx).AskEarlier(ctx, in)
+			return reader(ctx).RecallEarlier(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
 			defer heartbeat.Keep(ctx)()
@@ -43,12 +43,12 @@ func Activities(store *payload.Store) map[string]any {
 	}
 }
 
-// questionTime bounds one question to an earlier run: a worker answers it, from its
+// questionTime bounds one query of an earlier run: a worker answers it, from its
 // history.
 const questionTime = 20 * time.Second
 
-// AskEarlier asks the runs that may have made a call before what they have done.
-func (r *Reader) AskEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+// RecallEarlier reads what the runs have done that may have made a call before.
+func (r *Reader) RecallEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
 	var found interpreter.Recalled
 	for _, id := range in.Attempts {
 		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, erro
 	return low, nil
 }
 
-// recallOne asks the run with an ID and a key. It is false where there is none.
+// recallOne queries the run with an ID and a key. It is false where there is none.
 func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
@@ -144,10 +144,10 @@ func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpret
 	return true, nil
 }
 
-// mostOlder bounds the older workflows with one ID that are asked.
+// mostOlder bounds the older workflows with one ID that are queried.
 const mostOlder = 20
 
-// keptOfOlder asks the runs that have had an ID before.
+// keptOfOlder queries the runs that have had an ID before.
 func (r *Reader) keptOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
 ) (kept interpreter.Kept, why string, err error) {
@@ -166,7 +166,8 @@ func (r *Reader) keptOfOlder(
 	return interpreter.Kept{}, "", nil
 }
 
-// kept asks a run what it has done. why is the reason for which it cannot answer.
+// kept queries a run for what it has done. why is the reason for which it cannot
+// answer.
 func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -184,8 +185,8 @@ func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 // errNotBegun says that a workflow was ended before a worker had seen it.
 var errNotBegun = errors.New("it was ended before it began")
 
-// question asks a workflow that has ended. Where it is gone, into stays as it is; why is
-// the reason for which no worker can ever answer.
+// question queries a workflow that has ended. Where it is gone, into stays as it is;
+// why is the reason for which no worker can ever answer.
 func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
@@ -204,10 +205,11 @@ func (r *Reader) question(ctx context.Context, id, runID string, into any, query
 	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
 }
 
-// mostHandedOn bounds how often the one that is asked for a call says who has it.
+// mostHandedOn bounds how often a queried workflow names another one that has the call.
 const mostHandedOn = 20
 
-// Stopped asks how far a call had come when it was stopped. The error says that nobody knows.
+// Stopped reads how far a call had come when it was stopped. The error says that this
+// is unknown.
 func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
 	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
@@ -221,8 +223,8 @@ func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (inte
 	return interpreter.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
 }
 
-// stoppedBy asks the workflow with an ID that was of the runs of a key. Others may have
-// had its ID since.
+// stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
+// have had its ID since.
 func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped interpreter.StoppedCall, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
@@ -271,8 +273,8 @@ func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
 	return nil
 }
 
-// notBegun is how far a call had come that a workflow was to make, and had not begun when
-// it was ended: its input tells.
+// notBegun is how far a call had come that a workflow was to make, and had not begun
+// when it was ended: its input has it.
 func (r *Reader) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
 ) (stopped interpreter.StoppedCall, err error) {
@@ -286,21 +288,21 @@ func (r *Reader) notBegun(
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
-	var carried interpreter.Carried
+	var snapshot interpreter.Carried
 	for _, one := range input.Calls {
 		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
-			carried = one
+			snapshot = one
 		}
 	}
 	task := input.Task.With(script)
-	if carried.State == nil && carried.By != "" {
-		return interpreter.StoppedCall{Key: task.Run.Identity(), By: carried.By}, nil
+	if snapshot.State == nil && snapshot.By != "" {
+		return interpreter.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
 	}
 	book, step, err := task.Load()
 	if err != nil {
 		return stopped, err
 	}
-	return task.StoppedAs(task.Call(book, step, carried, func() float64 { return 0 })), nil
+	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
 }
 
 // trim leaves out what is too large together.
@@ -389,7 +391,7 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 		}
 	}
 	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}, findBegun: key != ""}
-	return loop, prints, r.below(ctx, loop, id, runID)
+	return loop, prints, r.collectChildren(ctx, loop, id, runID)
 }
 
 // prints gives what the iterations of a loop have requested; nil where it is none of the key.
@@ -412,15 +414,15 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 		return nil, err
 	}
 	return func(iteration interpreter.IterationResult) string {
-		place, size := iteration.Index, len(input.Elements)
+		position, size := iteration.Index, len(input.Elements)
 		if input.Chosen != nil {
-			place, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
+			position, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
 			size = input.Chosen.Size
 		}
-		if place < 0 || place >= len(input.Elements) {
+		if position < 0 || position >= len(input.Elements) {
 			return ""
 		}
-		carried := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[place]}
-		return task.IterationPrint(book, step, carried, iteration.Result.Meta.StartedAt)
+		snapshot := interpreter.Carried{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
+		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
 	}, nil
 }

@@ -25,7 +25,7 @@ type Run struct {
 	// ScheduledAt is the time that a schedule started it for, zero for none.
 	ScheduledAt time.Time
 	TaskQueue   string
-	EndedAt     time.Time // zero while it goes on
+	EndedAt     time.Time // zero while it is running
 	Input       workflows.Input
 	Loops       []*Loop // visits of steps with a loop, in the order of their start
 }
@@ -48,7 +48,7 @@ type Loop struct {
 	input     *commonpb.Payloads
 	succeeded map[int]bool                  // those known to have, where the loop is not whole
 	ended     []interpreter.IterationResult // those that the histories of children have
-	// begun are those that were stopped, where they are looked for.
+	// begun are those that were stopped, where they are requested.
 	begun     []interpreter.BegunIteration
 	findBegun bool
 }
@@ -147,7 +147,7 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
-	if err := r.below(ctx, loop, begun.workflowID, begun.runID); err != nil {
+	if err := r.collectChildren(ctx, loop, begun.workflowID, begun.runID); err != nil {
 		return nil, err
 	}
 	if known {
@@ -188,8 +188,8 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// below collects what the children of a loop, or of a part of one, have.
-func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string) error {
+// collectChildren collects what the children of a loop, or of a part of one, have.
+func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
 	}
@@ -203,7 +203,7 @@ func (r *Reader) below(ctx context.Context, loop *Loop, workflowID, runID string
 		}
 		switch begun.workflow {
 		case workflows.LoopWorkflowName:
-			err = r.below(ctx, loop, begun.workflowID, begun.runID)
+			err = r.collectChildren(ctx, loop, begun.workflowID, begun.runID)
 		case workflows.CallsWorkflowName:
 			err = r.iterations(ctx, loop, begun)
 		}
@@ -241,16 +241,16 @@ func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error
 	return r.fail(ctx, loop, begun, known, failed)
 }
 
-// stoppedIn notes the iterations of a batch that have begun there and not ended, or that
-// could not go on.
-func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, told bool, output workflows.CallsOutput) error {
+// stoppedIn records the iterations of a batch that have begun there and not ended, or
+// that could not continue.
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output workflows.CallsOutput) error {
 	if !loop.findBegun {
 		return nil
 	}
 	note := func(index int) {
 		loop.begun = append(loop.begun, interpreter.BegunIteration{Index: index, By: begun.workflowID})
 	}
-	if told {
+	if reported {
 		for _, iteration := range output.Iterations {
 			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
 				note(iteration.Index)
@@ -279,8 +279,8 @@ func wasCancelled(begun *child) bool {
 	return false
 }
 
-// fail notes the failed iterations of a batch with their elements; all of them
-// where the batch ended without a result.
+// fail records the failed iterations of a batch with their elements; all of them where
+// the batch ended without a result.
 func (r *Reader) fail(
 	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
 ) error {

@@ -32,7 +32,7 @@ type Schedule struct {
 // Started is a run that a schedule has started.
 type Started struct {
 	At  time.Time // when it did
-	Run Found     // as it stands; without a status where the server has forgotten it
+	Run Found     // as it is now; without a status where the server has forgotten it
 }
 
 // NoScheduleError says that there is no schedule of a playbook with an ID, or
@@ -58,9 +58,9 @@ func (e *NoScheduleError) Error() string {
 const (
 	// schedulePage is how many schedules one call lists.
 	schedulePage = 500
-	// mostSchedules bounds how many schedules are looked through.
+	// mostSchedules bounds how many schedules are read.
 	mostSchedules = 10_000
-	// scheduleWidth is how many are asked for at a time.
+	// scheduleWidth is how many are requested at a time.
 	scheduleWidth = 8
 )
 
@@ -141,7 +141,7 @@ func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// schedule asks for one schedule.
+// schedule reads one schedule.
 func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
 	described, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
 	if connect.NotFound(err) {
@@ -191,7 +191,7 @@ func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.
 	return count, false, nil
 }
 
-// Started are the last runs of a schedule as they stand, the latest first, at most so
+// Started are the last runs of a schedule as they are now, the latest first, at most so
 // many. The server remembers ten.
 func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started, error) {
 	recent := slices.Clone(s.Described.Info.RecentActions)
@@ -214,8 +214,8 @@ func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started,
 	return list, nil
 }
 
-// describeLast asks for the run that began with a run ID, in the history in which it
-// is now.
+// describeLast reads the run that began with a run ID, in the history in which it is
+// now.
 func (r *Reader) describeLast(ctx context.Context, id, runID string) (Found, error) {
 	if last, err := r.describe(ctx, id, ""); err != nil || last.RunID == runID {
 		return last, err

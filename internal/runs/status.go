@@ -7,14 +7,14 @@ import (
 	"reprise/interpreter"
 )
 
-// What holds a step or an iteration.
+// Reasons that hold a step or an iteration.
 const (
 	HeldByWait      = "wait"       // it waits before it tries again, polls or turns the page
 	HeldByRateLimit = "rate_limit" // it waits for its turn
 	HeldByWindow    = "window"     // of its loop, in which no place is free
-	HeldByNoWorker  = "no_worker"  // nobody listens on its task queue
+	HeldByNoWorker  = "no_worker"  // no worker listens on its task queue
 	HeldByPause     = "pause"      // people have paused it, or its run
-	HeldByPerson    = "person"     // its policy leaves it to people how it goes on
+	HeldByPerson    = "person"     // its policy leaves it to people how it continues
 	HeldByAnswer    = "answer"     // somebody outside answers its attempt
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key.
 	HeldByConcurrency = "concurrency"
@@ -23,23 +23,23 @@ const (
 // Status is where a run is.
 type Status struct {
 	Found
-	// Workers counts those that the server knows to listen on the task queue; -1
-	// where that was not asked.
+	// Workers counts those that the server knows to listen on the task queue; -1 where
+	// that was not requested.
 	Workers  int                      `json:"workers"`
 	Steps    []Step                   `json:"steps"`
 	Warnings []string                 `json:"warnings,omitempty"`
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
-	// Turn is what the run has under its concurrency key; nil where it has no key, no turn
-	// yet, or that was not asked.
+	// Turn is what the run has under its concurrency key; nil where it has no key, no
+	// turn yet, or that was not requested.
 	Turn *Turn `json:"turn,omitempty"`
 	// Control is what people have said of the run, of one that is open.
 	Control interpreter.Control `json:"control,omitzero"`
-	// Above are the runs above that are paused, or their step which has started this one,
-	// the next one first.
+	// Above are the parent runs that are paused, or their step which has started this
+	// one, the next one first.
 	Above []Held `json:"held_above,omitempty"`
-	// Cancel is who has cancelled the run, why and when; nil where nobody has, or that
+	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
@@ -54,9 +54,9 @@ type Status struct {
 // Item is the state of a step or an iteration.
 type Item struct {
 	Status interpreter.Status `json:"status"`
-	// Attempt is the number of the one that was made last, or is under way; 0 before
-	// the first. MaxAttempts is how many a request that goes on failing gets, 0 where
-	// that is not known, and of what has ended.
+	// Attempt is the number of the one that was made last, or is running; 0 before the
+	// first. MaxAttempts is how many a request that keeps failing gets, 0 where that is
+	// not known, and of what has ended.
 	Attempt     int       `json:"attempt"`
 	MaxAttempts int       `json:"max_attempts,omitempty"`
 	Pages       int       `json:"pages,omitempty"`
@@ -67,7 +67,7 @@ type Item struct {
 	Waiting string `json:"waiting,omitempty"`
 	// Awaits is the attempt that somebody outside answers, nil for none.
 	Awaits *interpreter.Awaiting `json:"awaits,omitempty"`
-	// Error is the last one: of the attempt before, where the item goes on.
+	// Error is the last one: of the attempt before, where the item is running.
 	Error *interpreter.ErrorObject `json:"error,omitempty"`
 }
 
@@ -88,10 +88,10 @@ type Step struct {
 	Left       int         `json:"iterations_left,omitempty"`
 
 	open   []string              // workflow IDs of the children of its loop
-	turns  int                   // iterations that wait for their turns, where they were asked
+	turns  int                   // iterations that wait for their turns, where they were queried
 	under  int                   // iterations of these
 	ended  interpreter.LoopStats // the other ones that have ended
-	silent bool                  // not all of its loop was asked, or has answered
+	silent bool                  // not all of its loop was queried, or has answered
 	failed []interpreter.LoopError
 }
 
@@ -104,16 +104,15 @@ type Counts struct {
 	Failed     int    `json:"failed"`
 	Cancelled  int    `json:"cancelled"`
 	Truncated  int    `json:"truncated,omitempty"`
-	// Running are those that have a place in the window. Those among them that
-	// wait for some seconds, or in a sequential loop, count as waiting where they
-	// were asked.
+	// Running are those that have a slot in the window. Those among them that wait for
+	// some seconds, or in a sequential loop, count as waiting where they were queried.
 	Running int `json:"running"`
-	// Waiting are those that wait for a retry, or until people let them go on.
+	// Waiting are those that wait for a retry, or until people resume them.
 	Waiting int `json:"waiting"`
-	// Awaiting are those among Running whose attempts somebody outside answers, where
-	// they were asked.
+	// Awaiting are those among Running whose attempts are answered from outside, where
+	// they were queried.
 	Awaiting int `json:"awaiting,omitempty"`
-	// Asks says that somebody outside answers the attempts of its iterations.
+	// Asks says that the attempts of its iterations are answered from outside.
 	Asks bool `json:"asks,omitempty"`
 	// Plays says that its iterations run playbooks.
 	Plays   bool `json:"plays,omitempty"`

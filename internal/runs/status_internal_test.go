@@ -147,7 +147,7 @@ func TestCountsOfALoop(t *testing.T) {
 			answer.Iterations = append(answer.Iterations, iterationWith(i, call))
 		}
 		step.recount([]workflows.Iterations{answer})
-		step.holdLoop()
+		step.setHeldBy()
 		require.Equal(t, row.want, *step.Loop, name)
 		require.Equal(t, row.status, step.Status, name)
 		require.Equal(t, row.heldBy, step.HeldBy, name)

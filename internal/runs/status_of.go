@@ -38,8 +38,8 @@ func underWay(loop *workflows.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 
-// WithCall is the record of a step whose call goes on in histories of its own,
-// as far as that has come.
+// WithCall is the record of a step whose call continues in histories of its own, as far
+// as that has come.
 func WithCall(record workflows.StepRecord, call workflows.IterationRecord) workflows.StepRecord {
 	call.Child = cmp.Or(call.Child, record.Child)
 	record.CallStatus = call.CallStatus

@@ -14,14 +14,15 @@ import (
 
 	"reprise/internal/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
-// StatusCalls is how many calls to the server Status takes at most. What it could
-// not ask within them is a note.
+// StatusCalls is how many calls to the server Status takes at most. A query that does
+// not fit within them becomes a note.
 const StatusCalls = 6
 
-// inquiry is what is asked for one Status.
+// inquiry is the state of one Status request.
 type inquiry struct {
 	*Reader
 	status *Status
@@ -61,7 +62,7 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 // follows it are some for each child that it ends, and for each notice.
 const lastEvents = 200
 
-// cancelled finds out who has cancelled the run.
+// cancelled reads who has cancelled the run.
 func (q *inquiry) cancelled(ctx context.Context) {
 	q.spend()
 	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
@@ -73,14 +74,14 @@ func (q *inquiry) cancelled(ctx context.Context) {
 		return
 	}
 	for _, event := range page.GetHistory().GetEvents() {
-		if asked := event.GetWorkflowExecutionCancelRequestedEventAttributes(); asked != nil {
-			q.status.Cancel = &interpreter.Said{By: asked.GetIdentity(), Reason: asked.GetCause(), At: event.GetEventTime().AsTime()}
+		if requested := event.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
+			q.status.Cancel = &interpreter.Said{By: requested.GetIdentity(), Reason: requested.GetCause(), At: event.GetEventTime().AsTime()}
 			return
 		}
 	}
 }
 
-// going asks a run that has not ended, and meanwhile for its workers.
+// going queries a run that has not ended, and meanwhile its workers.
 func (q *inquiry) going(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress workflows.Progress
@@ -93,7 +94,7 @@ func (q *inquiry) going(ctx context.Context) error {
 		return nil
 	})
 	if q.status.Workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && q.status.Workers == 0 {
-		stop() // nobody will answer
+		stop() // no worker will answer
 	}
 	_ = group.Wait()
 	switch {
@@ -112,7 +113,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	}
 	q.status.Control, q.status.Late = progress.Control, progress.Late
 	var missed string
-	if q.status.Above, missed = q.above(ctx, progress.Above, q.spend); missed != "" {
+	if q.status.Above, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
@@ -126,9 +127,9 @@ func (q *inquiry) going(ctx context.Context) error {
 	return nil
 }
 
-// queue asks what a run waits for that has not got its turn, and who waits for that
-// of one that has.
-func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
+// queue reads what a run waits for that has not got its turn, and the runs that wait
+// for the turn of one that has.
+func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 	var err error
 	switch {
 	case ticket.Waits():
@@ -136,24 +137,24 @@ func (q *inquiry) queue(ctx context.Context, ticket *interpreter.Ticket) {
 			q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
 		}
 		q.spend()
-		run := interpreter.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
+		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
 		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
 			q.notef("which place it has was not answered")
 		}
-		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Line)
-	case ticket != nil && ticket.State == interpreter.LineGranted && q.spend():
-		standing, err := q.line(ctx, ticket.Line, nil)
+		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
+	case ticket != nil && ticket.State == queue.Granted && q.spend():
+		standing, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
 			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
 			return
 		}
 		q.status.Turn = &Turn{
-			Name: ticket.Name, Line: ticket.Line, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
+			Name: ticket.Name, Line: ticket.Queue, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
 		}
 	}
 }
 
-// step asks where a visit of a step is.
+// step adds the status of a visit of a step.
 func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
 		if call, err := q.CallProgress(ctx, record.Call); err == nil {
@@ -168,21 +169,21 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		q.loop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
-		q.below(ctx, &step)
+		q.addChildren(ctx, &step)
 	}
 	q.status.Steps = append(q.status.Steps, step)
 }
 
-// below asks the run that a step waits for, and those below that, what holds them.
-func (q *inquiry) below(ctx context.Context, step *Step) {
-	under, missed := q.look(ctx, step.Child, q.spend)
+// addChildren adds what holds the run that a step waits for, and its child runs.
+func (q *inquiry) addChildren(ctx context.Context, step *Step) {
+	under, missed := q.describeChild(ctx, step.Child, q.spend)
 	if step.Under = under; missed != "" {
 		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
 	}
 }
 
-// loop asks a loop that goes on, with its parts, and with what is left of the
-// budget its children.
+// loop queries a running loop, with its parts, and with what is left of the budget its
+// children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
 	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
 	if step.silent = !whole; !whole {
@@ -196,17 +197,17 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	c.Success, c.Failed = progress.Stats.Success+progress.Within.Success, progress.Stats.Failed+progress.Within.Failed
 	c.Truncated = progress.Stats.Truncated
 	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
-	c.Asks, c.Plays = progress.Asks, progress.Plays
+	c.Asks, c.Plays = progress.Awaits, progress.Plays
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
 	step.under = progress.Under + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
-	q.inPlace(ctx, step)
+	q.addOpenIterations(ctx, step)
 	step.summarize(q.status.At)
 }
 
-// inPlace asks the children of a loop where few are open which of their iterations
-// wait or have ended: the loop does not know of those in places.
-func (q *inquiry) inPlace(ctx context.Context, step *Step) {
+// addOpenIterations queries the children of a loop where few are open for their
+// iterations that wait or have ended: the loop does not know of those in slots.
+func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	if len(step.open) > StatusCalls-q.status.Calls {
 		return
 	}
@@ -215,7 +216,7 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	for i, id := range step.open {
 		q.spend()
 		group.Go(func() error {
-			_ = q.ask(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
 			return nil
 		})
 	}
@@ -231,7 +232,7 @@ func (q *inquiry) inPlace(ctx context.Context, step *Step) {
 	}
 	if len(children) <= StatusCalls-q.status.Calls {
 		for _, id := range children {
-			found, _ := q.look(ctx, id, q.spend)
+			found, _ := q.describeChild(ctx, id, q.spend)
 			step.add(found)
 		}
 	}
@@ -247,7 +248,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
 	q.status.Warnings, q.status.Late = result.Warnings, result.Late
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
-		q.left(ctx)
+		q.lastProgress(ctx)
 		return nil
 	}
 	for _, record := range result.Steps {
@@ -256,9 +257,9 @@ func (q *inquiry) ended(ctx context.Context) error {
 	return nil
 }
 
-// left asks where a run was that ended without a result: a worker can still
-// say. What had not ended then never will.
-func (q *inquiry) left(ctx context.Context) {
+// lastProgress queries a run that ended without a result for its last progress: a worker can
+// still answer. Items that had not ended then never will.
+func (q *inquiry) lastProgress(ctx context.Context) {
 	q.notef("the run ended without a result: %s", endWord(q.run.ended))
 	q.spend()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)

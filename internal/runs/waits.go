@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Waits counts what waits in a run that goes on, or in one step of it, or one iteration
-// of that: for a retry, a poll, a page, a turn or a person, and where held is true for the
-// end of a pause. What somebody outside answers is not among it. It takes the calls of Status, and
-// those of Iterations for each loop. whole is false where some of it was not asked.
+// Waits counts what waits in a running run, or in one step of it, or one iteration of
+// that: for a retry, a poll, a page, a turn or a person, and where held is true for the
+// end of a pause. Attempts that are answered from outside are not among them. It takes
+// the calls of Status, and those of Iterations for each loop. whole is false where some
+// of it was not queried.
 func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, held bool) (n int, whole bool) {
 	status, err := r.Status(ctx, run, time.Now())
 	if err != nil {
@@ -25,7 +26,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 		default:
 			counted := r.waitsOf(ctx, status, visit, index, held)
 			whole = whole && !visit.silent
-			if len(visit.open) > mostAsked { // the loop knows of those that have left their places
+			if len(visit.open) > mostQueried { // the loop knows of those that have released their slots
 				whole = false
 				if index == nil {
 					counted = max(counted, visit.Loop.Waiting)

@@ -1,6 +1,5 @@
-// Package seal encrypts what a run keeps of secrets: with AES-256-GCM and a key
-// that only workers have. What is sealed for one place cannot be opened at
-// another.
+// Package seal encrypts what a run keeps of secrets: with AES-256-GCM and a key that
+// only workers have. A value that is sealed for one place cannot be opened at another.
 package seal
 
 import (
@@ -43,8 +42,7 @@ type key struct {
 	aead cipher.AEAD
 }
 
-// Parse reads keys as Variable has them; "" is none. Errors tell nothing of a
-// key.
+// Parse reads keys as Variable has them; "" is none. Errors contain nothing of a key.
 func Parse(text string) (*Keys, error) {
 	keys := &Keys{}
 	for _, part := range Parts(text) {
@@ -104,7 +102,7 @@ func newKey(secret string) (key, error) {
 	return key{id: keyID(derived), aead: aead}, nil
 }
 
-// keyID tells keys apart and nothing of them.
+// keyID distinguishes keys and shows nothing of them.
 func keyID(derived []byte) string {
 	const size = 4
 	mac := hmac.New(sha256.New, derived)

@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// Connection is what must not be told of a connection.
+// Connection is what must not be shown of a connection.
 type Connection struct {
 	secrets []string
 	names   []string // of users
 	short   []string // secrets that are masked only where the connection is used
 
-	logins []string // users that were told later; with the lock of the set
+	logins []string // users that were added later; with the lock of the set
 
 	build sync.Once // of what follows, by ready
 
 	patterns []pattern
-	// distinct masks those of the secrets that cannot be taken for ordinary words,
-	// and echo tells quickly whether there is one.
+	// distinct masks those of the secrets that cannot be taken for ordinary words, and
+	// echo checks quickly whether there is one.
 	distinct *masker
 	echo     *matcher
 }
@@ -34,8 +34,8 @@ func newConnection(raw string) *Connection {
 	return c
 }
 
-// ready is the connection with its patterns, which are made when they are first
-// needed: most secrets are never looked for.
+// ready is the connection with its patterns, which are made when they are first needed:
+// most secrets are never searched.
 func (c *Connection) ready() *Connection {
 	c.build.Do(func() {
 		var distinct, echoes []pattern
@@ -64,8 +64,7 @@ func Echoes[T string | []byte](c *Connection, answer T) (echoes bool) {
 	return echoes
 }
 
-// Text is a text of an answer that went well, without the secrets that Echoes
-// looks for.
+// Text is a text of an answer that went well, without the secrets that Echoes finds.
 func (c *Connection) Text(text string) string { return mask([]*masker{c.ready().distinct}, text) }
 
 // Value is Text for all texts and keys of a value of JSON. v is not changed.

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// kind says how a pattern is looked for.
+// kind says how a pattern is searched.
 type kind int
 
 const (
-	// anywhere: whatever stands beside it.
+	// anywhere: whatever is beside it.
 	anywhere kind = iota
 	// encoded is part of a base64 text, whose characters beside it hold bits of
 	// the secret.
@@ -36,19 +36,18 @@ type pattern struct {
 	pieces bool
 }
 
-// Secrets of at least minSecret bytes are masked wherever they stand. Shorter
-// ones, down to minWord, are masked where they are a word of their own. What is
-// shorter still would turn ordinary text into stars: it is masked as a part of
-// what is longer, such as user:password and the whole URL.
+// Secrets of at least minSecret bytes are masked wherever they are. Shorter ones, down
+// to minWord, are masked where they are a word of their own. Still shorter secrets
+// would turn ordinary text into stars: they are masked as a part of longer ones, such
+// as user:password and the whole URL.
 const (
 	minSecret = 6
 	minWord   = 3
 )
 
-// forms gives the patterns of a secret: how it stands in a text once escapes are
-// undone. Escapes are undone in the text that is masked, so they need no
-// patterns of their own, also where only some characters are escaped, or one is
-// in several ways.
+// forms gives the patterns of a secret: how it appears in a text once escapes are
+// undone. Escapes are undone in the text that is masked, so they need no patterns of
+// their own, also where only some characters are escaped, or one is in several ways.
 func forms(secret string) []pattern {
 	seen := map[string]bool{}
 	var all []pattern
@@ -93,7 +92,7 @@ func plain(secret string) []string {
 		all = append(all, old, strings.ToValidUTF8(old, "\uFFFD"))
 	}
 	all = append(all, misread(secret)...)
-	// A secret that looks like an escape itself reads otherwise further down.
+	// A secret that looks like an escape itself is read otherwise in deeper layers.
 	for read := (layer{text: secret}); len(all) < 16; {
 		under, changed := read.under()
 		if !changed {
@@ -145,10 +144,10 @@ func jsonPlain(secret string) string {
 func base64s(text string) []string {
 	const bits = 6
 	all := make([]string, 0, 6)
-	for place := range 3 {
-		padded := make([]byte, place, place+len(text))
+	for offset := range 3 {
+		padded := make([]byte, offset, offset+len(text))
 		padded = append(padded, text...)
-		first, last := (place*8+bits-1)/bits, len(padded)*8/bits
+		first, last := (offset*8+bits-1)/bits, len(padded)*8/bits
 		if first >= last {
 			continue
 		}
@@ -171,7 +170,7 @@ func latin1(text string) (string, bool) {
 	return string(old), string(old) != text
 }
 
-// escapedForHTML is a secret in a page, and in JSON that may stand in one, where
+// escapedForHTML is a secret in a page, and in JSON that may be within one, where
 // non-ASCII characters may be escaped too.
 func escapedForHTML(secret string) []string {
 	quoted, err := json.Marshal(secret)

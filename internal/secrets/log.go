@@ -58,7 +58,7 @@ func (h handler) attr(attr slog.Attr) slog.Attr {
 		}
 		return slog.Attr{Key: attr.Key, Value: slog.GroupValue(masked...)}
 	case slog.KindAny:
-		// What changes is logged as text.
+		// Values that change are logged as text.
 		text := fmt.Sprintf("%+v", value.Any())
 		if masked := h.secrets.Text(text); masked != text {
 			return slog.String(attr.Key, masked)

@@ -13,7 +13,7 @@ const minLoose = 8
 
 // loosely are the patterns with which a secret is found in its letters and digits
 // alone: in capitals, with other separators, over line breaks, and in dumps of its
-// bytes. What of a secret could be a word is no pattern.
+// bytes. A part of a secret that could be a word is no pattern.
 func loosely(secret string) []pattern {
 	var all []pattern
 	add := func(text string, least int) {
@@ -34,13 +34,14 @@ func loosely(secret string) []pattern {
 	return all
 }
 
-// squash is the letters and digits of ASCII in a text, in lower case, and where each stands.
+// squash is the letters and digits of ASCII in a text, in lower case, and the position
+// of each.
 type squash struct {
 	of   layer
 	text string
 	at   []int32 // in the text of the layer
-	// lines are the ends of the lines that are taken for lines of a dump, sorted. What
-	// stands behind the bytes in one repeats them.
+	// lines are the ends of the lines that are taken for lines of a dump, sorted. The
+	// text behind the bytes in one repeats them.
 	lines []int32
 }
 
@@ -126,8 +127,8 @@ func dumpLine(text string, start, end int, out []byte, at []int32) ([]byte, []in
 	return out, at
 }
 
-// places calls found with where in the original what the matcher finds stands.
-func (s squash) places(m *matcher, found func(start, end int)) {
+// find calls found with the positions in the original of what the matcher finds.
+func (s squash) find(m *matcher, found func(start, end int)) {
 	each(m, s.text, func(start, end int) bool {
 		last := s.at[end-1] + 1
 		if line, _ := slices.BinarySearch(s.lines, last); line < len(s.lines) {

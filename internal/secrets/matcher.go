@@ -1,15 +1,15 @@
 package secrets
 
-// matcher finds patterns in a text. It looks at every few bytes of it only: the
-// last two of a window as long as the shortest pattern tell how far the next
-// window can be (Wu and Manber, A Fast Algorithm For Multi-Pattern Searching).
+// matcher finds patterns in a text. It reads every few bytes of it only: the last two
+// of a window as long as the shortest pattern tell how far the next window can be (Wu
+// and Manber, A Fast Algorithm For Multi-Pattern Searching).
 type matcher struct {
 	least int // bytes of the shortest pattern
 	mask  int
 	shift []uint8
 	byEnd map[[2]byte][]pattern // by the end of their first least bytes
-	// byHead and byTail are patterns of which pieces are looked for, by their first
-	// and last minSecret bytes.
+	// byHead and byTail are patterns of which pieces are searched, by their first and
+	// last minSecret bytes.
 	byHead, byTail map[string][]pattern
 	longest        int
 }

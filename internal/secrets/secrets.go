@@ -1,8 +1,8 @@
-// Package secrets keeps what a worker must not tell out of what it tells: errors,
-// logs, heartbeats, dead letters. It is given the secrets and finds them in every
-// form in which other programs repeat them: as they are, in base64, in hex, and
-// behind any mixture of the escapes of URLs, JSON, HTML and programming
-// languages, several levels deep. docs/operations.md says what is masked where.
+// Package secrets keeps secrets out of what a worker writes: errors, logs, heartbeats,
+// dead letters. It gets the secrets and finds them in every form in which other
+// programs repeat them: as they are, in base64, in hex, and behind any mixture of the
+// escapes of URLs, JSON, HTML and programming languages, several levels deep.
+// docs/operations.md says what is masked where.
 package secrets
 
 import (
@@ -51,11 +51,11 @@ func newMasker(patterns []pattern) *masker {
 	}
 }
 
-// With is a set that also masks what s masks. What is added to it is not added to
-// s.
+// With is a set that also masks what s masks. Secrets that are added to it are not
+// added to s.
 func (s *Set) With() *Set { return &Set{parent: s} }
 
-// Add has values masked from now on, in every form. It is for what nobody
+// Add has values masked from now on, in every form. It is for secrets that are not
 // configured, such as a token that was fetched.
 func (s *Set) Add(values ...string) {
 	s.mu.Lock()
@@ -214,21 +214,21 @@ func maskValue(maskers []*masker, v any) any {
 	return v
 }
 
-// place is a part of a text.
-type place struct{ start, end int }
+// span is a part of a text.
+type span struct{ start, end int }
 
 func mask(maskers []*masker, text string) string {
 	if len(maskers) == 0 || len(text) < minWord {
 		return text
 	}
-	var places []place
+	var places []span
 	read := layer{text: text}
 	for depth := 0; ; depth++ {
 		letters, bytes := squashed(read), dump(read)
 		for _, m := range maskers {
-			places = m.places(read, places)
+			places = m.addSpans(read, places)
 			for _, found := range []squash{letters, bytes} {
-				found.places(m.loose, func(start, end int) { places = append(places, place{start, end}) })
+				found.find(m.loose, func(start, end int) { places = append(places, span{start, end}) })
 			}
 		}
 		under, changed := read.under()
@@ -240,10 +240,10 @@ func mask(maskers []*masker, text string) string {
 	return starred(text, places)
 }
 
-// places adds where the original has secrets.
-func (m *masker) places(read layer, places []place) []place {
+// addSpans adds where the original has secrets.
+func (m *masker) addSpans(read layer, places []span) []span {
 	add := func(start, end int) bool {
-		places = append(places, place{read.from(start), read.from(end)})
+		places = append(places, span{read.from(start), read.from(end)})
 		return true
 	}
 	each(m.long, read.text, add)
@@ -252,12 +252,12 @@ func (m *masker) places(read layer, places []place) []place {
 	return places
 }
 
-// starred replaces the places, which may overlap, by stars.
-func starred(text string, places []place) string {
+// starred replaces the spans, which may overlap, by stars.
+func starred(text string, places []span) string {
 	if len(places) == 0 {
 		return text
 	}
-	slices.SortFunc(places, func(a, b place) int { return a.start - b.start })
+	slices.SortFunc(places, func(a, b span) int { return a.start - b.start })
 	var out strings.Builder
 	end := 0
 	for i, p := range places {
@@ -271,8 +271,8 @@ func starred(text string, places []place) string {
 	return out.String()
 }
 
-// pieces finds a secret of which the end of the text has only the beginning, or
-// its start only the end: who cut the text did not know.
+// pieces finds a secret of which the end of the text has only the beginning, or its
+// start only the end: the text was cut without regard for it.
 func (m *matcher) pieces(text string, found func(start, end int) bool) {
 	if len(text) < minSecret {
 		return

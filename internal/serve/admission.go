@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// arrivalCost is what a body takes up besides its bytes.
+// arrivalCost is what a body uses besides its bytes.
 const arrivalCost = 16 << 10
 
-// stranger is who sends a request that nobody has signed yet.
+// stranger is the sender of a request without a known signature yet.
 func stranger(r *http.Request) string { return addressOf(r.RemoteAddr) }
 
-// ofToken is who sends a request with the token of an attempt.
+// ofToken is the sender of a request with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 
-// admit reads the body of a request and takes a place for it, which leave gives back.
-// Without a place a body takes up memory alone, and who stalls has to make room for
-// others: crowd says who.
+// admit reads the body of a request and acquires a slot for it, which leave releases.
+// Without a slot a body only uses memory, and clients that stall have to make room for
+// others: crowd decides which.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, places *turns, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")

@@ -54,8 +54,8 @@ func styleHash() string {
 // page is what people see.
 type page struct {
 	Title, Note, Fault string
-	// Step is the name of the step, "" where nothing is told of the attempt; what is
-	// empty of the others is not shown.
+	// Step is the name of the step, "" where nothing is shown of the attempt; empty
+	// ones of the others are not shown.
 	Run, Step, Index, Since, Until string
 	Answer, By, At                 string // of an attempt that has its answer
 	Asks                           bool   // it has none yet
@@ -84,44 +84,44 @@ func (p page) answer(status int) (answer, error) {
 	return answer{status: status, header: pageHeader.Clone(), body: text.Bytes()}, nil
 }
 
-// asked is an attempt of which somebody has the token.
-type asked struct {
+// openAttempt is an attempt of which somebody has the token.
+type openAttempt struct {
 	address callback.Address
-	workflows.Asked
+	workflows.AttemptDetails
 }
 
 // pageHandler answers a request for a page. typed is the form that was posted.
-type pageHandler func(r *http.Request, found asked, typed url.Values) (answer, error)
+type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (answer, error)
 
 // pageOf are the routes of the page: their refusals are pages too, except of what is
 // not there.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
 		given, err := s.approval(w, r, handle)
-		var told *Problem
-		if err == nil || errors.As(err, &told) && told.Status == http.StatusNotFound {
+		var reply *Problem
+		if err == nil || errors.As(err, &reply) && reply.Status == http.StatusNotFound {
 			return given, err
 		}
-		told = problemOf(err)
-		if told.Status >= http.StatusInternalServerError {
+		reply = problemOf(err)
+		if reply.Status >= http.StatusInternalServerError {
 			s.Logger.Error("a page could not be shown", "error", err)
 		}
-		given, err = page{Title: "That did not work", Fault: told.Detail}.answer(told.Status)
-		for name, values := range told.header {
+		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
+		for name, values := range reply.header {
 			given.header[name] = values
 		}
 		return given, err
 	}
 }
 
-// approval finds what the token of a request asks.
+// approval finds the attempt of a request's token.
 func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
 	address, err := callback.Open(s.Keys, r.PathValue("token"))
 	if err != nil {
 		return answer{}, notFound()
 	}
-	note(r, "workflow_id", address.Workflow)
-	note(r, "step", address.To.Step)
+	logWith(r, "workflow_id", address.Workflow)
+	logWith(r, "step", address.To.Step)
 	if err := sameOrigin(r); err != nil {
 		return answer{}, err
 	}
@@ -130,19 +130,19 @@ func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHan
 		return answer{}, err
 	}
 	defer leave()
-	found, err := s.asks(r.Context(), address)
+	found, err := s.attemptDetails(r.Context(), address)
 	if err != nil {
 		return answer{}, err
 	}
 	if found.Awaiting != nil && found.Awaiting.Approval == nil {
-		return answer{}, notFound() // a webhook asks nobody
+		return answer{}, notFound() // a webhook asks no person
 	}
 	return handle(r, found, typed)
 }
 
-// sameOrigin refuses what pages of others post. Where a browser tells no site, over
-// plain HTTP, it names no origin either, as the pages ask it to: then the token is
-// what counts.
+// sameOrigin refuses what pages of others post. Where a browser sends no site, over
+// plain HTTP, it names no origin either, as the pages require: then the token is what
+// counts.
 func sameOrigin(r *http.Request) error {
 	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
 		return nil
@@ -153,20 +153,20 @@ func sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// asks asks the workflow that hosts an attempt, or the one that it names.
-func (s *Server) asks(ctx context.Context, address callback.Address) (asked, error) {
+// attemptDetails queries the workflow that hosts an attempt, or the one that it names.
+func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (openAttempt, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	found, workflowID := asked{address: address}, address.Workflow
+	found, workflowID := openAttempt{address: address}, address.Workflow
 	for range answers.MostFollowed {
-		value, err := s.Client.QueryWorkflow(limited, workflowID, "", workflows.AskedQuery, address.To)
+		value, err := s.Client.QueryWorkflow(limited, workflowID, "", workflows.AttemptDetailsQuery, address.To)
 		if err == nil {
-			found.Asked = workflows.Asked{}
-			err = value.Get(&found.Asked)
+			found.AttemptDetails = workflows.AttemptDetails{}
+			err = value.Get(&found.AttemptDetails)
 		}
 		switch {
 		case connect.NotFound(err):
-			return asked{address: address}, nil
+			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
 			s.Logger.Warn("no worker tells what is asked", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
@@ -181,7 +181,7 @@ func (s *Server) asks(ctx context.Context, address callback.Address) (asked, err
 	return found, nil
 }
 
-func (s *Server) getApproval(_ *http.Request, found asked, _ url.Values) (answer, error) {
+func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (answer, error) {
 	shown, err := found.page()
 	if err != nil {
 		return answer{}, err
@@ -193,7 +193,7 @@ func (s *Server) getApproval(_ *http.Request, found asked, _ url.Values) (answer
 }
 
 // page is what is shown of an attempt.
-func (a asked) page() (page, error) {
+func (a openAttempt) page() (page, error) {
 	to := a.address.To
 	shown := page{Title: "An answer is asked for", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
 	if to.Index != nil {
@@ -261,7 +261,7 @@ func (p *page) fields(approval *playbook.Approval, typed url.Values, faults map[
 	add(pageField{Name: fieldComment, Type: "long", Title: "Comment", Most: mostText})
 }
 
-func (s *Server) postApproval(r *http.Request, found asked, typed url.Values) (answer, error) {
+func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Values) (answer, error) {
 	if found.Awaiting == nil {
 		return found.late()
 	}
@@ -270,11 +270,11 @@ func (s *Server) postApproval(r *http.Request, found asked, typed url.Values) (a
 		return found.again(typed, faults)
 	}
 	given.AnswerTo, given.ID = found.address.To, rand.Text()
-	told, err := s.tell(r.Context(), found.address.Workflow, given)
+	reply, err := s.deliver(r.Context(), found.address.Workflow, given)
 	var refused *Problem
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-		if found, err = s.asks(r.Context(), found.address); err != nil {
+		if found, err = s.attemptDetails(r.Context(), found.address); err != nil {
 			return answer{}, err
 		}
 		return found.late()
@@ -283,7 +283,7 @@ func (s *Server) postApproval(r *http.Request, found asked, typed url.Values) (a
 	case err != nil:
 		return answer{}, err
 	}
-	if taken, _ := told.body.(callbackAnswer); !taken.Taken {
+	if taken, _ := reply.body.(callbackAnswer); !taken.Taken {
 		return page{
 			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
 				"Open the link again to see that.",
@@ -293,7 +293,7 @@ func (s *Server) postApproval(r *http.Request, found asked, typed url.Values) (a
 }
 
 // late is the page for an answer that came too late.
-func (a asked) late() (answer, error) {
+func (a openAttempt) late() (answer, error) {
 	shown, err := a.page()
 	if err != nil {
 		return answer{}, err
@@ -304,7 +304,7 @@ func (a asked) late() (answer, error) {
 }
 
 // again is the page with what was typed and what is wrong with it.
-func (a asked) again(typed url.Values, faults map[string]string) (answer, error) {
+func (a openAttempt) again(typed url.Values, faults map[string]string) (answer, error) {
 	shown, err := a.page()
 	if err != nil {
 		return answer{}, err

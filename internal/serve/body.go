@@ -68,8 +68,8 @@ func readObject(body []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// admitObject admits a request whose body is a JSON object: of a caller, or of who has
-// a token.
+// admitObject admits a request whose body is a JSON object: of a caller, or of the
+// owner of a token.
 func (s *Server) admitObject(w http.ResponseWriter, r *http.Request, sender string) (object map[string]any, leave func(), err error) {
 	if r.ContentLength != 0 {
 		if err := wantJSON(r.Header); err != nil {

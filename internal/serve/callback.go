@@ -24,7 +24,7 @@ const answerPatience = 5 * time.Second
 // callbackAnswer says what became of an answer to an attempt.
 type callbackAnswer struct {
 	// Taken says that the attempt has the answer; else it is kept until a worker is
-	// there who says so.
+	// there that says so.
 	Taken bool `json:"taken"`
 	// Repeated says that the same answer had come before.
 	Repeated bool `json:"repeated,omitempty"`
@@ -37,8 +37,8 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 		if err != nil {
 			return answer{}, notFound()
 		}
-		note(r, "workflow_id", address.Workflow)
-		note(r, "step", address.To.Step)
+		logWith(r, "workflow_id", address.Workflow)
+		logWith(r, "step", address.To.Step)
 		object, leave, err := s.admitObject(w, r, ofToken(address.Workflow))
 		if err != nil {
 			return answer{}, err
@@ -53,7 +53,7 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 			return s.progress.report(r.Context(), address.Workflow, given)
 		}
 		s.progress.before(r.Context(), address.Workflow, given.Key)
-		return s.tell(r.Context(), address.Workflow, given)
+		return s.deliver(r.Context(), address.Workflow, given)
 	}
 }
 
@@ -128,52 +128,51 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// tell gives an answer to the workflow that hosts the attempt, or to the one that it
-// names. Where no worker says what became of it, or too many answers ask, it is kept; so is
-// what comes while others are kept, behind them.
-func (s *Server) tell(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+// deliver sends an answer to the workflow that hosts the attempt, or to the one that it
+// names. Where no worker replies, or too many answers are being sent, it is kept; so
+// are answers that arrive while others are kept, behind them.
+func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
 	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
 		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
 			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
 	}
-	ctx = context.WithoutCancel(ctx) // the answer came whole, whoever gives up waiting
+	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
 	kept := interpreter.KeptAnswer{Workflow: workflowID, Answer: given}
 	keeps, err := s.keeps(ctx, kept)
 	if err != nil {
 		return answer{}, err
 	}
 	if !keeps {
-		if over, ok := s.turns.take(ctx, workflowID); ok {
+		if over, ok := s.turns.acquire(ctx, workflowID); ok {
 			defer over()
-			said, at, err := s.ask(ctx, workflowID, given)
+			reply, at, err := s.send(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
-				return said, s.orRefused(ctx, kept, err)
+				return reply, s.orRefused(ctx, kept, err)
 			}
 			kept.Workflow = at
 		}
 	}
-	said, err := s.keep(ctx, kept)
+	reply, err := s.keep(ctx, kept)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if said, _, err = s.ask(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+		if reply, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
 		err = s.orRefused(ctx, kept, err)
 	}
-	return said, err
+	return reply, err
 }
 
-// errUnsaid says that no workflow has said what became of an answer: no worker has
-// answered, or the workflow went on in another history meanwhile, or has ended.
+// errUnsaid says that no workflow has replied to an answer: no worker has answered, or
+// the workflow has continued as new meanwhile, or has ended.
 var errUnsaid = errors.New("nobody says what became of the answer")
 
-// ask gives an answer to a workflow and says what became of it, and which workflow was
-// asked last.
-func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.Answer) (said answer, at string, err error) {
-	taken, at, err := answers.Give(ctx, s.Client, workflowID, given, answerPatience)
+// send sends an answer to a workflow, and gives the outcome and the last receiver.
+func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
+	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return told(taken, given), at, nil
+		return outcomeOf(taken, given), at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
 		return answer{}, at, errRefused(refused.Message)
 	case errors.As(err, &refused):
@@ -182,8 +181,8 @@ func (s *Server) ask(ctx context.Context, workflowID string, given interpreter.A
 	return answer{}, at, errUnsaid
 }
 
-// told says what became of an answer.
-func told(taken interpreter.Taken, given interpreter.Answer) answer {
+// outcomeOf is the reply to an answer that was accepted.
+func outcomeOf(taken interpreter.Taken, given interpreter.Answer) answer {
 	if taken.ID != given.ID {
 		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
 	}

@@ -25,7 +25,7 @@ import (
 // anyPlaybook stands for all playbooks of the folder.
 const anyPlaybook = "*"
 
-// caller is who may start runs with a token.
+// caller is a client that may start runs with a token.
 type caller struct {
 	name      string
 	hashes    [][sha256.Size]byte // of the tokens
@@ -36,8 +36,8 @@ func (c *caller) may(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
 }
 
-// Callers are those of a file. What changes in the file counts from the next
-// request on. They are safe for concurrent use; nil has none.
+// Callers are those of a file. Changes in the file count from the next request on. They
+// are safe for concurrent use; nil has none.
 type Callers struct {
 	path string
 
@@ -46,7 +46,7 @@ type Callers struct {
 	callers []*caller
 }
 
-// fileState tells versions of a file apart.
+// fileState distinguishes versions of a file.
 type fileState struct {
 	size     int64
 	modified time.Time
@@ -98,7 +98,7 @@ func (c *Callers) refresh() error {
 }
 
 // find gives the caller whose token a request has, nil for none. Every token is
-// compared, and in a time that tells nothing of it.
+// compared, and in a time that shows nothing of it.
 func (c *Callers) find(token string) *caller {
 	if c == nil {
 		return nil
@@ -131,8 +131,8 @@ func bearer(header http.Header) (token string, has bool) {
 // callerName is what callers may be called: part of workflow IDs.
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// parseCallers reads a file of callers. Its errors quote no value: whoever has
-// mistaken the file may have put a token there.
+// parseCallers reads a file of callers. Its errors quote no value: a mistaken file may
+// have a token there.
 func parseCallers(path string, text []byte) ([]*caller, error) {
 	value, found := playbook.Data(source.NewFile(path, text))
 	if problems := found.Errors(); len(problems) > 0 {

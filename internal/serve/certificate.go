@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// certificateKept is for how long the files of a certificate are not looked at again.
+// certificateKept is for how long the files of a certificate are not read again.
 const certificateKept = time.Second
 
-// Certificate is that of two files. What changes in them counts from the next
-// connection on. It is safe for concurrent use.
+// Certificate is that of two files. Changes in them count from the next connection on.
+// It is safe for concurrent use.
 type Certificate struct {
 	certificate, key string // paths
 

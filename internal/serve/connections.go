@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// connections are those of a listener. Where there are too many, one goes on which no
-// request is under way.
+// connections are those of a listener. Where there are too many, one without a request
+// is closed.
 type connections struct {
 	net.Listener
 	crowd *crowd
@@ -66,8 +66,8 @@ func underway(ctx context.Context) (over func()) {
 	return func() { one.crowd.free(one.member) }
 }
 
-// addressOf is who somebody with an address is taken for: the address, and of IPv6,
-// where everybody has very many, the network.
+// addressOf is the sender of an address: the address, and of IPv6, where each client
+// has very many, the network.
 func addressOf(remote string) string {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(remote)

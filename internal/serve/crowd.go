@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// crowd bounds what those take up together who are still to show what they want: bodies
-// that arrive, connections without a request. There is always room for one more, for
-// which another one has to go: the oldest of whoever has taken up the most, if that is
-// more than a share of all, else the oldest. Who is quick is among the young ones, and
-// who stalls is old, whoever they are.
+// crowd bounds the memory of clients whose requests are not complete: bodies that
+// arrive, connections without a request. There is always room for one more, for which
+// another member has to go: the oldest one of the sender that uses the most, if that is
+// more than a share of all, else the oldest of all. A quick client is among the young
+// members, and one that stalls is old, whatever its address.
 type crowd struct {
 	room int
 
 	mu      sync.Mutex
 	used    int
-	of      map[string]int // what each sender takes up
+	of      map[string]int // what each sender uses
 	members *list.List     // of *member, the oldest first
 }
 
@@ -29,8 +29,8 @@ type member struct {
 	at   *list.Element // nil once it has gone
 }
 
-// largestShare of the room is what one sender may take up before its own have to go
-// first: an eighth.
+// largestShare of the room is what one sender may use before its own have to go first:
+// an eighth.
 const largestShare = 8
 
 func newCrowd(room int) *crowd {
@@ -43,19 +43,19 @@ func (c *crowd) join(sender string, size int, out func()) *member {
 	defer c.mu.Unlock()
 	one := &member{sender: sender, out: out}
 	one.at = c.members.PushBack(one)
-	c.take(one, size)
+	c.allot(one, size)
 	return one
 }
 
-// grow has a member take up more, and then does what has to be done while it is there.
-// It is false for one that had to go.
+// grow gives a member more of the room, and then does what has to be done while it is
+// there. It is false for one that had to go.
 func (c *crowd) grow(one *member, size int, then func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.at == nil {
 		return false
 	}
-	c.take(one, size)
+	c.allot(one, size)
 	if one.at == nil {
 		return false
 	}
@@ -63,7 +63,7 @@ func (c *crowd) grow(one *member, size int, then func()) bool {
 	return true
 }
 
-// leave gives back what a member takes up.
+// leave releases what a member uses.
 func (c *crowd) leave(one *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *crowd) free(one *member) {
 	}
 }
 
-// take has a member take up more, and makes room for it.
-func (c *crowd) take(one *member, size int) {
+// allot gives a member more of the room, and removes others for it.
+func (c *crowd) allot(one *member, size int) {
 	one.size += size
 	c.used += size
 	c.of[one.sender] += size
@@ -114,7 +114,7 @@ func (c *crowd) remove(one *member) {
 	}
 }
 
-// next is who goes next, nil for nobody.
+// next is the member that goes next, nil for none.
 func (c *crowd) next() *member {
 	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {

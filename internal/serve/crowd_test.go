@@ -42,9 +42,9 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestWhoStallsMakesRoom: of more bodies than there is room for, the oldest go, and
+// TestAStallingClientMakesRoom: of more bodies than there is room for, the oldest go, and
 // their senders are told.
-func TestWhoStallsMakesRoom(t *testing.T) {
+func TestAStallingClientMakesRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quickStart, func(o *serve.Options) { o.Limits.Room = 10 * serve.ArrivalCost })
 	head := "POST /v1/playbooks/hello/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\nAuthorization: Bearer " + w.ops + "\r\n\r\n{"
@@ -133,8 +133,8 @@ func TestManyConnections(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, (<-ended).status)
 }
 
-// TestPlacesOfOneCaller: who has many requests under way leaves places to others.
-func TestPlacesOfOneCaller(t *testing.T) {
+// TestSlotsOfOneCaller: who has many requests under way leaves places to others.
+func TestSlotsOfOneCaller(t *testing.T) {
 	t.Parallel()
 	hold, under := make(chan struct{}), make(chan struct{}, 100)
 	w := newWorld(t, func(o *serve.Options) {

@@ -13,10 +13,10 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// delivery is what a sender tells with a signed request.
+// delivery is what a sender sends with a signed request.
 type delivery struct {
-	// id is the same when the sender repeats it. It is made of what is signed: else who
-	// has a delivery as it was sent could have it run again under another name.
+	// id is the same when the sender repeats it. It is made of what is signed: else a
+	// copy of a delivery could be run again under another name.
 	id      string
 	event   string // "" where the sender has none
 	trigger map[string]any
@@ -56,8 +56,9 @@ func (d delivery) starts(trigger *playbook.Trigger) bool {
 	return trigger.Events == nil || slices.Contains(trigger.Events, d.event)
 }
 
-// deliveryBody is the value of a body. What it holds the trigger says, or the body
-// itself, for nobody signs the Content-Type: GitHub and Slack send JSON or a form.
+// deliveryBody is the value of a body. Its format is that of the trigger, or is found
+// from the body itself, since the Content-Type is not signed: GitHub and Slack send
+// JSON or a form.
 func deliveryBody(trigger *playbook.Trigger, body []byte) (any, error) {
 	kind := trigger.Body
 	switch trigger.Sender {
@@ -122,7 +123,7 @@ func readFields(body []byte) (url.Values, error) {
 	return fields, nil
 }
 
-// mostHeaders bounds the headers that a run is told, in bytes of each.
+// mostHeaders bounds the headers that a run gets, in bytes of each.
 const mostHeaders = 1000
 
 // deliveryHeaders are those that the trigger names, and those of its sender that say
@@ -135,16 +136,16 @@ func deliveryHeaders(trigger *playbook.Trigger, header http.Header) map[string]a
 	case playbook.Slack:
 		names = append(names, "X-Slack-Retry-Num")
 	}
-	told := map[string]any{}
+	headers := map[string]any{}
 	for _, name := range names {
 		if value := valueOf(header, name); value != "" && len(value) <= mostHeaders {
-			told[strings.ToLower(name)] = strings.ToValidUTF8(value, "\uFFFD")
+			headers[strings.ToLower(name)] = strings.ToValidUTF8(value, "\uFFFD")
 		}
 	}
-	return told
+	return headers
 }
 
-// valueOf is the value of a header, and of one that stands several times all of them.
+// valueOf is the value of a header, and of one that occurs several times all of them.
 func valueOf(header http.Header, name string) string { return strings.Join(header.Values(name), ", ") }
 
 // textAt is a text, or a whole number, inside of maps, "" where there is none.

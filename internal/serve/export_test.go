@@ -38,7 +38,7 @@ func CrowdOut(room int, senders string) string {
 	return text
 }
 
-// What the tests of single parts need.
+// Exports for the tests of single parts.
 var (
 	Verify     = verify
 	ReadJSON   = readJSON
@@ -56,7 +56,7 @@ func ReadApproval(approval *playbook.Approval, typed url.Values) (interpreter.An
 // ApprovalAgain is the page of an approval with what was typed and is wrong.
 func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, page []byte, err error) {
 	_, faults := readApproval(approval, typed)
-	found := asked{}
+	found := openAttempt{}
 	found.Awaiting = &interpreter.Awaiting{Approval: approval}
 	given, err := found.again(typed, faults)
 	page, _ = given.body.([]byte)

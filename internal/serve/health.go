@@ -14,8 +14,8 @@ import (
 const (
 	// healthPatience is how long the Temporal server may take to say that it is there.
 	healthPatience = 3 * time.Second
-	// healthKept is for how long its answer is good, so that whoever asks often does
-	// not keep it busy.
+	// healthKept is for how long its answer is good, so that frequent requests do not
+	// keep it busy.
 	healthKept = time.Second
 )
 
@@ -26,7 +26,7 @@ type health struct {
 	err   error
 }
 
-// check asks the Temporal server, unless it was asked a moment ago.
+// check checks the Temporal server, unless it was checked a moment ago.
 func (h *health) check(ctx context.Context, c client.Client) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"reprise/interpreter"
 )
 
-// keeps reports whether answers to the attempt are kept which nobody has taken yet. Where
-// that cannot be told, the answer asks for itself. The error is that there is no room.
+// keeps reports whether answers to the attempt are kept which no workflow has accepted
+// yet. Where that is unknown, the answer is sent as if there were none. The error is
+// that there is no room.
 func (s *Server) keeps(ctx context.Context, kept interpreter.KeptAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()

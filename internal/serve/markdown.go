@@ -20,7 +20,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// markdown renders what people are asked. It shows HTML as the text that it is, asks for
+// markdown renders the questions to people. It shows HTML as the text that it is, loads
 // nothing from outside, and knows no links but those of safeLink.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
@@ -40,10 +40,10 @@ func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue 
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// renderMessage gives what people are asked as HTML that can stand in a page. The
-// Markdown of the author is read with a word in the place of each value, which nothing
-// of Markdown can take for more than a word; the values come in when it has been read,
-// so that they are text, whatever they are.
+// renderMessage gives a question to people as HTML for a page. The Markdown of the
+// author is read with a word in place of each value, which Markdown treats as a word;
+// the values are put in when it has been read, so that they are text, whatever they
+// are.
 func renderMessage(approval *playbook.Approval) (template.HTML, error) {
 	filled := newStandIns(approval.Pieces())
 	context := parser.NewContext()
@@ -139,7 +139,7 @@ func (s *standIns) address(written string) (address string, ofData bool) {
 }
 
 // readable is a text of data as people see it: what hides is shown, and it takes no
-// more of a page than a paragraph does, so that what stands below it is seen.
+// more of a page than a paragraph does, so that the rest of the page is seen.
 func readable(value string) string {
 	const mostLetters, mostLines = 1000, 30
 	value = source.Shorten(source.Readable(value), mostLetters)

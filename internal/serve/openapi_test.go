@@ -14,9 +14,9 @@ import (
 	"reprise/internal/serve"
 )
 
-// TestTheDocumentIsTheServer: the OpenAPI document is one, has the routes of the
-// server and no others, and each of its answers can be had. That the server gives
-// no others is checked with every answer of every test.
+// TestTheDocumentIsTheServer: the OpenAPI document is one, has the routes of the server
+// and no others, and each of its answers can be had. Every answer of every test is
+// checked to be one of them.
 func TestTheDocumentIsTheServer(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, func(o *serve.Options) {

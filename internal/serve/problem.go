@@ -59,7 +59,7 @@ func (p *Problem) with(name, value string) *Problem {
 	return p
 }
 
-// unauthorized is the one answer to everybody who is not known, whatever they ask for.
+// unauthorized is the one answer to unknown clients, whatever they request.
 func unauthorized() *Problem {
 	return problem(http.StatusUnauthorized, "unauthorized", "the request has no valid token, and no valid signature").
 		with("WWW-Authenticate", "Bearer")
@@ -87,8 +87,8 @@ func Unfit(reasons ...string) *Problem {
 	return problem(http.StatusUnprocessableEntity, "unfit-workload", "%s", strings.Join(reasons, "\n"))
 }
 
-// problemOf is what is told of an error. What is wrong with the server itself is
-// told to its log only.
+// problemOf is what clients get of an error. Errors of the server itself are only in
+// its log.
 func problemOf(err error) *Problem {
 	var known *Problem
 	switch {

@@ -62,21 +62,21 @@ func (p *reporting) report(ctx context.Context, workflowID string, given interpr
 	p.open[given.Key] = one
 	p.left.Add(1)
 	p.mu.Unlock()
-	told, err := p.send(ctx, workflowID, given)
+	reply, err := p.send(ctx, workflowID, given)
 	one.sending.Unlock()
-	p.sent(workflowID, given.Key, one, told, err)
-	return told, err
+	p.sent(workflowID, given.Key, one, reply, err)
+	return reply, err
 }
 
 // errReporting is the problem of a report for which there is no room.
 var errReporting = problem(http.StatusServiceUnavailable, "busy",
 	"%d attempts report progress at the moment; repeat this one", mostReporting).with("Retry-After", "5")
 
-// sent notes what became of a report, and has the newest one sent after a pause.
-func (p *reporting) sent(workflowID, key string, one *reports, told answer, err error) {
+// sent records the outcome of a report, and has the newest one sent after a pause.
+func (p *reporting) sent(workflowID, key string, one *reports, reply answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.became(one, told, err)
+	p.became(one, reply, err)
 	pause := progressPause
 	switch {
 	case p.ends || p.open[key] != one:
@@ -87,13 +87,13 @@ func (p *reporting) sent(workflowID, key string, one *reports, told answer, err 
 	one.pause = time.AfterFunc(pause, func() { p.next(workflowID, key, one) })
 }
 
-// became notes what became of the last report. It is called under the lock.
-func (p *reporting) became(one *reports, told answer, err error) {
-	said, _ := told.body.(callbackAnswer)
-	one.over, one.kept = err, err == nil && !said.Taken
+// became records the outcome of the last report. It is called under the lock.
+func (p *reporting) became(one *reports, reply answer, err error) {
+	body, _ := reply.body.(callbackAnswer)
+	one.over, one.kept = err, err == nil && !body.Taken
 }
 
-// next sends the newest report, if there is one, and looks again after a pause.
+// next sends the newest report, if there is one, and checks again after a pause.
 func (p *reporting) next(workflowID, key string, one *reports) {
 	p.mu.Lock()
 	one.pause = nil
@@ -106,12 +106,12 @@ func (p *reporting) next(workflowID, key string, one *reports) {
 		return
 	}
 	p.mu.Unlock()
-	told, err := p.flush(context.Background(), workflowID, one)
-	p.sent(workflowID, key, one, told, err)
+	reply, err := p.flush(context.Background(), workflowID, one)
+	p.sent(workflowID, key, one, reply, err)
 }
 
 // flush sends the newest report that was held back.
-func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) (told answer, err error) {
+func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) (reply answer, err error) {
 	one.sending.Lock()
 	defer one.sending.Unlock()
 	p.mu.Lock()
@@ -129,15 +129,15 @@ func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) 
 func (p *reporting) before(ctx context.Context, workflowID, key string) {
 	p.mu.Lock()
 	one := p.open[key]
-	delete(p.open, key) // what comes behind the answer is late, and told so
+	delete(p.open, key) // a report behind the answer is late, and refused
 	p.mu.Unlock()
 	if one == nil {
 		return
 	}
-	told, err := p.flush(ctx, workflowID, one)
+	reply, err := p.flush(ctx, workflowID, one)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.became(one, told, err)
+	p.became(one, reply, err)
 	one.hurry()
 }
 

@@ -88,8 +88,8 @@ func TestTheLastProgressArrives(t *testing.T) {
 				a.world.stop()
 			}
 			require.Eventually(t, func() bool {
-				var asked workflows.Asked
-				value, err := a.env.Client().QueryWorkflow(t.Context(), address.Workflow, "", workflows.AskedQuery, address.To)
+				var asked workflows.AttemptDetails
+				value, err := a.env.Client().QueryWorkflow(t.Context(), address.Workflow, "", workflows.AttemptDetailsQuery, address.To)
 				return err == nil && value.Get(&asked) == nil && asked.Awaiting != nil && asked.Awaiting.Done == 10
 			}, patience, 20*time.Millisecond)
 		})

@@ -35,10 +35,10 @@ type request struct {
 	// Caller is the name of a caller, or @ and the sender of a delivery.
 	Caller   string `json:"caller"`
 	Playbook string `json:"playbook"`
-	Body     string `json:"body"` // SHA-256 of what was asked for, hex
+	Body     string `json:"body"` // SHA-256 of the request, hex
 }
 
-// runDocument is a run as callers are told of it.
+// runDocument is a run as callers get it.
 type runDocument struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
@@ -58,11 +58,11 @@ type runDocument struct {
 type ordered struct {
 	request
 
-	key      string // tells requests of the caller apart
+	key      string // distinguishes requests of the caller
 	source   []byte
 	workload map[string]any
 	wait     time.Duration
-	told     bool // the caller may ask for the run's status
+	told     bool // the caller may read the run's status
 	// instead is the answer to a request that starts nothing.
 	instead *answer
 }
@@ -87,8 +87,8 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 		return runDocument{}, 0, nil, err
 	}
 	defer leave()
-	note(r, "caller", order.Caller)
-	note(r, "playbook", order.Playbook)
+	logWith(r, "caller", order.Caller)
+	logWith(r, "playbook", order.Playbook)
 	if order.instead != nil {
 		return runDocument{}, 0, order.instead, nil
 	}
@@ -96,14 +96,13 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, tim
 	if err != nil {
 		return runDocument{}, 0, nil, err
 	}
-	note(r, "workflow_id", document.WorkflowID)
-	note(r, "repeated", document.Repeated)
+	logWith(r, "workflow_id", document.WorkflowID)
+	logWith(r, "repeated", document.Repeated)
 	return document, order.wait, nil, nil
 }
 
-// order reads a request that may start a run. It takes a place, which leave gives
-// back. Those who are not known when they come have places of their own, so that
-// they are in nobody's way.
+// order reads a request that may start a run. It acquires a slot, which leave releases.
+// Unknown clients have slots of their own, so that they delay no others.
 func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
 	if _, has := bearer(r.Header); has {
 		caller, err := s.caller(r)
@@ -112,7 +111,7 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, l
 		}
 		return s.ofCaller(caller, w, r)
 	}
-	// To refuse a request before its body is there would tell which playbooks there are.
+	// A refusal before the body is there would show which playbooks there are.
 	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, stranger(r))
 	if err != nil {
 		return order, nil, err
@@ -162,7 +161,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 	return order, leave, err
 }
 
-// check refuses a workload that callers must not give, and notes what it is.
+// check refuses a workload that callers must not give, and logs what it is.
 func (o *ordered) check() error {
 	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
@@ -176,7 +175,7 @@ func (o *ordered) check() error {
 	return nil
 }
 
-// caller is who sends a request with a token.
+// caller is the sender of a request with a token.
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
 		if err := s.Callers.refresh(); err != nil { // those known before go on
@@ -293,12 +292,11 @@ type found struct {
 	ended bool
 }
 
-// ownIDs are those that workflowID makes. The Temporal server is asked for no others:
-// it has errors of its own for some texts.
+// ownIDs are those that workflowID makes. The Temporal server gets no others: it has
+// errors of its own for some texts.
 var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
 
-// find looks a run up that was started here; the error is notFound where there is
-// none.
+// find finds a run that was started here; the error is notFound where there is none.
 func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 	if !ownIDs.MatchString(workflowID) {
 		return found{}, notFound()
@@ -322,13 +320,13 @@ func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
 	return run, nil
 }
 
-// getRun tells a caller how a run is that it has started.
+// getRun answers a caller with the status of a run that it has started.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) {
 	caller, err := s.caller(r)
 	if err != nil {
 		return answer{}, err
 	}
-	note(r, "caller", caller.name)
+	logWith(r, "caller", caller.name)
 	wait, err := waitOf(r)
 	if err != nil {
 		return answer{}, err
@@ -338,7 +336,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 		return answer{}, err
 	}
 	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.name}
-	note(r, "workflow_id", document.WorkflowID)
+	logWith(r, "workflow_id", document.WorkflowID)
 	if run.ended {
 		wait = max(wait, endedPatience)
 	}
@@ -350,7 +348,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	return answer{status: http.StatusOK, body: document}, nil
 }
 
-// findFor looks a run up that a caller has started.
+// findFor finds a run that a caller has started.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
 	leave, err := s.requests.enter(ctx, caller.name)
 	if err != nil {
@@ -368,14 +366,15 @@ func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string)
 const endedPatience = 10 * time.Second
 
 // await waits for the end of a run, for some time; where it has not ended then, or
-// cannot be asked, the document stays as it is. When the server ends, nobody waits.
+// cannot be queried, the document stays as it is. When the server ends, no request
+// waits.
 func (s *Server) await(ctx context.Context, document *runDocument, wait time.Duration) {
 	if wait == 0 {
 		return
 	}
-	leave, ok := s.waits.take(ctx, document.caller)
+	leave, ok := s.waits.acquire(ctx, document.caller)
 	if !ok {
-		return // too many wait; the caller can ask again
+		return // too many wait; the caller can repeat its request
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, wait)

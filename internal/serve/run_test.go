@@ -109,8 +109,8 @@ func TestWaitingEndsWithTheServer(t *testing.T) {
 	require.Equal(t, given.values["run_id"], status.values["run_id"])
 }
 
-// TestWhoIsNotKnownLearnsNothing: answers do not tell what is there.
-func TestWhoIsNotKnownLearnsNothing(t *testing.T) {
+// TestUnknownClientsLearnNothing: answers do not tell what is there.
+func TestUnknownClientsLearnNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var answers []string

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -83,7 +83,7 @@ var (
 )
 
 // TriggerSecret is the secret of a trigger. Its error says why there is none.
-func TriggerSecret(from activities.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
+func TriggerSecret(from tool.ConnectionResolver, trigger *playbook.Trigger) (string, error) {
 	if from == nil {
 		return "", errNoSecret
 	}

@@ -1,6 +1,6 @@
-// Package serve is the HTTP server by which others start runs of playbooks and ask
-// how they went, callers with a token and senders who sign what they send, and by
-// which they answer attempts that await it.
+// Package serve is the HTTP server by which others start runs of playbooks and read
+// their status, callers with a token and senders that sign their requests, and by which
+// they answer attempts.
 //
 // A server keeps nothing: what was started, for whom and by which request is in the
 // memo of its run. So there may be several of them, and a restart loses nothing.
@@ -23,7 +23,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/callback"
 	"reprise/internal/seal"
 	"reprise/internal/secrets"
@@ -31,7 +31,7 @@ import (
 	"reprise/interpreter"
 )
 
-// Order asks for a run of a playbook.
+// Order is a request for a run of a playbook.
 type Order struct {
 	WorkflowID string
 	File       string // name of the playbook's file, for messages
@@ -56,7 +56,7 @@ func (e *StartedError) Error() string { return "there is a run with the ID " + e
 type Options struct {
 	Client client.Client
 	// Start begins a run, once: its error is a *StartedError where there was one with
-	// the ID, and a *Problem where the caller is to be told what is wrong.
+	// the ID, and a *Problem where the caller is to learn what is wrong.
 	Start func(context.Context, Order) (Begun, error)
 	// Playbooks is the folder of those that can be started; "" has none.
 	Playbooks string
@@ -67,7 +67,7 @@ type Options struct {
 	// interpreter.MaxInlinePayload, for a client without a payload store.
 	MaxAnswer int
 	// Secrets resolve what triggers name.
-	Secrets activities.ConnectionResolver
+	Secrets tool.ConnectionResolver
 	// Masked learns the secrets that are used; nil makes a new set.
 	Masked *secrets.Set
 	Logger *slog.Logger // nil discards
@@ -140,13 +140,13 @@ type Server struct {
 	deliveries *turns // by addresses
 	waits      *turns // by callers
 	turns      *turns // of answers, by workflows
-	arrivals   *crowd // bodies of callers, and of those who have a token
+	arrivals   *crowd // bodies of callers, and of owners of a token
 	strangers  *crowd // bodies of others
 	progress   reporting
 	keeping    *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
 	stopping   context.Context // ends when the server is to end
 	stop       context.CancelFunc
-	nobody     string // a secret that nobody has
+	nobody     string // a secret without an owner
 	health     health
 }
 
@@ -166,26 +166,26 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
-		requests: newPlaces(options.Limits.Requests, queuing), deliveries: newPlaces(options.Limits.Deliveries, queuing),
-		waits: newPlaces(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
+		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
+		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	s.progress, s.keeping = reporting{send: s.tell, open: map[string]*reports{}}, slots.New(1, 0)
+	s.progress, s.keeping = reporting{send: s.deliver, open: map[string]*reports{}}, slots.New(1, 0)
 	for _, route := range s.routes() {
 		s.mux.Handle(route.method+" "+route.path, s.handler(route))
 	}
 	return s
 }
 
-// route is one thing that can be asked for.
+// route is one kind of request.
 type route struct {
 	method, path string
 	// query are the query parameters that it takes. A page takes any: what sends its
 	// link adds some.
 	query []string
 	page  bool
-	// handle gives the answer. Its error is told as problemOf says.
+	// handle gives the answer. problemOf renders its error.
 	handle func(w http.ResponseWriter, r *http.Request) (answer, error)
 }
 
@@ -307,13 +307,13 @@ func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func (s *Server) handler(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		notes := &notes{}
-		r = r.WithContext(context.WithValue(r.Context(), notesKey{}, notes))
+		notes := &logFields{}
+		r = r.WithContext(context.WithValue(r.Context(), logFieldsKey{}, notes))
 		s.reply(w, r, route.path, began, s.answer(route, w, r))
 	})
 }
 
-// answer asks a route. A mistake of ours is an answer like others.
+// answer has a route answer. A mistake of ours is an answer like others.
 func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (given answer) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -328,24 +328,24 @@ func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (gi
 	if err == nil {
 		return given
 	}
-	told := problemOf(err)
-	if told.Status >= http.StatusInternalServerError {
+	failed := problemOf(err)
+	if failed.Status >= http.StatusInternalServerError {
 		s.Logger.Error("a request could not be done", "route", route.path, "error", err)
 	}
-	return told.answer()
+	return failed.answer()
 }
 
-// reply sends an answer and notes it in the log: the route, and not the path.
+// reply sends an answer and logs it: the route, and not the path.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(s.Limits.Write))
-	if r.ContentLength != 0 && !hasArrived(r) && r.ProtoMajor == 1 { // nobody waits for what is left of the body
+	if r.ContentLength != 0 && !hasArrived(r) && r.ProtoMajor == 1 { // the rest of the body is not awaited
 		w.Header().Set("Connection", "close")
 		_ = control.SetReadDeadline(time.Now().Add(closing))
 	}
 	answer.write(w)
 	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		attributes = append(attributes, notes.all...)
 	}
 	s.Logger.Info("request", attributes...)
@@ -363,28 +363,28 @@ func methodOf(r *http.Request) string {
 // closing is how long a client that is still sending may take to read its answer.
 const closing = 500 * time.Millisecond
 
-// notes are what the log says of a request.
-type notes struct {
+// logFields are what the log says of a request.
+type logFields struct {
 	all     []any
 	arrived bool // its body is there
 }
 
-type notesKey struct{}
+type logFieldsKey struct{}
 
-// arrived notes that the body of a request is there.
+// arrived records that the body of a request is there.
 func arrived(r *http.Request) {
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.arrived = true
 	}
 }
 
 func hasArrived(r *http.Request) bool {
-	notes, ok := r.Context().Value(notesKey{}).(*notes)
+	notes, ok := r.Context().Value(logFieldsKey{}).(*logFields)
 	return ok && notes.arrived
 }
 
-func note(r *http.Request, key string, value any) {
-	if notes, ok := r.Context().Value(notesKey{}).(*notes); ok {
+func logWith(r *http.Request, key string, value any) {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
 		notes.all = append(notes.all, key, value)
 	}
 }

@@ -34,8 +34,8 @@ var (
 	errForged   = errors.New("the signature is not that of the body and the secret")
 )
 
-// verify checks that a body was signed as a trigger says. The error tells why not,
-// for the log; none tells anything of the secret.
+// verify checks that a body was signed as a trigger says. The error says why not, for
+// the log; none shows anything of the secret.
 func verify(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
 	switch trigger.Sender {
 	case playbook.GitHub:
@@ -55,7 +55,7 @@ func verify(trigger *playbook.Trigger, secret string, header http.Header, body [
 	return verifyBody(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
-// single is the value of a header that stands once.
+// single is the value of a header that occurs once.
 func single(header http.Header, name string) (string, error) {
 	if values := header.Values(name); len(values) == 1 {
 		return values[0], nil

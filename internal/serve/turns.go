@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// answersOfOne is how many answers ask one workflow at a time what becomes of
-	// them. The Temporal server takes ten of all its clients, and has those that come
-	// on top try again later.
+	// answersOfOne is how many answers one workflow gets at a time. The Temporal server
+	// accepts ten of all its clients, and has further ones try again later.
 	answersOfOne = 5
 	// waitingForOne is how many more wait for that.
 	waitingForOne = 20
 	// turnPatience is for how long. An answer that does not get its turn is left with
 	// the Temporal server.
 	turnPatience = 500 * time.Millisecond
-	// queuing is how long a request may wait for a place.
+	// queuing is how long a request may wait for a slot.
 	queuing = 5 * time.Second
-	// placesOfOne is the share of the places that one sender has at a time: a quarter.
-	placesOfOne = 4
+	// requestsOfOne is the share of the slots that one sender has at a time: a quarter.
+	requestsOfOne = 4
 )
 
-// turns bound what goes on at the same time: what one sender has, and all.
+// turns bound what runs at the same time: for one sender, and for all.
 type turns struct {
 	all      chan struct{}
 	each     *slots.ByKey  // by sender
@@ -36,13 +35,13 @@ func newTurns(most int) *turns {
 	return &turns{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: turnPatience}
 }
 
-// newPlaces are those of requests, of which nobody has all.
-func newPlaces(most int, patience time.Duration) *turns {
-	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/placesOfOne), 0), patience: patience}
+// newRequestTurns are those of requests, of which no sender has all.
+func newRequestTurns(most int, patience time.Duration) *turns {
+	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
 }
 
-// take waits for a turn; ok is false where none comes soon. over ends it.
-func (t *turns) take(ctx context.Context, sender string) (over func(), ok bool) {
+// acquire waits for a turn; ok is false where none comes soon. over ends it.
+func (t *turns) acquire(ctx context.Context, sender string) (over func(), ok bool) {
 	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
 	leave, err := t.each.Enter(limited, sender)
@@ -59,9 +58,9 @@ func (t *turns) take(ctx context.Context, sender string) (over func(), ok bool) 
 	}, true
 }
 
-// enter is take for a request, which is told where it gets no turn.
+// enter is acquire for a request, which is refused where it gets no turn.
 func (t *turns) enter(ctx context.Context, sender string) (leave func(), err error) {
-	leave, ok := t.take(ctx, sender)
+	leave, ok := t.acquire(ctx, sender)
 	if !ok {
 		return nil, busy()
 	}

@@ -1,5 +1,5 @@
-// Package slots bounds what goes on at the same time for one key, such as a workflow
-// or a sender.
+// Package slots bounds what runs at the same time for one key, such as a workflow or a
+// sender.
 package slots
 
 import (

@@ -30,7 +30,7 @@ type Plan struct {
 	Schedule         *playbook.Schedule // that the playbook has, nil for none
 	Memo             map[string]any     // kept with the run
 	Once             bool               // no run may ever have had the ID
-	Codes            []string           // of the playbook, for which who starts the run vouches
+	Codes            []string           // of the playbook, for which the starter of the run vouches
 	Fairness         temporal.Priority  // as far as it is set
 }
 
@@ -97,8 +97,8 @@ func FairnessKey(workflowID string) string {
 	return beginning + hash
 }
 
-// What the details of a run show. Temporal refuses summaries of more than 400 bytes
-// and details of more than 20,000.
+// Texts of the details of a run. Temporal refuses summaries of more than 400 bytes and
+// details of more than 20,000.
 const (
 	shownKeys  = 30 // of the workload
 	shownKey   = 40 // runes of one of them

@@ -15,7 +15,7 @@ import (
 const (
 	// mostSlow is how many of the slowest are kept.
 	mostSlow = 10
-	// mostAlike bounds the kinds of errors and of failures that are told apart.
+	// mostAlike bounds the kinds of errors and of failures that are distinguished.
 	mostAlike = 100
 	// mostIndexes is how many iterations a failure names.
 	mostIndexes = 5
@@ -63,7 +63,7 @@ func (c *Collector) Begin(run runs.Found) {
 
 func (c *Collector) run() *Run { return &c.stats.Runs[len(c.stats.Runs)-1] }
 
-// Add takes in an event of the run.
+// Add applies an event of the run.
 func (c *Collector) Add(event runs.Event) {
 	c.run().Events++
 	c.spans.Add(event)
@@ -73,7 +73,7 @@ func (c *Collector) Add(event runs.Event) {
 // have ended.
 func (c *Collector) Seen() (seen, ended int) { return c.run().Events, c.ended }
 
-// End ends the run: when it did, or when it was looked at.
+// End ends the run: when it did, or when it was read.
 func (c *Collector) End(now time.Time, notes ...string) {
 	run := c.run()
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
@@ -85,7 +85,7 @@ func (c *Collector) End(now time.Time, notes ...string) {
 	}
 }
 
-// span takes in what was under way.
+// span adds a span.
 func (c *Collector) span(span Span) {
 	if c.see != nil {
 		c.see(span)
@@ -126,8 +126,8 @@ func (c *Collector) alike(failure *interpreter.ErrorObject) *Error {
 			key = Error{Kind: "others"}
 		}
 		if c.errors[key] == nil {
-			told := key
-			c.errors[key] = &told
+			copied := key
+			c.errors[key] = &copied
 		}
 	}
 	return c.errors[key]
@@ -145,7 +145,7 @@ func (c *Collector) wait(figures *Figures, reason string, took float64) {
 	}
 }
 
-// item takes in an iteration or the visit of a step.
+// item adds an iteration or the visit of a step.
 func (c *Collector) item(figures *Figures, span Span) {
 	event := span.Event
 	slow := Slow{
@@ -203,7 +203,7 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	}
 }
 
-// failure takes in an item that failed.
+// failure adds an item that failed.
 func (c *Collector) failure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
 	c.alike(failure).Items++
@@ -290,14 +290,14 @@ func (c *Collector) Stats() Stats {
 
 // rounded are the figures with their rates.
 func (f *Figures) rounded() Figures {
-	told := *f
-	told.AttemptSeconds, told.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
-	told.LimitSeconds = milliseconds(f.LimitSeconds)
+	copied := *f
+	copied.AttemptSeconds, copied.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
+	copied.LimitSeconds = milliseconds(f.LimitSeconds)
 	if ended := f.Success + f.Failed; ended > 0 {
 		share := func(n int) *float64 { x := round(float64(n)/float64(ended), 10_000); return &x }
-		told.Reliability, told.SuccessRate, told.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
+		copied.Reliability, copied.SuccessRate, copied.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
 	}
-	return told
+	return copied
 }
 
 func milliseconds(seconds float64) float64 { return round(seconds, 1000) }

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter"
 )
 
-// What a span is of.
+// Kinds of spans.
 const (
 	Attempt   = "attempt" // several pages that were fetched together are one
 	Wait      = "wait"
@@ -22,8 +22,8 @@ const (
 type Span struct {
 	Of       string
 	From, To time.Time
-	// Event ended it, or began it where Open says that it goes on. Of a wait it is
-	// the one that tells of it.
+	// Event ended it, or began it where Open says that it is running. Of a wait it is
+	// the one that describes it.
 	Event runs.Event
 	Open  bool
 }
@@ -64,8 +64,8 @@ func itemOf(event runs.Event) item {
 	return of
 }
 
-// Add takes in an event. What belongs to no step, as the notices of the run, has no
-// span.
+// Add applies an event. Events that belong to no step, such as notices of the run, have
+// no span.
 func (s *Spans) Add(event runs.Event) {
 	if event.Step == "" {
 		return
@@ -78,7 +78,7 @@ func (s *Spans) Add(event runs.Event) {
 	}
 }
 
-// begins takes in the begin of something.
+// begins applies the begin of something.
 func (s *Spans) begins(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfStep, runs.OfIteration:
@@ -94,7 +94,7 @@ func (s *Spans) begins(event runs.Event, of runs.Subject) {
 	}
 }
 
-// ends takes in the end of something.
+// ends applies the end of something.
 func (s *Spans) ends(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfAttempt:
@@ -112,7 +112,7 @@ func (s *Spans) ends(event runs.Event, of runs.Subject) {
 	}
 }
 
-// Close ends what is under way: the run has ended, or is looked at no longer.
+// Close ends the open spans: the run has ended, or is read no longer.
 func (s *Spans) Close(at time.Time) {
 	all := slices.SortedFunc(maps.Keys(s.items), func(x, y item) int {
 		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.visit, y.visit), cmp.Compare(x.index, y.index))

@@ -28,12 +28,12 @@ type Stats struct {
 	LimitShare     float64   `json:"limit_share"`
 	Steps          []Figures `json:"steps"`
 	// SlowestSteps and SlowestIterations are the ten that took longest, also of those
-	// that go on.
+	// that are running.
 	SlowestSteps      []Slow    `json:"slowest_steps"`
 	SlowestIterations []Slow    `json:"slowest_iterations"`
 	Failures          []Failure `json:"failures"`
 	// FailuresLeft counts the items that failed in ways beyond the hundred that
-	// Failures tells apart.
+	// Failures distinguishes.
 	FailuresLeft int      `json:"failures_left,omitempty"`
 	Notes        []string `json:"notes"`
 }
@@ -46,7 +46,7 @@ type Run struct {
 	Status     interpreter.Status `json:"status"`
 	StartedAt  time.Time          `json:"started_at"`
 	EndedAt    time.Time          `json:"ended_at,omitzero"`
-	// At is up to when it was looked at.
+	// At is up to when it was read.
 	At     time.Time `json:"at"`
 	Events int       `json:"events"`
 }

@@ -28,7 +28,7 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	return options
 }
 
-// Activities are told to the telemetry of a worker; nil for none.
+// Activities are recorded by the telemetry of a worker; nil for none.
 func (t *Telemetry) Activities() activities.Telemetry {
 	if t == nil {
 		return nil
@@ -51,7 +51,7 @@ func (t *Telemetry) Store(store *payload.Store) {
 	})
 }
 
-// Interceptors are what a worker needs to tell the parts of runs.
+// Interceptors are what a worker needs to record the parts of runs.
 func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
 	if t == nil || t.traces == nil {
 		return nil
@@ -91,7 +91,7 @@ type tracedWorkflow struct {
 	t *Telemetry
 }
 
-// ExecuteWorkflow gives a run its place in a trace, and lets its parts be told.
+// ExecuteWorkflow gives a run its place in a trace, and has its parts recorded.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	l, _ := ctx.Value(lineageKey{}).(lineage)
 	info := workflow.GetInfo(ctx)

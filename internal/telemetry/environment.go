@@ -11,7 +11,7 @@ import (
 	"reprise/internal/secrets"
 )
 
-// sending is what OpenTelemetry's variables ask for.
+// sending is what OpenTelemetry's variables configure.
 type sending struct {
 	disabled        bool
 	metrics, traces bool

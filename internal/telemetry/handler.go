@@ -20,7 +20,7 @@ type handler struct {
 	recorder *recorder
 	tagged   *tagged
 	tags     map[string]string
-	base     func() *instruments // of the tags; looked up when it is needed
+	base     func() *instruments // of the tags; found when it is needed
 }
 
 // handler is the one without tags.
@@ -51,8 +51,8 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 // maxTagged bounds how many combinations of tags are remembered.
 const maxTagged = 5000
 
-// tagged remembers the SDK's handlers by their tags: the SDK asks for them again
-// with every task, and making one takes longer than counting does.
+// tagged remembers the SDK's handlers by their tags: the SDK requests them again with
+// every task, and making one takes longer than counting does.
 type tagged struct {
 	root   client.MetricsHandler
 	mu     sync.RWMutex
@@ -90,7 +90,7 @@ type instruments struct {
 	counters, gauges, timers sync.Map
 }
 
-// named is the instrument of a name, made when it is first asked for.
+// named is the instrument of a name, made when it is first requested.
 func named[T any](all *sync.Map, name string, create func(string) T) T {
 	found, ok := all.Load(name)
 	if !ok {

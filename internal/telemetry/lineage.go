@@ -14,10 +14,10 @@ import (
 	"reprise/internal/meter"
 )
 
-// lineage is the place of a run in its trace. It travels from the starter to the
-// run, its children and its activities. All IDs within a run follow from it, so
-// that a part of a run is told once it has ended, by whichever worker, and what is
-// below it needs to know nothing but whose it is.
+// lineage is the place of a run in its trace. It travels from the starter to the run,
+// its children and its activities. All IDs within a run follow from it, so that a part
+// of a run is recorded once it has ended, by any worker, and its child parts need to
+// know nothing but their parent.
 type lineage struct {
 	Trace  trace.TraceID
 	Flags  trace.TraceFlags
@@ -27,8 +27,8 @@ type lineage struct {
 
 func (l lineage) valid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
 
-// begun is the lineage of a run that begins, from that of who started it: one
-// without any begins a trace.
+// begun is the lineage of a run that begins, from that of its parent: one without any
+// begins a trace.
 func (l lineage) begun(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
 	sum := sha256.Sum256([]byte("reprise run " + runID))
 	if !l.Trace.IsValid() {
@@ -53,8 +53,8 @@ func (l lineage) span(part meter.Part) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// above is the ID of what a part of the run belongs to.
-func (l lineage) above(part meter.Part) trace.SpanID {
+// parentOf is the ID of what a part of the run belongs to.
+func (l lineage) parentOf(part meter.Part) trace.SpanID {
 	switch {
 	case part.Kind == meter.PartRun:
 		return l.Parent
@@ -68,7 +68,7 @@ func (l lineage) above(part meter.Part) trace.SpanID {
 	return l.span(meter.Part{Kind: meter.PartStep, Step: part.Step, Visit: part.Visit})
 }
 
-// context is that of a span of the trace, for what is below it.
+// context is that of a span of the trace, for its children.
 func (l lineage) context(parent trace.SpanID) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
 }
@@ -96,8 +96,8 @@ func (l lineage) payload() (*commonpb.Payload, error) {
 	return converter.GetDefaultDataConverter().ToPayload(kept)
 }
 
-// lineageOf reads what payload wrote. Whoever starts a run may write anything
-// there; what is no lineage is none.
+// lineageOf reads what payload wrote. A client that starts a run may write anything
+// there; a value that is no lineage is ignored.
 func lineageOf(payload *commonpb.Payload) (l lineage, ok bool) {
 	var kept lineageJSON
 	if converter.GetDefaultDataConverter().FromPayload(payload, &kept) != nil {

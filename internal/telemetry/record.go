@@ -63,8 +63,7 @@ func newRecorder(from metric.Meter) (*recorder, error) {
 	return r, r.observeInterpreter()
 }
 
-// observeInterpreter asks the interpreter what it has done when somebody wants to
-// know.
+// observeInterpreter reads the figures of the interpreter when they are collected.
 func (r *recorder) observeInterpreter() error {
 	loads, err := r.meter.Int64ObservableCounter(meter.Loads.Name, metric.WithDescription(meter.Loads.Help))
 	if err != nil {
@@ -114,7 +113,8 @@ func (r *recorder) attributes(m *meter.Metric, values []string) metric.Measureme
 // Other is the value of a label in the place of those for which there is no room.
 const Other = "other"
 
-// How many values of a label a process tells apart. What comes first has a place.
+// Bounds of the values of a label that a process distinguishes. The first values are
+// kept.
 const (
 	MaxPlaybooks = 100
 	MaxSteps     = 500 // of all playbooks together

@@ -47,13 +47,13 @@ type ids struct {
 	span  trace.SpanID
 }
 
-// idGenerator gives spans the IDs that their context asks for.
+// idGenerator gives spans the IDs of their context.
 type idGenerator struct{}
 
 // NewIDs are those of a span that begins a trace.
 func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	if asked, ok := ctx.Value(idKey{}).(ids); ok {
-		return asked.trace, asked.span
+	if own, ok := ctx.Value(idKey{}).(ids); ok {
+		return own.trace, own.span
 	}
 	var made ids
 	_, _ = rand.Read(made.trace[:]) // it never fails
@@ -67,21 +67,21 @@ func (g idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanI
 	return span
 }
 
-// sampled asks the sampler about a trace that begins with a run.
+// sampled has the sampler decide on a trace that begins with a run.
 func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: id, span: trace.SpanID{1}})
-	_, span := t.tracer.Start(ctx, "run") // which never ends, so nobody is told of it
+	_, span := t.tracer.Start(ctx, "run") // which never ends, so it is not exported
 	return span.SpanContext().TraceFlags()
 }
 
-// tell makes the span of a part of a run that has ended.
-func (t *Telemetry) tell(l lineage, part meter.Part, more ...attribute.KeyValue) {
+// recordSpan makes the span of a part of a run that has ended.
+func (t *Telemetry) recordSpan(l lineage, part meter.Part, more ...attribute.KeyValue) {
 	if !l.valid() || !l.Flags.IsSampled() || part.Started.IsZero() {
 		return
 	}
 	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(part)})
-	if above := l.above(part); above.IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(above))
+	if parent := l.parentOf(part); parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(parent))
 	}
 	_, span := t.tracer.Start(ctx, spanName(part), trace.WithTimestamp(part.Started),
 		trace.WithAttributes(attributesOf(part)...), trace.WithAttributes(more...))
@@ -114,7 +114,7 @@ func attributesOf(part meter.Part) []attribute.KeyValue {
 	return append(all, attrPages.Int(part.Pages))
 }
 
-// fail notes an error, masked as in logs.
+// fail records an error, masked as in logs.
 func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
 	if failure == nil {
 		return
@@ -127,10 +127,10 @@ func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
 	}
 }
 
-// spans is how workflows tell of their parts.
+// spans records the parts of workflows.
 type spans struct{ t *Telemetry }
 
-// Ended tells of a part, unless it is replayed: then it was told before.
+// Ended records a part, unless it is replayed: then it was recorded before.
 func (s spans) Ended(ctx workflow.Context, part meter.Part) {
 	if workflow.IsReplaying(ctx) {
 		return
@@ -140,20 +140,20 @@ func (s spans) Ended(ctx workflow.Context, part meter.Part) {
 	if part.Kind == meter.PartRun {
 		more = append(more, attrRun.String(workflow.GetInfo(ctx).WorkflowExecution.ID))
 	}
-	s.t.tell(l, part, more...)
+	s.t.recordSpan(l, part, more...)
 }
 
-// watcher is how activities tell what they do.
+// watcher records what activities do.
 type watcher struct {
 	*recorder
 	t *Telemetry
 }
 
-// Ended tells of a part of a run that has ended in an activity.
+// Ended records a part of a run that has ended in an activity.
 func (w watcher) Ended(ctx context.Context, part meter.Part) {
 	if w.t.traces != nil {
 		l, _ := ctx.Value(lineageKey{}).(lineage)
-		w.t.tell(l, part)
+		w.t.recordSpan(l, part)
 	}
 }
 

@@ -1,7 +1,7 @@
-// Package telemetry makes metrics and traces of what workflows and activities
-// tell: for Prometheus at an address, and by OTLP where OpenTelemetry's variables
-// name a collector. Without either there is no Telemetry: a nil one is told
-// nothing and costs nothing.
+// Package telemetry makes metrics and traces of what workflows and activities record:
+// for Prometheus at an address, and by OTLP where OpenTelemetry's variables name a
+// collector. Without either there is no Telemetry: a nil one records nothing and costs
+// nothing.
 package telemetry
 
 import (
@@ -40,7 +40,7 @@ type Options struct {
 	// TraceHeaders has requests of the http tool carry the trace.
 	TraceHeaders bool
 	Logger       *slog.Logger // nil discards
-	// Secrets are masked in what spans tell; nil masks nothing.
+	// Secrets are masked in spans; nil masks nothing.
 	Secrets *secrets.Set
 }
 
@@ -68,8 +68,8 @@ type Telemetry struct {
 	logger   *slog.Logger
 }
 
-// New is the telemetry that options and environment ask for, nil where they ask
-// for none. The error names the setting that cannot be.
+// New is the telemetry that options and environment configure, nil for none. The error
+// names the setting that cannot be.
 func New(ctx context.Context, options Options) (*Telemetry, error) {
 	sends, err := fromEnvironment(options.Secrets)
 	if err != nil {

@@ -154,9 +154,9 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
-// TestNothingUnlessAsked: without an address and without a collector there is no
+// TestNothingUnlessConfigured: without an address and without a collector there is no
 // telemetry, and none of it does anything.
-func TestNothingUnlessAsked(t *testing.T) {
+func TestNothingUnlessConfigured(t *testing.T) {
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Service: "test"})
 	require.NoError(t, err)
 	require.Nil(t, watched)

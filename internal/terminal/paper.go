@@ -13,8 +13,8 @@ type Paper struct {
 	Width  int // in columns
 }
 
-// PaperOf looks at where a report goes. Colours are for people at a terminal who
-// did not say that they want none (no-color.org).
+// PaperOf describes where a report goes. Colours are for people at a terminal, unless
+// they want none (no-color.org).
 func PaperOf(w io.Writer) Paper {
 	return Paper{
 		Colour: IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w),

@@ -10,10 +10,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Screen is a standard stream. What a program's data could do to a terminal, or
-// to the eyes of who reads it, is shown and not done: every character that
-// Visible changes. Colours of our own are marked by Paper; what moves the cursor
-// goes past it.
+// Screen is a standard stream. Data that could act on a terminal, or deceive its
+// reader, is shown and has no effect: every character that Visible changes. Colours of
+// our own are marked by Paper; what moves the cursor goes past it.
 type Screen struct {
 	To io.Writer
 	// Err is the first error of a write: what is missing then was requested.

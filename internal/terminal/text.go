@@ -1,5 +1,5 @@
 // Package terminal writes for people at a terminal: texts that neither control it nor
-// break its lines, tables that fit it, and JSON for whoever asks for that.
+// break its lines, tables that fit it, and JSON.
 package terminal
 
 import (

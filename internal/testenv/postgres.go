@@ -56,7 +56,7 @@ func PostgresServer(t testing.TB) *Database {
 // sharedPostgres returns a function that makes the URL of a database.
 var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	if text := os.Getenv("TEST_POSTGRES_URL"); text != "" {
-		return givenPostgres(text)
+		return externalPostgres(text)
 	}
 	server, err := newPGServer(context.Background())
 	if err != nil {
@@ -66,9 +66,9 @@ var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	return server.url, nil
 })
 
-// givenPostgres uses a server that is there already. The name "" stands for the
+// externalPostgres uses a server that is there already. The name "" stands for the
 // database in the URL.
-func givenPostgres(text string) (func(name string) string, error) {
+func externalPostgres(text string) (func(name string) string, error) {
 	base, err := url.Parse(text)
 	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
 		// The text may hold a password: do not repeat it.

@@ -17,9 +17,9 @@ import (
 )
 
 // SaveHistories writes each history to dir as JSON that the web UI, the CLI and
-// LoadHistories read: 01-TypeWorkflow.json and so on, in order. What names the
-// machine (worker identities, sticky queues) is replaced. Files that are there
-// already are replaced by name; others stay.
+// LoadHistories read: 01-TypeWorkflow.json and so on, in order. Names of the machine
+// (worker identities, sticky queues) are replaced. Files that are there already are
+// replaced by name; others stay.
 func SaveHistories(dir string, histories []RunHistory) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("save histories: %w", err)

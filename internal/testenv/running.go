@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostLogged is how many running workflows LogRunning tells of.
+	// mostLogged is how many running workflows LogRunning describes.
 	mostLogged = 8
-	// lastEvents is how many events of each it tells.
+	// lastEvents is how many events of each it logs.
 	lastEvents = 25
 )
 
@@ -36,12 +36,12 @@ func LogRunning(t testing.TB, c client.Client, queue string) {
 		return
 	}
 	for _, execution := range listed.GetExecutions() {
-		t.Log(standing(ctx, c, execution))
+		t.Log(describe(ctx, c, execution))
 	}
 }
 
-// standing tells what a workflow waits for.
-func standing(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
+// describe describes what a workflow waits for.
+func describe(ctx context.Context, c client.Client, execution *workflow.WorkflowExecutionInfo) string {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	var b strings.Builder
 	fmt.Fprintf(&b, "still runs: %s %s (%s)", id, runID, execution.GetType().GetName())
@@ -65,13 +65,13 @@ func standing(ctx context.Context, c client.Client, execution *workflow.Workflow
 	if err != nil {
 		return fmt.Sprintf("%s\n  %v", &b, err)
 	}
-	events := told(run.History)
+	events := renderEvents(run.History)
 	return b.String() + strings.Join(events[max(0, len(events)-lastEvents):], "")
 }
 
-// told are the events of a history, a line each: workflow tasks are left out, and
-// of events of one kind that follow each other only the last is told.
-func told(history *historypb.History) (events []string) {
+// renderEvents are the events of a history, a line each: workflow tasks are left out,
+// and of events of one kind that follow each other only the last is kept.
+func renderEvents(history *historypb.History) (events []string) {
 	same, last := 0, enums.EVENT_TYPE_UNSPECIFIED
 	for _, event := range history.GetEvents() {
 		switch kind := event.GetEventType(); kind {

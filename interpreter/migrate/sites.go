@@ -71,7 +71,7 @@ func (s *sites) workflow(workflow *yaml.Node, path string, flow bool) {
 // inline visits the steps of the playbook that a call writes out.
 func (s *sites) inline(call *yaml.Node, path string, flow bool) {
 	keys := yamltree.Keys(call)
-	if call.Kind != yaml.MappingNode || toolOf(keys) != playbook.PlaybookTool {
+	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(toolOf(keys)).Plays {
 		return
 	}
 	flow = flow || inBrackets(call)

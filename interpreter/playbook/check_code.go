@@ -20,9 +20,6 @@ type CodeCompiler interface {
 	Compile(codes []string) []*CodeProblem
 }
 
-// pythonTool is the tool whose code is read here.
-const pythonTool = "python"
-
 // checkCode checks the code of calls as far as it can be told without running
 // it: docs/tools.md, python.
 func checkCode(c *checker) {
@@ -38,7 +35,7 @@ func checkCode(c *checker) {
 				continue
 			}
 			templates := c.checkTemplates(entry.Value, code)
-			if !templates && spec.Name == pythonTool && !strings.Contains(code, "main") && strings.TrimSpace(code) != "" {
+			if !templates && !strings.Contains(code, "main") && strings.TrimSpace(code) != "" {
 				c.errorf(entry.Value.Position(0), codeCodeMain, "the code defines no main; write def main(…): with the args of the call as parameters, which returns the result")
 				continue
 			}

@@ -70,13 +70,10 @@ func (n *Node) blank() bool {
 	return n.kind == listNode && len(n.Items) == 0
 }
 
-// requestTool is the tool whose fields a request among fields has.
-const requestTool = "http"
-
 // checkRequest compares a request among the fields of a call with what http
 // sends.
 func (c *checker) checkRequest(name string, request *Node) {
-	spec, known := c.tools.Spec(requestTool)
+	spec, known := c.tools.Spec(NoticeTool)
 	if !known || request.Template != nil {
 		return
 	}

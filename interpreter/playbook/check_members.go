@@ -57,7 +57,7 @@ func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
 // checkAnswer warns of a member of response that other systems have for the answer
 // around the body.
 func (c *checker) checkAnswer(at site, pos place, key string) {
-	if spec, ok := c.specOf(stepAction(at)); !ok || spec.Name != requestTool {
+	if spec, ok := c.specOf(stepAction(at)); !ok || !TraitsOf(spec.Name).Requests {
 		return
 	}
 	if plain := plainWord(key); plain == "statuscode" || plain == "httpstatus" {

@@ -48,7 +48,7 @@ func (c *checker) handing(call actionAt) CheckOptions {
 // name.
 func checkPlaybooks(c *checker) {
 	for _, call := range c.pb.actions() {
-		if c.toolOf(call.action) == PlaybookTool && call.sink == nil {
+		if TraitsOf(c.toolOf(call.action)).Plays && call.sink == nil {
 			c.checkPlaybookCall(call)
 		}
 	}

@@ -286,7 +286,7 @@ func (c *checker) checkGiveUpSinks(step *Step) {
 			continue
 		}
 		action := then.Sink.Action
-		rows := action != nil && (c.toolOf(action) == "file" || action.Field("table") != nil)
+		rows := action != nil && (TraitsOf(c.toolOf(action)).IntoFile || action.Field("table") != nil)
 		if rows && action.Args == nil && action.Field(statementField) == nil {
 			c.warnf(then.Sink.Pos, codeNoEffect, "this sink writes nothing: a call that failed has no result but what was collected before; give it args, such as {message: \"{{ error.message }}\"}")
 		}

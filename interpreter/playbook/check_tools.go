@@ -209,7 +209,7 @@ func (c *checker) checkAwaits(call actionAt, name string) {
 		c.errorf(call.step.SecretPos, codeSecretStep,
 			"step %q is secret, but its result is said from outside, in clear; fetch the secret in a step of its own", call.step.Name)
 	}
-	if name == "approval" {
+	if TraitsOf(name).AsksPeople {
 		c.checkApproval(call.action)
 	}
 }

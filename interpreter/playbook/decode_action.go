@@ -67,7 +67,7 @@ func (d *decoder) action(f *fields, path string) *Action {
 		action.Tool = d.toolName(tool)
 	}
 	for _, field := range f.rest {
-		if field.name == FieldWorkflow && literalTool(action) == PlaybookTool {
+		if field.name == FieldWorkflow && action.Traits().Plays {
 			action.Inline = d.inlined(field)
 			continue
 		}

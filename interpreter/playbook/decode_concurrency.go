@@ -20,6 +20,9 @@ const (
 	ConflictCancel OnConflict = "cancel_running"
 )
 
+// MaxNesting is how many runs may be children of one another, under the first one.
+const MaxNesting = 16
+
 // MaxConcurrencyRuns bounds concurrency.limit.
 const MaxConcurrencyRuns = 1000
 

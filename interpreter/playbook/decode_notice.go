@@ -27,9 +27,6 @@ func Events() []string {
 	return []string{EventCompleted, EventPartial, EventFailed, EventCancelled, EventPaused, EventExhausted, EventLate}
 }
 
-// NoticeTool is the tool of a notice that names none.
-const NoticeTool = "http"
-
 // runPlace is the place of what belongs to the run and not to a step. It is a word
 // of the language, so no step has this name.
 const runPlace = "run"

@@ -141,7 +141,7 @@ func (a *Action) calledNames() []string {
 func (pb *Playbook) Callers() []*Action {
 	var callers []*Action
 	for _, call := range pb.actions() {
-		if literalTool(call.action) == PlaybookTool {
+		if call.action.Traits().Plays {
 			callers = append(callers, call.action)
 		}
 	}

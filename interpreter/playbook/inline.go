@@ -11,9 +11,6 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// PlaybookTool is the tool that runs another playbook as a run of its own.
-const PlaybookTool = "playbook"
-
 // The fields of PlaybookTool that say which playbook it runs, and with what.
 const (
 	FieldWorkflow = "workflow"

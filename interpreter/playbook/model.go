@@ -141,6 +141,12 @@ func (a *Action) ToolName() (string, bool) {
 	return name, ok
 }
 
+// Traits are those of the call's tool where that is written out, else the usual ones.
+func (a *Action) Traits() Traits {
+	name, _ := a.ToolName()
+	return TraitsOf(name)
+}
+
 // Field finds a tool field by name, nil when absent.
 func (a *Action) Field(name string) *Node {
 	for _, field := range a.Fields {

@@ -81,13 +81,30 @@ type Traits struct {
 	// system. Timeout bounds that answer; Endless attempts have no bound unless the
 	// step sets one.
 	Awaits, Endless bool
+	// AsksPeople says that what is awaited is the choice of people, who are shown a
+	// message, options and a form.
+	AsksPeople bool
+	// Plays says that an attempt is a run of another playbook.
+	Plays bool
+	// Requests says that the fields of a call are those of an HTTP request.
+	Requests bool
+	// IntoFile says that a sink writes into the file which the field path names.
+	IntoFile bool
 }
 
+// PlaybookTool is the tool that runs another playbook as a run of its own.
+const PlaybookTool = "playbook"
+
+// NoticeTool is the tool of a notice that names none, and the one whose fields a
+// request among fields has.
+const NoticeTool = "http"
+
 var traits = map[string]Traits{
-	"approval":   {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt"},
-	"http":       {Timeout: 30 * time.Second, Keyed: "operation"},
+	"approval":   {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt", AsksPeople: true},
+	"file":       {IntoFile: true},
+	NoticeTool:   {Timeout: 30 * time.Second, Keyed: "operation", Requests: true},
+	PlaybookTool: {InWorkflow: true, Endless: true, Plays: true},
 	"postgres":   {Dialect: string(statement.Postgres)},
-	PlaybookTool: {InWorkflow: true, Endless: true},
 	"sqlite":     {Dialect: string(statement.SQLite)},
 	"webhook":    {InWorkflow: true, Awaits: true, Keyed: "attempt"},
 }

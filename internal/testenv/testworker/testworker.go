@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 
 	"reprise/activities"
+	"reprise/activities/tool"
 	"reprise/internal/host"
 	"reprise/internal/seal"
 	"reprise/internal/telemetry"
@@ -41,8 +42,8 @@ const (
 	metricsVariable   = "TESTWORKER_METRICS"
 )
 
-// stopTimeout is how long attempts under way may go on when a worker is told to
-// end, and stopGrace how long we wait for its process.
+// stopTimeout is how long running attempts may continue when a worker is stopped, and
+// stopGrace how long we wait for its process.
 const (
 	stopTimeout = time.Second
 	stopGrace   = 30 * time.Second
@@ -149,8 +150,8 @@ type Options struct {
 	// Metrics is a file into which the worker writes the URL of its metrics; "" is
 	// no metrics.
 	Metrics string
-	// StopTimeout is how long attempts under way may go on when the worker is
-	// told to end; 0 is a second.
+	// StopTimeout is how long running attempts may continue when the worker is stopped;
+	// 0 is a second.
 	StopTimeout time.Duration
 }
 
@@ -186,7 +187,7 @@ func start(options Options) (*Process, error) {
 		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
 		metricsVariable+"="+options.Metrics, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
 	for name, url := range options.Connections {
-		cmd.Env = append(cmd.Env, activities.ConnectionVariable(name)+"="+url)
+		cmd.Env = append(cmd.Env, tool.ConnectionVariable(name)+"="+url)
 	}
 	cmd.Env = append(cmd.Env, options.Env...)
 	cmd.Stderr = os.Stderr
@@ -211,7 +212,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // PID is the process ID, with which the identity of the worker begins.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop lets the worker end as it does when it is told to.
+// Stop stops the worker in order.
 func (p *Process) Stop() {
 	_ = p.stdin.Close()
 	select {

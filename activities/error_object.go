@@ -1,0 +1,110 @@
+package activities
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// errorObject is err as it goes to the history. Secrets are masked.
+func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *interpreter.ErrorObject {
+	var e *tool.Error
+	if !errors.As(err, &e) {
+		e = &tool.Error{Message: err.Error(), Err: err}
+	}
+	object := &interpreter.ErrorObject{
+		Kind: cmp.Or(e.Kind, interpreter.KindTool), Class: cmp.Or(e.Class, interpreter.ClassRetryable),
+		Message: maskedText(e.Error(), tool.MaxMessage, secrets),
+		Status:  e.Status, Type: maskedText(e.Type, interpreter.MaxErrorType, secrets), Attempt: in.Attempt, Page: in.Page, Final: e.Final,
+	}
+	if e.RetryAfter != nil {
+		seconds := e.RetryAfter.Seconds()
+		object.RetryAfter = &seconds
+	}
+	if in.Sends != "" {
+		failedToSend(object)
+	}
+	object.Headers = tool.ErrorHeaders(e.Headers, secrets)
+	if e.Answer != nil {
+		object.Answer = maskedAnswer(*e.Answer, secrets)
+	}
+	object.Body = expression.Of(maskedBody(e.Body, secrets))
+	return object
+}
+
+// maskedAnswer is the meta of a failed answer as it goes to the history.
+func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpreter.ToolMeta {
+	masked := interpreter.ToolMeta{
+		Status: answer.Status, Headers: tool.ErrorHeaders(answer.Headers, secrets), URL: secrets.Text(answer.URL),
+	}
+	for _, rel := range slices.Sorted(maps.Keys(answer.Links)) {
+		if masked.Links == nil {
+			masked.Links = map[string]string{}
+		}
+		masked.Links[secrets.Text(rel)] = secrets.Text(answer.Links[rel])
+	}
+	return &masked
+}
+
+// failedToSend makes the failure of a request that of the webhook which sends it.
+func failedToSend(object *interpreter.ErrorObject) {
+	switch object.Kind {
+	case interpreter.KindHTTP:
+	case interpreter.KindConnection, interpreter.KindTimeout:
+		object.Type = cmp.Or(object.Type, string(object.Kind))
+	default:
+		return
+	}
+	object.Kind = interpreter.KindWebhookFailure
+}
+
+// beyond is how many times longer than what is kept a text may be before its
+// secrets are masked: what is masked becomes shorter.
+const beyond = 4
+
+// cutOff is the beginning of a text that is cut again. What masks it knows a piece
+// of a secret at its end.
+func cutOff(text string, limit int) string { return text[:min(len(text), limit)] }
+
+// maskedText is at most limit bytes of a text, without secrets.
+func maskedText(text string, limit int, secrets *tool.Secrets) string {
+	return tool.CutText(secrets.Text(cutOff(text, beyond*limit)), limit)
+}
+
+// maskedBody is a body as it goes to the history, without secrets.
+func maskedBody(body any, secrets *tool.Secrets) any {
+	if body == nil {
+		return nil
+	}
+	return cutBody(secrets.Value(cutBody(body, beyond*tool.MaxErrorBody, cutOff)), tool.MaxErrorBody, tool.CutText)
+}
+
+// cutBody keeps a body of at most limit bytes as it is and turns a
+// longer one into the beginning of its text.
+func cutBody(body any, limit int, cut func(string, int) string) any {
+	if body == nil {
+		return nil
+	}
+	canonical, err := expression.Canonical(body)
+	if err != nil {
+		return cut(fmt.Sprint(body), limit)
+	}
+	text, isText := canonical.(string)
+	if !isText {
+		encoded, err := expression.Encode(canonical)
+		if err != nil {
+			return cut(fmt.Sprint(body), limit)
+		}
+		if len(encoded) <= limit {
+			return canonical
+		}
+		text = string(encoded)
+	}
+	return cut(text, limit)
+}

@@ -1,0 +1,373 @@
+package file
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// journalSuffix makes the journal's name from the file's.
+const journalSuffix = ".reprise"
+
+// journal says which writes a file holds. Its lines are words with a space
+// between; further words than these are left alone:
+//
+//	begin <size before> <bytes> <key> <sum>
+//	replace <bytes> <key> <sum>
+//	done <key> <fingerprint> <rows> [<call> <written> <forget> <at> <continuation>]
+//	forget
+//
+// The words behind a done are a note (interpreter.Note): at is its time in
+// seconds since 1970, the continuation is in base64, or nothing but "-" where it
+// was forgotten. An empty word is "-".
+// A begin without its done is a write that was cut short; what it left behind
+// is cut off before the next write. A replace without its done has happened as
+// a whole or not at all. The sum is that of the last bytes that the write puts
+// into the file: where they are not there any more, the file is not the
+// one that the journal speaks of, and all lines before forget mean nothing. The
+// journal is used under its lock only.
+type journal struct {
+	file  *os.File
+	cache *journalCache
+}
+
+// journalCache remembers what was read, so that a write reads only what other
+// processes have added since.
+type journalCache struct {
+	mu    sync.Mutex // held by no other than the owner of the file's lock
+	inode uint64
+	read  int64 // bytes read, whole lines
+	keys  map[string]tool.WrittenBefore
+	notes map[string][]notePosition // by call, in the order of Written
+	idle  int64                     // bytes of notes that nobody needs any more
+	open  *openWrite                // a begin or replace without its done
+	last  *openWrite                // the last one with its done that put something into the file
+}
+
+// notePosition is where the continuation of a note is in the journal.
+type notePosition struct {
+	written int
+	at      int64 // of its base64
+	length  int
+}
+
+// openWrite is a write as its first line describes it.
+type openWrite struct {
+	size     int64 // of the file before; 0 where it is replaced
+	bytes    int64
+	sum      string // "" in journals of old
+	replaces bool
+}
+
+// maxSummed is how much of the end of a write its sum is made of, in bytes.
+const maxSummed = 4 << 10
+
+func sumOf(end []byte) string {
+	digest := sha256.Sum256(end)
+	return hex.EncodeToString(digest[:8])
+}
+
+// summed is the end of a write, of which sumOf is noted.
+func summed(content []byte) []byte { return content[max(0, len(content)-maxSummed):] }
+
+// isIn reports whether the file holds what the write has put there.
+func (o *openWrite) isIn(w *fileWrite) (bool, error) {
+	file, info, err := w.existing(os.O_RDONLY)
+	if err != nil || file == nil {
+		return false, err
+	}
+	defer file.Close()
+	if info.Size() < o.size+o.bytes {
+		return false, nil
+	}
+	if o.sum == "" {
+		return true, nil
+	}
+	end := make([]byte, min(o.bytes, maxSummed))
+	if _, err := file.ReadAt(end, o.size+o.bytes-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return sumOf(end) == o.sum, nil
+}
+
+// journal reads what is new, forgets it where it speaks of another file, and
+// undoes a write that was cut short.
+func (t *Tool) journal(w *fileWrite, file *os.File) (*journal, error) {
+	t.mu.Lock()
+	cache := t.journals[w.path]
+	if cache == nil {
+		cache = &journalCache{}
+		t.journals[w.path] = cache
+	}
+	t.mu.Unlock()
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	j := &journal{file: file, cache: cache}
+	if err := j.catchUp(); err != nil {
+		return nil, err
+	}
+	if err := j.verify(w); err != nil {
+		return nil, err
+	}
+	return j, j.undo(w)
+}
+
+func (j *journal) catchUp() error {
+	info, err := j.file.Stat()
+	if err != nil {
+		return err
+	}
+	var inode uint64
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = stat.Ino
+	}
+	c := j.cache
+	if c.keys == nil || inode != c.inode || info.Size() < c.read {
+		c.inode, c.read = inode, 0
+		c.forget()
+	}
+	lines := bufio.NewReader(io.NewSectionReader(j.file, c.read, info.Size()-c.read))
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // the rest of a line was cut short by a crash; the next one is written over it
+		}
+		if err != nil {
+			return err
+		}
+		c.apply(strings.TrimSuffix(line, "\n"))
+		c.read += int64(len(line))
+	}
+}
+
+func (c *journalCache) forget() {
+	c.keys, c.notes, c.open, c.last = map[string]tool.WrittenBefore{}, map[string][]notePosition{}, nil, nil
+}
+
+// apply reads a line, which begins at c.read.
+func (c *journalCache) apply(line string) {
+	words := strings.Split(line, " ")
+	words = append(words, make([]string, doneWords)...) // those that are missing are ""
+	switch words[0] {
+	case "begin":
+		size, err := strconv.ParseInt(words[1], 10, 64)
+		if count, errBytes := strconv.ParseInt(words[2], 10, 64); err == nil && errBytes == nil {
+			c.open = &openWrite{size: size, bytes: count, sum: words[4]}
+		}
+	case "replace":
+		if count, err := strconv.ParseInt(words[1], 10, 64); err == nil {
+			c.open = &openWrite{bytes: count, sum: words[3], replaces: true}
+		}
+	case "done":
+		rows, _ := strconv.ParseInt(words[3], 10, 64)
+		c.keys[words[1]] = tool.WrittenBefore{Fingerprint: strings.Trim(words[2], "-"), Rows: rows}
+		c.addNote(line, words)
+		if c.open != nil && (c.open.bytes > 0 || c.open.replaces) {
+			c.last = c.open
+		}
+		c.open = nil
+	case "forget":
+		c.forget()
+	}
+}
+
+// doneWords is how many words a done with a note has, noteWord the number of
+// the first word of the note.
+const (
+	doneWords = 9
+	noteWord  = 4
+)
+
+// addNote reads the note of a done.
+func (c *journalCache) addNote(line string, words []string) {
+	call, continuation := words[noteWord], words[doneWords-1]
+	written, err := strconv.Atoi(words[noteWord+1])
+	forget, errForget := strconv.Atoi(words[noteWord+2])
+	if call == "" || err != nil || errForget != nil {
+		return
+	}
+	kept := c.notes[call][:0]
+	for _, place := range c.notes[call] {
+		if place.written > forget {
+			kept = append(kept, place)
+		} else {
+			c.idle += int64(place.length)
+		}
+	}
+	c.notes[call] = append(kept, notePosition{
+		written: written, at: c.read + int64(len(line)-len(continuation)), length: len(continuation),
+	})
+}
+
+// verify forgets what was written to a file that is there no more: removed,
+// renamed, replaced by another or cut. A write that comes again is then made
+// again.
+func (j *journal) verify(w *fileWrite) error {
+	c := j.cache
+	if c.last == nil {
+		return nil
+	}
+	stands, err := c.last.isIn(w)
+	if err == nil && !stands && c.open != nil && c.open.replaces {
+		stands, err = c.open.isIn(w) // replaced, and then the worker died
+	}
+	if err != nil || stands {
+		return err
+	}
+	return j.append("forget")
+}
+
+// undo cuts off what an unfinished write left.
+func (j *journal) undo(w *fileWrite) error {
+	open := j.cache.open
+	if open == nil || open.replaces || w.overwrite {
+		return nil
+	}
+	file, _, err := w.existing(os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		defer file.Close()
+		if err := undoAppend(file, open.size, open.bytes); err != nil {
+			return err
+		}
+	}
+	j.cache.open = nil
+	return nil
+}
+
+// undoAppend cuts off what a write of so many bytes has put behind size. A file
+// that is longer than the write could have made it was changed by somebody else
+// and stays as it is.
+func undoAppend(file *os.File, size, bytes int64) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() <= size || info.Size() > size+bytes {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Sync())
+}
+
+func (j *journal) done(key string) (before tool.WrittenBefore, known bool) {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	before, known = j.cache.keys[journalKey(key)]
+	return before, known
+}
+
+// noted is the continuation of a note, nil if there is none.
+func (j *journal) noted(call string, written int) ([]byte, error) {
+	notes, err := j.recall(call, written-1)
+	if err != nil || len(notes) == 0 || notes[0].Written != written {
+		return nil, err
+	}
+	return notes[0].Continuation, nil
+}
+
+// recall gives the notes of a call behind one of its writes.
+func (j *journal) recall(call string, behind int) ([]interpreter.Note, error) {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	var notes []interpreter.Note
+	for _, place := range j.cache.notes[call] {
+		if place.written <= behind {
+			continue
+		}
+		encoded := make([]byte, place.length)
+		if _, err := j.file.ReadAt(encoded, place.at); err != nil {
+			return nil, err
+		}
+		if encoded = bytes.TrimLeft(encoded, "-"); len(encoded) == 0 {
+			notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: []byte{}})
+			continue
+		}
+		continuation, err := base64.StdEncoding.AppendDecode(nil, encoded)
+		if err != nil {
+			return nil, fmt.Errorf("decode a note: %w", err)
+		}
+		notes = append(notes, interpreter.Note{Call: call, Written: place.written, Continuation: continuation})
+	}
+	return notes, nil
+}
+
+// blank overwrites what the notes of a call hold, up to one of its writes. The
+// lines stay as long as they are, as other readers know where the lines behind them are.
+func (j *journal) blank(call string, upTo int) error {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	for _, place := range j.cache.notes[call] {
+		if place.written > upTo {
+			continue
+		}
+		if _, err := j.file.WriteAt(bytes.Repeat([]byte{'-'}, place.length), place.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *journal) begin(key string, size int64, content []byte) error {
+	return j.record(fmt.Sprintf("begin %d %d %s %s", size, len(content), journalKey(key), sumOf(summed(content))))
+}
+
+func (j *journal) replace(key string, content []byte) error {
+	return j.record(fmt.Sprintf("replace %d %s %s", len(content), journalKey(key), sumOf(summed(content))))
+}
+
+// end records that the write of an entry is done, and how its call continues.
+func (j *journal) end(entry tool.LedgerEntry, rows int) error {
+	line := fmt.Sprintf("done %s %s %d", journalKey(entry.Operation), cmp.Or(entry.Fingerprint, "-"), rows)
+	if note := entry.Note; note != nil {
+		if err := j.blank(note.Call, note.Forget); err != nil {
+			return err
+		}
+		line += fmt.Sprintf(" %s %d %d %d %s", note.Call, note.Written, note.Forget, time.Now().Unix(),
+			base64.StdEncoding.EncodeToString(note.Continuation))
+	}
+	return j.record(line)
+}
+
+// record appends a line.
+func (j *journal) record(line string) error {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	return j.append(line)
+}
+
+// append writes a line and makes sure that it is on the disk before what it
+// speaks of.
+func (j *journal) append(line string) error {
+	// Without the rest of a line that a crash has cut short.
+	if err := j.file.Truncate(j.cache.read); err != nil {
+		return err
+	}
+	if _, err := j.file.WriteAt([]byte(line+"\n"), j.cache.read); err != nil {
+		return errors.Join(err, j.file.Truncate(j.cache.read))
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	j.cache.apply(line)
+	j.cache.read += int64(len(line)) + 1
+	return nil
+}
+
+// journalKey keeps a key one word of a line.
+func journalKey(key string) string {
+	return strings.NewReplacer(" ", "_", "\n", "_", "\r", "_").Replace(key)
+}

@@ -1,0 +1,131 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// maxIdleNotes is how many bytes of notes that nobody needs a journal holds
+// before it is written anew.
+const maxIdleNotes = 8 << 20
+
+// Notes reports whether a write is noted: each is.
+func (t *Tool) Notes(interpreter.ToolInput) bool { return true }
+
+// Recall gives the notes of a call.
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error) {
+	path, format, err := t.target(in, formatJSONL, formatCSV)
+	if err != nil {
+		return nil, err
+	}
+	root, err := t.open(in)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	w := &fileWrite{root: root, path: path, format: format}
+	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	file, err := w.lockJournal(ctx)
+	if err != nil {
+		return nil, w.writeError(path+journalSuffix, err)
+	}
+	defer file.Close()
+	journal, err := t.journal(w, file)
+	if err != nil {
+		return nil, w.writeError(path+journalSuffix, err)
+	}
+	notes, err := journal.recall(in.Note.Call, in.Note.Written)
+	if err != nil {
+		return nil, w.writeError(path+journalSuffix, err)
+	}
+	return notes, nil
+}
+
+// Forget drops what the notes of calls hold. That they were made is still
+// there, as it does for a write without a note.
+func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
+	path, format, err := t.target(in, formatJSONL, formatCSV)
+	if err != nil {
+		return err
+	}
+	root, err := t.open(in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	w := &fileWrite{root: root, path: path, format: format}
+	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	file, err := w.lockJournal(ctx)
+	if err != nil {
+		return w.writeError(path+journalSuffix, err)
+	}
+	defer file.Close()
+	journal, err := t.journal(w, file)
+	if err != nil {
+		return w.writeError(path+journalSuffix, err)
+	}
+	for _, call := range calls {
+		if err := journal.blank(call, math.MaxInt); err != nil {
+			return w.writeError(path+journalSuffix, err)
+		}
+	}
+	return nil
+}
+
+// tidy writes the journal anew, without the notes that nobody needs, where they
+// take much room. What else it says stays as it is.
+func (j *journal) tidy(w *fileWrite) error {
+	j.cache.mu.Lock()
+	defer j.cache.mu.Unlock()
+	c := j.cache
+	if c.idle < maxIdleNotes {
+		return nil
+	}
+	c.idle = 0 // also where this fails: the next time it is due again
+	name := w.path + journalSuffix
+	lines := bufio.NewReader(io.NewSectionReader(j.file, 0, c.read))
+	return w.swap(name, func(to io.Writer) error {
+		for {
+			line, err := lines.ReadString('\n')
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				_, err = io.WriteString(to, c.withoutNote(line))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// withoutNote is a line without a note that was to be forgotten or is too old.
+func (c *journalCache) withoutNote(line string) string {
+	words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+	if words[0] != "done" || len(words) != doneWords {
+		return line
+	}
+	written, _ := strconv.Atoi(words[noteWord+1])
+	at, _ := strconv.ParseInt(words[noteWord+3], 10, 64)
+	for _, place := range c.notes[words[noteWord]] {
+		if place.written == written && time.Since(time.Unix(at, 0)) < tool.NotesKept {
+			return line
+		}
+	}
+	return strings.Join(words[:noteWord], " ") + "\n"
+}

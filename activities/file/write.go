@@ -1,0 +1,329 @@
+package file
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// BeginsItself marks a tool that waits before it acts.
+func (*Tool) BeginsItself() {}
+
+// Write writes rows; see Spec.
+func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	path, format, err := t.target(in, formatJSONL, formatCSV)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	mode, err := tool.Choice(in, "mode", "append", "append", "overwrite")
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	columns, err := tool.TextList(in, "columns")
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	root, err := t.open(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	defer func() { _ = root.Close() }()
+	w := &fileWrite{
+		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		LedgerEntry: tool.LedgerEntry{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
+	}
+	return t.once(ctx, in, w)
+}
+
+// fileWrite is one write to one file.
+type fileWrite struct {
+	root      *os.Root
+	path      string
+	format    string
+	overwrite bool
+	columns   []string
+	rows      []any
+	tool.LedgerEntry
+}
+
+// result is that of a write of so many rows.
+func (w *fileWrite) result(rows int) interpreter.ToolResult {
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows})}
+}
+
+// once makes the write unless its key is in the journal. A lock on the journal
+// keeps other writers of the file out, in this process and in others.
+func (t *Tool) once(ctx context.Context, in interpreter.ToolInput, w *fileWrite) (interpreter.ToolResult, error) {
+	if dir := filepath.Dir(w.path); dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return interpreter.ToolResult{}, fileError("write", w.path, err)
+		}
+	}
+	file, err := w.lockJournal(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
+	}
+	defer file.Close() // gives the lock back, too
+	if err := tool.Begin(ctx); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	journal, err := t.journal(w, file)
+	if err != nil {
+		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
+	}
+	result, done, err := w.enter(journal)
+	if !done && err == nil {
+		result, err = w.result(len(w.rows)), w.write(journal)
+	}
+	if err != nil {
+		return interpreter.ToolResult{}, w.writeError(w.path, err)
+	}
+	if err := journal.tidy(w); err != nil {
+		tool.Logger(ctx, t.res.Logger, in).Warn("a journal could not be rid of old notes", "file", w.path, "error", err)
+	}
+	return result, nil
+}
+
+// enter looks the write up in the journal. done is true where it was made
+// before.
+func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done bool, err error) {
+	if w.Note != nil {
+		noted, err := journal.noted(w.Note.Call, w.Note.Written)
+		if noted != nil || err != nil {
+			return interpreter.ToolResult{Noted: noted}, true, err
+		}
+	}
+	before, known := journal.done(w.Operation)
+	if !known || w.Operation == "" {
+		return interpreter.ToolResult{}, false, nil
+	}
+	if err := w.Check(before, "file "+w.path, len(w.rows)); err != nil {
+		return interpreter.ToolResult{}, true, err
+	}
+	if w.Note != nil {
+		err = journal.end(w.LedgerEntry, int(before.Rows))
+	}
+	return w.result(0), true, err
+}
+
+// writeError is the error of a write, or that of the attempt.
+func (w *fileWrite) writeError(path string, err error) error {
+	var own *tool.Error
+	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fileError("write", path, err)
+}
+
+// lockJournal opens the journal and waits for its lock. One that was removed
+// meanwhile keeps nobody out.
+func (w *fileWrite) lockJournal(ctx context.Context) (*os.File, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		file, err := w.root.OpenFile(w.path+journalSuffix, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		if err := lockFile(ctx, file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		if w.isAt(w.path+journalSuffix, file) {
+			return file, nil
+		}
+		_ = file.Close()
+	}
+}
+
+// isAt reports whether an open file is the one at the path.
+func (w *fileWrite) isAt(path string, file *os.File) bool {
+	mine, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := w.root.Stat(path)
+	return err == nil && os.SameFile(mine, there)
+}
+
+// lockFile waits for the lock, as long as ctx allows. A blocking flock could
+// not be ended from outside.
+func lockFile(ctx context.Context, file *os.File) error {
+	const pause = 10 * time.Millisecond
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return fileError("lock", filepath.Base(file.Name()), err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *fileWrite) write(journal *journal) error {
+	if w.overwrite {
+		return w.writeAnew(journal)
+	}
+	file, info, err := w.existing(os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		defer file.Close()
+	}
+	size, header, err := w.state(file, info)
+	if err != nil {
+		return err
+	}
+	content, err := w.content(size, header)
+	if err != nil {
+		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+	}
+	if err := journal.begin(w.Operation, size, content); err != nil {
+		return err
+	}
+	if file == nil {
+		if file, err = w.root.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	return w.append(journal, file, size, content)
+}
+
+// writeAnew replaces the file by one with these rows only.
+func (w *fileWrite) writeAnew(journal *journal) error {
+	content, err := w.content(0, nil)
+	if err != nil {
+		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+	}
+	if err := journal.replace(w.Operation, content); err != nil {
+		return err
+	}
+	if err := w.replace(content); err != nil {
+		return err
+	}
+	return journal.end(w.LedgerEntry, len(w.rows))
+}
+
+// existing opens the file, nil if there is none.
+func (w *fileWrite) existing(access int) (*os.File, os.FileInfo, error) {
+	file, err := w.root.OpenFile(w.path, access|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = tool.Errorf("write %s: it is not a file", w.path)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// state is the file's size and, for CSV, its columns.
+func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, error) {
+	if file == nil {
+		return 0, nil, nil
+	}
+	if info.Size() == 0 || w.format != formatCSV {
+		return info.Size(), nil, nil
+	}
+	header, err := csv.NewReader(bufio.NewReader(file)).Read()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
+	}
+	if len(header) > 0 {
+		header[0] = strings.TrimPrefix(header[0], byteOrderMark)
+	}
+	return info.Size(), header, nil
+}
+
+// content is what this write puts into the file.
+func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
+	if w.format == formatJSONL {
+		return formatLines(w.rows)
+	}
+	switch {
+	case header != nil:
+		return formatRows(w.rows, header, false)
+	case w.columns != nil:
+		return formatRows(w.rows, w.columns, size == 0)
+	}
+	return formatRows(w.rows, columnsOf(w.rows), size == 0)
+}
+
+// append writes at the end that the file had when the journal recorded it. A write that
+// fails leaves nothing behind: the next one, which would clean up, may never
+// come.
+func (w *fileWrite) append(journal *journal, file *os.File, size int64, content []byte) error {
+	_, err := file.WriteAt(content, size)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil && !w.isAt(w.path, file) {
+		err = &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "moved",
+			Message: "write " + w.path + ": the file was removed or replaced meanwhile",
+		}
+	}
+	if err == nil {
+		err = journal.end(w.LedgerEntry, len(w.rows))
+	}
+	if err != nil {
+		return errors.Join(err, undoAppend(file, size, int64(len(content))))
+	}
+	return nil
+}
+
+// replace puts content in the place of the file's.
+func (w *fileWrite) replace(content []byte) error {
+	return w.swap(w.path, func(to io.Writer) error {
+		_, err := to.Write(content)
+		return err
+	})
+}
+
+// swap writes beside a file and renames, so that a reader sees the old content
+// or the new.
+func (w *fileWrite) swap(path string, write func(io.Writer) error) error {
+	beside := path + journalSuffix + ".new"
+	file, err := w.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriter(file)
+	if err := errors.Join(write(buffered), buffered.Flush(), syncClose(file)); err != nil {
+		return errors.Join(err, w.root.Remove(beside))
+	}
+	if err := w.root.Rename(beside, path); err != nil {
+		return errors.Join(err, w.root.Remove(beside))
+	}
+	return nil
+}
+
+func syncClose(file *os.File) error {
+	return errors.Join(file.Sync(), file.Close())
+}

@@ -1,0 +1,202 @@
+// Package http is the tool that sends HTTP requests.
+package http
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Tool sends requests. One transport, and so one pool of connections,
+// serves all runs of a worker.
+type Tool struct {
+	res       tool.Resources
+	transport http.RoundTripper
+	tokens    *tokenCache
+}
+
+var (
+	_ tool.Writer   = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
+// New makes the tool. transport replaces the usual one; nil is that.
+func New(res tool.Resources, transport http.RoundTripper) *Tool {
+	if transport == nil {
+		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+		transport = newTransport(dialer.DialContext)
+	}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport)}
+}
+
+// newTransport differs from the standard one in its pool: a loop of 500
+// iterations usually calls one host, and 2 idle connections per host would
+// make nearly every request open a new one.
+func newTransport(dial dialFunc) *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            onWires(dial),
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    128,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+// Spec describes the tool.
+func (t *Tool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "http",
+		Secrets: []string{"url", "headers", "params", "body", "form"},
+		Summary: "Sends an HTTP request; its result is the parsed body.",
+		Doc: `The result is the parsed body where the response says it is JSON, else the body
+as text, or nil for an empty one. A byte order mark and the charset are heeded; one
+that is not known is a final error of type charset. A gzip file is unpacked. Bytes
+that are no text are a final error of type not_text that says what came. Status,
+headers, links and the final URL are in the envelope's meta: at most 100 headers of
+8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
+8 KiB is a final error of type link.
+
+A status of 400 or more is an error of kind http with the status, the headers,
+what Retry-After or a spent rate limit says, and the body. A request that gets
+no answer is an error of kind connection, with type econnrefused, econnreset,
+dns, tls or eof.
+
+An attempt sends its request once, whatever the method, and each redirect once:
+what breaks on its way is an error, and retry decides. Connections are kept
+alive; one that the server has closed before anything was sent is replaced. The
+same goes for HTTP/2, where a server may also turn a request away (GOAWAY,
+REFUSED_STREAM), which is an error of kind connection without a type.
+
+With auth the URL of the connection is https://user:password@host for basic
+authentication, bearer:TOKEN, or header:Name: value, the last two also with the
+host they are for: bearer:TOKEN@https://host. Or it is an OAuth 2.0 client, whose
+tokens the worker fetches; a request that is answered 401 is then sent once more
+with a new token, within the attempt. A connection with a host lends its
+credentials to that host only, and url may then be a path. Without a host they
+are for that of the call's first request. A page elsewhere, or a step from https
+to http, is a final error.
+
+A redirect to another host, port or scheme, and so from https to http, is
+followed with method and URL alone: no credentials, no headers of the author, no
+Idempotency-Key, no Referer, also if it leads back. One that would send a body
+there is a final error of type redirects, as is one to another scheme than http
+and https.
+
+As a sink the tool sends one POST with args, else the result, as its body.
+The server recognises a repeated write by the header Idempotency-Key.`,
+		Fields: []playbook.Field{
+			{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
+			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
+			{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
+			{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
+			{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
+			{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
+			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
+		},
+		Writes: true,
+		Example: `step: fetch
+tool: http
+url: "{{ workload.api }}/patients"
+params: {page: 1, page_size: 10}
+headers: {Accept: application/json}
+`,
+	}
+}
+
+// Run sends one request.
+func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	return t.Send(ctx, in, http.MethodGet)
+}
+
+// Write sends one request whose body is the rows, unless the sink has a body
+// of its own.
+func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	_, hasBody := in.Fields["body"]
+	_, hasForm := in.Fields["form"]
+	if !hasBody && !hasForm {
+		in.Fields = withField(in.Fields, "body", tool.Written(in))
+	}
+	result, err := t.Send(ctx, in, http.MethodPost)
+	var answer *tool.Error
+	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
+		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
+	}
+	return result, err
+}
+
+// Close drops idle connections.
+func (t *Tool) Close() error {
+	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
+		idle.CloseIdleConnections()
+	}
+	return nil
+}
+
+// BeginsItself marks a tool that waits before it acts.
+func (*Tool) BeginsItself() {}
+
+// beginOnConnection makes a request that begins the attempt once it has a connection.
+// With a transport that has no trace the attempt begins at once.
+func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
+	ctx := request.Context()
+	if _, tells := t.transport.(*http.Transport); !tells {
+		return request, tool.Begin(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	return request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) {
+			if err := tool.Begin(ctx); err != nil {
+				end(err)
+			}
+		},
+		GotFirstResponseByte: func() { tool.Answered(ctx) },
+	})), nil
+}
+
+// Send makes the request of an attempt.
+func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
+	sending, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out, err := t.newRequest(sending, in, defaultMethod)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	once := &onceTransport{base: t.transport, stop: stop}
+	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
+	request, err := t.beginOnConnection(out.request)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	response, err := client.Do(request)
+	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errTurnedAway) {
+		return interpreter.ToolResult{}, requestError(request.Context(), out.request, err)
+	}
+	if err != nil {
+		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
+	}
+	defer response.Body.Close()
+	return t.read(ctx, response)
+}
+
+// withField is a copy of fields with one more.
+func withField(fields map[string]expression.Value, name string, v any) map[string]expression.Value {
+	more := maps.Clone(fields)
+	if more == nil {
+		more = map[string]expression.Value{}
+	}
+	more[name] = expression.Of(v)
+	return more
+}

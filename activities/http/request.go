@@ -1,0 +1,173 @@
+package http
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"reprise/activities/tool"
+	"reprise/internal/secrets"
+	"reprise/interpreter"
+)
+
+// outgoing is a request with what its redirects need to know.
+type outgoing struct {
+	request *http.Request
+	login   *credentials
+	follow  bool
+	plain   http.Header // all that another host is sent
+	left    bool        // a redirect has led to another host
+}
+
+func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (*outgoing, error) {
+	login, err := t.login(ctx, in.Auth)
+	if err != nil {
+		return nil, err
+	}
+	target, err := targetURL(in, login)
+	if err != nil {
+		return nil, err
+	}
+	method, err := tool.TextField(in, "method")
+	if err != nil {
+		return nil, err
+	}
+	content, contentType, err := requestBody(in)
+	if err != nil {
+		return nil, err
+	}
+	follow, err := tool.BoolField(in, "follow_redirects", true)
+	if err != nil {
+		return nil, err
+	}
+	method = strings.ToUpper(cmp.Or(strings.TrimSpace(method), defaultMethod))
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
+	}
+	plain := http.Header{"Accept": {interpreter.UsualAccept}, "User-Agent": {interpreter.UsualUserAgent}}
+	if err := setHeaders(request, in, contentType, plain); err != nil {
+		return nil, err
+	}
+	// What the author has set; what the connection adds is known.
+	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
+		tool.SecretsOf(ctx).Add(request.Header[name]...)
+	}
+	if err := login.apply(request); err != nil {
+		return nil, err
+	}
+	tool.Propagate(ctx, request.Header)
+	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
+}
+
+func bodyReader(content []byte) io.Reader {
+	if content == nil {
+		return nil
+	}
+	return bytes.NewReader(content)
+}
+
+// targetURL is the url field with params laid over its query.
+func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
+	raw, err := tool.RequiredText(in, "url")
+	if err != nil {
+		return nil, err
+	}
+	target, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: url cannot be parsed; it must look like https://host/path", in.Step)
+	}
+	if login.base != nil && target.Host == "" && target.Scheme == "" {
+		target = login.base.ResolveReference(target)
+	}
+	if (target.Scheme != "http" && target.Scheme != "https") || target.Host == "" {
+		return nil, tool.ConfigErrorf("step %q: url is %q; it must start with http:// or https:// and name a host", in.Step, redacted(target))
+	}
+	if err := login.permits(in, target); err != nil {
+		return nil, err
+	}
+	params, err := tool.MapField(in, "params")
+	if err != nil {
+		return nil, err
+	}
+	target.Fragment = ""
+	if target.RawQuery, err = interpreter.MergeQuery(target.RawQuery, params, "params"); err != nil {
+		return nil, tool.ConfigErrorf("step %q: %w", in.Step, err)
+	}
+	return target, nil
+}
+
+// requestBody is the body's bytes, nil for none, and its content type.
+func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
+	form, err := tool.MapField(in, "form")
+	if err != nil {
+		return nil, "", err
+	}
+	content, contentType, err := interpreter.Body(in.Fields["body"].Data, form)
+	if err != nil {
+		return nil, "", tool.ConfigErrorf("step %q: %w", in.Step, err)
+	}
+	return content, contentType, nil
+}
+
+// setHeaders sets the author's headers, and the usual ones where the author
+// says nothing: those of plain, and those of this request.
+func setHeaders(request *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
+	headers, err := tool.MapField(in, "headers")
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		values, err := interpreter.Texts(headers[name], "headers."+name)
+		if err != nil {
+			return tool.ConfigErrorf("step %q: %w", in.Step, err)
+		}
+		if !httpguts.ValidHeaderFieldName(name) {
+			return tool.ConfigErrorf("step %q: %q is no name of a header", in.Step, name)
+		}
+		for _, value := range values {
+			if !httpguts.ValidHeaderFieldValue(value) {
+				return tool.ConfigErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
+			}
+			request.Header.Add(name, value)
+		}
+	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+		request.Header.Del("Host")
+	}
+	setDefault(request.Header, "Content-Type", contentType)
+	setDefault(request.Header, "Accept", plain.Get("Accept"))
+	setDefault(request.Header, "User-Agent", plain.Get("User-Agent"))
+	setDefault(request.Header, "Idempotency-Key", in.IdempotencyKey)
+	return nil
+}
+
+func setDefault(header http.Header, name, value string) {
+	if value != "" && header.Get(name) == "" {
+		header.Set(name, value)
+	}
+}
+
+// requestLine names a request in messages: method, host and path only.
+func requestLine(request *http.Request) string {
+	return request.Method + " " + redacted(request.URL)
+}
+
+// redacted is a URL as errors may show it: scheme, host and path, without
+// user, password, query and fragment.
+func redacted(u *url.URL) string {
+	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Opaque != "" {
+		return u.Scheme + ":" + secrets.Stars
+	}
+	return short.String()
+}

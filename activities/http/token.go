@@ -1,0 +1,305 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+	"golang.org/x/sync/singleflight"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+const (
+	// tokenTimeout is how long a token endpoint may take.
+	tokenTimeout = 30 * time.Second
+	// tokenMargin is how long before its end a token is fetched anew, at most.
+	tokenMargin = time.Minute
+	// maxToken bounds an access token, in bytes: servers take no longer headers.
+	maxToken = 16 << 10
+	// maxDescription bounds what an error has of a token endpoint's words.
+	maxDescription = 1 << 10
+	// typeToken is the type of errors of a token endpoint that has answered.
+	typeToken = "token"
+)
+
+// tokenCache has the access tokens of a worker, by connection as it is
+// configured: who changes the secret gets another token.
+type tokenCache struct {
+	http    *http.Client
+	mu      sync.Mutex
+	sources map[string]*tokenSource
+}
+
+func newTokenCache(transport http.RoundTripper) *tokenCache {
+	return &tokenCache{
+		sources: map[string]*tokenSource{},
+		http: &http.Client{
+			Transport: transport,
+			// A redirect would send the secret along.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// source is the connection's source of tokens, made when it is first needed.
+func (c *tokenCache) source(raw string, client *oauth2Client) *tokenSource {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sources[raw] == nil {
+		c.sources[raw] = &tokenSource{config: client.config(), http: c.http}
+	}
+	return c.sources[raw]
+}
+
+// tokenSource gives the access token of one connection, which is fetched once
+// for all that wait for it.
+type tokenSource struct {
+	config *clientcredentials.Config
+	http   *http.Client
+	flight singleflight.Group
+	inBody bool // where the endpoint reads the secret; of the flight
+
+	mu    sync.Mutex
+	value string // of the header Authorization, "" for none yet
+	until time.Time
+}
+
+// get gives the value of the header Authorization. One that a server has
+// refused is not given again.
+func (s *tokenSource) get(ctx context.Context, refused string) (string, error) {
+	if value := s.kept(refused); value != "" {
+		return value, nil
+	}
+	fetched := s.flight.DoChan("", func() (any, error) {
+		if value := s.kept(refused); value != "" {
+			return value, nil
+		}
+		return s.fetch()
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case result := <-fetched:
+		value, _ := result.Val.(string)
+		return value, result.Err
+	}
+}
+
+// kept is the value that is still good, "" for none.
+func (s *tokenSource) kept(refused string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.value == refused || (!s.until.IsZero() && !time.Now().Before(s.until)) {
+		return ""
+	}
+	return s.value
+}
+
+// fetch requests a token from the endpoint. It belongs to no attempt: others wait too.
+func (s *tokenSource) fetch() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tokenTimeout)
+	defer cancel()
+	asked := time.Now()
+	token, err := s.request(context.WithValue(ctx, oauth2.HTTPClient, s.http))
+	if err != nil {
+		return "", err
+	}
+	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
+		return "", errNoBearer
+	}
+	value := "Bearer " + token.AccessToken
+	if len(value) > maxToken || !httpguts.ValidHeaderFieldValue(value) {
+		return "", errNoToken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.value, s.until = value, usableUntil(asked, endOf(token, asked))
+	return value, nil
+}
+
+// request requests a token with the secret in the header, as RFC 6749 has it. Some
+// servers know it in the body alone: one that does not know the client is sent another
+// request, and what it accepts is what the next one has. A server that is overloaded, or
+// away, gets no second request.
+func (s *tokenSource) request(ctx context.Context) (*oauth2.Token, error) {
+	config := *s.config
+	config.AuthStyle = oauth2.AuthStyleInHeader
+	if s.inBody {
+		config.AuthStyle = oauth2.AuthStyleInParams
+	}
+	token, err := config.Token(ctx)
+	var refused *oauth2.RetrieveError
+	if s.inBody || !errors.As(err, &refused) || !unknownClient(refused.Response.StatusCode) {
+		return token, err
+	}
+	config.AuthStyle = oauth2.AuthStyleInParams
+	again, errAgain := config.Token(ctx)
+	if errAgain != nil {
+		return nil, err
+	}
+	s.inBody = true
+	return again, nil
+}
+
+// unknownClient reports whether a token endpoint may not have found the client in a
+// request.
+func unknownClient(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// endOf is when a token ends, zero where nobody says. Its life began no earlier than
+// it was asked for, however long its answer took, and is over at once where the
+// answer says 0.
+func endOf(token *oauth2.Token, asked time.Time) time.Time {
+	switch life := token.Extra("expires_in").(type) {
+	case nil:
+		return token.Expiry
+	case float64:
+		return asked.Add(time.Duration(min(max(life, 0), mostLife.Seconds()) * float64(time.Second)))
+	default: // text: the library has read it
+		if token.Expiry.IsZero() && life == "0" {
+			return asked
+		}
+		return token.Expiry
+	}
+}
+
+// mostLife bounds what is believed of a token's life.
+const mostLife = 365 * 24 * time.Hour
+
+// errNoBearer is a token that must be used in a way that nobody here knows (RFC
+// 6749, section 7.1).
+var errNoBearer = errors.New("a token of another type than bearer")
+
+var errNoToken = errors.New("no token that can be sent")
+
+// usableUntil is when a token that was asked for at one time and ends at another
+// is fetched anew: a minute before its end, or a fifth of a shorter life. Zero
+// is never.
+func usableUntil(asked, ends time.Time) time.Time {
+	if ends.IsZero() {
+		return ends
+	}
+	return ends.Add(-min(tokenMargin, max(0, ends.Sub(asked)/5)))
+}
+
+// tokenError is the error of a token endpoint. Of what it answered only what
+// RFC 6749 has for errors is kept, and nothing of an answer that may hold a
+// token.
+func tokenError(connection string, endpoint *url.URL, err error) error {
+	if tool.IsContextError(err) && !isURLError(err) {
+		return err // of the attempt
+	}
+	where := fmt.Sprintf("connection %q: the token endpoint at %s", connection, tool.Origin(endpoint))
+	var (
+		refused *oauth2.RetrieveError
+		broken  *url.Error
+	)
+	switch {
+	case errors.As(err, &refused):
+		return refusedToken(where, refused)
+	case errors.As(err, &broken):
+		return &tool.Error{
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: tool.ConnectionType(err),
+			Message: fmt.Sprintf("%s: %s", where, broken.Err),
+		}
+	}
+	if errors.Is(err, errNoBearer) {
+		return &tool.Error{
+			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken,
+			Message: where + " gave a token of another type than bearer, which cannot be used",
+		}
+	}
+	return &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeToken,
+		Message: where + " gave no token: its answer must be JSON with access_token",
+	}
+}
+
+// errorCode is what token endpoints call an error: invalid_client.
+var errorCode = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+func refusedToken(where string, refused *oauth2.RetrieveError) error {
+	status := refused.Response.StatusCode
+	headers := flatHeaders(refused.Response.Header)
+	e := &tool.Error{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Status: status}
+	e.Message = fmt.Sprintf("%s answered HTTP %d", where, status)
+	if errorCode.MatchString(refused.ErrorCode) {
+		e.Message += " (" + refused.ErrorCode + ")"
+	}
+	if status < http.StatusBadRequest {
+		return e
+	}
+	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers))
+	if wait, told := interpreter.RetryAfter(headers, status, time.Now()); told {
+		e.RetryAfter = &wait
+	}
+	if refused.ErrorDescription != "" {
+		e.Body = map[string]any{"error_description": tool.CutText(refused.ErrorDescription, maxDescription)}
+	}
+	return e
+}
+
+// tokenTransport sends the requests of one attempt with an access token. One
+// that is answered 401 is sent once more with a new one, once per attempt: its
+// answer is there, so the server has not acted on it.
+type tokenTransport struct {
+	base    http.RoundTripper
+	login   *credentials
+	given   string // what the requests of the attempt have as Authorization
+	renewed string // what is sent in its place; "" before a 401
+}
+
+// RoundTrip sends the request. One with other credentials, or none, goes out as
+// it is.
+func (t *tokenTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Header.Get("Authorization") != t.given {
+		return t.base.RoundTrip(request)
+	}
+	if t.renewed != "" {
+		return t.base.RoundTrip(withAuthorization(request, t.renewed))
+	}
+	response, err := t.base.RoundTrip(request)
+	if err != nil || response.StatusCode != http.StatusUnauthorized {
+		return response, err
+	}
+	defer response.Body.Close()
+	if t.renewed, err = t.login.token(request.Context(), t.given); err != nil {
+		return nil, err
+	}
+	// What is left unread costs the connection, no more.
+	_, _ = io.CopyN(io.Discard, response.Body, maxDrained)
+	again, err := rewound(request)
+	if err != nil {
+		return nil, err
+	}
+	return t.base.RoundTrip(withAuthorization(again, t.renewed))
+}
+
+// maxDrained is how much of a 401's body is read so that its connection can be
+// used again.
+const maxDrained = 64 << 10
+
+func withAuthorization(request *http.Request, value string) *http.Request {
+	again := request.Clone(request.Context())
+	again.Header.Set("Authorization", value)
+	return again
+}
+
+// bearer is the token in the value of the header Authorization.
+func bearer(value string) string {
+	_, token, _ := strings.Cut(value, " ")
+	return token
+}

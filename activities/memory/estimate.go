@@ -1,0 +1,80 @@
+package memory
+
+import "bytes"
+
+// jsonEstimate is what JSON will be once it is decoded.
+type jsonEstimate struct {
+	bytes int64 // bytes, or more
+	least int   // bytes of JSON it will be again, or less, where no map has a key twice
+}
+
+// What a decoded value takes in bytes: a map with its first entries, the place
+// of an entry, a list, the place of an element while it is read and afterwards,
+// a text beside its bytes, and a number.
+const (
+	MapBytes     = 336
+	EntryBytes   = 64
+	listBytes    = 40
+	elementBytes = 48
+	TextBytes    = 32
+	numberBytes  = 16
+)
+
+// estimateJSON reads JSON once, whether it is valid or not.
+func estimateJSON(body []byte) jsonEstimate {
+	e := jsonEstimate{bytes: elementBytes}
+	for i := 0; i < len(body); {
+		c := body[i]
+		i++
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '"':
+			i = e.text(body, i)
+			continue
+		case '{':
+			e.bytes += MapBytes
+		case '[':
+			e.bytes += listBytes
+		case ':':
+			e.bytes += EntryBytes
+		case ',':
+			e.bytes += elementBytes
+		case '}', ']':
+		default:
+			i = e.word(body, i)
+		}
+		e.least++
+	}
+	return e
+}
+
+// text counts a text whose quote stands before i, and gives where it ends.
+func (e *jsonEstimate) text(body []byte, i int) int {
+	start := i
+	for i < len(body) && body[i] != '"' {
+		if body[i] == '\\' {
+			i++
+		}
+		i++
+	}
+	end := min(i, len(body))
+	const shrinks = len(`\u0000`) - 1 // to one byte
+	e.bytes += TextBytes + int64(end-start)
+	e.least += end - start + len(`""`) - shrinks*bytes.Count(body[start:end], []byte(`\u`))
+	return end + 1
+}
+
+// word counts a number or a word that begins before i, and gives where it ends.
+func (e *jsonEstimate) word(body []byte, i int) int {
+	start := i
+	for i < len(body) && body[i] > ',' && body[i] != ':' && body[i] != ']' && body[i] != '}' {
+		i++
+	}
+	const short = 18 // digits of what is kept as a machine number
+	e.bytes += numberBytes
+	if i-start > short {
+		e.bytes += int64(i - start)
+	}
+	return i
+}

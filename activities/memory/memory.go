@@ -1,0 +1,262 @@
+// Package memory bounds the memory that the attempts of a worker use together for
+// what they read.
+package memory
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"reprise/activities/tool"
+)
+
+// DefaultBytes is how much memory the attempts of a worker use together
+// for what they read: 256 MiB.
+const DefaultBytes = 256 << 20
+
+// Variable is the environment variable that bounds what the attempts
+// of a worker read at once.
+const Variable = "REPRISE_MAX_ANSWERS_BYTES"
+
+const (
+	// freeBytes of what an attempt reads are not counted: there are not as many
+	// attempts at once.
+	freeBytes = 64 << 10
+	// freeJSON is the same of JSON that is decoded, which takes many times more.
+	freeJSON = 4 << 10
+	// pageBytes is what answers seldom exceed.
+	pageBytes = 1 << 20
+	// growth is what a body takes at most while it grows, times its length: the
+	// old buffer and the new one.
+	growth = 2
+)
+
+// Pool is what the attempts of a worker share: bytes for what they read. It is
+// lent in stages, and an attempt that holds some of one stage waits only for a later one, so
+// that attempts cannot wait for each other in a circle. A slow answer holds what
+// its own stage has, and not the way of those that are read.
+type Pool struct {
+	total  int64
+	stages [stages]*semaphore.Weighted
+	sizes  [stages]int64
+
+	mu         sync.Mutex
+	left       []func() // give back what is garbage now
+	collecting bool
+}
+
+// stage is what memory is lent for.
+type stage int
+
+const (
+	stagePage    stage = iota // a body of up to pageBytes on its way
+	stageLarge                // one that is longer
+	stageCharset              // one in UTF-8 that was in something else
+	stageValue                // what is made of it, until it has left the worker
+	stages
+)
+
+// NewPool shares total bytes: all of it for values, whose estimates are high,
+// and a quarter for each kind of body.
+func NewPool(total int64) *Pool {
+	const share = 4
+	m := &Pool{total: total, sizes: [stages]int64{total / share, total / share, total / share, total}}
+	for s, size := range m.sizes {
+		m.stages[s] = semaphore.NewWeighted(size)
+	}
+	return m
+}
+
+// loan is what one attempt has of the memory.
+type loan struct {
+	memory *Pool
+
+	mu    sync.Mutex
+	held  [stages]int64
+	users int // how many have not called done
+}
+
+type loanKey struct{}
+
+// WithLoan is the context of an attempt that may acquire memory. done is to be
+// called twice: at the end of the attempt, and once its outcome has left the worker.
+func (m *Pool) WithLoan(ctx context.Context) (_ context.Context, done func()) {
+	const users = 2
+	l := &loan{memory: m, users: users}
+	return context.WithValue(ctx, loanKey{}, l), l.done
+}
+
+// Done says that the attempt of ctx has made its result.
+func Done(ctx context.Context) {
+	if l := loanOf(ctx); l != nil {
+		l.done()
+	}
+}
+
+func (l *loan) done() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users--; l.users > 0 {
+		return
+	}
+	l.memory.release(l.held)
+}
+
+// release gives back what was lent. A large amount is given back once the garbage
+// is collected that it has become: else the next would get it while it is still
+// there.
+func (m *Pool) release(taken [stages]int64) {
+	const much = 16 << 20
+	sum := int64(0)
+	for _, bytes := range taken {
+		sum += bytes
+	}
+	release := func() {
+		for s, bytes := range taken {
+			m.stages[s].Release(bytes)
+		}
+	}
+	if sum < much {
+		release()
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = append(m.left, release)
+	if !m.collecting {
+		m.collecting = true
+		go m.collect()
+	}
+}
+
+// collect runs until nothing is left.
+func (m *Pool) collect() {
+	for {
+		m.mu.Lock()
+		left := m.left
+		m.left, m.collecting = nil, len(left) > 0
+		m.mu.Unlock()
+		if len(left) == 0 {
+			return
+		}
+		runtime.GC()
+		for _, release := range left {
+			release()
+		}
+	}
+}
+
+// acquire lends bytes for a stage, once for each and in their order. More than
+// there is waits until nobody else has any. The error is that of ctx.
+func (l *loan) acquire(ctx context.Context, s stage, bytes int64) error {
+	bytes = min(bytes, l.memory.sizes[s])
+	l.mu.Lock()
+	taken := l.held[s]
+	l.mu.Unlock()
+	if taken > 0 || bytes <= 0 {
+		return nil
+	}
+	if !l.memory.stages[s].TryAcquire(bytes) {
+		if err := l.memory.stages[s].Acquire(ctx, bytes); err != nil {
+			return &WaitError{err}
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[s] = bytes
+	return nil
+}
+
+// WaitError is the end of an attempt that waited for memory.
+type WaitError struct{ cause error }
+
+func (e *WaitError) Error() string {
+	return "it waited for memory for what it reads: " + e.cause.Error()
+}
+
+func (e *WaitError) Unwrap() error { return e.cause }
+
+func loanOf(ctx context.Context) *loan {
+	l, _ := ctx.Value(loanKey{}).(*loan)
+	return l
+}
+
+// AcquireBody lends memory for a body that has come as far as read, of at most
+// limit bytes in all.
+func AcquireBody(ctx context.Context, read, limit int64) error {
+	l := loanOf(ctx)
+	switch {
+	case l == nil || read < freeBytes:
+		return nil
+	case read < pageBytes:
+		return l.acquire(ctx, stagePage, growth*min(limit, pageBytes))
+	}
+	tool.Receives(ctx)
+	return l.acquire(ctx, stageLarge, growth*limit)
+}
+
+// AcquireCharset lends memory for making UTF-8 of a body: a byte becomes up to
+// three, and the buffer doubles.
+func AcquireCharset(ctx context.Context, body []byte) error {
+	const most = 8
+	l := loanOf(ctx)
+	if l == nil || len(body) <= freeBytes {
+		return nil
+	}
+	return l.acquire(ctx, stageCharset, most*int64(len(body)))
+}
+
+// AcquireValue lends memory for a value that is made of what was read. What would
+// be more than all there is, is refused.
+func AcquireValue(ctx context.Context, bytes int64, what string) error {
+	l := loanOf(ctx)
+	switch {
+	case l == nil:
+		return nil
+	case bytes > l.memory.total:
+		return tool.TooLargef("%s would take %d bytes of memory, and this worker has %d (%s); ask for less at a time",
+			what, bytes, l.memory.total, Variable)
+	}
+	if bytes > pageBytes {
+		tool.Receives(ctx)
+	}
+	return l.acquire(ctx, stageValue, bytes)
+}
+
+// AcquireJSON waits for the memory that JSON takes once it is decoded. What would be
+// more than all there is, or than most bytes of JSON again, is refused.
+func AcquireJSON(ctx context.Context, body []byte, most int, what string) error {
+	l := loanOf(ctx)
+	if l == nil || len(body) <= freeJSON {
+		return nil
+	}
+	estimate := estimateJSON(body)
+	if estimate.least > most {
+		return tool.TooLargef("%s: the result of one attempt is %d bytes of JSON or more, the limit is %d; ask for less at a time", what, estimate.least, most)
+	}
+	return AcquireValue(ctx, estimate.bytes, what)
+}
+
+// Rows counts the rows of a result as they come.
+type Rows struct{ bytes int64 }
+
+// Add counts a row before it is made. Rows that take half of the memory are too
+// many.
+func (r *Rows) Add(ctx context.Context, values, bytes int) error {
+	l := loanOf(ctx)
+	if l == nil {
+		return nil
+	}
+	const share = 2
+	r.bytes += MapBytes + int64(values)*EntryBytes + int64(bytes)
+	switch most := l.memory.total / share; {
+	case r.bytes > most:
+		return tool.TooLargef("the result takes more than %d bytes of memory, half of what this worker has (%s): select fewer columns, or page with LIMIT",
+			most, Variable)
+	case r.bytes > pageBytes:
+		return AcquireValue(ctx, most, "the result")
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// located is a server's error with its place in the author's statement.
+type located struct {
+	*pgconn.PgError
+	place string
+}
+
+func (e *located) Unwrap() error { return e.PgError }
+
+// locate finds the place of a server's error in the statement as it was
+// written; the server counts in the numbered text.
+func (q *query) locate(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Position <= 0 {
+		return err
+	}
+	offset, inParam := q.numbered.SourceOffset(int(pg.Position) - 1)
+	line, column := sqltool.LineColumn(q.sql.Source, offset)
+	place := fmt.Sprintf(", at line %d, column %d of the statement", line, column)
+	if inParam {
+		place += ": " + q.sql.Parsed.Source(offset)
+	}
+	return &located{PgError: pg, place: place}
+}
+
+func (q *query) failed(ctx context.Context, err error) error {
+	return classifyError(ctx, q.tooLarge(err))
+}
+
+// classifyError says what an error of pgx means to a playbook. Texts of pgx
+// that may hold connection settings are not passed on.
+func classifyError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var (
+		own     *tool.Error
+		connect *pgconn.ConnectError
+		server  *pgconn.PgError
+		place   *located
+	)
+	isServer := errors.As(err, &server)
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &connect):
+		return connectError(connect, server)
+	case isServer:
+		message := fmt.Sprintf("%s (SQLSTATE %s)", server.Message, server.Code)
+		if errors.As(err, &place) {
+			message += place.place
+		}
+		return &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassifySQLState(server.Code),
+			Type: server.Code, Message: message, Body: serverBody(server), Err: err,
+		}
+	}
+	return lostConnection(err)
+}
+
+// connectError is an error before the first statement: the server was not
+// reached, or it refused the session.
+func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error {
+	e := &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Err: err}
+	if server != nil {
+		e.Type, e.Class = server.Code, interpreter.ClassifySQLState(server.Code)
+		e.Message = fmt.Sprintf("PostgreSQL refused the connection: %s (SQLSTATE %s)", server.Message, server.Code)
+		return e
+	}
+	e.Type = tool.ConnectionType(err)
+	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", hostOf(err.Config))
+	if e.Type != "" {
+		e.Message += ": " + e.Type
+	}
+	return e
+}
+
+func hostOf(config *pgconn.Config) string {
+	if config == nil {
+		return "its address"
+	}
+	return net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
+}
+
+// lostConnection is an error in the middle of a session. Whether the statement
+// took effect is not known, which is what operation keys are for.
+func lostConnection(err error) error {
+	kind := tool.ConnectionType(err)
+	var network net.Error
+	if kind == "" && !errors.As(err, &network) && !errors.Is(err, net.ErrClosed) && !pgconn.SafeToRetry(err) {
+		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: "PostgreSQL: " + err.Error(), Err: err}
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		kind = "eof"
+	}
+	message := "the connection to PostgreSQL was lost"
+	if kind != "" {
+		message += ": " + kind
+	}
+	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
+}
+
+// serverBody is what the server said beside its message.
+func serverBody(e *pgconn.PgError) map[string]any {
+	body := map[string]any{"code": e.Code}
+	for name, text := range map[string]string{
+		"detail": e.Detail, "hint": e.Hint, "schema": e.SchemaName, "table": e.TableName,
+		"column": e.ColumnName, "constraint": e.ConstraintName, "where": e.Where,
+	} {
+		if text != "" {
+			body[name] = text
+		}
+	}
+	return body
+}

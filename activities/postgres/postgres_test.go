@@ -1,0 +1,441 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/internal/testenv"
+	"reprise/interpreter"
+)
+
+// pgTool is the postgres tool on a database of the test's own.
+func pgTool(t *testing.T) (tooltest.SQL, *testenv.Database) {
+	t.Helper()
+
+	db := testenv.Postgres(t)
+	catalogue := activities.NewCatalogue(activities.Resources{
+		Connections: activities.Connections{
+			"main": db.URL,
+			// 192.0.2.0/24 is for documentation; port 1 of loopback refuses.
+			"refused": "postgres://eve:sesame-open@127.0.0.1:1/x",
+			"garbage": "postgres://eve:sesame-open@127.0.0.1:port/x",
+			"mysql":   "mysql://eve:sesame-open@127.0.0.1/x",
+			"nodb":    strings.Replace(db.URL, db.Name, "no_such_database", 1),
+			"nohost":  "postgres://eve:sesame-open@nowhere.invalid/x",
+		},
+		MaxResponseBytes: 1 << 20,
+	})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+	return tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}, db
+}
+
+func TestPostgresConforms(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE conform (id int PRIMARY KEY, name text); INSERT INTO conform VALUES (1, 'a'); CREATE TABLE sunk (id int); CREATE TABLE noted (id int); CREATE TABLE upserted (id int PRIMARY KEY)")
+
+	statement := func(source string) func(*testing.T) interpreter.ToolInput {
+		return func(t *testing.T) interpreter.ToolInput { return pg.Input(t, source, nil) }
+	}
+	through := func(auth string) func(*testing.T) interpreter.ToolInput {
+		return func(t *testing.T) interpreter.ToolInput {
+			in := pg.Input(t, "SELECT 1 AS a", nil)
+			in.Auth = auth
+			return in
+		}
+	}
+
+	const tool, connection, final, retryable = interpreter.KindTool, interpreter.KindConnection, interpreter.ClassFinal, interpreter.ClassRetryable
+
+	tooltest.Run(t, tooltest.Suite{
+		Catalogue: pg.Catalogue, Tool: "postgres", TakesAuth: true,
+		Secrets: []string{"sesame-open"},
+		Good:    statement("SELECT 1 AS a, 2.5 AS b, '{\"c\": [1]}'::json AS c"),
+		Slow:    statement("SELECT pg_sleep(60)"),
+		Failures: []tooltest.Failure{
+			{Name: "refused", Input: through("refused"), Kind: connection, Class: retryable, Type: "econnrefused", Says: "could not connect to PostgreSQL at 127.0.0.1:1"},
+			{Name: "dns", Input: through("nohost"), Kind: connection, Class: retryable, Type: "dns", Says: "nowhere.invalid"},
+			{Name: "no database", Input: through("nodb"), Kind: connection, Class: final, Type: "3D000", Says: "PostgreSQL refused the connection"},
+			{Name: "no URL", Input: through("mysql"), Kind: tool, Class: final, Says: `connection "mysql" is no PostgreSQL URL`},
+			{Name: "garbage", Input: through("garbage"), Kind: tool, Class: final, Says: `connection "garbage" is no PostgreSQL URL`},
+			{Name: "no auth", Input: through(""), Kind: tool, Class: final, Says: "postgres needs auth"},
+			{Name: "duplicate", Input: statement("INSERT INTO conform VALUES (1)"), Kind: tool, Class: final, Type: "23505", Says: "duplicate key"},
+			{Name: "syntax", Input: statement("SELECT 1 FRM t"), Kind: tool, Class: final, Type: "42601", Says: "at line 1, column 14"},
+			{Name: "no such table", Input: statement("SELECT 1\nFROM nosuch"), Kind: tool, Class: final, Type: "42P01", Says: "at line 2, column 6"},
+			{Name: "serialization", Input: statement("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"), Kind: tool, Class: retryable, Type: "40001", Says: "again"},
+			{Name: "no resources", Input: statement("DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$"), Kind: tool, Class: retryable, Type: "53100", Says: "full"},
+			{Name: "own placeholder", Input: statement("SELECT $1::int"), Kind: tool, Class: final, Says: "takes 1 parameters"},
+			{Name: "two columns of a name", Input: statement("SELECT 1 AS a, 2 AS a"), Kind: tool, Class: final, Says: "name them with AS"},
+			{Name: "too large", Input: statement("SELECT repeat('x', 1000) AS x FROM generate_series(1, 100000)"), Kind: interpreter.KindPayloadTooLarge, Class: final, Says: "page with LIMIT"},
+			{Name: "values missing", Input: func(t *testing.T) interpreter.ToolInput {
+				in := pg.Input(t, "SELECT {{ a }}", nil)
+				in.Params = nil
+				return in
+			}, Kind: tool, Class: final, Says: "1 templates, but 0 values"},
+			{Name: "no table", Input: func(*testing.T) interpreter.ToolInput {
+				return pg.Rows(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
+			}, Kind: tool, Class: final, Says: `table "nosuch" does not exist`},
+		},
+		Write: &tooltest.Write{
+			Input: func(*testing.T) interpreter.ToolInput {
+				return pg.Rows(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
+			},
+			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
+				return db.Query(t, "SELECT count(*) AS n FROM sunk")
+			},
+		},
+		Ledgers: []tooltest.Ledger{
+			{
+				Name: "insert", Upserts: false,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return pg.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return pg.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM noted ORDER BY id") },
+			},
+			{
+				Name: "upsert", Upserts: true,
+				Input: func(*testing.T) interpreter.ToolInput {
+					return pg.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
+				},
+				Other: func(*testing.T) interpreter.ToolInput {
+					return pg.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
+				},
+				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM upserted ORDER BY id") },
+			},
+		},
+	})
+}
+
+// TestPostgresReadsParametersAsLiterals compares values and result types of
+// parameters with those of the same literals pasted into the text.
+func TestPostgresReadsParametersAsLiterals(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+
+	for _, test := range []struct {
+		param, pasted string
+		scope         map[string]any
+	}{
+		{"{{ x }}", "7", map[string]any{"x": 7}},
+		{"{{ x }}", "5000000000", map[string]any{"x": 5000000000}},
+		{"{{ x }}", "12345678901234567890123", map[string]any{"x": json.Number("12345678901234567890123")}},
+		{"{{ x }}", "2.5", map[string]any{"x": 2.5}},
+		{"{{ x }}", "true", map[string]any{"x": true}},
+		{"{{ x }}", "'text'", map[string]any{"x": "text"}},
+		{"{{ x }}", "NULL", map[string]any{"x": nil}},
+		{"'{{ x }}'", "'7'", map[string]any{"x": 7}},
+		{"{{ x }} < {{ y }}", "10 < 9", map[string]any{"x": 10, "y": 9}},
+		{"{{ x }} / {{ y }}", "7 / 2", map[string]any{"x": 7, "y": 2}},
+		{"{{ x }} * {{ y }}", "7 * 2.5", map[string]any{"x": 7, "y": 2.5}},
+		{"{{ x }} || 'a'", "7 || 'a'", map[string]any{"x": 7}},
+		{"{{ x }}::text", "7::text", map[string]any{"x": 7}},
+		{"{{ x }}::int", "'7'::int", map[string]any{"x": "7"}},
+		{"{{ x }}::int", "2.5::int", map[string]any{"x": 2.5}},
+		{"'{{ x }}'::date + 1", "'2024-02-28'::date + 1", map[string]any{"x": "2024-02-28"}},
+		{"DATE '{{ x }}' + {{ n }}", "DATE '2024-02-28' + 2", map[string]any{"x": "2024-02-28", "n": 2}},
+		{"INTERVAL '{{ n }} days'", "INTERVAL '3 days'", map[string]any{"n": 3}},
+		{"interval '{{ n }}' day", "interval '3' day", map[string]any{"n": 3}},
+		{"interval '{{ n }}' hour", "interval '-1.5' hour", map[string]any{"n": -1.5}},
+		{"TIMESTAMP WITH TIME ZONE '{{ x }} 10:00+02'", "TIMESTAMP WITH TIME ZONE '2024-02-28 10:00+02'", map[string]any{"x": "2024-02-28"}},
+		{"'{\"a\": {{ x }}}'::jsonb -> 'a'", "'{\"a\": 7}'::jsonb -> 'a'", map[string]any{"x": 7}},
+		{"{{ m }}::jsonb", `'{"a":[1,null]}'::jsonb`, map[string]any{"m": map[string]any{"a": []any{1, nil}}}},
+		{"{{ l }}::jsonb", `'[1,"a"]'::jsonb`, map[string]any{"l": []any{1, "a"}}},
+		{"{{ l }}::int[]", "'{1,2,NULL}'::int[]", map[string]any{"l": []any{1, 2, nil}}},
+		{"{{ l }}::int[]", "'{{1,2},{3,4}}'::text::int[]", map[string]any{"l": []any{[]any{1, 2}, []any{3, 4}}}},
+		{"2 = ANY({{ l }})", "2 = ANY('{1,2}')", map[string]any{"l": []any{1, 2}}},
+		{"ARRAY[{{ x }}, {{ y }}]", "ARRAY[1, 2]", map[string]any{"x": 1, "y": 2}},
+		{"jsonb_build_object('a', {{ x }}, 'b', '{{ x }}')", "jsonb_build_object('a', 1, 'b', '1')", map[string]any{"x": 1}},
+		{"json_build_array({{ x }}, {{ y }})", "json_build_array('a', true)", map[string]any{"x": "a", "y": true}},
+		{"coalesce({{ x }}, {{ y }})", "coalesce(NULL, 5)", map[string]any{"x": nil, "y": 5}},
+		{"CASE WHEN {{ b }} THEN {{ x }} ELSE 'b' END", "CASE WHEN true THEN 'a' ELSE 'b' END", map[string]any{"b": true, "x": "a"}},
+		{"upper({{ x }}) LIKE '%{{ y }}%'", "upper('abc') LIKE '%B%'", map[string]any{"x": "abc", "y": "B"}},
+		{"-{{ x }}", "-(-2)", map[string]any{"x": -2}},
+		{"extract(year from '{{ x }}'::date)", "extract(year from '2024-01-01'::date)", map[string]any{"x": "2024-01-01"}},
+		{"{{ x }} IN ({{ x }}, 3)", "2 IN (2, 3)", map[string]any{"x": 2}},
+		{"length('{{ x }}'::bytea)", `length('\x4142'::bytea)`, map[string]any{"x": `\x4142`}},
+	} {
+		// '{{1,2}…' is a template by its braces, so the pasted side goes around it.
+		pasted := strings.ReplaceAll(test.pasted, "'{{1,2},{3,4}}'", "concat('{', '{1,2},{3,4}', '}')")
+		want := pg.Run(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+pasted+" AS v) x", nil)
+		got := pg.Run(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+test.param+" AS v) x", test.scope)
+		require.Equal(t, want, got, test.param)
+	}
+}
+
+func TestPostgresGroupsByParameter(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+	got := pg.Run(t, "SELECT x + {{ n }} AS a, count(*) AS c FROM generate_series(1, 2) x GROUP BY x + {{ n }} ORDER BY 1", map[string]any{"n": 1})
+	require.Equal(t, []any{map[string]any{"a": 2, "c": 1}, map[string]any{"a": 3, "c": 1}}, got)
+
+	// One parameter, two types: only separate numbers work.
+	pg.Run(t, "CREATE TABLE two (a text, b date)", nil)
+	require.Equal(t, tooltest.Affected(1), pg.Run(t, "INSERT INTO two VALUES ({{ x }}, {{ x }})", map[string]any{"x": "2024-01-02"}))
+}
+
+func TestPostgresKeepsNastyTexts(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+	pg.Run(t, "CREATE TABLE nasty (id int, a text, b text, c jsonb, d text[])", nil)
+
+	for i, text := range tooltest.Nasty {
+		scope := map[string]any{"i": i, "x": text, "list": []any{text, nil}, "map": map[string]any{"k": text}}
+		pg.Run(t, "INSERT INTO nasty VALUES ({{ i }}, {{ x }}, '<{{ x }}>', {{ map }}, {{ list }})", scope)
+
+		got := pg.Run(t, "SELECT a, b, c, d, $q$-{{ x }}-$q$ AS e FROM nasty WHERE id = {{ i }} AND a = '{{ x }}'", scope)
+		require.Equal(t, []any{map[string]any{
+			"a": text, "b": "<" + text + ">", "c": map[string]any{"k": text}, "d": []any{text, nil}, "e": "-" + text + "-",
+		}}, got, "%q", text)
+	}
+}
+
+func TestPostgresResults(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+
+	for source, want := range map[string]any{
+		"9223372036854775807":           9223372036854775807,
+		"12345678901234567890::numeric": json.Number("12345678901234567890"),
+		"1.50::numeric(10,2)":           1.5,
+		"2.00::numeric(10,2)":           2,
+		"0.12345678901234567890123":     "0.12345678901234567890123",
+		"-0.5":                          -0.5,
+		"'NaN'::numeric":                "NaN",
+		"repeat('7', 1001)::numeric":    strings.Repeat("7", 1001),
+		"repeat('7', 1001)::jsonb":      strings.Repeat("7", 1001),
+		"'Infinity'::float8":            "Infinity",
+		"0.1::float8":                   0.1,
+		"true":                          true,
+		"NULL":                          nil,
+		"'2024-05-06 07:08:09.5+02'::timestamptz":            "2024-05-06T05:08:09.5Z",
+		"'2024-05-06 07:08:09'::timestamp":                   "2024-05-06 07:08:09",
+		"'2024-05-06'::date":                                 "2024-05-06",
+		"'\\x00ff'::bytea":                                   "AP8=",
+		"'{\"a\": 12345678901234567890}'::jsonb":             map[string]any{"a": json.Number("12345678901234567890")},
+		"'null'::json":                                       nil,
+		"ARRAY[1, NULL, 3]":                                  []any{1, nil, 3},
+		"ARRAY[ARRAY['a,b', 'c\"d'], ARRAY['NULL', 'e\\f']]": []any{[]any{"a,b", `c"d`}, []any{"NULL", `e\f`}},
+		"'{}'::int[]":                                        []any{},
+		"'[0:1]={1,2}'::int[]":                               []any{1, 2},
+		"ARRAY['{\"a\": 1}'::jsonb]":                         []any{map[string]any{"a": 1}},
+		"INTERVAL '1 day'":                                   "1 day",
+		"'5f2a1b3c-0000-0000-0000-000000000001'::uuid":       "5f2a1b3c-0000-0000-0000-000000000001",
+	} {
+		require.Equal(t, []any{map[string]any{"v": want}}, pg.Run(t, "SELECT "+source+" AS v", nil), source)
+	}
+
+	require.Equal(t, []any{}, pg.Run(t, "SELECT 1 AS a WHERE false", nil))
+	require.Equal(t, tooltest.Affected(0), pg.Run(t, "CREATE TABLE r (id serial, a int)", nil))
+	require.Equal(t, tooltest.Affected(2), pg.Run(t, "INSERT INTO r (a) VALUES (1), (2)", nil))
+	require.Equal(t, []any{map[string]any{"id": 3}}, pg.Run(t, "INSERT INTO r (a) VALUES (3) RETURNING id", nil))
+	require.Equal(t, tooltest.Affected(3), pg.Run(t, "DELETE FROM r", nil))
+}
+
+func TestPostgresArraysOfOwnTypes(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+	pg.Run(t, "CREATE TYPE mood AS ENUM ('sad', 'ok')", nil)
+	pg.Run(t, "CREATE TABLE moods (m mood[])", nil)
+	require.Equal(t, tooltest.Affected(1), pg.Run(t, "INSERT INTO moods VALUES ({{ ms }})", map[string]any{"ms": []any{"ok", "sad"}}))
+	require.Equal(t, []any{map[string]any{"n": 2}}, pg.Run(t, "SELECT cardinality(m) AS n FROM moods", nil))
+}
+
+func TestPostgresUpsert(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, `CREATE SCHEMA s; CREATE TABLE s."Odd table" (id bigint, region text, "select" jsonb, tags text[], n numeric, PRIMARY KEY (id, region))`)
+
+	fields := map[string]any{"table": `s."Odd table"`, "mode": "upsert", "key": []any{"id", "region"}}
+	write := func(rows any) any {
+		result, err := pg.Call(t, pg.Rows(fields, rows))
+		require.NoError(t, err)
+		return result.Data.Data
+	}
+
+	require.Equal(t, tooltest.Affected(2), write([]any{
+		map[string]any{"id": 1, "region": "a", "select": "dropped: a later row has the key", "n": 1},
+		map[string]any{"id": "1", "region": "a", "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}},
+		map[string]any{"id": 9007199254740993, "region": "b", "select": `text "quoted"`, "n": json.Number("12345678901234567890.5")},
+	}))
+	require.Equal(t, tooltest.Affected(1), write(map[string]any{"id": 9007199254740993, "region": "b", "n": 2}))
+	require.Equal(t, tooltest.Affected(0), write([]any{}))
+
+	require.Equal(t, []any{
+		map[string]any{"id": 1, "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}, "n": nil},
+		map[string]any{"id": 9007199254740993, "select": `text "quoted"`, "tags": nil, "n": 2},
+	}, pg.Run(t, `SELECT id, "select", tags, n FROM s."Odd table" ORDER BY id`, nil))
+
+	fields["key"] = "id"
+	object := pg.Fail(t, pg.Rows(fields, map[string]any{"id": 1, "region": "a"}))
+	require.Equal(t, "42P10", object.Type)
+	require.Contains(t, object.Message, `unique index on exactly ("id")`)
+}
+
+func TestPostgresInsertIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE batch (id int CHECK (id >= 0), name text DEFAULT 'none')")
+
+	rows := make([]any, 2500) // more than one chunk
+	for i := range rows {
+		rows[i] = map[string]any{"id": i, "name": fmt.Sprint("n", i)}
+	}
+
+	in := pg.Rows(map[string]any{"table": "batch"}, rows)
+	in.OperationKey = "op-once"
+
+	var group errgroup.Group
+	for range 6 {
+		group.Go(func() error {
+			_, err := pg.Call(t, in)
+			return err
+		})
+	}
+
+	require.NoError(t, group.Wait())
+	require.Equal(t, int64(2500), db.Query(t, "SELECT count(*) AS n FROM batch")[0]["n"])
+
+	result, err := pg.Call(t, in)
+	require.NoError(t, err)
+	require.Equal(t, tooltest.Affected(2500), result.Data.Data, "what the first gave")
+
+	// A write that fails notes nothing, and leaves none of its rows.
+	bad := pg.Rows(map[string]any{"table": "batch"}, []any{map[string]any{"id": 5000}, map[string]any{"id": -1}})
+	bad.OperationKey = "op-bad"
+	require.Equal(t, "23514", pg.Fail(t, bad).Type)
+	require.Equal(t, int64(1), db.Query(t, "SELECT count(*) AS n FROM reprise_writes")[0]["n"])
+	require.Equal(t, int64(2500), db.Query(t, "SELECT count(*) AS n FROM batch")[0]["n"])
+}
+
+func TestPostgresTableProblems(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE people (id int PRIMARY KEY, name text, age int)")
+
+	for says, in := range map[string]interpreter.ToolInput{
+		`has no column "nmae": did you mean "name"?`:                                           pg.Rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
+		`has no column "zzzzzz": it has id, name, age`:                                         pg.Rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
+		`row 2 for table "people" is a number`:                                                 pg.Rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
+		`row 1 for table "people" has no "id", which is the key`:                               pg.Rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
+		`mode upsert needs key`:                                                                pg.Rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
+		`table is "a..b"`:                                                                      pg.Rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
+		`mode is "merge"; it must be insert or upsert`:                                         pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
+		`there is nothing to write`:                                                            {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
+		`row 1 for table "people" is an empty map`:                                             pg.Rows(map[string]any{"table": "people"}, map[string]any{}),
+		`table "people\"; drop table people; --" does not exist`:                               pg.Rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
+		`writing 1 rows to table "people": row 1, column "age": invalid input syntax for type`: pg.Rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
+	} {
+		object := pg.Fail(t, in)
+		require.Equal(t, interpreter.ClassFinal, object.Class)
+		if strings.Contains(says, "drop table") {
+			require.Contains(t, object.Message, "people", object.Message)
+
+			continue
+		}
+
+		require.Contains(t, object.Message, says)
+	}
+
+	require.Equal(t, []any{}, pg.Run(t, "SELECT * FROM people", nil))
+}
+
+func TestPostgresPlacesErrors(t *testing.T) {
+	t.Parallel()
+
+	pg, _ := pgTool(t)
+	object := pg.Fail(t, pg.Input(t, "SELECT 1\nWHERE 1 = {{ n + 0 }}::int AND {{ n }} @@@ 1", map[string]any{"n": 7}))
+	require.Contains(t, object.Message, "at line 2")
+	require.Equal(t, "42883", object.Type)
+}
+
+func TestPostgresServerGoesAway(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	in := pg.Input(t, "SELECT pg_terminate_backend(pg_backend_pid())", nil)
+	object := pg.Fail(t, in)
+	require.Equal(t, interpreter.ClassRetryable, object.Class)
+	require.Equal(t, "57P01", object.Type)
+
+	require.Equal(t, []any{map[string]any{"a": 1}}, pg.Run(t, "SELECT 1 AS a", nil), "the pool recovers")
+	require.NotEmpty(t, db.Name)
+}
+
+// TestPostgresWithoutRightsForTheLedger: who may write rows and nothing else
+// writes without notes, and says so before anything is written.
+func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	role := "limited_" + db.Name
+	db.Exec(t, fmt.Sprintf(`CREATE TABLE rows (id int PRIMARY KEY); REVOKE CREATE ON SCHEMA public FROM public;
+		CREATE ROLE %[1]q; GRANT SELECT, INSERT, UPDATE ON rows TO %[1]q`, role))
+	t.Cleanup(func() { db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]q; DROP ROLE %[1]q", role)) })
+
+	separator := "?"
+	if strings.Contains(db.URL, "?") {
+		separator = "&"
+	}
+
+	limited := activities.NewCatalogue(activities.Resources{
+		Connections: activities.Connections{"main": db.URL + separator + "options=-c%20role%3D" + role},
+	})
+	t.Cleanup(func() { require.NoError(t, limited.Close()) })
+
+	write := func(c *activities.Catalogue, note *interpreter.Note) interpreter.ToolResult {
+		in := tooltest.Complete(pg.Rows(map[string]any{"table": "rows", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}}), "postgres")
+		in.Note = note
+		result, err := tooltest.Activity(t, c, "postgres.write")(t.Context(), in)
+		require.NoError(t, err)
+		return result
+	}
+	note := &interpreter.Note{Call: "call", Written: 1, Continuation: []byte("x")}
+	count := func() any { return db.Query(t, "SELECT count(*) AS n FROM rows")[0]["n"] }
+
+	require.True(t, write(limited, note).Unnotable, "it may not make the tables")
+	require.EqualValues(t, 0, count())
+	write(pg.Catalogue, note)
+	require.EqualValues(t, 1, count())
+	db.Exec(t, "DELETE FROM rows")
+	require.True(t, write(limited, note).Unnotable, "it may not write to them")
+	require.EqualValues(t, 0, count())
+	require.False(t, write(limited, nil).Unnotable)
+	require.EqualValues(t, 1, count())
+
+	in := pg.Rows(map[string]any{"table": "rows"}, nil)
+	in.Note = &interpreter.Note{Call: "call"}
+	_, err := limited.Recall(t.Context(), tooltest.Complete(in, "postgres"))
+	require.NoError(t, err, "it has no notes there")
+
+	// What operators are told to do helps.
+	docs, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+
+	_, told, found := strings.Cut(string(docs), "```sql\n")
+	require.True(t, found)
+
+	told, _, _ = strings.Cut(told, "```")
+	db.Exec(t, "DROP TABLE reprise_writes, reprise_notes; "+strings.Replace(told, "TO worker", fmt.Sprintf("TO %q", role), 1))
+	require.False(t, write(limited, note).Unnotable)
+	require.Equal(t, "x", string(write(limited, note).Noted))
+}

@@ -1,0 +1,219 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/statement"
+)
+
+// query runs one statement on one connection. It speaks the extended
+// protocol with text in both directions, so that the server reads a parameter
+// as it would read the literal.
+type query struct {
+	conn  *pgconn.PgConn
+	types *pgtype.Map
+	sql   *sqltool.Statement
+	limit int64 // of the result, in bytes
+	usual int   // how large a message may be in other uses of the connection
+
+	numbered statement.Numbered
+	prepared *pgconn.StatementDescription
+}
+
+// runAlone runs the statement as a transaction of its own, and reads no message
+// that is larger than the whole result may be.
+func (q *query) runAlone(ctx context.Context) (interpreter.ToolResult, error) {
+	q.conn.Frontend().SetMaxBodyLen(int(min(q.limit+rowOverhead, math.MaxInt32)))
+	defer q.conn.Frontend().SetMaxBodyLen(q.usual)
+	result, err := q.run(ctx)
+	if err == nil {
+		err = q.alone(ctx)
+	}
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	return result, nil
+}
+
+// rowOverhead is what a message has beside the values of its row, at most: the
+// length of each of 1,664 columns, which is all a row may have.
+const rowOverhead = 8 << 10
+
+func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
+	if err := q.prepare(ctx); err != nil {
+		return interpreter.ToolResult{}, q.failed(ctx, err)
+	}
+	values, err := q.encode(ctx)
+	if err != nil {
+		return interpreter.ToolResult{}, q.failed(ctx, err)
+	}
+	columns := make([]string, len(q.prepared.Fields))
+	for i, field := range q.prepared.Fields {
+		columns[i] = field.Name
+	}
+	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	tag, err := q.read(ctx, values, rows)
+	if err != nil {
+		return interpreter.ToolResult{}, q.failed(ctx, err)
+	}
+	if len(columns) == 0 {
+		return sqltool.RowsAffected(tag.RowsAffected()), nil
+	}
+	return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
+}
+
+// forms are the ways to number a statement, the one nearest to pasted text
+// first. The server says which one it can type.
+var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, false}, {false, false}}
+
+// prepare finds the form of the statement that the server accepts.
+func (q *query) prepare(ctx context.Context) error {
+	var first error
+	for _, form := range forms {
+		q.numbered = q.sql.Parsed.SQL(q.sql.Values, form.share, form.cast)
+		err := q.describe(ctx)
+		if err == nil {
+			return q.checkCount()
+		}
+		if first == nil {
+			first = q.locate(err)
+		}
+		if !isTyping(err) || len(q.sql.Values) == 0 {
+			return q.locate(err)
+		}
+	}
+	return first
+}
+
+// describe prepares the unnamed statement. A parameter whose type the server
+// cannot tell becomes text, as an untyped literal would.
+func (q *query) describe(ctx context.Context) error {
+	oids := make([]uint32, len(q.numbered.Order))
+	for {
+		prepared, err := q.conn.Prepare(ctx, "", q.numbered.Text, oids)
+		if err == nil {
+			q.prepared = prepared
+			return nil
+		}
+		number, ok := untyped(err)
+		if !ok || number < 1 || number > len(oids) || oids[number-1] != 0 {
+			return err
+		}
+		oids[number-1] = pgtype.TextOID
+	}
+}
+
+// checkCount catches statements that Prepare accepts and Bind would not.
+func (q *query) checkCount() error {
+	if len(q.prepared.ParamOIDs) == len(q.numbered.Order) {
+		return nil
+	}
+	return tool.Errorf("the server takes %d parameters for this statement, and it has %d templates: "+
+		"templates stand where SQL takes no value, or the statement has placeholders of its own",
+		len(q.prepared.ParamOIDs), len(q.numbered.Order))
+}
+
+var parameterNumber = regexp.MustCompile(`\$(\d+)`)
+
+// untyped reads which parameter's type the server could not determine (42P18).
+func untyped(err error) (int, bool) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "42P18" {
+		return 0, false
+	}
+	found := parameterNumber.FindStringSubmatch(pg.Message)
+	if found == nil {
+		return 0, false
+	}
+	number, err := strconv.Atoi(found[1])
+	return number, err == nil
+}
+
+// isTyping reports whether another form of numbering might help: ambiguous or
+// mismatched types, no such operator or function, a missing GROUP BY.
+func isTyping(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "42P08", "42725", "42804", "42883", "42803":
+		return true
+	}
+	return false
+}
+
+// encode makes the parameters' text, by the types the server expects.
+func (q *query) encode(ctx context.Context) ([][]byte, error) {
+	values := make([][]byte, len(q.numbered.Order))
+	looked := false
+	for i, index := range q.numbered.Order {
+		value, oid := q.sql.Values[index], q.prepared.ParamOIDs[i]
+		element, isArray := arrayElement(q.types, oid)
+		if _, isList := value.([]any); isList && !isArray && oid >= firstUserOID {
+			var err error
+			if isArray, err = q.userArray(ctx, oid); err != nil {
+				return nil, err
+			}
+			looked = true
+		}
+		text, err := parameterText(value, isArray, element)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = text
+	}
+	if !looked {
+		return values, nil
+	}
+	// The look-up has replaced the unnamed statement.
+	return values, q.describe(ctx)
+}
+
+// firstUserOID is where the types of CREATE TYPE begin.
+const firstUserOID = 16384
+
+// userArray queries the server whether a type it knows and we do not is an array.
+func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
+	result := q.conn.ExecParams(ctx, "SELECT typcategory = 'A' FROM pg_type WHERE oid = $1",
+		[][]byte{strconv.AppendUint(nil, uint64(oid), 10)}, []uint32{pgtype.OIDOID}, nil, nil).Read()
+	if result.Err != nil {
+		return false, result.Err
+	}
+	return len(result.Rows) == 1 && string(result.Rows[0][0]) == "t", nil
+}
+
+// read runs the prepared statement and collects its rows.
+func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.Rows) (pgconn.CommandTag, error) {
+	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
+	for reader.NextRow() {
+		row := make([]any, len(rows.Columns))
+		size := 0
+		for i, text := range reader.Values() {
+			row[i] = resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
+			size += len(text)
+		}
+		if err := rows.Add(ctx, row, size); err != nil {
+			// Reading on would only throw rows away; without the connection the
+			// server stops too.
+			_ = q.conn.Close(ctx)
+			return pgconn.CommandTag{}, err
+		}
+	}
+	tag, err := reader.Close()
+	return tag, q.locate(err)
+}

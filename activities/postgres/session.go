@@ -1,0 +1,194 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// sessionForgotten bounds how long a server may take to forget a session; a
+// connection that takes longer is closed.
+const sessionForgotten = 5 * time.Second
+
+// sessionIdle is how long a connection waits for its next statement; then it is
+// closed, as what triggers may have left in it, such as locks, holds up others.
+// How often that is looked for comes on top.
+const (
+	sessionIdle     = 10 * time.Second
+	sessionIdleLook = 3 * time.Second
+)
+
+// sessionPool holds the connections to one database. A session is forgotten
+// before another run uses it. Between statements of one run it is kept where all
+// of them are plain: by themselves they leave nothing in it. What is defined in
+// the database, such as a trigger, may.
+type sessionPool struct{ pool *pgxpool.Pool }
+
+// session is what is known of the session of a connection; whoever holds
+// the connection holds it too.
+type session struct {
+	// fresh says that nothing was done in it yet.
+	fresh bool
+	// run is the only one that has used it, for what is plain; "" is not known.
+	run string
+	// settings are those that the server reports by itself, as they were at first.
+	settings reportedSettings
+}
+
+type sessionRunKey struct{}
+
+// openPool makes a pool, and no connection yet. The pool outlives ctx.
+func openPool(ctx context.Context, config *pgxpool.Config) (*sessionPool, error) {
+	config.PrepareConn = prepareSession
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, err
+	}
+	return &sessionPool{pool: pool}, nil
+}
+
+// acquire waits for a connection. run is whose kept session will do, "" for a
+// session in which nothing was done.
+func (p *sessionPool) acquire(ctx context.Context, run string) (*pgxpool.Conn, error) {
+	conn, err := p.pool.Acquire(context.WithValue(ctx, sessionRunKey{}, run))
+	if err != nil {
+		return nil, err
+	}
+	session := sessionOf(conn.Conn())
+	session.fresh, session.run = false, ""
+	return conn, nil
+}
+
+// release gives a connection back. run is the one that its session is kept for,
+// "" to forget it, for which the caller does not wait.
+func (*sessionPool) release(conn *pgxpool.Conn, run string) {
+	session := sessionOf(conn.Conn())
+	if run != "" && !conn.Conn().IsClosed() && session.unchanged(conn.Conn()) {
+		session.run = run
+		conn.Release()
+		return
+	}
+	go func() {
+		session.fresh = conn.Conn().IsClosed() || forgetSession(context.Background(), conn.Conn())
+		if !session.fresh {
+			_ = conn.Conn().Close(context.Background())
+		}
+		conn.Release()
+	}()
+}
+
+// prepareSession reports whether a connection may be used; one that may not is
+// dropped, and another one acquired.
+func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	session := sessionOf(conn)
+	run, _ := ctx.Value(sessionRunKey{}).(string)
+	if !session.fresh && (run == "" || session.run != run) {
+		session.run = ""
+		session.fresh = forgetSession(ctx, conn)
+		return session.fresh, nil
+	}
+	return true, nil
+}
+
+// sessionOf is what is known of a connection's session. It is called first when the
+// connection is new.
+func sessionOf(conn *pgx.Conn) *session {
+	const key = "reprise session"
+	data := conn.PgConn().CustomData()
+	kept, known := data[key].(*session)
+	if !known {
+		kept = &session{fresh: true, settings: readReported(conn)}
+		data[key] = kept
+	}
+	return kept
+}
+
+// unchanged reports whether the server has reported no other settings, and reads
+// literals as package statement does.
+func (s *session) unchanged(conn *pgx.Conn) bool {
+	return s.settings == readReported(conn) && conn.PgConn().ParameterStatus(plainLiterals) == "on"
+}
+
+// plainLiterals is the setting by which a backslash in a literal is nothing special.
+const plainLiterals = "standard_conforming_strings"
+
+// reportedNames are settings of which the server reports every change, some of them in
+// later versions only. They cost no request.
+var reportedNames = [...]string{
+	plainLiterals, "client_encoding", "DateStyle", "IntervalStyle", "TimeZone",
+	"session_authorization", "is_superuser", "search_path", "application_name", "default_transaction_read_only",
+}
+
+// reportedSettings are their values, "" where the server does not report one.
+type reportedSettings [len(reportedNames)]string
+
+func readReported(conn *pgx.Conn) (reported reportedSettings) {
+	for i, name := range reportedNames {
+		reported[i] = conn.PgConn().ParameterStatus(name)
+	}
+	return reported
+}
+
+// sessionRun names the run for which the session of an attempt may be kept: it is
+// that of one run, whatever the IDs of another one are. It is "" where the attempt
+// does not tell.
+func sessionRun(in interpreter.ToolInput) string {
+	if in.RunID == "" {
+		return ""
+	}
+	return in.RunID + " " + in.ControlID
+}
+
+// forgetSession makes a connection that was used like a new one: settings,
+// temporary tables, advisory locks, prepared statements, cursors and channels
+// are no other's. It reports whether the connection may be used again.
+//
+// DISCARD ALL goes back to the settings the connection was opened with, but for
+// the role, of which it knows nothing: RESET ROLE goes to the role of the
+// connection's URL, or of ALTER ROLE … SET. Both are sent at once; a
+// transaction could not hold the first. pgx keeps no prepared statements here
+// that could be missed (QueryExecModeExec).
+func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, sessionForgotten)
+	defer cancel()
+	pipeline := conn.PgConn().StartPipeline(ctx)
+	for _, statement := range []string{"DISCARD ALL", "RESET ROLE"} {
+		pipeline.SendQueryParams(statement, nil, nil, nil, nil)
+		pipeline.SendPipelineSync()
+	}
+	return errors.Join(pipeline.Flush(), pipeline.Close()) == nil && conn.PgConn().TxStatus() == idleTransaction
+}
+
+// idleTransaction is what a server reports where no transaction is open.
+const idleTransaction = 'I'
+
+// tooLarge is what the author reads where a message of the server was not read
+// because of its size; the connection is lost by then. Other errors stay.
+func (q *query) tooLarge(err error) error {
+	var exceeded *pgproto3.ExceededMaxBodyLenErr
+	if !errors.As(err, &exceeded) {
+		return err
+	}
+	return tool.TooLargef("step %q: the server sent %d bytes at once, in a row or a message; all of a result takes at most %d: "+
+		"select fewer or shorter columns, such as with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
+}
+
+// alone is the error of a statement that leaves a transaction open. Nobody would
+// end it, and what it has done is undone with the connection.
+func (q *query) alone(ctx context.Context) error {
+	if q.conn.IsClosed() || q.conn.TxStatus() == idleTransaction {
+		return nil
+	}
+	_ = q.conn.Close(ctx)
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassFinal,
+		Message: "step \"" + q.sql.Step + "\": the statement left a transaction open, which was undone: each statement is a transaction of its own",
+	}
+}

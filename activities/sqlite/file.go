@@ -1,0 +1,221 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+	_ "modernc.org/sqlite" // registers the driver
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// maxConns is how many attempts of one worker use one file at once.
+const maxConns = 4
+
+// database is a path at which there is a database. Its users hold a share of
+// users each; who opens the file anew holds all.
+type database struct {
+	path string
+	// writer is a lock that heeds contexts: in one process writers queue here,
+	// where waiting can be cancelled, and not in SQLite.
+	writer chan struct{}
+	users  *semaphore.Weighted
+	// length bounds a value of what this build writes and reads itself, in bytes.
+	length int64
+	open   atomic.Pointer[openFile] // nil before the first use
+}
+
+func newDatabase(path string, length int64) *database {
+	return &database{path: path, length: length, writer: make(chan struct{}, 1), users: semaphore.NewWeighted(maxConns)}
+}
+
+// use gives do a connection to the database that is at the path now. What was
+// written to a file that is no longer there when do ends is nowhere, so that is
+// an error.
+func (f *database) use(ctx context.Context, writes bool, do func(*guardedConn) error) error {
+	if writes {
+		select {
+		case f.writer <- struct{}{}:
+			defer func() { <-f.writer }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	open, err := f.current(ctx)
+	if err != nil {
+		return err
+	}
+	defer f.users.Release(1)
+	err = heap.use(func() error { return open.connected(ctx, f.length, do) })
+	if (writes || err != nil) && open.moved() {
+		return errMoved(f.path)
+	}
+	return err
+}
+
+// current gives the open database with a share of its users, and opens it
+// where there is none, or where the file is another by now.
+func (f *database) current(ctx context.Context) (*openFile, error) {
+	for {
+		if err := f.users.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		if open := f.open.Load(); open != nil && !open.moved() {
+			return open, nil
+		}
+		f.users.Release(1)
+		if err := f.reopen(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reopen waits until nobody uses the old file: as long as one connection is
+// open, its log is in the way of the new one.
+func (f *database) reopen(ctx context.Context) error {
+	if err := f.users.Acquire(ctx, maxConns); err != nil {
+		return err
+	}
+	defer f.users.Release(maxConns)
+	if open := f.open.Load(); open != nil {
+		if !open.moved() {
+			return nil // another did it meanwhile
+		}
+		_ = open.close() // whatever is wrong with it, it is not what is wanted
+	}
+	open, err := openFileAt(ctx, f.path)
+	f.open.Store(open)
+	return err
+}
+
+// close closes the database; attempts that run fail.
+func (f *database) close() error {
+	if open := f.open.Load(); open != nil {
+		return open.close()
+	}
+	return nil
+}
+
+// openFile is an open database, and which files it is made of.
+type openFile struct {
+	db *sql.DB
+	// keeper is a connection that stays open: SQLite removes the log with the
+	// last one.
+	keeper *sql.Conn
+	names  []string      // of the database, its log and the log's index
+	files  []os.FileInfo // under these names, nil for what is not there
+}
+
+func openFileAt(ctx context.Context, path string) (*openFile, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, tool.ConfigErrorf("the directory of %q cannot be made: %w", path, err)
+	}
+	// A URI, because a plain path could not hold a question mark.
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
+	db, err := sql.Open("sqlite", uri.String()+connectionSettings)
+	if err != nil {
+		return nil, tool.ConfigErrorf("the file %q cannot be opened: %w", path, err)
+	}
+	db.SetMaxOpenConns(maxConns + 1)
+	open := &openFile{db: db}
+	if err := open.settle(ctx, path); err != nil {
+		_ = open.close()
+		return nil, err
+	}
+	return open, nil
+}
+
+// connected gives do a connection with its guard.
+func (o *openFile) connected(ctx context.Context, length int64, do func(*guardedConn) error) error {
+	pooled, err := o.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := guard(pooled, length)
+	if err != nil {
+		_ = pooled.Close()
+		return err
+	}
+	defer conn.release()
+	return do(conn)
+}
+
+// settle opens the first connection and notes which files that has opened.
+func (o *openFile) settle(ctx context.Context, path string) error {
+	before, _ := os.Stat(path) // nil where SQLite is about to make it
+	var err error
+	if o.keeper, err = o.db.Conn(ctx); err != nil {
+		return err
+	}
+	// The first reading opens the log.
+	var tables int
+	if err := o.keeper.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return err
+	}
+	// The log is named after the file, not after a symbolic link to it.
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return errMoved(path)
+	}
+	o.names = []string{path, target + "-wal", target + "-shm"}
+	o.files = make([]os.FileInfo, len(o.names))
+	for i, name := range o.names {
+		o.files[i], _ = os.Stat(name)
+	}
+	if o.files[0] == nil || before != nil && !os.SameFile(before, o.files[0]) {
+		return errMoved(path)
+	}
+	return nil
+}
+
+// moved reports whether the file, or its log, was removed or replaced since it
+// was opened. Only names are looked at: to open the file here and close it
+// again would release the locks that SQLite holds on it.
+func (o *openFile) moved() bool {
+	for i, file := range o.files {
+		if file != nil && !o.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether one of the files is still where it was.
+func (o *openFile) has(i int) bool {
+	info, err := os.Stat(o.names[i])
+	return err == nil && os.SameFile(info, o.files[i])
+}
+
+// close closes the database. What its log holds is brought into the file first,
+// where the file has moved, as SQLite does otherwise; and then the log goes if
+// it is ours, because it would spoil the database that has the name now.
+func (o *openFile) close() error {
+	moved := o.moved()
+	if moved {
+		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
+	}
+	err := o.db.Close()
+	if o.keeper != nil {
+		_ = o.keeper.Close()
+	}
+	for i := 1; moved && i < len(o.files); i++ {
+		if o.files[i] != nil && o.has(i) {
+			_ = os.Remove(o.names[i])
+		}
+	}
+	return err
+}
+
+// errMoved is the error of an attempt under which the file was exchanged.
+func errMoved(path string) error {
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_READONLY_DBMOVED",
+		Message: "the file " + filepath.Base(path) + " was removed or replaced while it was in use: what this attempt wrote may be lost",
+	}
+}

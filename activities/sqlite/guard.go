@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"reprise/activities/tool"
+)
+
+// guardedConn is a connection for one use of a file. What may be done with it is
+// asked of SQLite's own parser, which calls the guard for every action of what
+// it compiles; words of a statement say nothing.
+type guardedConn struct {
+	*sql.Conn
+
+	// statement is set while the SQL is a playbook's.
+	statement bool
+	// vacuum is set while SQLite is to copy the file over itself, for which it
+	// opens a temporary one.
+	vacuum bool
+	// changed says that the connection is no longer as it was opened.
+	changed bool
+	// refused is what the guard did not allow.
+	refused string
+}
+
+// guard gives a connection a guard, and bounds for the SQL of this build.
+func guard(conn *sql.Conn, length int64) (*guardedConn, error) {
+	c := &guardedConn{Conn: conn}
+	err := conn.Raw(func(driverConn any) error {
+		registerer, ok := driverConn.(sqlite.AuthorizerRegisterer)
+		if !ok {
+			return tool.Errorf("this build's SQLite has no authorizer")
+		}
+		return registerer.RegisterAuthorizer(c.allow)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 0); err != nil {
+		return nil, err
+	}
+	return c, c.limit(codes.SQLITE_LIMIT_LENGTH, length)
+}
+
+func (c *guardedConn) limit(id int, value int64) error {
+	_, err := sqlite.Limit(c.Conn, id, int(min(value, math.MaxInt32)))
+	return err
+}
+
+// release gives the connection back. One that was changed is closed: temporary
+// tables and settings are no other run's.
+func (c *guardedConn) release() {
+	if c.changed {
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which the pool drops
+	}
+	_ = c.Close()
+}
+
+// pragmaUse is what the value of a pragma does, in a statement that may give one.
+type pragmaUse int
+
+const (
+	pragmaReads pragmaUse = iota // it must not be given one
+	pragmaAsks                   // it is part of a question, or goes to the file
+	pragmaSets                   // it stays in the connection
+)
+
+// pragmaUses are those that a statement may use. What is not here works on
+// other files, on the process, or on the schema behind SQLite's back.
+var pragmaUses = map[string]pragmaUse{
+	"table_info": pragmaAsks, "table_xinfo": pragmaAsks, "table_list": pragmaAsks, "index_list": pragmaAsks,
+	"index_info": pragmaAsks, "index_xinfo": pragmaAsks, "foreign_key_list": pragmaAsks, "foreign_key_check": pragmaAsks,
+	"integrity_check": pragmaAsks, "quick_check": pragmaAsks, "user_version": pragmaAsks, "application_id": pragmaAsks,
+	"incremental_vacuum": pragmaAsks, "wal_checkpoint": pragmaAsks, "optimize": pragmaAsks,
+
+	"page_count": pragmaReads, "page_size": pragmaReads, "freelist_count": pragmaReads, "encoding": pragmaReads,
+	"schema_version": pragmaReads, "data_version": pragmaReads, "journal_mode": pragmaReads, "function_list": pragmaReads,
+	"collation_list": pragmaReads, "compile_options": pragmaReads, "pragma_list": pragmaReads, "module_list": pragmaReads,
+
+	"foreign_keys": pragmaSets, "defer_foreign_keys": pragmaSets, "recursive_triggers": pragmaSets,
+	"case_sensitive_like": pragmaSets, "synchronous": pragmaSets, "cache_size": pragmaSets, "busy_timeout": pragmaSets,
+	"automatic_index": pragmaSets, "reverse_unordered_selects": pragmaSets, "query_only": pragmaSets, "auto_vacuum": pragmaSets,
+}
+
+// refusedFunctions are those that no statement may call: they load code.
+var refusedFunctions = []string{"load_extension", "fts3_tokenizer"}
+
+// allow is SQLite's question whether an action may be compiled.
+func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, database, _ string) sqlite.AuthorizerReturnCode {
+	if database == "temp" {
+		c.changed = true
+	}
+	switch action {
+	case sqlite.AuthAttach:
+		// An empty name is a temporary file, or one that is calculated, which
+		// only a vacuum of the file itself never does.
+		if !c.vacuum || first != "" {
+			return c.refuse("it reaches another file, which a statement must not do: use a step per file")
+		}
+	case sqlite.AuthDetach:
+		return c.refuse("it detaches a file, and there is one only")
+	case sqlite.AuthTransaction, sqlite.AuthSavepoint:
+		if c.statement && !c.vacuum {
+			return c.refuse("each statement is a transaction of its own")
+		}
+	case sqlite.AuthPragma:
+		return c.pragma(strings.ToLower(first), second)
+	case sqlite.AuthFunction:
+		if slices.Contains(refusedFunctions, strings.ToLower(second)) {
+			return c.refuse(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
+		}
+	}
+	return sqlite.AuthorizerOK
+}
+
+func (c *guardedConn) pragma(name, value string) sqlite.AuthorizerReturnCode {
+	use, known := pragmaUses[name]
+	switch {
+	case !known:
+		return c.refuse(fmt.Sprintf("PRAGMA %s is not for statements: it works on more than this file", name))
+	case value != "" && use == pragmaReads:
+		return c.refuse(fmt.Sprintf("PRAGMA %s can be read and not set by a statement", name))
+	case value != "" && use == pragmaSets:
+		c.changed = true
+	}
+	return sqlite.AuthorizerOK
+}
+
+func (c *guardedConn) refuse(reason string) sqlite.AuthorizerReturnCode {
+	if c.refused == "" {
+		c.refused = reason
+	}
+	return sqlite.AuthorizerDeny
+}
+
+// columns is how many columns the result of a statement has, which SQLite
+// compiles for it and does not run.
+func (c *guardedConn) columns(text string) (columns int, err error) {
+	err = c.Raw(func(driverConn any) error {
+		describer, ok := driverConn.(interface {
+			ColumnInfo(query string) ([]sqlite.ColumnInfo, error)
+		})
+		if !ok {
+			return tool.Errorf("this build's SQLite does not describe statements")
+		}
+		info, err := describer.ColumnInfo(text)
+		columns = len(info)
+		return err
+	})
+	return columns, err
+}
+
+// compact is VACUUM: SQLite copies the file over itself. The words are our own,
+// as VACUUM INTO would write another file.
+func (c *guardedConn) compact(ctx context.Context) error {
+	if err := c.limit(codes.SQLITE_LIMIT_ATTACHED, 1); err != nil {
+		return err
+	}
+	c.vacuum, c.changed = true, true
+	_, err := c.ExecContext(ctx, "VACUUM")
+	return err
+}

@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// readOnly are the statements that need no turn to write. WITH may write.
+var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
+
+// query runs one statement on a connection of its own.
+func (f *database) query(ctx context.Context, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+	var result interpreter.ToolResult
+	err := f.use(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
+		if err := tool.Begin(ctx); err != nil {
+			return err
+		}
+		conn.statement = true
+		result, err = runQuery(ctx, conn, query, limit)
+		if err != nil && conn.refused != "" {
+			return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
+		}
+		return tooBig(query, err, limit)
+	})
+	return result, err
+}
+
+func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+	if isVacuum(query) {
+		return sqltool.RowsAffected(0), conn.compact(ctx)
+	}
+	rows, columns, err := selectRows(ctx, conn, query, limit)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	if columns > 0 {
+		return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
+	}
+	conn.statement = false
+	return changes(ctx, conn.Conn, query.Parsed.Verb())
+}
+
+// isVacuum reports whether the statement is VACUUM and nothing else.
+func isVacuum(s *sqltool.Statement) bool {
+	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
+	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
+}
+
+// tooBig is what the author reads where SQLite refuses a value of its own for
+// its size.
+func tooBig(s *sqltool.Statement, err error, limit int64) error {
+	var db *sqlite.Error
+	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
+		return err
+	}
+	return tool.TooLargef("step %q: the statement makes a value that is too large; all of a result takes at most %d bytes: "+
+		"select less of it, such as with substr(), or fewer columns", s.Step, limit)
+}
+
+// wideRow is how many columns of a row may be as large as the whole result may
+// be; the driver reads a row as a whole before it can be counted.
+const wideRow = 8
+
+// largestValue bounds the values of a statement, in bytes. What it is given may
+// be written back.
+func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
+	largest := limit
+	if columns > wideRow {
+		largest = limit * wideRow / int64(columns)
+	}
+	for _, value := range s.Values {
+		largest += int64(interpreter.EncodedSize(value))
+	}
+	return largest + 1<<10 // what a row takes beside its values
+}
+
+func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
+	numbered := query.Parsed.SQL(query.Values, true, false)
+	args := make([]any, len(numbered.Order))
+	for i, index := range numbered.Order {
+		args[i] = parameter(query.Values[index])
+	}
+	columns, err := conn.columns(numbered.Text)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := conn.limit(codes.SQLITE_LIMIT_LENGTH, largestValue(query, limit, columns)); err != nil {
+		return nil, 0, err
+	}
+	result, err := conn.QueryContext(ctx, numbered.Text, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = result.Close() }()
+	types, err := result.ColumnTypes()
+	if err != nil {
+		return nil, 0, err
+	}
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name()
+	}
+	rows, err := sqltool.NewRows(query.Step, names, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	for result.Next() {
+		row, size, err := scanRow(result, types)
+		if err != nil {
+			return nil, 0, err
+		}
+		if err := rows.Add(ctx, row, size); err != nil {
+			return nil, 0, err
+		}
+	}
+	return rows, len(names), result.Err()
+}
+
+func scanRow(result *sql.Rows, types []*sql.ColumnType) ([]any, int, error) {
+	row := make([]any, len(types))
+	targets := make([]any, len(types))
+	for i := range row {
+		targets[i] = &row[i]
+	}
+	if err := result.Scan(targets...); err != nil {
+		return nil, 0, err
+	}
+	size := 0
+	for i, value := range row {
+		row[i] = resultValue(value, types[i].DatabaseTypeName())
+		if text, ok := row[i].(string); ok {
+			size += len(text)
+		} else {
+			size += 8
+		}
+	}
+	return row, size, nil
+}
+
+// changes counts the rows of a statement that gave none. changes() keeps the
+// number of the last write, so it is only read after one.
+func changes(ctx context.Context, conn *sql.Conn, verb string) (interpreter.ToolResult, error) {
+	switch verb {
+	case "insert", "update", "delete", "replace", "with":
+	default:
+		return sqltool.RowsAffected(0), nil
+	}
+	var n int64
+	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&n); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	return sqltool.RowsAffected(n), nil
+}
+
+// parameter is a parameter with the type that SQLite gives to the same
+// literal.
+func parameter(value any) any {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return int64(1)
+		}
+		return int64(0)
+	case int:
+		return int64(v)
+	case json.Number:
+		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
+			return f
+		}
+		return v.String()
+	case []any, map[string]any:
+		return expression.Text(v)
+	}
+	return value // nil, float64, string
+}
+
+// columnValue is a value of table mode. Numbers too long for SQLite stay
+// text, so that a text column keeps every digit.
+func columnValue(value any) any {
+	if number, ok := value.(json.Number); ok {
+		return number.String()
+	}
+	return parameter(value)
+}
+
+// resultValue makes a canonical value of what the driver gives.
+func resultValue(value any, declared string) any {
+	switch v := value.(type) {
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case time.Time:
+		if strings.EqualFold(declared, "DATE") && v.Equal(v.Truncate(24*time.Hour)) {
+			return v.UTC().Format(time.DateOnly)
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	case float64:
+		if math.IsInf(v, 0) { // JSON has no such number; PostgreSQL writes it so
+			return strings.Replace(strconv.FormatFloat(v, 'g', -1, 64)+"inity", "+Inf", "Inf", 1)
+		}
+		return sqltool.FloatValue(strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	canonical, err := expression.Canonical(value)
+	if err != nil {
+		return expression.Text(value)
+	}
+	return canonical
+}

@@ -1,0 +1,188 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	sqlite "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// write writes all rows in one transaction.
+func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
+	if len(w.Rows) == 0 && w.Note == nil {
+		return sqltool.RowsAffected(0), nil
+	}
+	var result interpreter.ToolResult
+	err := f.use(ctx, true, func(conn *guardedConn) error {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
+		if err := tool.Begin(ctx); err != nil {
+			return err
+		}
+		if result, err = writeTable(ctx, tx, w); err != nil {
+			return writeError(w, err)
+		}
+		if result.Noted != nil {
+			return nil // and nothing to commit
+		}
+		return tx.Commit()
+	})
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	return result, nil
+}
+
+func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
+	if len(w.Rows) > 0 {
+		existing, err := tableColumns(ctx, tx, w)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		if err := w.CheckColumns(existing); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	if w.Needed() {
+		result, done, err := (&ledger{tx: tx}).enter(ctx, w)
+		if done || err != nil {
+			return result, err
+		}
+	}
+	written, err := insertRows(ctx, tx, w)
+	return sqltool.RowsAffected(written), err
+}
+
+func insertRows(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int64, err error) {
+	if len(w.Rows) == 0 {
+		return 0, nil
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ")
+	insert, err := tx.PrepareContext(ctx, "INSERT INTO "+w.QuotedTable()+" ("+sqltool.QuoteNames(w.Columns)+") VALUES ("+marks+")"+w.Conflict())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = insert.Close() }()
+	for i, row := range w.Rows {
+		values := make([]any, len(w.Columns))
+		for at, column := range w.Columns {
+			values[at] = columnValue(row[column])
+		}
+		result, err := insert.ExecContext(ctx, values...)
+		if err != nil {
+			return 0, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		written += n
+	}
+	return written, nil
+}
+
+// tableColumns are the table's columns in order, none if there is no such
+// table.
+func tableColumns(ctx context.Context, tx *sql.Tx, w *sqltool.Write) ([]string, error) {
+	query, args := "SELECT name FROM pragma_table_info(?)", []any{w.Table[len(w.Table)-1]}
+	if len(w.Table) > 1 {
+		query, args = "SELECT name FROM pragma_table_info(?, ?)", append(args, w.Table[0])
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var columns []string
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			return nil, err
+		}
+		columns = append(columns, column)
+	}
+	return columns, rows.Err()
+}
+
+// writeError adds what table mode knows to SQLite's error.
+func writeError(w *sqltool.Write, err error) error {
+	var (
+		own    *tool.Error
+		sqlite *sqlite.Error
+	)
+	if errors.As(err, &own) || !errors.As(err, &sqlite) {
+		return err
+	}
+	hint := ""
+	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
+		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
+	}
+	return fmt.Errorf("writing %d rows to table %q: %w%s", len(w.Rows), w.Shown, err, hint)
+}
+
+// classifyError says what an error of SQLite means to a playbook.
+func classifyError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var (
+		own *tool.Error
+		db  *sqlite.Error
+	)
+	switch {
+	case errors.As(err, &own), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case !errors.As(err, &db):
+		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
+	}
+	kind, class, name := kindOfCode(db.Code())
+	return &tool.Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
+}
+
+// kindOfCode reads a result code (sqlite.org/rescode.html). What other
+// users of the file, or the disk, may change by themselves is retryable, as
+// SQLSTATE classes 53 and 57 are.
+func kindOfCode(code int) (kind interpreter.Kind, class interpreter.Class, name string) {
+	const primary = 0xff // extended codes hold the primary one in their low byte
+	switch code & primary {
+	case codes.SQLITE_BUSY:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"
+	case codes.SQLITE_TOOBIG:
+		return interpreter.KindPayloadTooLarge, interpreter.ClassFinal, "SQLITE_TOOBIG"
+	case codes.SQLITE_AUTH:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_AUTH"
+	case codes.SQLITE_LOCKED:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_LOCKED"
+	case codes.SQLITE_FULL:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_FULL"
+	case codes.SQLITE_NOMEM:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_NOMEM"
+	case codes.SQLITE_IOERR:
+		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_IOERR"
+	case codes.SQLITE_CANTOPEN:
+		return interpreter.KindConnection, interpreter.ClassRetryable, "SQLITE_CANTOPEN"
+	case codes.SQLITE_CONSTRAINT:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CONSTRAINT"
+	case codes.SQLITE_READONLY:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_READONLY"
+	case codes.SQLITE_NOTADB:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_NOTADB"
+	case codes.SQLITE_CORRUPT:
+		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"
+	}
+	return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_ERROR"
+}

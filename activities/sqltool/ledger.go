@@ -1,0 +1,72 @@
+package sqltool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// The tables of a database's ledger: section written once of docs/language.md.
+const (
+	// WritesTable holds the operation keys of mode insert.
+	WritesTable = "reprise_writes"
+	// NotesTable holds how calls continue behind their writes.
+	NotesTable = "reprise_notes"
+)
+
+// sweepEvery is how often a worker searches for notes that are too old.
+const sweepEvery = time.Hour
+
+// LargestValue bounds a value of what this build itself writes to a database
+// and reads there, in bytes: notes of how calls continue are as large as a payload,
+// and may be sent as hexadecimal text.
+func LargestValue(res tool.Resources) int64 {
+	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
+}
+
+// Check refuses what was written before with other rows.
+func (w *Write) Check(before tool.WrittenBefore) error {
+	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
+}
+
+// Sweeper says when a ledger is due to be rid of old notes.
+type Sweeper struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// Due reports whether it is time for the ledger of a name. The first time comes
+// an hour after the first write.
+func (s *Sweeper) Due(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last = map[string]time.Time{}
+	}
+	last, known := s.last[name]
+	if known && time.Since(last) < sweepEvery {
+		return false
+	}
+	s.last[name] = time.Now()
+	return known
+}
+
+// IsTableWrite reports whether a call writes to a table, and not with a statement.
+func IsTableWrite(in interpreter.ToolInput) bool {
+	_, statement := in.Fields["statement"]
+	_, table := in.Fields["table"]
+	return table && !statement
+}
+
+// LogSweep logs that a ledger was not rid of its old notes. The write before has
+// been made, whatever comes of that.
+func LogSweep(ctx context.Context, logger *slog.Logger, in interpreter.ToolInput, err error) {
+	if err != nil {
+		tool.Logger(ctx, logger, in).Warn("old notes of a ledger could not be deleted", "table", NotesTable, "error", err)
+	}
+}

@@ -1,0 +1,125 @@
+package sqltool
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"reprise/activities/memory"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/statement"
+)
+
+// Statement is a statement with the values of this attempt.
+type Statement struct {
+	Step   string
+	Source string
+	Parsed *statement.Statement
+	Values []any
+}
+
+// ReadStatement parses the statement of a call again and pairs it with the
+// values the workflow rendered. Without a statement it gives nil.
+func ReadStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statement, error) {
+	source, err := tool.TextField(in, "statement")
+	if err != nil || strings.TrimSpace(source) == "" {
+		return nil, err
+	}
+	parsed, problems := statement.Parse(source, dialect)
+	for _, problem := range problems {
+		if !problem.Warning {
+			line, column := LineColumn(source, problem.Offset)
+			return nil, tool.ConfigErrorf("step %q: the statement cannot be run: line %d, column %d: %s", in.Step, line, column, problem.Message)
+		}
+	}
+	if parsed.Params() != len(in.Params) {
+		return nil, tool.ConfigErrorf("step %q: the statement has %d templates, but %d values came with it",
+			in.Step, parsed.Params(), len(in.Params))
+	}
+	s := &Statement{Step: in.Step, Source: source, Parsed: parsed, Values: make([]any, len(in.Params))}
+	for i, param := range in.Params {
+		s.Values[i] = param.Data
+	}
+	return s, nil
+}
+
+// Rows collects result rows and stops where they grow too large.
+type Rows struct {
+	step    string
+	Columns []string
+	List    []any
+	around  int // what a row takes as JSON beside its values: names, and marks
+	left    int64
+	limit   int64
+	memory  memory.Rows
+}
+
+// NewRows collects rows of at most limit bytes.
+func NewRows(step string, columns []string, limit int64) (*Rows, error) {
+	const marks = len(`"":,`)
+	seen := map[string]bool{}
+	around := len(`{},`)
+	for _, column := range columns {
+		around += len(column) + marks
+		if seen[column] {
+			return nil, tool.Errorf("the result has two columns named %q, and a row is a map of names: name them with AS", column)
+		}
+		seen[column] = true
+	}
+	return &Rows{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
+}
+
+// Add adds a row that took size bytes on its way.
+func (r *Rows) Add(ctx context.Context, values []any, size int) error {
+	size += r.around
+	r.left -= int64(size)
+	if r.left < 0 {
+		return tool.TooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
+			r.step, r.limit, len(r.List))
+	}
+	if err := r.memory.Add(ctx, len(values), size); err != nil {
+		return err
+	}
+	row := make(map[string]any, len(values))
+	for i, value := range values {
+		row[r.Columns[i]] = value
+	}
+	r.List = append(r.List, row)
+	return nil
+}
+
+// RowsAffected is the result of a statement that returns no rows.
+func RowsAffected(n int64) interpreter.ToolResult {
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": int(n)})}
+}
+
+// LineColumn is the place of a rune offset, both from 1.
+func LineColumn(source string, offset int) (line, column int) {
+	line, column = 1, 1
+	for i, r := range []rune(source) {
+		if i >= offset {
+			break
+		}
+		column++
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return line, column
+}
+
+// FloatValue is a float, or the text NaN, Infinity, -Infinity, which JSON
+// cannot hold.
+func FloatValue(text string) any {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	v, err := expression.Canonical(f)
+	if err != nil {
+		return text
+	}
+	return v
+}

@@ -1,0 +1,73 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"net/http"
+)
+
+// Attempt is what makes an attempt of a tool. It is safe for concurrent use.
+type Attempt interface {
+	// Begin is called right before the tool acts. An error says that it must not.
+	Begin(ctx context.Context) error
+	// Answered is called once the other side surely has what the tool sent.
+	Answered()
+	// Receives is called before the tool reads much at once.
+	Receives(ctx context.Context)
+	// Propagate adds to the headers of a request what tells the other side of the
+	// attempt.
+	Propagate(ctx context.Context, headers http.Header)
+}
+
+type attemptKey struct{}
+
+// WithAttempt gives the host of an attempt to its tool.
+func WithAttempt(ctx context.Context, host Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, host)
+}
+
+// AttemptOf is the host of an attempt, nil outside of one.
+func AttemptOf(ctx context.Context) Attempt {
+	host, _ := ctx.Value(attemptKey{}).(Attempt)
+	return host
+}
+
+// Begin is called by tools right before they act. An error says that the attempt must
+// not act; the tool returns it as it is.
+func Begin(ctx context.Context) error {
+	if host := AttemptOf(ctx); host != nil {
+		return host.Begin(ctx)
+	}
+	return nil
+}
+
+// Answered is called by tools once the other side surely has what they sent.
+func Answered(ctx context.Context) {
+	if host := AttemptOf(ctx); host != nil {
+		host.Answered()
+	}
+}
+
+// Receives is called by tools before they read much at once: should the worker be lost
+// then, this may be why.
+func Receives(ctx context.Context) {
+	if host := AttemptOf(ctx); host != nil {
+		host.Receives(ctx)
+	}
+}
+
+// Propagate adds to the headers of a request what tells the other side of the attempt.
+func Propagate(ctx context.Context, headers http.Header) {
+	if host := AttemptOf(ctx); host != nil {
+		host.Propagate(ctx, headers)
+	}
+}
+
+// ErrTimeout is the cause of a context that ended with the attempt's time.
+var ErrTimeout = errors.New("the attempt's time is over")
+
+// IsContextError distinguishes the error of a context that ended from one the tool
+// found by itself just before.
+func IsContextError(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout)
+}

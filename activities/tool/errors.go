@@ -1,0 +1,110 @@
+package tool
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"reprise/interpreter"
+)
+
+// MaxErrorBody is how many bytes of an error's body go to the history; what is
+// longer is cut and becomes text.
+const MaxErrorBody = 16 << 10
+
+// MaxMessage bounds messages, which other programs may have written.
+const MaxMessage = 4 << 10
+
+// Error is how a tool says what went wrong; the zero value of every field is
+// allowed. It becomes `error` in the playbook's expressions.
+type Error struct {
+	Kind    interpreter.Kind  // interpreter.Kind…; "" is tool
+	Class   interpreter.Class // interpreter.Class…; "" is retryable: an error that says nothing
+	Message string            // "" is Err's text
+	Type    string            // finer than Kind: econnrefused, an SQLSTATE, the name of an exception
+	Status  int               // HTTP status, 0 for none
+	// RetryAfter is the wait that the other side requested, nil when it did not.
+	RetryAfter *time.Duration
+	// Headers are those of a failed answer, with lower-case names; what carries
+	// credentials is left out of the history, and the rest is bounded.
+	Headers map[string]string
+	// Answer is what an answer that failed says beside Status and Headers, nil where
+	// none has come.
+	Answer *interpreter.ToolMeta
+	Body   any // what the other side said, canonical; at most MaxErrorBody is kept
+	// Final ends the call without asking the policies: the worker or the
+	// playbook must be changed first, such as for a connection nobody configured.
+	Final bool
+	Err   error // the cause, for errors.Is; its text is used without a Message
+}
+
+// Error gives the message, without kind and class.
+func (e *Error) Error() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Err != nil:
+		return e.Err.Error()
+	}
+	return "the tool failed and gave no reason"
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf is an error of kind tool and class final: repeating the attempt
+// cannot help, yet a policy may say otherwise.
+func Errorf(format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// ConfigErrorf is a final error about the worker's configuration or a field
+// the tool cannot work with; it ends the call without asking the policies.
+func ConfigErrorf(format string, args ...any) *Error {
+	e := Errorf(format, args...)
+	e.Final = true
+	return e
+}
+
+// TooLargef is the error of data that is too large to be passed on.
+func TooLargef(format string, args ...any) *Error {
+	return &Error{
+		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf(format, args...), Final: true,
+	}
+}
+
+// ConnectionType is the short name of what went wrong between two hosts, "" if
+// it has none.
+func ConnectionType(err error) string {
+	var (
+		dns         *net.DNSError
+		record      tls.RecordHeaderError
+		alert       tls.AlertError
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+	)
+	switch {
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "econnrefused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "econnreset"
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record), errors.As(err, &alert):
+		return "tls"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "eof"
+	}
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		return "timeout"
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package tool
+
+import (
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Fields arrive rendered: a template may have given them any type. These
+// helpers accept what can be meant and refuse the rest in the author's words.
+
+// TextField is a field as text; absent and nil are "".
+func TextField(in interpreter.ToolInput, name string) (string, error) {
+	switch v := in.Fields[name].Data.(type) {
+	case nil:
+		return "", nil
+	case []any, map[string]any:
+		return "", ConfigErrorf("step %q: %s must be text, this is a %s", in.Step, name, expression.TypeName(v))
+	default:
+		return expression.Text(v), nil
+	}
+}
+
+// RequiredText is a text field that must not be empty.
+func RequiredText(in interpreter.ToolInput, name string) (string, error) {
+	text, err := TextField(in, name)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = ConfigErrorf("step %q: %s is empty; it must be text", in.Step, name)
+	}
+	return text, err
+}
+
+// MapField is a field as a map; absent and nil are an empty one.
+func MapField(in interpreter.ToolInput, name string) (map[string]any, error) {
+	switch v := in.Fields[name].Data.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return nil, ConfigErrorf("step %q: %s must be a map, this is a %s", in.Step, name, expression.TypeName(v))
+	}
+}
+
+// BoolField is a field as a boolean; absent and nil are the fallback.
+func BoolField(in interpreter.ToolInput, name string, fallback bool) (bool, error) {
+	switch v := in.Fields[name].Data.(type) {
+	case nil:
+		return fallback, nil
+	case bool:
+		return v, nil
+	case string:
+		switch strings.ToLower(v) {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	return false, ConfigErrorf("step %q: %s must be true or false, this is %q", in.Step, name, expression.Text(in.Fields[name].Data))
+}
+
+// TextList is a field as a list of texts; a single text is a list of one.
+func TextList(in interpreter.ToolInput, name string) ([]string, error) {
+	items, isList := in.Fields[name].Data.([]any)
+	if !isList {
+		text, err := TextField(in, name)
+		if err != nil || text == "" {
+			return nil, err
+		}
+		return []string{text}, nil
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		switch item.(type) {
+		case nil, []any, map[string]any:
+			return nil, ConfigErrorf("step %q: %s must be a list of texts, element %d is a %s",
+				in.Step, name, i, expression.TypeName(item))
+		}
+		texts[i] = expression.Text(item)
+	}
+	return texts, nil
+}
+
+// Choice is a text field that must be one of the accepted words; absent is the
+// fallback.
+func Choice(in interpreter.ToolInput, name, fallback string, accepted ...string) (string, error) {
+	text, err := TextField(in, name)
+	if err != nil {
+		return "", err
+	}
+	text = strings.ToLower(strings.TrimSpace(text))
+	if text == "" {
+		return fallback, nil
+	}
+	for _, word := range accepted {
+		if text == word {
+			return word, nil
+		}
+	}
+	return "", ConfigErrorf("step %q: %s is %q; it must be %s", in.Step, name, text, OneOf(accepted))
+}
+
+// OneOf lists words for a message: "a, b or c".
+func OneOf(words []string) string {
+	if len(words) == 1 {
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+// Written is what a sink without fields of its own writes: args, else result.
+func Written(in interpreter.ToolInput) any {
+	switch {
+	case in.Args != nil:
+		return in.Args.Data
+	case in.Result != nil:
+		return in.Result.Data
+	}
+	return nil
+}

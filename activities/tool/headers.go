@@ -1,0 +1,52 @@
+package tool
+
+import (
+	"maps"
+	"slices"
+
+	"reprise/interpreter/playbook"
+)
+
+// What is kept of the headers of an answer, in bytes where it is not a number of
+// headers. Their names count.
+const (
+	maxHeaders     = 100
+	maxHeader      = 8 << 10
+	maxHeaderBytes = 32 << 10
+)
+
+// ErrorHeaders are the headers of an error as they go to the history, by their
+// names. Secrets are masked. nil where there are none.
+func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string {
+	return boundedHeaders(headers, func(name string) bool { return !playbook.HoldsCredentials(name) }, secrets.Text)
+}
+
+// AnswerHeaders are the headers of an answer that succeeded.
+func AnswerHeaders(headers map[string]string) map[string]string {
+	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
+}
+
+// boundedHeaders are the headers that show keeps and are within the
+// bounds, by their names, as show gives them.
+func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
+	var kept map[string]string
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if !wanted(name) {
+			continue
+		}
+		shown, value := CutText(show(name), maxHeader), CutText(show(headers[name]), maxHeader)
+		if size+len(shown)+len(value) > maxHeaderBytes {
+			continue // a shorter one may still fit
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[shown] = value
+		size += len(shown) + len(value)
+		if len(kept) == maxHeaders {
+			break
+		}
+	}
+	return kept
+}

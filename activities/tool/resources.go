@@ -1,0 +1,82 @@
+package tool
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"reprise/internal/secrets"
+)
+
+// Resources is what a worker lends to its tools.
+type Resources struct {
+	// Connections finds the URL behind a connection's name.
+	Connections ConnectionResolver
+	// Directory is the base of relative paths.
+	Directory string
+	// MaxResponseBytes bounds what is read of a response, a file or a result.
+	MaxResponseBytes int64
+	// MaxPayload bounds a result, in bytes of JSON.
+	MaxPayload int
+	// MemoryBytes is how much memory the attempts of the worker have together for
+	// what they read.
+	MemoryBytes int64
+	Logger      *slog.Logger
+	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
+	// such as a token.
+	Secrets *secrets.Set
+}
+
+// ConnectionResolver finds the URL of a connection, or what ConnectionText made
+// of an OAuth 2.0 client: section connections of docs/language.md. It is safe
+// for concurrent use. The URL usually holds a password and never leaves the
+// worker.
+type ConnectionResolver interface {
+	Connection(name string) (url string, ok bool)
+}
+
+// ConnectionPrefix begins the variables of connections.
+const ConnectionPrefix = "REPRISE_AUTH_"
+
+// ConnectionVariable is the environment variable that configures a connection:
+// upper case, with _ for whatever is neither a letter nor a digit.
+func ConnectionVariable(name string) string {
+	return ConnectionPrefix + strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// Connection gives the URL of a connection, or a final error that says how to
+// configure it. Its secrets are masked in whatever error the attempt ends with.
+func (res Resources) Connection(ctx context.Context, name string) (string, error) {
+	// An author who writes the connection itself would show a password.
+	if strings.ContainsAny(name, ":/@= \t\r\n") {
+		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
+			"and not the connection itself")
+	}
+	url, ok := res.Connections.Connection(name)
+	if !ok {
+		return "", ConfigErrorf("connection %q is not configured: set %s in the worker's environment",
+			name, ConnectionVariable(name))
+	}
+	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(url))
+	return url, nil
+}
+
+// URLConnection is a connection for a tool that knows URLs alone.
+func (res Resources) URLConnection(ctx context.Context, name, tool string) (string, error) {
+	raw, err := res.Connection(ctx, name)
+	if err == nil && IsOAuth2(raw) {
+		return "", ConfigErrorf("connection %q is an OAuth 2.0 client, which http can use and %s cannot", name, tool)
+	}
+	return raw, err
+}
+
+// IsOAuth2 reports whether a connection is a map and not a URL.
+func IsOAuth2(raw string) bool { return strings.HasPrefix(strings.TrimSpace(raw), "{") }

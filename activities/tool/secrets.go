@@ -1,0 +1,133 @@
+package tool
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"reprise/internal/secrets"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Secrets are what one attempt must not print: those of the worker, and
+// what comes with the attempt. Tools keep secrets out of their messages; this is
+// the second fence, for what drivers and servers repeat. What is added to it is
+// forgotten with the attempt; Resources.Secrets is for what other attempts may
+// meet too.
+type Secrets struct {
+	*secrets.Set
+
+	mu   sync.Mutex
+	sent []*secrets.Connection
+	// echoed is set once an answer repeats one of them.
+	echoed bool
+}
+
+type secretsKey struct{}
+
+// WithSecrets gives the attempt a set of its own.
+func WithSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *Secrets) {
+	own := &Secrets{Set: worker.With()}
+	return context.WithValue(ctx, secretsKey{}, own), own
+}
+
+// SecretsOf is the attempt's set; outside an attempt a set nobody reads.
+func SecretsOf(ctx context.Context) *Secrets {
+	if own, ok := ctx.Value(secretsKey{}).(*Secrets); ok {
+		return own
+	}
+	return &Secrets{Set: &secrets.Set{}}
+}
+
+// AddSent records that the attempt sends the secrets of a connection: its answers are
+// looked through for them.
+func (s *Secrets) AddSent(connection *secrets.Connection) {
+	s.Use(connection)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.sent, connection) {
+		s.sent = append(s.sent, connection)
+	}
+}
+
+// Inspect looks through an answer that went well, before it is taken apart.
+func (s *Secrets) Inspect(answer []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, connection := range s.sent {
+		s.echoed = s.echoed || secrets.Echoes(connection, answer)
+	}
+}
+
+// Masked is a result without the secrets that it repeats of those that were sent.
+// Where it has none it stays as it is.
+func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, connection := range s.sent {
+		if s.echoed {
+			result.Data = expression.Of(connection.Value(result.Data.Data))
+		}
+		result.Meta = maskedMeta(connection, result.Meta)
+	}
+	return result
+}
+
+func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) interpreter.ToolMeta {
+	if secrets.Echoes(connection, meta.URL) {
+		meta.URL = connection.Text(meta.URL)
+	}
+	meta.Headers = maskedTexts(connection, meta.Headers)
+	meta.Links = maskedTexts(connection, meta.Links)
+	return meta
+}
+
+// maskedTexts gives the map itself where there is nothing to mask.
+func maskedTexts(connection *secrets.Connection, texts map[string]string) map[string]string {
+	clean := true
+	for name, value := range texts {
+		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)
+	}
+	if clean {
+		return texts
+	}
+	masked := make(map[string]string, len(texts))
+	for name, value := range texts {
+		masked[connection.Text(name)] = connection.Text(value)
+	}
+	return masked
+}
+
+// Conceal has texts masked: all of them in what this attempt reports, and those
+// that are no ordinary words by the whole worker and in the attempt's answers.
+func Conceal(ctx context.Context, worker *secrets.Set, texts []string) {
+	own := SecretsOf(ctx)
+	own.Add(texts...)
+	for _, text := range texts {
+		if secrets.LooksSecret(text) {
+			own.AddSent(worker.AddToken(text))
+		}
+	}
+}
+
+// AddDerived has what an expression has made of secret results masked in what the
+// attempt reports, beside what is known to be.
+func (s *Secrets) AddDerived(texts, known []string) {
+	for _, text := range texts {
+		switch {
+		case slices.Contains(known, text):
+		case secrets.LooksSecret(text):
+			s.AddSent(s.AddToken(text))
+		default:
+			s.Add(text)
+		}
+	}
+}
+
+// InspectAll has the results of tools masked that do not call Inspect.
+func (s *Secrets) InspectAll(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.echoed = s.echoed || tool != "http"
+}

@@ -1,0 +1,84 @@
+// Package tool is the contract between tools and those that make their attempts: what a
+// tool implements, what it is lent, how it reads its fields, and how it fails. Each tool
+// is a package of its own that knows this one and no other tool.
+package tool
+
+import (
+	"context"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Tool is something a step can call. One value serves all runs of a worker, so
+// it must be safe for concurrent use and keep nothing of one attempt for the
+// next except pools of connections. One that holds pools or files until the worker
+// ends is an io.Closer too.
+type Tool interface {
+	// Spec describes the tool's fields, for validation and for
+	// docs/tools.md. It needs no resources and always returns the same value.
+	Spec() playbook.ToolSpec
+
+	// Run makes one attempt, and never a second one: the policies of the
+	// playbook own every retry.
+	//
+	// Success: the data is canonical (expression.Canonical) and so survives a
+	// trip through JSON unchanged.
+	//
+	// Failure: an *[Error] says kind and class; every other error becomes kind
+	// tool and class retryable. Messages are for the author of the playbook:
+	// they say what was attempted and hold no secret, which means no password,
+	// no Authorization header and no query of a URL. What they repeat of a
+	// connection's is masked behind them; a tool that fetches a secret of its own
+	// adds it to Resources.Secrets.
+	//
+	// Cancellation: ctx ends when the attempt's time is over, when the run is
+	// cancelled and when the worker stops. Run then stops what it started,
+	// processes and requests included, and returns ctx's error or an error
+	// that wraps it; the caller distinguishes the three cases. A Run that takes
+	// longer than [StopGrace] to do so is left behind.
+	//
+	// Fields that are not in Spec are ignored; validation has refused them.
+	Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
+}
+
+// Writer is a tool that can be a sink. Write obeys the contract of Run and is
+// delivered at least once: with an OperationKey that was written before it
+// changes nothing and succeeds. Rows to write come from in.Rows.
+type Writer interface {
+	Tool
+	Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error)
+}
+
+// Ledger is a Writer that can note, in the transaction of a write, how the call
+// goes on that writes (language.md, section written once).
+type Ledger interface {
+	Writer
+
+	// Notes reports whether Write notes in.Note. It does not read in.Note, and
+	// needs no resources.
+	//
+	// Write then does one of four things, in one transaction: it writes and
+	// notes; it writes nothing and gives what was noted before for this write of
+	// the call as ToolResult.Noted; it writes nothing and says with
+	// ToolResult.Unnotable that the destination takes no notes; or it fails.
+	Notes(in interpreter.ToolInput) bool
+
+	// Recall gives the notes of the call in.Note.Call whose Written is larger than
+	// in.Note.Written, in the order of Written. in has the fields and auth of a
+	// write and nothing to write. A destination that was never written to has
+	// none, and is not made.
+	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.Note, error)
+
+	// Forget drops the notes of calls, by their keys. With again only what they hold
+	// is dropped: a write that was noted still finds that it was, and has nothing to
+	// go on from. in is that of Recall.
+	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
+}
+
+// Beginner is a tool that waits before it acts, for a connection or a lock, and
+// calls [Begin] when it has it. Every other tool has begun when it is called.
+type Beginner interface {
+	// BeginsItself marks the tool.
+	BeginsItself()
+}

@@ -1,0 +1,84 @@
+package tooltest
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/demoapi"
+)
+
+// StartAPI starts a demo API of the test's own.
+func StartAPI(t *testing.T) (*demoapi.Server, string) {
+	t.Helper()
+	api := demoapi.New(demoapi.Options{})
+	url, err := api.Start(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = api.Close() })
+	return api, url
+}
+
+// Answering is a server whose answers are all made by one function.
+func Answering(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Witness is a server that keeps every byte it was sent.
+type Witness struct {
+	*httptest.Server
+	Answer http.HandlerFunc // nil answers 200
+
+	mu   sync.Mutex
+	seen []string
+}
+
+// NewWitness listens on a loopback address.
+func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness {
+	t.Helper()
+	w := &Witness{Answer: answer}
+	w.Server = httptest.NewUnstartedServer(w)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address+":0")
+	require.NoError(t, err)
+	require.NoError(t, w.Listener.Close())
+	w.Listener = listener
+	w.Start()
+	t.Cleanup(w.Close)
+	return w
+}
+
+// ServeHTTP keeps the request.
+func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	dump, err := httputil.DumpRequest(r, true)
+	if err != nil {
+		dump = []byte(err.Error())
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, string(dump))
+	w.mu.Unlock()
+	if w.Answer != nil {
+		w.Answer(out, r)
+	}
+}
+
+// Received are the requests that have come.
+func (w *Witness) Received() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.seen...)
+}
+
+// RedirectTo answers with a redirect, and remembers nothing.
+func RedirectTo(status int, target func() string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", target())
+		w.WriteHeader(status)
+	}
+}

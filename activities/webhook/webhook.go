@@ -1,0 +1,202 @@
+// Package webhook has the tools whose attempts are answered from outside: webhook, which
+// asks another system, and approval, which asks people.
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+
+	"reprise/activities/tool"
+	"reprise/internal/callback"
+	"reprise/internal/seal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Tool sends the requests of a tool whose attempts are answered from
+// outside: the workflow awaits the answer.
+type Tool struct {
+	spec    playbook.ToolSpec
+	res     tool.Resources
+	options Options
+}
+
+// Options are the operator's settings, and what sends the requests.
+type Options struct {
+	// Send sends a request as the tool http does; method is used where the fields
+	// name none.
+	Send func(ctx context.Context, in interpreter.ToolInput, method string) (interpreter.ToolResult, error)
+	// Keys make the tokens of callbacks; nil refuses those that name one.
+	Keys *seal.Keys
+	// CallbackURL is where starter serve is reached from other systems; "" is not
+	// known.
+	CallbackURL string
+}
+
+var (
+	_ tool.Tool     = (*Tool)(nil)
+	_ tool.Beginner = (*Tool)(nil)
+)
+
+// New makes the tool webhook.
+func New(res tool.Resources, options Options) *Tool {
+	return &Tool{spec: webhookSpec, res: res, options: options}
+}
+
+var onStartFields = []playbook.Field{
+	{Name: "on_start", Kind: playbook.KindRequest, Doc: "The request with which an attempt begins: the fields of `http`, and auth; POST unless it says otherwise."},
+	{Name: "on_cancel", Kind: playbook.KindRequest, Doc: "A request that is sent once if the run is cancelled while the answer is awaited; what comes of it changes nothing."},
+}
+
+var webhookSpec = playbook.ToolSpec{
+	Name:    "webhook",
+	Secrets: []string{"on_start", "on_cancel"},
+	Summary: "Starts work in another system and waits until that says how it ended.",
+	Doc: `An attempt sends on_start and then waits for an answer, for as long as timeout says,
+without holding a worker. The answer comes by HTTP from the other system (starter
+serve), from people (starter complete, fail and progress), or from any Temporal
+client (the update answer). Without on_start it just waits.
+
+In on_start and on_cancel the name callback holds where the answer is to be sent:
+callback.url, callback.token, and callback.complete, callback.fail and
+callback.progress, the URLs to which it is posted. Each attempt has a token of its
+own, which answers no other one. The worker needs REPRISE_SECRET_KEY for it, and
+REPRISE_CALLBACK_URL for the URLs.
+
+What complete says is the result. A request that fails is an error of kind
+webhook_failure, with the status, class and body of the answer, and type timeout or
+connection where there was none. What fail says is an error of kind explicit, with
+the details as its body; its class is retryable unless the answer says retryable:
+false, which makes it final. No answer in time is an error of kind timeout. The
+policies of the step decide about each of them. Progress makes the time begin anew
+and shows in the status of the run; its figures stay over retries.
+
+The request carries the attempt key as Idempotency-Key.`,
+	Fields: onStartFields,
+	Example: `step: import
+tool: webhook
+timeout: 2m
+on_start:
+  url: "{{ workload.etl }}/imports"
+  body: {file: "{{ workload.file }}", callback: "{{ callback.url }}"}
+retry:
+  - when: error.kind in ['timeout', 'webhook_failure', 'explicit']
+    then: {max_attempts: 4, initial_delay: 10s, max_delay: 2m}
+`,
+}
+
+// Spec describes the tool.
+func (t *Tool) Spec() playbook.ToolSpec { return t.spec }
+
+// Run sends the request that the input names. Its answer says nothing but that it
+// has arrived.
+func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	request, isMap := in.Fields[in.Sends].Data.(map[string]any)
+	if !isMap {
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s must be a map with a url", in.Step, in.Sends)
+	}
+	filled, err := t.fillIn(ctx, in, request)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	inner := in
+	inner.Tool, inner.Fields = "http", make(map[string]expression.Value, len(filled))
+	for name, value := range filled {
+		inner.Fields[name] = expression.Of(value)
+	}
+	if auth, named := filled["auth"]; named {
+		inner.Auth = expression.Text(auth)
+		delete(inner.Fields, "auth")
+	}
+	result, err := t.options.Send(ctx, inner, http.MethodPost)
+	return interpreter.ToolResult{Meta: result.Meta}, err
+}
+
+// fillIn puts what the request names of its callback into its place.
+func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map[string]any) (map[string]any, error) {
+	if !names(request, interpreter.CallbackPlace(in.OperationKey, "")) {
+		return request, nil
+	}
+	if t.options.Keys == nil {
+		return nil, tool.ConfigErrorf("step %q: %s names its callback, whose token is made with a key, and this worker has none; "+
+			"set %s in the environment of the worker and of starter serve (%s)", in.Step, in.Sends, seal.Variable, seal.Advice)
+	}
+	to := interpreter.AnswerTo{Step: in.Step, Visit: in.Visit, Index: in.Index, Attempt: in.Attempt, Key: in.AttemptKey}
+	address := callback.Address{To: to, Run: in.ControlID}
+	if activity.IsActivity(ctx) {
+		address.Workflow = activity.GetInfo(ctx).WorkflowExecution.ID
+	}
+	token, err := callback.Token(t.options.Keys, address)
+	if err != nil {
+		return nil, tool.ConfigErrorf("step %q: the token of its callback cannot be made: %w", in.Step, err)
+	}
+	tool.Conceal(ctx, t.res.Secrets, []string{token})
+	members := callback.Members(t.options.CallbackURL, token)
+	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
+	inURL := slices.Clone(pairs)
+	for _, name := range playbook.CallbackMembers {
+		place := interpreter.CallbackPlace(in.OperationKey, name)
+		if members[name] == "" && names(request, place) {
+			return nil, tool.ConfigErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
+				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)
+		}
+		pairs = append(pairs, place, members[name])
+		inURL = append(inURL, place, url.QueryEscape(members[name])) // a part of it, as everything else there
+	}
+	filled, _ := replaced(request, strings.NewReplacer(pairs...)).(map[string]any)
+	if address, isText := request["url"].(string); isText {
+		filled["url"] = strings.NewReplacer(inURL...).Replace(address)
+	}
+	return filled, nil
+}
+
+// names reports whether a text is anywhere in a value.
+func names(v any, text string) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, text)
+	case []any:
+		for _, item := range v {
+			if names(item, text) {
+				return true
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if strings.Contains(key, text) || names(item, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// replaced gives a copy of a value with texts replaced.
+func replaced(v any, with *strings.Replacer) any {
+	switch v := v.(type) {
+	case string:
+		return with.Replace(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = replaced(item, with)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, item := range v {
+			object[with.Replace(key)] = replaced(item, with)
+		}
+		return object
+	}
+	return v
+}
+
+// BeginsItself marks a tool that waits before it acts.
+func (*Tool) BeginsItself() {}

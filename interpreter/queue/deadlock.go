@@ -1,0 +1,171 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// Runs wait for each other forever where every turn of some queues is with a run that
+// waits for the end of one which waits in those queues. Each queue knows which of its
+// waiting runs have parents and what turns those have, so that all queues that matter are
+// found from any of them.
+
+// Victim is the run by whose failure others get their turns; kept in workflow
+// history. It is zero where no run waits forever.
+type Victim struct {
+	Run
+	// Why says who waits for whom.
+	Why string `json:"why,omitempty"`
+}
+
+// Wait is a run that waits forever, in a queue, and the turn that is held until it ends.
+type Wait struct {
+	Queue  string // workflow ID
+	Run    Run
+	Since  time.Time
+	Holder Run // it has its turn in In until the run has ended
+	In     string
+}
+
+// Equal reports whether two waits are the same one.
+func (w Wait) Equal(other Wait) bool {
+	return w.Queue == other.Queue && w.Run == other.Run && w.Since.Equal(other.Since) && w.Holder == other.Holder && w.In == other.In
+}
+
+// ParentQueues are the workflow IDs of the queues in which the parents of waiting runs have
+// turns.
+func (q *Queue) ParentQueues() []string {
+	var queues []string
+	for _, entry := range q.Waiting {
+		for _, parent := range entry.Parents {
+			if !slices.Contains(queues, parent.Queue) {
+				queues = append(queues, parent.Queue)
+			}
+		}
+	}
+	return queues
+}
+
+// stuck reports whether nothing frees a turn of the queue but the end of a run that
+// waits in queues.
+func (q *Queue) stuck(queues map[string]Queue) bool {
+	if len(q.Holders) < max(q.Limit, 1) || q.replacing() > 0 {
+		return false
+	}
+	id := q.Name.ID()
+	return !slices.ContainsFunc(q.Holders, func(holder Entry) bool {
+		return holder.Leaving || len(waitsOfChildren(queues, id, holder.WorkflowID)) == 0
+	})
+}
+
+// waitsOfChildren finds the waiting runs for whose end a run waits that has its turn in a
+// queue.
+func waitsOfChildren(queues map[string]Queue, id, run string) []Wait {
+	var waits []Wait
+	for _, other := range playbook.SortedKeys(queues) {
+		for _, entry := range queues[other].Waiting {
+			if slices.Contains(entry.Parents, Holding{Run: run, Queue: id}) {
+				waits = append(waits, Wait{Queue: other, Run: entry.Run, Since: entry.Since, In: id})
+			}
+		}
+	}
+	return waits
+}
+
+// Deadlocks finds the runs that wait for each other forever, the newest first.
+// queues are by their workflow IDs; the turns of one that is left out are taken to come free.
+func Deadlocks(queues map[string]Queue) []Wait {
+	stuck := map[string]Queue{}
+	for id, queue := range queues {
+		stuck[id] = queue
+	}
+	for before := -1; before != len(stuck); {
+		before = len(stuck)
+		for _, id := range playbook.SortedKeys(stuck) {
+			if queue := stuck[id]; !queue.stuck(stuck) {
+				delete(stuck, id)
+			}
+		}
+	}
+	var waits []Wait
+	for _, id := range playbook.SortedKeys(stuck) {
+		for _, holder := range stuck[id].Holders {
+			for _, wait := range waitsOfChildren(stuck, id, holder.WorkflowID) {
+				wait.Holder = holder.Run
+				waits = append(waits, wait)
+			}
+		}
+	}
+	slices.SortStableFunc(waits, func(x, y Wait) int { return y.Since.Compare(x.Since) })
+	return waits
+}
+
+// VictimOf is which of some waits is to fail, and the queue that it waits in: the newest that is
+// in a circle, so that all queues name the same. It is zero where there is no circle.
+func VictimOf(waits []Wait, queues map[string]Queue) (victim Victim, queue string) {
+	for _, wait := range waits {
+		if circle := circleOf(wait, waits); circle != nil {
+			return Victim{Run: wait.Run, Why: circleText(circle, queues)}, wait.Queue
+		}
+	}
+	return Victim{}, ""
+}
+
+// circleOf follows a wait until it comes back to itself, the shortest way; nil where
+// it does not. Each of the circle waits in the queue in which the turn of the next is
+// held up.
+func circleOf(first Wait, waits []Wait) []Wait {
+	paths := [][]Wait{{first}}
+	seen := map[string]bool{}
+	for len(paths) > 0 {
+		path := paths[0]
+		paths = paths[1:]
+		at := path[len(path)-1].Queue
+		if at == first.In {
+			return path
+		}
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		for _, wait := range waits {
+			if wait.In == at {
+				paths = append(paths, append(slices.Clone(path), wait))
+			}
+		}
+	}
+	return nil
+}
+
+// maxCircleText bounds what a failure says of a circle, in bytes.
+const maxCircleText = 2000
+
+// circleText says who waits for whom, seen from the first of a circle.
+func circleText(circle []Wait, queues map[string]Queue) string {
+	var b strings.Builder
+	for _, next := range circle[1:] {
+		fmt.Fprintf(&b, "it waits for %s, which waits for the end of %s, which is queued under %q, where ",
+			next.Holder.WorkflowID, next.Run.WorkflowID, queues[next.Queue].Name.Key)
+	}
+	fmt.Fprintf(&b, "it waits for %s, which waits for the end of this run", circle[0].Holder.WorkflowID)
+	text := b.String()
+	if len(text) > maxCircleText {
+		text = strings.ToValidUTF8(text[:maxCircleText], "") + "…"
+	}
+	return text
+}
+
+// Refuse has a waiting run fail that would wait forever.
+func (q *Queue) Refuse(now time.Time, victim Victim) {
+	if q.state(victim.Run) != Queued {
+		return
+	}
+	q.Messages = append(q.Messages, Message{
+		To: victim.Run, Decision: Decision{RunID: victim.RunID, State: Deadlocked, Why: victim.Why},
+	})
+	q.Remove(now, victim.Run)
+}

@@ -1,0 +1,115 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/queue"
+)
+
+// queuesOf makes lines of words, one after the other: "a@x" is a run with a turn in the
+// line x, "a.b@y" one that is queued in y and for whose end a waits, which has a turn
+// in every line in which it stands. limit=n is that of the lines after it, "!" after a
+// word that the run replaces others.
+func queuesOf(words string) map[string]queue.Queue {
+	lines, turns, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, word := range strings.Fields(words) {
+		if given, found := strings.CutPrefix(word, "limit="); found {
+			limit = int(given[0] - '0')
+			continue
+		}
+		at = at.Add(time.Second)
+		word, replaces := strings.CutSuffix(word, "!")
+		who, key, _ := strings.Cut(word, "@")
+		above, _, queued := strings.Cut(who, ".")
+		name := queue.Name{Key: key}
+		line := lines[name.ID()]
+		line.Name, line.Limit = name, limit
+		member := queue.Entry{Run: queue.Run{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
+		if queued {
+			member.Parents = turns[above]
+			line.Waiting = append(line.Waiting, member)
+		} else {
+			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.ID()})
+			line.Holders = append(line.Holders, member)
+		}
+		lines[name.ID()] = line
+	}
+	return lines
+}
+
+func TestDeadlocks(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ lines, victim, why string }{
+		"two keys": {
+			"a@x b@y a.1@y b.1@x", "b.1@x",
+			`it waits for a, which waits for the end of a.1, which is queued under "y", where it waits for b, which waits for the end of this run`,
+		},
+		"nobody waits for who has a turn": {"a@x b@y a.1@y", "", ""},
+		"no circle":                       {"a@x b@y c@z a.1@y b.1@z", "", ""},
+		"three keys":                      {"a@x b@y c@z a.1@y b.1@z c.1@x", "c.1@x", "it waits for a"},
+		"one of two turns comes free":     {"limit=2 a@x c@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
+		"both of two turns wait":          {"limit=2 a@x c@x limit=1 b@y a.1@y c.1@y limit=2 b.1@x", "b.1@x", "waits for the end of this run"},
+		"a turn that nobody has":          {"limit=2 a@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
+		"two that share a key":            {"limit=2 a@x b@x a.1@x b.1@x", "b.1@x", "it waits for b, which waits for the end of this run"},
+		"one that replaces others":        {"a@x b@y a.1@y b.1@x!", "", ""},
+		"a key of a circle waits besides": {"a@x b@y d@z a.1@y b.1@x d.1@x", "b.1@x", "it waits for a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lines := queuesOf(row.lines)
+			victim, line := queue.VictimOf(queue.Deadlocks(lines), lines)
+			if row.victim == "" {
+				require.Empty(t, line)
+				require.Zero(t, victim)
+				return
+			}
+			who, key, _ := strings.Cut(row.victim, "@")
+			require.Equal(t, who, victim.WorkflowID)
+			require.Equal(t, queue.Name{Key: key}.ID(), line)
+			require.Contains(t, victim.Why, row.why)
+			found := lines[line]
+			found.Refuse(time.Now(), victim)
+			found.Refuse(time.Now(), victim) // it has gone
+			require.Equal(t, who+" circle", messages(&found))
+			lines[line] = found
+			require.Empty(t, queue.Deadlocks(lines), "the others get their turns")
+		})
+	}
+}
+
+// TestDeadlocksOfAnUnknownQueue: what a line would say that does not answer is taken
+// to end the wait.
+func TestDeadlocksOfAnUnknownQueue(t *testing.T) {
+	t.Parallel()
+	lines := queuesOf("a@x b@y a.1@y b.1@x")
+	require.Len(t, queue.Deadlocks(lines), 2)
+	x := queue.Name{Key: "x"}.ID()
+	held := lines[queue.Name{Key: "y"}.ID()]
+	require.Equal(t, []string{x}, held.ParentQueues())
+	delete(lines, x)
+	require.Empty(t, queue.Deadlocks(lines))
+}
+
+// TestCircleText: a long circle is told in a bounded text.
+func TestCircleText(t *testing.T) {
+	t.Parallel()
+	words := "a0@k0"
+	for _, digit := range "123456789" {
+		words += " a" + string(digit) + strings.Repeat("x", 300) + "@k" + string(digit)
+	}
+	for i := range 9 {
+		above := strings.Fields(words)[i]
+		above, _, _ = strings.Cut(above, "@")
+		words += " " + above + ".1@k" + string(rune('1'+i))
+	}
+	last, _, _ := strings.Cut(strings.Fields(words)[9], "@")
+	lines := queuesOf(words + " " + last + ".1@k0")
+	victim, _ := queue.VictimOf(queue.Deadlocks(lines), lines)
+	require.Greater(t, len(victim.Why), 1000)
+	require.Less(t, len(victim.Why), 2100)
+}

@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Names of the workflow that gives the runs of one concurrency key their turns, of
+// its signals and queries, and of the activities for it. They are part of histories, so they
+// never change.
+const (
+	WorkflowName = "ConcurrencyWorkflow"
+	// RequestSignal carries a Request to it.
+	RequestSignal = "concurrency_request"
+	// StatusQuery gives for a list of Run a Status, SnapshotQuery the Queue.
+	StatusQuery   = "concurrency"
+	SnapshotQuery = "concurrency_line"
+	// DecisionSignal carries a Decision to a run.
+	DecisionSignal = "concurrency"
+	// EnterActivity accepts an Enter, EndedActivity gives those of a list of Run that have
+	// ended, CancelActivity accepts a Cancel, DeadlockActivity gives for the workflow ID of a
+	// queue its Victim.
+	EnterActivity    = "concurrency_enter"
+	EndedActivity    = "concurrency_look"
+	CancelActivity   = "concurrency_cancel"
+	DeadlockActivity = "concurrency_circle"
+)
+
+// Memo is the key under which a run that waits for its turn keeps its Ticket in
+// the memo of its workflow, where lists of runs see it.
+const Memo = "reprise_concurrency"
+
+// maxKey bounds the name under which runs share, in bytes.
+const maxKey = 500
+
+// Name is what runs share; kept in workflow history.
+type Name struct {
+	Key string `json:"key"`
+	// Playbook is the one whose key it is; "" is one that playbooks share.
+	Playbook string `json:"playbook,omitempty"`
+}
+
+// ID is the workflow ID of the WorkflowName. Different names have different
+// ones, whatever they hold.
+func (n Name) ID() string {
+	id := "reprise-concurrency/" + url.PathEscape(n.Playbook) + "/" + url.PathEscape(n.Key)
+	if n.Playbook == "" {
+		id = "reprise-concurrency-shared/" + url.PathEscape(n.Key)
+	}
+	if len(id) <= maxID {
+		return id
+	}
+	digest := sha256.Sum256([]byte(id))
+	return id[:maxID] + "~" + hex.EncodeToString(digest[:16])
+}
+
+// maxID is how much of an ID stands in clear. Temporal takes 1,000 bytes.
+const maxID = 900
+
+// NameOf renders the name under which a run shares. The error is that of
+// an expression.
+func NameOf(book *playbook.Playbook, scope expression.Scope, budget *expression.Budget) (Name, error) {
+	name, node := Name{Playbook: book.Name}, book.Concurrency.Name()
+	if book.Concurrency.Shared != nil {
+		name.Playbook = ""
+	}
+	value, err := node.RenderKey(scope, budget)
+	if err != nil {
+		return name, err
+	}
+	problem := ""
+	switch value.(type) {
+	case []any, map[string]any:
+		problem = "must be text, not a " + expression.TypeName(value)
+	default:
+		name.Key = expression.Text(value)
+	}
+	switch {
+	case problem != "":
+	case name.Key == "":
+		problem = "must not be empty"
+	case len(name.Key) > maxKey:
+		problem = fmt.Sprintf("has %d bytes; it may have %d", len(name.Key), maxKey)
+	default:
+		return name, nil
+	}
+	return name, &playbook.EvalError{Pos: node.Pos, Message: "the name of concurrency " + problem}
+}
+
+// Enter is the argument of EnterActivity; kept in workflow history.
+type Enter struct {
+	Name    Name    `json:"name"`
+	Request Request `json:"request"`
+}
+
+// Cancel is the argument of CancelActivity; kept in workflow history.
+type Cancel struct {
+	Run
+	Reason string `json:"reason"`
+}

@@ -1,0 +1,345 @@
+// Package queue gives the runs of one concurrency key their turns: who has one, who waits, who is
+// skipped or replaced, and who can never get one because runs wait for each other. A Queue is a
+// value that knows no clock and no server; ConcurrencyWorkflow delivers its messages.
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter/playbook"
+)
+
+// Run is a run that shares a key; kept in workflow history.
+type Run struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"` // the first of its chain
+}
+
+// Request is what a run sends to the queue of its key; kept in workflow history.
+type Request struct {
+	Run
+	// Leave says that the run needs no turn any more; else it requests one. A run that
+	// does so again keeps its position.
+	Leave bool `json:"leave,omitempty"`
+	// Limit and OnConflict are those of the run's playbook.
+	Limit      int                 `json:"limit,omitempty"`
+	OnConflict playbook.OnConflict `json:"on_conflict,omitempty"`
+	// Started is when the run began, which may be long before its request: its first worker
+	// may have died. Runs wait in that order.
+	Started time.Time `json:"started,omitzero"`
+	// Parents are the turns of the runs that wait for the end of this one.
+	Parents []Holding `json:"above,omitempty"`
+	// Known is the last decision that a run has which repeats its request, "" for none. Only
+	// a new one is sent: thousands may repeat theirs at once.
+	Known State `json:"known,omitempty"`
+}
+
+// Holding is a turn that a run has; kept in workflow history.
+type Holding struct {
+	Run   string `json:"run"`  // its workflow ID
+	Queue string `json:"line"` // that of the queue
+}
+
+// Check finds what no run sends.
+func (r Request) Check() error {
+	switch {
+	case r.WorkflowID == "" || len(r.WorkflowID) > 1000 || len(r.RunID) > 100:
+		return fmt.Errorf("%d bytes of workflow ID and %d of run ID", len(r.WorkflowID), len(r.RunID))
+	case !r.Leave && (r.Limit < 1 || r.Limit > playbook.MaxConcurrencyRuns):
+		return fmt.Errorf("a limit of %d", r.Limit)
+	case len(r.Parents) > playbook.MaxNesting:
+		return fmt.Errorf("%d runs above", len(r.Parents))
+	}
+	return nil
+}
+
+// State says what a queue has decided about a run.
+type State string
+
+// The states of a run. One whose request has not been decided has none.
+const (
+	Granted State = "granted"
+	Queued  State = "queued"
+	// Skipped is a run with on_conflict skip that found no free turn.
+	Skipped State = "skipped"
+	// Replaced is a run that is cancelled for another one with cancel_running.
+	Replaced State = "replaced"
+	// Full is a run for which the queue has no room.
+	Full State = "full"
+	// Deadlocked is a run that would wait forever, as others wait for it.
+	Deadlocked State = "circle"
+)
+
+// Decision is what a queue sends a run; kept in workflow history.
+type Decision struct {
+	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
+	State State  `json:"state"`
+	// By is the workflow ID of the run that has the turn, or gets it.
+	By string `json:"by,omitempty"`
+	// Why says of Deadlocked who waits for whom.
+	Why string `json:"why,omitempty"`
+}
+
+// Message is a decision that is to be sent; kept in workflow history.
+type Message struct {
+	To       Run      `json:"to"`
+	Decision Decision `json:"answer"`
+	bytes    int      // see size
+}
+
+// size is how many bytes of JSON the message takes, worked out once.
+func (m *Message) size() int {
+	if m.bytes == 0 {
+		m.bytes = encodedSize(*m) + len(",")
+	}
+	return m.bytes
+}
+
+// Entry is a run that has a turn or waits for one; kept in workflow history.
+type Entry struct {
+	Run
+	Since   time.Time `json:"since"`
+	Started time.Time `json:"started,omitzero"` // when the run began
+	// Replaces says that the run does not wait for others to end by themselves.
+	Replaces bool `json:"replaces,omitempty"`
+	// Leaving says that the run was asked to cancel.
+	Leaving bool `json:"leaving,omitempty"`
+	// Parents are those of its request.
+	Parents []Holding `json:"above,omitempty"`
+	bytes   int       // see size
+}
+
+// size is how many bytes of JSON the entry takes, worked out once: each request sums all.
+func (e *Entry) size() int {
+	if e.bytes == 0 {
+		e.bytes = encodedSize(*e) + len(",")
+	}
+	return e.bytes
+}
+
+// Queue gives the runs of one key their turns, first come, first served. Its decisions follow
+// from the times that it is given. Kept in workflow history.
+type Queue struct {
+	Name Name `json:"name"`
+	// Limit is that of the last request: versions of a playbook may differ.
+	Limit    int       `json:"limit,omitempty"`
+	Holders  []Entry   `json:"holders,omitempty"` // the oldest first
+	Waiting  []Entry   `json:"queue,omitempty"`   // the next one first
+	Messages []Message `json:"messages,omitempty"`
+}
+
+// maxSize bounds a queue, in bytes of the JSON with which it continues as new.
+const maxSize = 1_200_000
+
+// size is how many bytes of JSON the queue takes.
+func (q *Queue) size() int {
+	size := encodedSize(q.Name)
+	for i := range q.Messages {
+		size += q.Messages[i].size()
+	}
+	for _, entries := range [][]Entry{q.Holders, q.Waiting} {
+		for i := range entries {
+			size += entries[i].size()
+		}
+	}
+	return size
+}
+
+// encodedSize is how many bytes of JSON a value takes.
+func encodedSize(v any) int {
+	encoded, _ := json.Marshal(v) // it holds text, numbers and times
+	return len(encoded)
+}
+
+// Empty reports whether nobody has a turn or waits for one, and no message is to be sent.
+func (q *Queue) Empty() bool { return len(q.Holders)+len(q.Waiting)+len(q.Messages) == 0 }
+
+// Apply decides about a request.
+func (q *Queue) Apply(request Request, now time.Time) {
+	if request.Leave {
+		q.Remove(now, request.Run)
+		return
+	}
+	q.Limit = request.Limit
+	q.advance(now)
+	switch known := q.state(request.Run); {
+	case known != "":
+		if known != request.Known {
+			q.notify(request.Run, known, "")
+		}
+		return
+	case len(q.Holders) < q.Limit && len(q.Waiting) == 0:
+	case request.OnConflict == playbook.ConflictSkip:
+		q.notify(request.Run, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
+		return
+	case q.newer(request) != "" && q.replacing() == 0:
+		q.notify(request.Run, Replaced, q.newer(request))
+		return
+	case q.size() > maxSize:
+		q.notify(request.Run, Full, "")
+		return
+	}
+	q.enqueue(Entry{
+		Run: request.Run, Since: now, Started: request.Started,
+		Replaces: request.OnConflict == playbook.ConflictCancel, Parents: request.Parents,
+	})
+	q.supersede()
+	q.advance(now)
+	if q.state(request.Run) == Queued {
+		q.notify(request.Run, Queued, "")
+	}
+}
+
+// enqueue puts a run behind those that began before it.
+func (q *Queue) enqueue(next Entry) {
+	at := len(q.Waiting)
+	for at > 0 && q.Waiting[at-1].Started.After(next.Started) {
+		at--
+	}
+	q.Waiting = slices.Insert(q.Waiting, at, next)
+}
+
+// newer is a run because of which one that replaces others gets no turn: all turns are with runs
+// that began later. It is "" where there is none.
+func (q *Queue) newer(request Request) string {
+	if request.OnConflict != playbook.ConflictCancel || len(q.Holders) < q.Limit {
+		return ""
+	}
+	for _, holder := range q.Holders {
+		if !holder.Started.After(request.Started) {
+			return ""
+		}
+	}
+	return q.Holders[len(q.Holders)-1].WorkflowID
+}
+
+// Remove removes runs that need no turn any more, or have ended.
+func (q *Queue) Remove(now time.Time, runs ...Run) {
+	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Run) }
+	q.Holders = slices.DeleteFunc(q.Holders, isGone)
+	q.Waiting = slices.DeleteFunc(q.Waiting, isGone)
+	q.advance(now)
+}
+
+// Recovered is the queue of a workflow that was ended from outside, for the one after it.
+// Messages may be lost, so runs with a turn are sent that again, and those that are to be replaced
+// are cancelled again.
+func (q Queue) Recovered() Queue {
+	q.Holders = slices.Clone(q.Holders)
+	for i := range q.Holders {
+		q.Holders[i].Leaving = false
+		q.notify(q.Holders[i].Run, Granted, "")
+	}
+	return q
+}
+
+// state is that of a run, "" for one that is not there.
+func (q *Queue) state(run Run) State {
+	is := func(entry Entry) bool { return entry.Run == run }
+	switch {
+	case slices.ContainsFunc(q.Holders, is):
+		return Granted
+	case slices.ContainsFunc(q.Waiting, is):
+		return Queued
+	}
+	return ""
+}
+
+func (q *Queue) notify(to Run, state State, by string) {
+	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{RunID: to.RunID, State: state, By: by}})
+}
+
+// supersede removes runs that would be cancelled as soon as they began: of those that replace
+// others only as many wait as there are turns, the newest.
+func (q *Queue) supersede() {
+	over, newest := q.replacing()-q.Limit, Entry{}
+	for _, entry := range q.Waiting {
+		if entry.Replaces {
+			newest = entry
+		}
+	}
+	q.Waiting = slices.DeleteFunc(q.Waiting, func(entry Entry) bool {
+		if !entry.Replaces || over <= 0 {
+			return false
+		}
+		over--
+		q.notify(entry.Run, Replaced, newest.WorkflowID)
+		return true
+	})
+}
+
+// replacing counts the waiting runs that do not wait for others to end.
+func (q *Queue) replacing() (n int) {
+	for _, entry := range q.Waiting {
+		if entry.Replaces {
+			n++
+		}
+	}
+	return n
+}
+
+// advance gives free turns to the runs that come next, and has the oldest runs cancelled that
+// others replace.
+func (q *Queue) advance(now time.Time) {
+	for len(q.Waiting) > 0 && len(q.Holders) < q.Limit {
+		next := q.Waiting[0]
+		q.Waiting = q.Waiting[1:]
+		next.Since = now
+		q.Holders = append(q.Holders, next)
+		q.notify(next.Run, Granted, "")
+	}
+	wanted, by := q.replacing(), ""
+	for _, entry := range q.Waiting {
+		if entry.Replaces {
+			by = entry.WorkflowID
+		}
+	}
+	for i := range q.Holders {
+		holder := &q.Holders[i]
+		if wanted <= 0 {
+			return
+		}
+		wanted--
+		if !holder.Leaving {
+			holder.Leaving = true
+			q.notify(holder.Run, Replaced, by)
+		}
+	}
+}
+
+// Status is what StatusQuery gives.
+type Status struct {
+	Name    Name `json:"name"`
+	Limit   int  `json:"limit"`
+	Waiting int  `json:"waiting"`
+	Running int  `json:"running"`
+	// Holders are the workflow IDs of those that have a turn, the first few.
+	Holders []string `json:"holders,omitempty"`
+	// Positions are those of the runs that were named, from 1 and in their order; 0 for one
+	// that does not wait. A Run without a run ID is whichever run of its workflow ID waits.
+	Positions []int `json:"places,omitempty"`
+}
+
+// mostShown bounds the holders that a Status names.
+const mostShown = 5
+
+// Status describes the queue, and the positions of some runs.
+func (q *Queue) Status(runs []Run) Status {
+	status := Status{
+		Name: q.Name, Limit: q.Limit, Waiting: len(q.Waiting), Running: len(q.Holders), Positions: make([]int, len(runs)),
+	}
+	for _, holder := range q.Holders[:min(len(q.Holders), mostShown)] {
+		status.Holders = append(status.Holders, holder.WorkflowID)
+	}
+	positions := make(map[Run]int, 2*len(q.Waiting))
+	for i, entry := range q.Waiting {
+		positions[entry.Run], positions[Run{WorkflowID: entry.WorkflowID}] = i+1, i+1
+	}
+	for i, run := range runs {
+		status.Positions[i] = positions[run]
+	}
+	return status
+}
