@@ -28,21 +28,57 @@ func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	if step.Loop != nil {
 		nodes = append(nodes, step.StepSinkNodes()...)
 	}
-	return absences(nodes, func(ref expression.Ref) (owner string, value any, path []any) {
+	absent := absences(nodes, func(ref expression.Ref) asked {
 		switch {
+		case step.Secret:
 		case ref.Root == "result", ref.Root == "response", ref.Root == step.Name:
-			return ref.Root, shaped(step, result.Data.Data), ref.Path
+			return asked{owner: ref.Root, value: result.Data.Data, path: ref.Path, shaped: hasShape(step)}
 		case ref.Root == "this" && starts(ref.Path, "data"):
-			return "this.data", shaped(step, result.Data.Data), ref.Path[1:]
+			return asked{owner: "this.data", value: result.Data.Data, path: ref.Path[1:], shaped: hasShape(step)}
 		}
-		return "", nil, nil
+		return asked{}
 	})
+	if step.Loop != nil || step.Secret || result.Failed() {
+		return absent
+	}
+	return append(absent, absences(policyNodes(step), func(ref expression.Ref) asked {
+		if ref.Root != "response" && ref.Root != "page" {
+			return asked{}
+		}
+		return asked{owner: ref.Root, value: lastAnswer(step, result.Data.Data), path: ref.Path}
+	})...)
+}
+
+// policyNodes are the values of a step's retry that are worked out from an answer.
+func policyNodes(step *playbook.Step) []*playbook.Node {
+	var nodes []*playbook.Node
+	for _, policy := range step.Retry {
+		nodes = append(nodes, policy.When, policy.StopWhen)
+		if next := policy.Then.NextCall; next != nil {
+			nodes = append(nodes, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+		}
+	}
+	return nodes
+}
+
+// lastAnswer is the answer that a result ends with: of pages that were collected as they
+// are, the last.
+func lastAnswer(step *playbook.Step, result any) any {
+	pages, ok := result.([]any)
+	collects := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.Collect != nil })
+	if ok && collects && len(pages) > 0 {
+		return pages[len(pages)-1]
+	}
+	return result
 }
 
 // AbsentAtStart tells the same of what a step asks of the steps before it.
 func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []string {
-	nodes := book.CallNodes(step)
-	hidden := []string{}
+	nodes := routeNodes(step)
+	if step.Action != nil {
+		nodes = append(book.CallNodes(step), nodes...)
+	}
+	hidden := []string{step.Name}
 	if step.Loop != nil {
 		nodes, hidden = append(nodes, step.Loop.Collection), append(hidden, step.Loop.Element)
 	}
@@ -51,53 +87,128 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 			hidden = append(hidden, policy.Then.Collect.Into)
 		}
 	}
-	return absences(nodes, func(ref expression.Ref) (owner string, value any, path []any) {
-		owner, path = ref.Root, ref.Path
-		if ref.Root == "steps" && len(path) > 1 && starts(path[1:], "data") {
-			name, _ := path[0].(string)
-			owner, path = name, path[2:]
+	return absences(nodes, func(ref expression.Ref) asked { return ofStep(book, data, ref, hidden) })
+}
+
+// AbsentInOutput tells the same of what the output asks of the steps.
+func AbsentInOutput(book *playbook.Playbook, data Data) []string {
+	return absences([]*playbook.Node{book.Output}, func(ref expression.Ref) asked { return ofStep(book, data, ref, nil) })
+}
+
+// routeNodes are the values that follow a step: its vars and its routes.
+func routeNodes(step *playbook.Step) []*playbook.Node {
+	var nodes []*playbook.Node
+	for _, entry := range step.Vars {
+		nodes = append(nodes, entry.Value)
+	}
+	for _, route := range step.Next {
+		nodes = append(nodes, route.When)
+		for _, target := range route.Targets {
+			nodes = append(nodes, target.Args)
 		}
-		asked := book.Step(owner)
-		if asked == nil || asked.Secret || slices.Contains(hidden, ref.Root) {
-			return "", nil, nil
-		}
-		return owner, shaped(asked, member(member(data.Steps.Data, asked.Name), "data")), path
-	})
+	}
+	return nodes
+}
+
+// ofStep is what a name asks of the result of a step; hidden names are something else.
+func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) asked {
+	owner, path := ref.Root, ref.Path
+	if ref.Root == "steps" && len(path) > 1 && starts(path[1:], "data") {
+		name, _ := path[0].(string)
+		owner, path = name, path[2:]
+	}
+	step := book.Step(owner)
+	if step == nil || step.Secret || slices.Contains(hidden, ref.Root) {
+		return asked{}
+	}
+	return asked{owner: owner, value: member(member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
 func starts(path []any, key string) bool { return len(path) > 0 && path[0] == key }
 
-// shaped is the result of a step whose members the language knows, nil for others:
-// the aggregate of a loop, and what SQL gives.
-func shaped(step *playbook.Step, result any) any {
+// hasShape reports whether the language knows the members of a step's result: the
+// aggregate of a loop, and what SQL gives.
+func hasShape(step *playbook.Step) bool {
 	if step.Loop != nil {
-		return result
+		return true
 	}
 	if step.Action == nil {
-		return nil
+		return false
 	}
-	if name, _ := step.Action.ToolName(); playbook.TraitsOf(name).Dialect == "" {
-		return nil
-	}
-	return result
+	name, _ := step.Action.ToolName()
+	return playbook.TraitsOf(name).Dialect != ""
+}
+
+// asked is a path into a value, and how the author wrote what holds it. The language
+// knows the members of what is shaped.
+type asked struct {
+	owner  string
+	value  any
+	path   []any
+	shaped bool
 }
 
 // absences looks at the constant paths of nodes. find gives the value that one
 // leads into, nil where nothing is known of it.
-func absences(nodes []*playbook.Node, find func(expression.Ref) (owner string, value any, path []any)) []string {
+func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string {
 	var absent []string
+	seen := map[string]bool{} // what is absent, at its first place
 	for _, node := range nodes {
 		if node == nil {
 			continue
 		}
-		for _, ref := range node.Refs() {
-			owner, value, path := find(ref)
-			if text := absence(owner, value, path); text != "" && !slices.Contains(absent, text) {
+		node.EachRef(func(scalar *playbook.Node, ref expression.Ref) {
+			of := find(ref)
+			text := ""
+			if of.shaped {
+				text = absence(of.owner, of.value, of.path)
+			}
+			what, hint := memberOfText(of)
+			if text == "" && what != "" && !seen[what] {
+				seen[what] = true
+				place := scalar.Position(ref.Offset)
+				text = fmt.Sprintf("%s, so this is nil (line %d, column %d)%s", what, place.Line, place.Column, hint)
+			}
+			if text != "" && !slices.Contains(absent, text) {
 				absent = append(absent, text)
 			}
-		}
+		})
 	}
 	return absent
+}
+
+// memberOfText says which member of a path belongs to a text, number or boolean, which
+// has none; "" where there is no such member.
+func memberOfText(of asked) (what, hint string) {
+	for i, key := range of.path {
+		name, isName := key.(string)
+		kind := ""
+		switch of.value.(type) {
+		case nil, []any:
+		case map[string]any:
+		case string:
+			kind, hint = "text", "; where it is JSON, fromJSON reads it"
+		default:
+			kind = "a " + expression.TypeName(of.value)
+		}
+		if kind != "" {
+			if !isName {
+				return "", ""
+			}
+			return fmt.Sprintf("%s is %s and has no member %q", of.owner, kind, name), hint
+		}
+		if isName {
+			of.owner += "." + name
+		} else {
+			of.owner += fmt.Sprintf("[%v]", key)
+		}
+		found, ok := expression.Walk(of.value, of.path[i:i+1])
+		if !ok {
+			return "", ""
+		}
+		of.value = found
+	}
+	return "", ""
 }
 
 // absence says which member of a path a value of a known shape does not have.

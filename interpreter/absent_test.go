@@ -74,3 +74,70 @@ func TestAbsentMembers(t *testing.T) {
 	require.Empty(t, interpreter.AbsentAtStart(book, book.Step("last"), interpreter.Data{}))
 	require.Empty(t, interpreter.AbsentAtEnd(book.Step("fetch"), interpreter.CallResult{Status: "error"}))
 }
+
+// TestMembersOfTexts: a member, by name, of a text, number or boolean is nil, which is
+// nearly always a body that was not read as JSON. The warning has the place.
+func TestMembersOfTexts(t *testing.T) {
+	t.Parallel()
+	book := decode(t, `workflow:
+  - step: fetch
+    tool: http
+    url: http://x
+    retry:
+      - when: response.next is defined
+        then: {next_call: {url: "{{ response.next }}"}, collect: {strategy: append}}
+    vars: {n: "{{ len(result.rows) }}", m: "{{ result[0] }}", o: "{{ this.data.rows }}", p: "{{ result.get('x') }}"}
+    next: look
+  - step: look
+    tool: http
+    url: "http://x/{{ fetch.rows[0].id }}"
+    body: [{n: "{{ steps.fetch.data.total }}"}]
+    loop: {collection: "{{ fetch.ids }}", element: id}
+    next: [{when: "{{ fetch.more }}", then: check}]
+  - step: check
+    next: [{when: "{{ odd.deep.more }}", then: odd}, {else: odd}]
+  - step: odd
+    tool: postgres
+    auth: pg
+    statement: SELECT {{ fetch.rows }}
+output: {rows: "{{ len(fetch.rows) }}", all: "{{ fetch }}"}
+`)
+	ended := func(result any) []string {
+		return interpreter.AbsentAtEnd(book.Step("fetch"), interpreter.CallResult{Status: "success", Data: expression.Of(result)})
+	}
+	const unread = "; where it is JSON, fromJSON reads it"
+	require.Equal(t, []string{
+		`result is text and has no member "rows", so this is nil (line 11, column 23)` + unread,
+		`this.data is text and has no member "rows", so this is nil (line 11, column 70)` + unread,
+		`response is text and has no member "next", so this is nil (line 9, column 15)` + unread,
+	}, ended(`{"rows": []}`))
+	require.Equal(t, []string{`response is text and has no member "next", so this is nil (line 9, column 15)` + unread}, ended([]any{`{"rows": []}`}))
+	require.Empty(t, ended([]any{map[string]any{"rows": 1}}))
+	require.Empty(t, ended(map[string]any{"rows": []any{}}))
+	require.Empty(t, ended(nil))
+	require.Equal(t, []string{
+		`result is a number and has no member "rows", so this is nil (line 11, column 23)`,
+		`this.data is a number and has no member "rows", so this is nil (line 11, column 70)`,
+		`response is a number and has no member "next", so this is nil (line 9, column 15)`,
+	}, ended(3))
+	of := func(fetch any) interpreter.Data {
+		return interpreter.Data{Steps: expression.Of(map[string]any{
+			"fetch": map[string]any{"data": fetch}, "odd": map[string]any{"data": map[string]any{"deep": true}},
+		})}
+	}
+	text := of(`{"rows": []}`)
+	require.Equal(t, []string{
+		`fetch is text and has no member "rows", so this is nil (line 15, column 23)` + unread,
+		`fetch is text and has no member "total", so this is nil (line 16, column 20)` + unread,
+		`fetch is text and has no member "more", so this is nil (line 18, column 23)` + unread,
+		`fetch is text and has no member "ids", so this is nil (line 17, column 28)` + unread,
+	}, interpreter.AbsentAtStart(book, book.Step("look"), text))
+	require.Equal(t, []string{`odd.deep is a boolean and has no member "more", so this is nil (line 20, column 23)`},
+		interpreter.AbsentAtStart(book, book.Step("check"), text))
+	require.Equal(t, []string{`fetch is text and has no member "rows", so this is nil (line 24, column 26)` + unread},
+		interpreter.AbsentAtStart(book, book.Step("odd"), text))
+	require.Equal(t, []string{`fetch is text and has no member "rows", so this is nil (line 25, column 24)` + unread},
+		interpreter.AbsentInOutput(book, text))
+	require.Empty(t, interpreter.AbsentInOutput(book, of(map[string]any{"rows": []any{}})))
+	require.Empty(t, interpreter.AbsentInOutput(book, interpreter.Data{}))
+}

@@ -22,7 +22,7 @@ func (c *Call) policyScope() *Scope {
 		"this":               c.attemptEnvelope(),
 		playbook.DefaultInto: c.state.Collected.Data,
 		"_retry": map[string]any{
-			"index": c.page0(), "attempt": c.state.RequestAttempts,
+			"page": c.page0(), "index": c.page0(), "attempt": c.state.RequestAttempts,
 			"count": c.state.Attempts, "policy": last.Policy,
 		},
 	}

@@ -307,7 +307,7 @@ func (r *run) fail(failure *interpreter.ErrorObject) {
 func (r *run) complete(ctx workflow.Context, done ended) {
 	step, result := done.start.Step, done.result
 	r.keep(done)
-	r.warnAbsent(step, interpreter.AbsentAtEnd(step, result))
+	r.warnAbsent("step "+step.Name, interpreter.AbsentAtEnd(step, result))
 	if done.record.Status == interpreter.Cancelled {
 		r.graph.Ended(&r.Routing, step, nil)
 		if ctx.Err() == nil {
@@ -391,11 +391,11 @@ func (r *run) show(name string, result interpreter.CallResult) {
 
 // warnAbsent warns once of members that a step names and that are not there, unless the
 // validation has.
-func (r *run) warnAbsent(step *playbook.Step, absent []string) {
+func (r *run) warnAbsent(where string, absent []string) {
 	for _, text := range absent {
 		found, _, _ := strings.Cut(text, ",")
 		if !slices.ContainsFunc(r.Warnings, func(warning string) bool { return strings.Contains(warning, found) }) {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: %s", step.Name, text))
+			r.Warnings = append(r.Warnings, where+": "+text)
 		}
 	}
 }
@@ -484,6 +484,7 @@ func (r *run) output(ctx workflow.Context, result *Result) {
 	if r.book.Output == nil || r.input.Reprocess != nil {
 		return
 	}
+	r.warnAbsent("output", interpreter.AbsentInOutput(r.book, r.Data))
 	value, err := r.book.Output.Render(interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 	if err != nil {
 		result.Fail(interpreter.ExpressionFailure(r.book, "output", err, workflow.Now(ctx)).Error)

@@ -25,9 +25,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		scope = scope.With(map[string]any{"args": start.Args})
 	}
 	done := ended{start: start, record: record}
-	if step.Action != nil {
-		r.warnAbsent(step, interpreter.AbsentAtStart(r.book, step, r.Data))
-	}
+	r.warnAbsent("step "+step.Name, interpreter.AbsentAtStart(r.book, step, r.Data))
 	args, err := interpreter.StepArgs(step, start.Args, scope, budget(ctx))
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -251,6 +252,33 @@ func TestSinkIsWrittenOnce(t *testing.T) {
 	for _, write := range w.api.Writes("") {
 		require.Equal(t, 3, write.Attempts)
 	}
+}
+
+// TestMembersOfATextAreWarnings: a body that was not read as JSON has no rows, and the
+// run that counts them says where. The step and the route ask once each.
+func TestMembersOfATextAreWarnings(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	result := w.ends("completed", book(`
+  - step: get
+    tool: python
+    code: |
+      def main():
+          return '{"rows": [1, 2]}'
+    next: filter
+  - step: filter
+    next: [{when: "{{ get.more }}", then: count}, {else: count}]
+  - step: count
+    tool: http
+    url: "{{ api }}/echo"
+    params: {n: "{{ len(get.rows) }}", m: "{{ len(fromJSON(get).rows) }}"}
+output: {n: "{{ len(get.rows) }}", more: "{{ count.total.of.none }}", total: "{{ get.total }}"}
+`), nil)
+	warnings := strings.Join(result.Warnings, "\n")
+	require.Len(t, result.Warnings, 3, warnings)
+	require.Regexp(t, `step filter: get is text and has no member "more", so this is nil \(line \d+, column 23\); where it is JSON, fromJSON reads it`, warnings)
+	require.Regexp(t, `step count: get is text and has no member "rows", so this is nil \(line \d+, column 25\)`, warnings)
+	require.Regexp(t, `output: get is text and has no member "total"`, warnings)
 }
 
 // TestAbsentMembersAreWarnings: a sink that writes nothing but nil says why.

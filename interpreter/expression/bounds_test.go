@@ -109,7 +109,7 @@ func callsOf(f *function) []string {
 			continue
 		}
 
-		sources = append(sources, fmt.Sprintf("%s(%s)", f.name, strings.Join([]string{"x", "y", "z", `"desc"`}[:n], ", ")))
+		sources = append(sources, fmt.Sprintf("%s(%s)", f.name, strings.Join([]string{"x", "y", "z", `"UTC"`}[:n], ", ")))
 	}
 	return sources
 }

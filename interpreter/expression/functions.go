@@ -26,6 +26,10 @@ type function struct {
 	// call gets canonical values, at least min and at most max of them, and
 	// returns a canonical one. It charges b before the work.
 	call func(b *Budget, args []any) (any, error)
+
+	// written are checks of arguments that the author wrote as text, by their place;
+	// what they refuse is a problem before there is a run.
+	written map[int]func(text string) error
 }
 
 // FunctionDoc describes a function for the language's documentation.
@@ -37,7 +41,7 @@ type FunctionDoc struct {
 
 // functions holds every callable by its canonical name.
 var functions = table(predicateFunctions, valueFunctions, textFunctions, listFunctions, mapFunctions,
-	numberFunctions, timeFunctions, jsonFunctions)
+	numberFunctions, timeFunctions, calendarFunctions, jsonFunctions)
 
 func table(groups ...[]function) map[string]*function {
 	all := map[string]*function{}
@@ -49,8 +53,7 @@ func table(groups ...[]function) map[string]*function {
 	return all
 }
 
-// functionNames returns the names of all functions, sorted. No step, element
-// or collection may have one of them.
+// functionNames returns the names of all functions, sorted.
 func functionNames() []string {
 	return slices.Sorted(maps.Keys(functions))
 }

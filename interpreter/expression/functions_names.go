@@ -42,8 +42,20 @@ var refused = map[string]string{
 	"random":     "an expression gives the same result on every replay; draw it in a tool",
 	"lookup":     "write the name itself, or x[key] for a computed key",
 
+	// of Airflow, n8n and SQL
+	"strftime":   `write format_time(t, "2006-01-02")`,
+	"date_trunc": `write start_of(t, "day")`,
+	"trunc":      `write start_of(t, "day"), or floor(x) of a number`,
+	"timedelta":  `write add_time(t, "-1d")`,
+	"days_ago":   `write add_time(now(), "-7d")`,
+	"date_add":   `write add_time(t, "1d")`,
+	"dateAdd":    `write add_time(t, "1d")`,
+	"date_range": `write time_range(from, to, "1d")`,
+	"formatDate": `write format_time(t, "2006-01-02")`,
+	"today":      `write start_of(now(), "day")`,
+
 	// of expr
-	"timezone":   "times are in UTC; shift with unix(x) and duration(x)",
+	"timezone":   "times are in UTC; format_time(t, layout, zone) shows them in a zone, and add_time and start_of count in one",
 	"repeat":     `write join(map(1..n, "text"))`,
 	"splitAfter": "write map(split(x, separator), # ~ separator)",
 	"bitnot":     "write -x - 1",

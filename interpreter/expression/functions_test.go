@@ -244,7 +244,7 @@ func TestFunctionErrors(t *testing.T) {
 			`it reads 2006-01-02T15:04:05Z, 2006-01-02, Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset`},
 		{"date", `["x", "15:04 MST"]`, `date: the layout "15:04 MST" has a zone by name, whose meaning depends on the machine; use an offset (-0700)`},
 		{"date", `["x", "2006"]`, `date cannot read the string "x" with the layout "2006"`},
-		{"date", `[null]`, `date needs text such as 2006-01-02T15:04:05Z, or whole seconds, not nil`},
+		{"date", `[null]`, `date needs text such as 2006-01-02T15:04:05Z, or seconds since 1970, not nil`},
 		{"date", `[1772368200000]`, `date: 1772368200000 seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000`},
 		{"duration", `["1 day"]`, `duration cannot read the string "1 day"; it reads 500ms, 90s, 1h30m and the like`},
 		{"fromJSON", `["{"]`, `fromJSON cannot read the string "{": not JSON: unexpected EOF at byte 1`},

@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -17,7 +18,7 @@ var timeFunctions = []function{
 	{
 		name: "date", min: 1, max: 2, signature: "date(time[, layout])",
 		doc: "The time as RFC 3339 text in UTC. It is read from RFC 3339, RFC 1123 and similar text, a date, " +
-			"or seconds since 1970; or from text in the layout of Go's package time.",
+			"or seconds since 1970, to the microsecond; or from text in the layout of Go's package time.",
 		call: callDate,
 	},
 	{
@@ -26,7 +27,8 @@ var timeFunctions = []function{
 	},
 	{
 		name: "duration", min: 1, max: 1, signature: "duration(text)",
-		doc: "The seconds of a duration such as 90s or 1h30m; a number is seconds already.", call: callDuration,
+		doc: "The seconds of a duration such as 90s or 1h30m; a number is seconds already. Times are moved by days and months with add_time.", call: callDuration,
+		written: map[int]func(string) error{0: durationProblem},
 	},
 }
 
@@ -82,18 +84,18 @@ func callUnix(b *Budget, args []any) (any, error) {
 }
 
 // readTime takes a time of text, with a layout if there is a second argument,
-// or of whole seconds.
+// or of seconds since 1970.
 func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
-		t := time.Unix(int64(seconds), 0).UTC()
-		if year := t.Year(); year < 0 || year > 9999 {
-			return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000", name, seconds)
-		}
-		return t, nil
+		return ofSeconds(name, seconds, 0)
+	}
+	if seconds, ok := args[0].(float64); ok && len(args) == 1 {
+		whole := math.Floor(min(max(seconds, -mostEpoch), mostEpoch))
+		return ofSeconds(name, int(whole), time.Duration(math.Round((seconds-whole)*1e6))*time.Microsecond)
 	}
 	s, ok := args[0].(string)
 	if !ok {
-		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or whole seconds", args[0])
+		return time.Time{}, argumentError(name, "text such as 2006-01-02T15:04:05Z, or seconds since 1970", args[0])
 	}
 	if err := b.read(len(s)); err != nil {
 		return time.Time{}, err
@@ -111,6 +113,18 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("%s cannot read a time from %s; it reads 2006-01-02T15:04:05Z, 2006-01-02, "+
 		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describe(s))
+}
+
+// mostEpoch is beyond the year 9999, in seconds since 1970.
+const mostEpoch = 1e12
+
+// ofSeconds is a time of seconds since 1970.
+func ofSeconds(name string, seconds int, fraction time.Duration) (time.Time, error) {
+	t := time.Unix(int64(seconds), 0).Add(fraction).UTC()
+	if year := t.Year(); year < 0 || year > 9999 {
+		return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; milliseconds are divided by 1000", name, seconds)
+	}
+	return t, nil
 }
 
 func readLayout(name, s string, layout any) (time.Time, error) {
@@ -142,7 +156,19 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil {
-		return nil, fmt.Errorf("duration cannot read %s; it reads 500ms, 90s, 1h30m and the like", describe(s))
+		return nil, fmt.Errorf("duration %w", durationProblem(s))
 	}
 	return fromFloat(d.Seconds())
+}
+
+// durationProblem says what is wrong with the text of a duration.
+func durationProblem(text string) error {
+	text = strings.TrimSpace(text)
+	if _, err := time.ParseDuration(text); err == nil {
+		return nil
+	}
+	if _, err := readAmount(text); err == nil {
+		return fmt.Errorf("cannot read the string %q, as days, weeks, months and years differ in length; move a time with add_time(t, %q), or write hours: 24h", shortText(text), text)
+	}
+	return fmt.Errorf("cannot read the string %q; it reads 500ms, 90s, 1h30m and the like", shortText(text))
 }

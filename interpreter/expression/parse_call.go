@@ -162,6 +162,7 @@ func (p *parser) mapAhead() bool {
 func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, piped bool) {
 	n := len(arguments)
 	if n >= f.min && (f.max < 0 || n <= f.max) {
+		p.checkWritten(f, arguments)
 		return
 	}
 	got := fmt.Sprint(n)
@@ -169,6 +170,20 @@ func (p *parser) checkArguments(f *function, name token, arguments []ast.Node, p
 		got += " with the value before it"
 	}
 	p.report(name, codeArguments, fmt.Sprintf("%s takes %s, not %s: %s", f.name, argumentCount(f), got, f.signature))
+}
+
+// checkWritten checks the arguments that are written as text.
+func (p *parser) checkWritten(f *function, arguments []ast.Node) {
+	for i, argument := range arguments {
+		text, ok := argument.(*ast.StringNode)
+		if !ok || f.written[i] == nil {
+			continue
+		}
+		if err := f.written[i](text.Value); err != nil {
+			at := argument.Location()
+			p.report(token{from: at.From, to: at.To}, codeArguments, f.name+": "+err.Error())
+		}
+	}
 }
 
 func argumentCount(f *function) string {

@@ -145,7 +145,9 @@ func (p *parser) method(node ast.Node, name token, from int) ast.Node {
 		return p.call(name, &open, []ast.Node{node}, from)
 	}
 	message := fmt.Sprintf("values have no method %q; functions are written f(x) or x | f", name.text)
-	if f := methodFunction(name.text); f != "" {
+	if hint := methodHints[name.text]; hint != "" {
+		message = fmt.Sprintf("values have no method %q; %s", name.text, hint)
+	} else if f := methodFunction(name.text); f != "" {
 		message = fmt.Sprintf("values have no method %q; write it as the function %s", name.text, functions[f].signature)
 	}
 	fail(name.from, name.to, codeUnsupported, message)
@@ -157,6 +159,18 @@ var methodAliases = map[string]string{
 	"strip": "trim", "startswith": "hasPrefix", "endswith": "hasSuffix", "items": "toPairs",
 	"append": "concat", "extend": "concat", "index": "indexOf", "find": "indexOf", "rfind": "lastIndexOf",
 	"size": "len", "toLowerCase": "lower", "toUpperCase": "upper", "toString": "string",
+}
+
+// methodHints are methods of other systems whose value is there without a call.
+var methodHints = map[string]string{
+	"json":      "an answer that is JSON is read already: write response.x",
+	"text":      "an answer that is text is response itself",
+	"xcom_pull": "the result of a step is known by the name of the step, as in fetch.rows",
+	"xcom_push": "the result of a step is kept under the name of the step",
+	"first":     "write first(xs)",
+	"all":       "the result of a step is all of it: write the name of the step",
+	"strftime":  `write format_time(t, "2006-01-02")`,
+	"isoformat": "times are RFC 3339 text already",
 }
 
 func methodFunction(name string) string {

@@ -62,6 +62,7 @@ func rules() []func(*checker) {
 		checkRouter,
 		checkRouting,
 		checkRetry,
+		checkPaging,
 		checkSinkRetry,
 		checkNotices,
 		checkLoop,

@@ -35,6 +35,10 @@ func checkCode(c *checker) {
 				continue
 			}
 			templates := c.checkTemplates(entry.Value, code)
+			if !templates && !strings.Contains(code, "main") && strings.TrimSpace(code) != "" {
+				c.errorf(entry.Value.Position(0), codeCodeMain, "the code defines no main; write def main(…): with the args of the call as parameters, which returns the result")
+				continue
+			}
 			c.checkMain(call, entry.Value, code)
 			if !templates {
 				nodes = append(nodes, entry.Value)

@@ -39,19 +39,20 @@ func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
 // checkMissing finds the fields that the tool needs and the call does not have.
 func (c *checker) checkMissing(call actionAt, spec ToolSpec) {
 	action := call.action
+	has := func(name string) bool { return action.has(name) || action.meant(spec, call.section(), name) }
 	for _, field := range spec.Fields {
-		if field.Required && !action.has(field.Name) {
+		if field.Required && !has(field.Name) {
 			c.missingField(call, spec, fmt.Sprintf("%q", field.Name))
 		}
 	}
 	for _, group := range spec.RequireOneOf {
-		if !slices.ContainsFunc(group, action.has) && !c.givenByCallers(call, group) {
+		if !slices.ContainsFunc(group, has) && !c.givenByCallers(call, group) {
 			c.missingField(call, spec, oneOf(quoted(group)))
 		}
 	}
 	for _, need := range spec.RequireIf {
 		node := action.Field(need.Field)
-		if node != nil && node.Value == need.Value && !action.has(need.Needs) {
+		if node != nil && node.Value == need.Value && !has(need.Needs) {
 			c.errorf(node.Pos, codeMissingField, "%s: %s of %s needs %q", need.Field, need.Value, spec.Name, need.Needs)
 		}
 	}
@@ -156,34 +157,49 @@ func (a actionAt) who() string {
 	return fmt.Sprintf("the workbook entry %q", a.action.Name)
 }
 
+// section is the section that the call stands in.
+func (a actionAt) section() *section {
+	switch {
+	case a.spot&atNotices != 0:
+		return noticeSection
+	case a.sink != nil:
+		return sinkSection
+	case a.step == nil:
+		return workbookSection
+	}
+	return stepSection
+}
+
 // unknownField reports a key that is neither a word of the language nor a
 // field of the tool. A misspelt word looks like a field, so both are suggested.
 func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
-	section := stepSection
-	switch {
-	case call.spot&atNotices != 0:
-		section = noticeSection
-	case call.sink != nil:
-		section = sinkSection
-	case call.step == nil:
-		section = workbookSection
+	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, shorten(entry.Key), fieldHint(entry.Key, call.section(), spec))
+}
+
+// fieldHint says what is meant by a key that is neither a field of the tool nor a
+// word of the section.
+func fieldHint(name string, s *section, spec ToolSpec) string {
+	if known, ok := s.find(name, true); ok {
+		return "; " + Version + " writes " + quote(known.name)
 	}
-	if known, ok := section.find(entry.Key, true); ok {
-		c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, known.name)
-		return
-	}
-	candidates := append(spec.FieldNames(), section.names()...)
-	if near := expression.Suggest(entry.Key, candidates); near != "" {
-		c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; did you mean %q?", spec.Name, entry.Key, near)
-		return
-	}
-	if newer, ok := olderFields[entry.Key]; ok {
+	if newer, ok := olderFields[name]; ok {
 		if _, known := spec.field(newer); known {
-			c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; %s writes %q", spec.Name, entry.Key, Version, newer)
-			return
+			return "; " + Version + " writes " + quote(newer)
 		}
 	}
-	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q; its fields are %s", spec.Name, entry.Key, listed(spec.FieldNames()))
+	if write := foreignKey(name, s, &spec); write != "" {
+		return "; " + write
+	}
+	if hint := otherLevel(name, s, sections, false); hint != "" {
+		return hint
+	}
+	if near := expression.Suggest(name, append(spec.FieldNames(), s.names()...)); near != "" {
+		return "; did you mean " + quote(near) + "?"
+	}
+	if hint := otherLevel(name, s, sections, true); hint != "" {
+		return hint
+	}
+	return "; its fields are " + listed(spec.FieldNames())
 }
 
 // kindRule says what is wrong with a value of a kind, "" if nothing is.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 )
@@ -16,7 +17,7 @@ var members = map[string][]string{
 		"exhausted", "collected",
 	},
 	"this":   {"status", "data", "error", "meta"},
-	"_retry": {"index", "attempt", "count", "policy"},
+	"_retry": {"page", "index", "attempt", "count", "policy"},
 	"_loop":  {"index", "count", "size"},
 	"event":  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
 	"run":    {"id", "started_at", "playbook", "scheduled_at"},
@@ -36,6 +37,8 @@ func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
 		return
 	}
 	switch ref.Root {
+	case "response":
+		c.checkAnswer(at, pos, key)
 	case "steps":
 		if c.pb.Step(key) == nil {
 			c.errorf(pos.at(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
@@ -49,6 +52,25 @@ func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
 	default:
 		c.checkMember(pos, ref.Root, key, members[ref.Root])
 	}
+}
+
+// checkAnswer warns of a member of response that other systems have for the answer
+// around the body.
+func (c *checker) checkAnswer(at site, pos place, key string) {
+	if spec, ok := c.specOf(stepAction(at)); !ok || !TraitsOf(spec.Name).Requests {
+		return
+	}
+	if plain := plainWord(key); plain == "statuscode" || plain == "httpstatus" {
+		c.warnf(pos.at(), codeUnknownMember, "response is the body of the answer; its status is this.meta.status, and after a failure error.status")
+	}
+}
+
+// stepAction is the call of the step that a site belongs to, nil for none.
+func stepAction(at site) *Action {
+	if at.step == nil {
+		return nil
+	}
+	return at.step.Action
 }
 
 // checkEnvelope checks a path into an envelope: docs/language.md, section names.
@@ -103,11 +125,17 @@ func (c *checker) checkMember(pos place, owner, key string, known []string) {
 		return
 	}
 	hint := "its members are " + listed(known)
-	if near := expression.Suggest(key, known); near != "" {
+	if meant := foreignIn(foreignMembers[ownerWord(owner)], key, 0, nil); meant != "" {
+		hint = "write " + meant
+	} else if near := expression.Suggest(key, known); near != "" {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
 	c.warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
 }
+
+// ownerWord is the word of the language that an owner ends with: error of
+// steps.fetch.error.
+func ownerWord(owner string) string { return owner[strings.LastIndexByte(owner, '.')+1:] }
 
 // checkFailedMeta warns of a condition that is asked after a failure and names
 // what only an answer that succeeded has in this.meta.

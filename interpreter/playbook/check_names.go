@@ -127,7 +127,7 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
 	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
-		c.errorf(pos.at(), codeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, newerName(w.name, at.spot), c.insteadOf(w.name))
+		c.errorf(pos.at(), codeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
 	default:
 		c.checkMembers(at, pos, ref)
 	}
@@ -149,14 +149,15 @@ func (c *checker) checkCallback(pos place, ref expression.Ref) {
 	}
 }
 
-// newerName is what data, the word of older playbooks, is called at a spot.
-func newerName(name string, at spot) string {
+// insteadHere is what a word that is not known at a site is called there.
+func insteadHere(at site, name string) string {
 	switch {
-	case name != dataWord:
-	case at&(atSinks|atVars|atNext) != 0:
+	case name == dataWord && at.spot&(atSinks|atVars|atNext) != 0:
 		return `; write "result"`
-	case at&(atWhen|atThen) != 0:
+	case (name == dataWord || name == "result") && at.spot&(atWhen|atThen) != 0:
 		return `; write "response"`
+	case (name == "response" || name == "result" || name == "this" || name == dataWord) && at.spot&(atField|atCollection|atOutput) != 0:
+		return "; the result of a step is known by the step's name"
 	}
 	return ""
 }
@@ -236,7 +237,7 @@ func (c *checker) unknownHint(at site, name string) string {
 	if c.options.Open || c.options.caller != nil && c.options.caller.open {
 		return ""
 	}
-	near := c.nearName(at, name)
+	near, meant := c.nearName(at, name), c.foreignName(at, name)
 	switch {
 	case name == CallbackWord:
 		return fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
@@ -244,6 +245,8 @@ func (c *checker) unknownHint(at site, name string) string {
 		return fmt.Sprintf("; did you mean args.%s?", name)
 	case at.spot&atBegin == 0 && c.vars[name]:
 		return fmt.Sprintf("; did you mean vars.%s?", name)
+	case meant != "":
+		return meant
 	case near != "":
 		return fmt.Sprintf("; did you mean %q?", near)
 	case expression.IsFunction(name):

@@ -179,6 +179,10 @@ func (c *checker) checkCall(call actionAt, name string) {
 		c.errorf(pos, codeUnknownTool, "there is no tool %q; %s", name, formerTools[name])
 		return
 	case !ok:
+		if write := foreignIn(foreignTools, name, 0, nil); write != "" {
+			c.errorf(pos, codeUnknownTool, "there is no tool %q; %s", name, write)
+			return
+		}
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
 			c.errorf(pos, codeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
 			return

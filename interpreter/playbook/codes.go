@@ -31,6 +31,7 @@ const (
 	codeIgnoreAfterSuccess     = "ignore-after-success"
 	codeJSONText               = "json-text"
 	codeOperatorLimit          = "operator-limit"
+	codePageIndex              = "page-index"
 	codePagesNotCollected      = "pages-not-collected"
 	codeRawOutsideURL          = "raw-outside-url"
 	codeReservedName           = "reserved-name"
@@ -91,9 +92,10 @@ var checkCodes = []CodeDoc{
 	{codeNoEffect, "a word does nothing where it stands (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
+	{codePageIndex, "next_call counts on with _retry.index, which is 1 on the first page (warning)"},
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
-	{codeReservedName, "a step, element or into has a name that expressions cannot tell from a word or a function"},
+	{codeReservedName, "a step, element or into has a name that expressions cannot tell from a word"},
 	{codeRouter, "a step without a tool has retry, loop or sink"},
 	{codeSecretStep, "a step is secret and has something that would look at its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},

@@ -32,7 +32,7 @@ const MaxShown = 100
 // may be run only if no diagnostic is an error. Decoding says nothing about
 // names, routes and tools; see Validate.
 func Decode(file *source.File) (*Playbook, source.Diagnostics) {
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
+	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: sections}
 	pb := d.playbook()
 	if pb != nil {
 		attachStatements(pb)

@@ -106,6 +106,10 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 		f.set(known, inner.words[k.name], value)
 	}
 	for _, field := range inner.rest {
+		if known, ok := f.section.find(field.spelt, false); ok {
+			d.errorf(field.pos, codeUnknownKey, "unknown key %q under tool; it stands beside tool, in the same column, not under it", known.name)
+			continue
+		}
 		if d.besideTool(f, field) {
 			continue
 		}

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -271,8 +272,24 @@ func (d *decoder) path(n *yaml.Node) string {
 	if text == "" {
 		return text
 	}
-	if _, err := expression.ParsePath(text); err != nil {
+	if plain, ok := plainPath(text); ok {
+		d.errorf(position(n), codePath, "%s is JSONPath; a path here is dotted, and a list is collected with all its elements: write path: %s", shorten(text), plain)
+	} else if _, err := expression.ParsePath(text); err != nil {
 		d.errorf(position(n), codePath, "the path of collect cannot be read: %s", err)
 	}
 	return text
+}
+
+// plainPath is the dotted path of a JSONPath that leads to one value or to all
+// elements of a list.
+func plainPath(text string) (string, bool) {
+	plain, ok := strings.CutPrefix(text, "$")
+	if !ok {
+		return "", false
+	}
+	plain = strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(plain, "[*]"), ".*"), ".")
+	if _, err := expression.ParsePath(plain); err != nil || plain == "" {
+		return "", false
+	}
+	return plain, true
 }

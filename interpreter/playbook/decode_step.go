@@ -114,8 +114,13 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 		hint := "; the fields of a call need a tool beside them, such as tool: http"
 		if known, ok := stepSection.find(field.spelt, true); ok {
 			hint = "; " + Version + " writes " + quote(known.name)
+			if known.name == "tool" {
+				hint += ", such as tool: http"
+			}
 		} else if newer, ok := olderFields[field.spelt]; ok {
 			hint = "; " + Version + " writes " + quote(newer)
+		} else if meant := d.meantKey(field.spelt, stepSection); meant != "" {
+			hint = meant
 		} else if near := expression.Suggest(field.spelt, accepted); near != "" {
 			hint = "; did you mean " + quote(near) + "?"
 		}

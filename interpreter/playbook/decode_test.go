@@ -343,7 +343,7 @@ workflow:
 	require.Equal(t, "SELECT 1", pb.First().Sink.Action.Field("statement").Raw)
 
 	_, found = decode(t, strings.ReplaceAll(text, "VERSION", playbook.Version))
-	require.Contains(t, found.Error(), `x.yaml:6:5: unknown key "type" in step "a", which has no tool; reprise/v1 writes "tool" [unknown-key]`)
+	require.Contains(t, found.Error(), `x.yaml:6:5: unknown key "type" in step "a", which has no tool; reprise/v1 writes "tool", such as tool: http [unknown-key]`)
 	require.Contains(t, found.Error(), `x.yaml:9:62: unknown key "endpoint" in next_call; reprise/v1 writes "url" [unknown-key]`)
 	require.Contains(t, found.Error(), `unknown key "path" in metadata`)
 }

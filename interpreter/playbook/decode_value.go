@@ -76,6 +76,16 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 		return
 	}
 	node.kind, node.Template = templateNode, template
+	d.dollarBraces(node)
+}
+
+// dollarBraces warns of text that begins as templates do in GitHub Actions: the $
+// would stay.
+func (d *decoder) dollarBraces(node *Node) {
+	if at := strings.Index(node.Raw, "${{"); at >= 0 && strings.TrimSpace(node.Raw[:at]) == "" {
+		d.warnf(node.Position(at), codeDollarBraces,
+			"${{ … }} is how GitHub Actions writes a template, and the $ stays as text here; write {{ … }} without the $")
+	}
 }
 
 // templateProblems reports problems of a template at their place in the file.

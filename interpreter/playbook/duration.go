@@ -1,7 +1,10 @@
 package playbook
 
 import (
+	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -30,8 +33,8 @@ func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
 			return length, true
 		}
 	}
-	d.errorf(position(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s",
-		what, describeYAML(n))
+	d.errorf(position(n), codeWrongType, "%s must be a duration such as 90s or 1m30s, or a number of seconds, not %s%s",
+		what, describeYAML(n), spelledDuration(n.Value))
 	return 0, false
 }
 
@@ -56,4 +59,27 @@ func (d *decoder) timeLimit(n *yaml.Node, what string) time.Duration {
 		d.errorf(position(n), codeBounds, "%s must be more than 0; leave it out for the default", what)
 	}
 	return length
+}
+
+// longUnit is a number of a unit as people write it.
+var longUnit = regexp.MustCompile(`^(\d{1,5}) *(d|days?|w|weeks?|h|hours?|hrs?|m|mins?|minutes?|s|secs?|seconds?)$`)
+
+// spelledDuration completes a message with the duration that was meant.
+func spelledDuration(text string) string {
+	match := longUnit.FindStringSubmatch(text)
+	if match == nil {
+		return ""
+	}
+	n, err := strconv.Atoi(match[1])
+	if err != nil {
+		return ""
+	}
+	unit := match[2][:1]
+	switch unit {
+	case "d":
+		n, unit = n*24, "h"
+	case "w":
+		n, unit = n*7*24, "h"
+	}
+	return fmt.Sprintf("; write %d%s", n, unit)
 }

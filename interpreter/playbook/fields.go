@@ -93,15 +93,15 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	}
 }
 
-// nearKey completes a message about an unknown key; words of noetl.io/v1 are
-// told apart from misspelt ones.
+// nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
+// levels and of other systems are told apart from misspelt ones.
 func (d *decoder) nearKey(name string, s *section) string {
 	if known, ok := s.find(name, true); ok {
 		return "; " + Version + ` writes "` + known.name + `"`
 	}
 	if s.below != nil {
 		if _, ok := s.below.find(name, false); ok {
-			return "; it stands under " + s.below.name
+			return otherLevel(name, s, d.sections, false)
 		}
 	}
 	if legacyWord(name) {
@@ -112,7 +112,25 @@ func (d *decoder) nearKey(name string, s *section) string {
 			return "; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it"
 		}
 	}
+	if hint := d.meantKey(name, s); hint != "" {
+		return hint
+	}
 	return nearOr(name, s.names())
+}
+
+// meantKey says what is meant by a word of another system or another level; "" for
+// one that is neither.
+func (d *decoder) meantKey(name string, s *section) string {
+	if write := foreignKey(name, s, nil); write != "" {
+		return "; " + write
+	}
+	if hint := otherLevel(name, s, d.sections, false); hint != "" {
+		return hint
+	}
+	if near := expression.Suggest(name, s.names()); near != "" {
+		return ""
+	}
+	return otherLevel(name, s, d.sections, true)
 }
 
 func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Position, value *yaml.Node) {
@@ -135,9 +153,10 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 	if f.get(name) != nil {
 		return true
 	}
-	// A misspelt key is reported as unknown; that it is missing follows.
+	// A misspelt key, or one of another system, is reported as unknown; that it is
+	// missing follows.
 	for _, unknown := range f.unknown {
-		if expression.Suggest(unknown, []string{name}) != "" {
+		if expression.Suggest(unknown, []string{name}) != "" || strings.Contains(foreignKey(unknown, f.section, nil), quote(name)) {
 			return false
 		}
 	}

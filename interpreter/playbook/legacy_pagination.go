@@ -264,7 +264,7 @@ func (p *pageNames) newer(ref expression.Ref, source []rune) (string, int) {
 	}
 	switch ref.Root {
 	case "iteration":
-		return "(_retry.index - 1)", ref.End
+		return "(_retry.page - 1)", ref.End
 	case "accumulated":
 		return DefaultInto, ref.End
 	case "response":

@@ -105,13 +105,22 @@ func (n *Node) evalError(err error) *EvalError {
 // of the file. Their offsets count in the scalar that holds the template.
 func (n *Node) Refs() []expression.Ref {
 	var refs []expression.Ref
+	n.EachRef(func(_ *Node, ref expression.Ref) { refs = append(refs, ref) })
+	return refs
+}
+
+// EachRef calls visit for what Refs returns, with the scalar that its offset counts in.
+func (n *Node) EachRef(visit func(scalar *Node, ref expression.Ref)) {
 	n.eachTemplate(func(scalar *Node) {
-		refs = append(refs, scalar.Template.Refs()...)
+		for _, ref := range scalar.Template.Refs() {
+			visit(scalar, ref)
+		}
 	})
 	if n.Statement() != nil {
-		refs = append(refs, n.statement.Refs()...)
+		for _, ref := range n.statement.Refs() {
+			visit(n, ref)
+		}
 	}
-	return refs
 }
 
 // Names reports whether a template below the node takes one of the roots from

@@ -127,6 +127,10 @@ func (d *decoder) syntaxError(err error) {
 	case unquoted.MatchString(text):
 		d.unquotedLine(line, text)
 	default:
+		if tight, at, hint := writtenTight(d.file.Line, line); tight > 0 {
+			d.errorf(source.Position{Line: tight, Column: at}, codeYAMLSyntax, "this is not YAML: an entry of a list is not set apart from its dash%s", hint)
+			return
+		}
 		at, hint := syntaxHint(message, text)
 		d.errorf(source.Position{Line: line, Column: max(at, column)}, codeYAMLSyntax, "this is not YAML: %s%s", message, hint)
 	}

@@ -17,6 +17,7 @@ const (
 	codeBadName            = "bad-name"
 	codeBadNumber          = "bad-number"
 	codeConflict           = "conflicting-keys"
+	codeDollarBraces       = "dollar-braces"
 	codeDuplicateKey       = "duplicate-key"
 	codeEmpty              = "empty"
 	codeEncoding           = "encoding"
@@ -47,6 +48,7 @@ var decodeCodes = []CodeDoc{
 	{codeBadName, "a name is empty, too long, or has characters that names must not have"},
 	{codeBadNumber, "a number is infinite, no number, or too large"},
 	{codeConflict, "two keys of a map exclude each other"},
+	{codeDollarBraces, "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)"},
 	{codeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
 	{codeEmpty, "the file, the workflow or an entry is empty"},
 	{codeEncoding, "the file is not UTF-8 text"},
@@ -77,6 +79,9 @@ type decoder struct {
 	file  *source.File
 	older bool // noetl.io/v1
 	found source.Diagnostics
+	// sections are those of the language. The decoder has them, as what reads a
+	// section cannot name all others.
+	sections []*section
 	// broken are nodes with a problem already reported, so that nothing that
 	// follows from it is.
 	broken map[*yaml.Node]bool

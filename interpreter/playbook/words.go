@@ -3,8 +3,6 @@ package playbook
 import (
 	"regexp"
 	"slices"
-
-	"reprise/interpreter/expression"
 )
 
 // word is a name that the language gives a value: the table of
@@ -71,7 +69,8 @@ func findWord(name string) (word, bool) {
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // nameProblem says why a text cannot be the name of a step, an element or
-// into; "" if it can.
+// into; "" if it can. The name of a function can: before a bracket it is the function,
+// elsewhere the name.
 func nameProblem(name string) string {
 	if !namePattern.MatchString(name) {
 		return "may hold letters, digits and _ and must not start with a digit"
@@ -81,9 +80,6 @@ func nameProblem(name string) string {
 	}
 	if slices.Contains(operatorWords, name) {
 		return "is a word of expressions"
-	}
-	if expression.IsFunction(name) {
-		return "is a function of expressions"
 	}
 	return ""
 }

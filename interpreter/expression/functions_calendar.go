@@ -1,0 +1,321 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// calendarFunctions count in the days, weeks, months and years of a zone. Times are text,
+// RFC 3339 in UTC, as those of timeFunctions are.
+var calendarFunctions = []function{
+	{
+		name: "add_time", min: 2, max: 3, signature: "add_time(time, amount[, zone])",
+		doc: "The time moved by an amount such as -24h, 7d, 1mo, 1y or 1d12h. Days, weeks, months and years are those of the zone, UTC without one; " +
+			"a day that its month does not have is the month's last.",
+		call:    callAddTime,
+		written: map[int]func(string) error{1: amountProblem, 2: zoneProblem},
+	},
+	{
+		name: "start_of", min: 2, max: 3, signature: "start_of(time, unit[, zone])",
+		doc:     "The beginning of the minute, hour, day, week (its Monday), month, quarter or year of the zone, UTC without one, that the time is in.",
+		call:    callStartOf,
+		written: map[int]func(string) error{1: unitProblem, 2: zoneProblem},
+	},
+	{
+		name: "format_time", min: 2, max: 3, signature: "format_time(time, layout[, zone])",
+		doc:     "The time as the clocks of the zone show it, UTC without one, in a layout of Go's package time: 2006 for the year, 01, 02, 15, 04 and 05 for the rest.",
+		call:    callFormatTime,
+		written: map[int]func(string) error{1: layoutProblem, 2: zoneProblem},
+	},
+	{
+		name: "time_range", min: 3, max: 4, signature: "time_range(from, to, step[, zone])",
+		doc:     "The times from the first on, before the second, with a step as add_time has it.",
+		call:    callTimeRange,
+		written: map[int]func(string) error{2: amountProblem, 3: zoneProblem},
+	},
+}
+
+// amount is how far a time is moved.
+type amount struct {
+	months, days int
+	clock        time.Duration
+}
+
+var (
+	amountPart  = regexp.MustCompile(`(\d+(?:\.\d+)?)(mo|ms|[ywdhms])`)
+	wholeAmount = regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d+)?(?:mo|ms|[ywdhms]))+$`)
+)
+
+// mostCalendar is more months or days than there are between the years 0 and 9999.
+const mostCalendar = 4_000_000
+
+func readAmount(text string) (amount, error) {
+	text = strings.TrimSpace(text)
+	if len(text) > mostTimeText || !wholeAmount.MatchString(text) {
+		return amount{}, fmt.Errorf("%q is no amount of time; amounts are 90s, 30m, 24h, 7d, 2w, 1mo, 1y and such together, as in 1d12h, with - before them to go back", shortText(text))
+	}
+	var a amount
+	for _, part := range amountPart.FindAllStringSubmatch(text, -1) {
+		if err := a.add(part[1], part[2]); err != nil {
+			return amount{}, err
+		}
+	}
+	if strings.HasPrefix(text, "-") {
+		a = amount{months: -a.months, days: -a.days, clock: -a.clock}
+	}
+	return a, nil
+}
+
+// add adds a number of a unit.
+func (a *amount) add(number, unit string) error {
+	per, into := 1, &a.days
+	switch unit {
+	case "y":
+		per, into = 12, &a.months
+	case "mo":
+		into = &a.months
+	case "w":
+		per = 7
+	case "d":
+	default:
+		length, err := time.ParseDuration(number + unit)
+		if err != nil || a.clock+length < a.clock {
+			return fmt.Errorf("%s%s is longer than a time can be moved by", number, unit)
+		}
+		a.clock += length
+		return nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("%s%s is no whole number of days, weeks, months or years", number, unit)
+	}
+	if n > mostCalendar || *into+n*per > mostCalendar {
+		return fmt.Errorf("%s%s is longer than a time can be moved by", number, unit)
+	}
+	*into += n * per
+	return nil
+}
+
+// times is n such amounts.
+func (a amount) times(n int) amount {
+	return amount{months: a.months * n, days: a.days * n, clock: a.clock * time.Duration(n)}
+}
+
+// from moves a time in a zone.
+func (a amount) from(t time.Time, zone *time.Location) time.Time {
+	if a.months != 0 || a.days != 0 {
+		shown := t.In(zone)
+		year, month, day := shown.Date()
+		first := time.Date(year, month+time.Month(a.months), 1, shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), time.UTC)
+		last := first.AddDate(0, 1, -1).Day()
+		t = wallTime(first.AddDate(0, 0, min(day, last)-1+a.days), zone)
+	}
+	return t.Add(a.clock)
+}
+
+func amountProblem(text string) error {
+	_, err := readAmount(text)
+	return err
+}
+
+func zoneProblem(name string) error {
+	_, err := zoneOf(name)
+	return err
+}
+
+// timeUnits are the units that a time can be the beginning of.
+var timeUnits = []string{"minute", "hour", "day", "week", "month", "quarter", "year"}
+
+func unitProblem(unit string) error {
+	if !slices.Contains(timeUnits, unit) {
+		return fmt.Errorf("%q is no unit; the units are %s", shortText(unit), strings.Join(timeUnits, ", "))
+	}
+	return nil
+}
+
+// layoutProblem refuses layouts that name no part of a time, which are those of other
+// systems: YYYY-MM-DD, %Y-%m-%d.
+func layoutProblem(layout string) error {
+	one := time.Date(2001, time.February, 3, 4, 5, 6, 7e6, time.UTC)
+	other := time.Date(2012, time.November, 14, 23, 34, 45, 567e6, time.UTC)
+	switch {
+	case len(layout) > mostTimeText:
+		return fmt.Errorf("a layout has at most %d characters", mostTimeText)
+	case one.Format(layout) == other.Format(layout), strings.Contains(layout, "%"), strings.Contains(layout, "YYYY"):
+		return fmt.Errorf(`the layout %q shows no time; write it with the parts of 2006-01-02T15:04:05, such as "2006-01-02" or "02.01.2006 15:04"`, shortText(layout))
+	}
+	return nil
+}
+
+// timeIn reads a time and the zone that may stand as an argument.
+func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Location, error) {
+	t, err := readTime(b, name, args[:1])
+	if err != nil {
+		return t, nil, err
+	}
+	zone := time.UTC
+	if given := argument(args, zoneAt); given != nil {
+		text, ok := given.(string)
+		if !ok || len(text) > mostTimeText {
+			return t, nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
+		}
+		if zone, err = zoneOf(text); err != nil {
+			return t, nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return t, zone, b.charge(1, 0)
+}
+
+// writtenText is the n-th argument, a text that has to pass a check.
+func writtenText(name, what string, args []any, n int, problem func(string) error) (string, error) {
+	text, ok := args[n].(string)
+	if !ok {
+		return "", argumentError(name, what, args[n])
+	}
+	if err := problem(text); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+// amountOf is the n-th argument as an amount; a number is seconds.
+func amountOf(name string, args []any, n int) (amount, error) {
+	switch v := args[n].(type) {
+	case int:
+		if v < -maxSeconds || v > maxSeconds {
+			return amount{}, fmt.Errorf("%s: %d seconds are longer than a time can be moved by", name, v)
+		}
+		return amount{clock: time.Duration(v) * time.Second}, nil
+	case float64:
+		if v < -maxSeconds || v > maxSeconds {
+			return amount{}, fmt.Errorf("%s: %v seconds are longer than a time can be moved by", name, v)
+		}
+		return amount{clock: time.Duration(v * float64(time.Second))}, nil
+	case string:
+		a, err := readAmount(v)
+		if err != nil {
+			return a, fmt.Errorf("%s: %w", name, err)
+		}
+		return a, nil
+	}
+	return amount{}, argumentError(name, "an amount such as -24h, 7d or 1mo", args[n])
+}
+
+// maxSeconds is what a duration can hold, some 292 years.
+const maxSeconds = 9_000_000_000
+
+// moment is a time as text; one beyond the years of RFC 3339 is an error.
+func moment(b *Budget, name string, t time.Time) (any, error) {
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return nil, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, year)
+	}
+	text := timeText(t)
+	return text, b.text(len(text))
+}
+
+func callAddTime(b *Budget, args []any) (any, error) {
+	const name = "add_time"
+	t, zone, err := timeIn(b, name, args, 2)
+	if err != nil {
+		return nil, err
+	}
+	a, err := amountOf(name, args, 1)
+	if err != nil {
+		return nil, err
+	}
+	return moment(b, name, a.from(t, zone))
+}
+
+func callStartOf(b *Budget, args []any) (any, error) {
+	const name = "start_of"
+	t, zone, err := timeIn(b, name, args, 2)
+	if err != nil {
+		return nil, err
+	}
+	unit, err := writtenText(name, "a unit such as day or month", args, 1, unitProblem)
+	if err != nil {
+		return nil, err
+	}
+	return moment(b, name, startOf(t, unit, zone))
+}
+
+func startOf(t time.Time, unit string, zone *time.Location) time.Time {
+	shown := t.In(zone)
+	within := time.Duration(shown.Second())*time.Second + time.Duration(shown.Nanosecond())
+	switch unit {
+	case "minute":
+		return t.Add(-within)
+	case "hour":
+		return t.Add(-within - time.Duration(shown.Minute())*time.Minute)
+	}
+	year, month, day := shown.Date()
+	switch unit {
+	case "week":
+		day -= (int(shown.Weekday()) + 6) % 7
+	case "month":
+		day = 1
+	case "quarter":
+		month, day = month-(month-1)%3, 1
+	case "year":
+		month, day = time.January, 1
+	}
+	return wallTime(time.Date(year, month, day, 0, 0, 0, 0, time.UTC), zone)
+}
+
+func callFormatTime(b *Budget, args []any) (any, error) {
+	const name = "format_time"
+	t, zone, err := timeIn(b, name, args, 2)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := writtenText(name, `a layout such as "2006-01-02"`, args, 1, layoutProblem)
+	if err != nil {
+		return nil, err
+	}
+	text := t.In(zone).Format(layout)
+	return text, b.text(len(text))
+}
+
+func callTimeRange(b *Budget, args []any) (any, error) {
+	const name = "time_range"
+	from, zone, err := timeIn(b, name, args, 3)
+	if err != nil {
+		return nil, err
+	}
+	to, err := readTime(b, name, args[1:2])
+	if err != nil {
+		return nil, err
+	}
+	step, err := amountOf(name, args, 2)
+	if err != nil {
+		return nil, err
+	}
+	if !step.from(from, zone).After(from) {
+		return nil, errors.New("time_range: the step must lead forward, as 1h, 1d and 1mo do")
+	}
+	times := []any{}
+	for t := from; t.Before(to); {
+		text, err := moment(b, name, t)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.charge(1, bytesPerItem); err != nil {
+			return nil, err
+		}
+		times = append(times, text)
+		next := step.times(len(times)).from(from, zone)
+		if step.months == 0 && step.days == 0 {
+			next = t.Add(step.clock)
+		}
+		if !next.After(t) { // beyond what a duration can hold
+			return nil, errors.New("time_range: so many steps of hours are too long; write days, months or years")
+		}
+		t = next
+	}
+	return times, nil
+}

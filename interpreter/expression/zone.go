@@ -1,0 +1,77 @@
+package expression
+
+import (
+	_ "embed" // the rules of zones
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// zoneRules are the rules of all time zones, edition 2025c of the tz database, which is
+// in the public domain. They are part of the build and not those of the machine, as a
+// replay has to come to the same times. The file has an index of lines with name, offset
+// and length, an empty line, and the rules as the tz database writes them. TestZones
+// writes it anew with -zones.
+//
+//go:embed zones.bin
+var zoneRules string
+
+// zones are the zones that were read, by name.
+var zones sync.Map
+
+// zoneOf finds a zone by its name; "" and UTC are UTC.
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" || name == "UTC" {
+		return time.UTC, nil
+	}
+	if known, ok := zones.Load(name); ok {
+		zone, _ := known.(*time.Location)
+		return zone, nil
+	}
+	index, rules, _ := strings.Cut(zoneRules, "\n\n")
+	_, behind, found := strings.Cut(index, "\n"+name+" ")
+	if !found || strings.ContainsAny(name, " \n") {
+		return nil, unknownZone(name)
+	}
+	line, _, _ := strings.Cut(behind, "\n")
+	offset, length, _ := strings.Cut(line, " ")
+	from, err := strconv.Atoi(offset)
+	if err != nil {
+		return nil, err
+	}
+	size, err := strconv.Atoi(length)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := time.LoadLocationFromTZData(name, []byte(rules[from:from+size]))
+	if err != nil {
+		return nil, err
+	}
+	zones.Store(name, zone)
+	return zone, nil
+}
+
+func unknownZone(name string) error {
+	return fmt.Errorf("there is no time zone %q; zones are named as Europe/Berlin and UTC", shortText(name))
+}
+
+// wallTime is the moment at which the clocks of a zone show a date and time. Of two such
+// moments it is the earlier one; where the clocks leave the time out, it is as much behind
+// the gap as the time is behind its beginning.
+func wallTime(shown time.Time, zone *time.Location) time.Time {
+	const day = 24 * time.Hour // no zone changes twice in two days
+	before, after := offsetAt(shown.Add(-day), zone), offsetAt(shown.Add(day), zone)
+	for _, offset := range []time.Duration{before, after} {
+		if moment := shown.Add(-offset); offsetAt(moment, zone) == offset {
+			return moment
+		}
+	}
+	return shown.Add(-before)
+}
+
+func offsetAt(t time.Time, zone *time.Location) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,62 @@
+package playbook
+
+import "regexp"
+
+var (
+	// pageIndex is _retry.index and what is done with it.
+	pageIndex     = regexp.MustCompile(`^_retry\s*(?:\.\s*index|\[\s*['"]index['"]\s*\])(?:\s*\|\s*int)?\s*(\+\s*1\b|\*)`)
+	timesBefore   = regexp.MustCompile(`\*\s*$`)
+	offsetInURL   = regexp.MustCompile(`(?i)(?:offset|skip|start)[a-z_]*=[^&]*$`)
+	offsetAsParam = regexp.MustCompile(`(?i)^\$?(?:offset|skip|start|start_?at|start_?index|from)$`)
+)
+
+// checkPaging warns of next_call where _retry.index is counted on as if the first page
+// had 0, as the first element of a loop has in _loop.index.
+func checkPaging(c *checker) {
+	for _, step := range c.pb.Steps {
+		for _, policy := range step.Retry {
+			next := policy.Then.NextCall
+			if next == nil {
+				continue
+			}
+			for _, node := range []*Node{next.Args, next.Params, next.Headers, next.URL, next.Body} {
+				c.checkPageIndex("", node)
+			}
+		}
+	}
+}
+
+// checkPageIndex looks at the templates below a value; key is the one that it stands
+// behind.
+func (c *checker) checkPageIndex(key string, node *Node) {
+	if node == nil {
+		return
+	}
+	for _, item := range node.Items {
+		c.checkPageIndex(key, item)
+	}
+	for _, entry := range node.Entries {
+		c.checkPageIndex(entry.Key, entry.Value)
+	}
+	if node.Template == nil {
+		return
+	}
+	text := []rune(node.Raw)
+	for _, ref := range node.Template.Refs() {
+		if member, _ := pathKey(ref.Path, 0); ref.Root != "_retry" || member != "index" {
+			continue
+		}
+		before, rest := string(text[:ref.Offset]), string(text[ref.Offset:])
+		c.warnPageIndex(c.place(node, ref.Offset), offsetAsParam.MatchString(key) || offsetInURL.MatchString(before), before, rest)
+	}
+}
+
+func (c *checker) warnPageIndex(pos place, offset bool, before, rest string) {
+	done := pageIndex.FindStringSubmatch(rest)
+	switch {
+	case done != nil && done[1] != "*":
+		c.warnf(pos.at(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page this gives 2; where that is the next page write _retry.page + 1, where pages count from 0 write _retry.page")
+	case offset && (done != nil || timesBefore.MatchString(before)):
+		c.warnf(pos.at(), codePageIndex, "_retry.index counts pages from 1, and _loop.index from 0: after the first page it is 1; where that gives the offset of the next page write _retry.page, which says so")
+	}
+}
