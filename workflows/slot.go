@@ -17,7 +17,7 @@ const (
 	// release their slots; beyond it they keep them while they wait.
 	parkUntil = 2000
 	// slotSignal signals a loop that a child releases its slot, or requests one.
-	slotSignal = "place"
+	slotSignal = "slot"
 )
 
 // slotRequest says that a child has released its slot, or that it requests one again.
@@ -38,7 +38,7 @@ type slotRequest struct {
 
 // slotGrant gives a slot to a child. Kept in workflow history.
 type slotGrant struct {
-	MayRelease bool `json:"may_leave,omitempty"` // again
+	MayRelease bool `json:"may_release,omitempty"` // again
 }
 
 // slot is that of a child in the window of its loop. While all calls of the child wait

@@ -225,7 +225,7 @@ type CallsInput struct {
 	Known *interpreter.Known `json:"known,omitempty"`
 	// MayRelease says that the child releases its slot in the loop's window while all
 	// that it does is wait for long.
-	MayRelease bool `json:"may_leave,omitempty"`
+	MayRelease bool `json:"may_release,omitempty"`
 	// Admitted is how many runs of other playbooks the child may start without a
 	// request. Refused says that there are no more.
 	Admitted int  `json:"admitted,omitempty"`

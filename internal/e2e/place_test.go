@@ -55,7 +55,7 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	width(4)
 	for index := range 2 {
 		for _, told := range []map[string]any{{"index": index, "now": true}, {"index": index, "waiting": 1}} {
-			require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), loop, "", "place", told))
+			require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), loop, "", "slot", told))
 		}
 	}
 	width(2)

@@ -63,8 +63,9 @@ type stage struct {
 	api   *api
 	dir   string
 	begun atomic.Bool
-	// attempts are the activities under way: a run that failed leaves some behind.
-	attempts sync.WaitGroup
+	// attempts is held by the activities under way: a run that failed leaves some
+	// behind. It is no WaitGroup, since one may begin while others are waited for.
+	attempts sync.RWMutex
 }
 
 func (r *round) stage(t *testing.T) *stage {
@@ -103,7 +104,7 @@ func (r *round) stage(t *testing.T) *stage {
 type noServer struct {
 	interceptor.WorkerInterceptorBase
 
-	attempts *sync.WaitGroup
+	attempts *sync.RWMutex
 }
 
 func (n *noServer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
@@ -113,12 +114,12 @@ func (n *noServer) InterceptActivity(_ context.Context, next interceptor.Activit
 type inbound struct {
 	interceptor.ActivityInboundInterceptorBase
 
-	attempts *sync.WaitGroup
+	attempts *sync.RWMutex
 }
 
 func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	i.attempts.Add(1)
-	defer i.attempts.Done()
+	i.attempts.RLock()
+	defer i.attempts.RUnlock()
 	return i.Next.ExecuteActivity(ctx, in)
 }
 
@@ -166,7 +167,8 @@ func (r *round) play(t *testing.T) came {
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
 		Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
-	s.attempts.Wait()
+	s.attempts.Lock()
+	defer s.attempts.Unlock()
 	c := came{took: s.env.Now().Sub(began), err: s.env.GetWorkflowError(), log: s.api.log}
 	if c.err == nil {
 		require.NoError(t, s.env.GetWorkflowResult(&c.result))
