@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -68,6 +69,13 @@ func (g *turnstile) arrived() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string{}, g.order...)
+}
+
+// present are the runs that are inside.
+func (g *turnstile) present() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.inside))
 }
 
 // newLobby has one door, at which runs ask until open is called whether they may go.
@@ -458,6 +466,7 @@ workflow:
 			}) == nil
 		}, patience, tick)
 	}
+	require.Eventually(t, func() bool { return len(gate.present()) == limit }, patience, tick)
 	first.Kill()
 	open()
 	w.spawn()
