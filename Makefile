@@ -51,19 +51,19 @@ golden: ## rewrite expected files from what the code does now; review the diff
 
 .PHONY: test-nocache
 test-nocache: bin/devserver ## test with workers that replay every workflow from its start, each time
-	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/e2e
+	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/test/e2e
 
 .PHONY: chaos
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
-	@cd internal/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
+	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
 .PHONY: mutants
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
-	@go run ./internal/mutants $(MUTANTFLAGS)
+	@go run ./internal/test/mutants $(MUTANTFLAGS)
 
 .PHONY: oracle
 oracle: bin/devserver ## run 500 random playbooks against an oracle written from the specification, 60 more on a server (ORACLEFLAGS='-oracle.seed=1')
-	@go test ./internal/oracle -count=1 -timeout 2h -oracle.seed=0 -oracle.rounds=500 -oracle.server=60 $(ORACLEFLAGS)
+	@go test ./internal/test/oracle -count=1 -timeout 2h -oracle.seed=0 -oracle.rounds=500 -oracle.server=60 $(ORACLEFLAGS)
 
 .PHONY: mutation
 mutation: ## turn operators and conditions around, one at a time, and run the tests that have to notice
@@ -71,13 +71,13 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 
 .PHONY: soak
 soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
-	@go test ./internal/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory)$$' -soak
+	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
 	@$(MAKE) bench BENCHFLAGS='-only scale'
 
 .PHONY: record-histories
 record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
-	@go test ./internal/e2e -count=1 -timeout 60m -record-histories
+	@go test ./internal/test/e2e -count=1 -timeout 60m -record-histories
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
@@ -85,7 +85,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches
 
 .PHONY: bench
 bench: bin/devserver ## measure playbooks against workflows written by hand (BENCHFLAGS='-sizes 1000,10000')
-	@REPRISE_DEVSERVER=bin/devserver go run ./internal/bench $(BENCHFLAGS)
+	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/bench $(BENCHFLAGS)
 
 .PHONY: bench-against
 bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')

@@ -14,7 +14,7 @@ import (
 
 	"reprise/activities/memory"
 	"reprise/activities/tool"
-	"reprise/internal/heartbeat"
+	"reprise/internal/base/heartbeat"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )

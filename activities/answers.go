@@ -9,9 +9,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 
-	"reprise/internal/answers"
-	"reprise/internal/connect"
-	"reprise/internal/slots"
+	"reprise/internal/base/answers"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/slots"
 	"reprise/interpreter"
 )
 

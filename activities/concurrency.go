@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities/tool"
-	"reprise/internal/connect"
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
 )

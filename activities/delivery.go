@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/activities/tool"
-	"reprise/internal/connect"
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"reprise/internal/connect"
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 )
 

@@ -18,9 +18,9 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
-	"reprise/internal/heartbeat"
-	"reprise/internal/payload"
-	"reprise/internal/testenv"
+	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/payload"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"reprise/internal/bookshelf"
+	"reprise/internal/base/bookshelf"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )

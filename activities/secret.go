@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"reprise/activities/tool"
-	"reprise/internal/seal"
-	"reprise/internal/secrets"
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

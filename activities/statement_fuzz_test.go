@@ -12,7 +12,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/statement"
 )

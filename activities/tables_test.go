@@ -7,7 +7,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 )
 
 // TestTablesNameRowAndColumn: a write that fails says which row and column, as far

@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/meter"
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )

@@ -15,7 +15,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
-	"reprise/internal/meter"
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/activities/tooltest"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

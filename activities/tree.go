@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/connect"
-	"reprise/internal/heartbeat"
-	"reprise/internal/visibility"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 )
 

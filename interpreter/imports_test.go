@@ -72,30 +72,52 @@ var layers = []struct {
 		"the interpreter decides; what waits and what acts is above it",
 	},
 	{
-		"internal/meter",
+		"internal/base/meter",
 		running,
 		"what is counted has names and knows nothing of who counts it, or where it goes",
 	},
 	{
-		"internal/callback",
-		slices.Concat(running, []string{"internal/seal"}),
+		"internal/base/callback",
+		slices.Concat(running, []string{"internal/base/seal"}),
 		"a token is the address of an attempt, sealed; who makes it and who reads it share nothing else",
 	},
 	{
-		"internal/bookshelf",
+		"internal/base/bookshelf",
 		running,
 		"a folder of playbooks is files, and what they may be called",
 	},
 	{
 		"workflows",
-		slices.Concat(running, []string{"internal/meter"}),
+		slices.Concat(running, []string{"internal/base/meter"}),
 		"workflows call tools by name, so that no tool's code is part of what a replay runs",
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/secrets", "internal/seal", "internal/callback", "internal/bookshelf", "internal/meter", "internal/answers", "internal/slots", "internal/heartbeat", "internal/visibility", "internal/connect"}),
+		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect"}),
 		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, and nothing of the workflows that call them",
 	},
+}
+
+// groups are the folders of internal/, the programs, and what Temporal runs: a package
+// of a group imports packages of its own group and of those named here.
+var groups = []struct {
+	dir     string
+	imports []string
+	reason  string
+}{
+	{"internal/base", []string{"interpreter"}, "what everything else stands on knows no workflow, tool or run"},
+	{"internal/observe", []string{"internal/base", "interpreter", "workflows"}, "reading runs needs what workflows keep, and starts nothing"},
+	{
+		"internal/program",
+		[]string{"internal/base", "internal/observe", "interpreter", "workflows", "activities"},
+		"a program is put together from the rest, and a command is none of it",
+	},
+	{
+		"starter",
+		[]string{"internal/base", "internal/observe", "internal/program", "interpreter", "workflows", "activities", "playbooks"},
+		"commands have what tests need nowhere",
+	},
+	{"worker", []string{"internal/base", "internal/program", "workflows", "activities"}, "a worker runs playbooks and looks at none"},
 }
 
 // yamlReaders are the packages that know YAML.
@@ -216,6 +238,26 @@ func TestImportOrder(t *testing.T) {
 				}
 
 				require.Contains(t, layer.imports, dir, "%s/%s imports %s: %s", file.dir, file.name, imported, layer.reason)
+			}
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+
+	for _, group := range groups {
+		files := goFiles(t, group.dir, true)
+		require.NotEmpty(t, files, "the folder %s is gone; take it out of this list", group.dir)
+
+		for _, file := range files {
+			for _, imported := range imports(t, file) {
+				dir, ours := strings.CutPrefix(imported, module+"/")
+				allowed := func(prefix string) bool { return within(dir, prefix) }
+
+				if ours && !within(dir, group.dir) && !slices.ContainsFunc(group.imports, allowed) {
+					t.Errorf("%s/%s imports %s: %s", file.dir, file.name, imported, group.reason)
+				}
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"

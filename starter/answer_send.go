@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"reprise/internal/answers"
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/answers"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 )
 
 // reportAnswer says what came of an answer: to the standard error where it was refused,

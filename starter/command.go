@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/exitcode"
-	"reprise/internal/start"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/start"
 )
 
 // Exit statuses, by the names that the commands use.

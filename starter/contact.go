@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/connect"
-	"reprise/internal/ending"
+	"reprise/internal/base/connect"
+	"reprise/internal/observe/ending"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/internal/connect"
-	"reprise/internal/start"
-	"reprise/internal/testenv"
+	"reprise/internal/base/connect"
+	"reprise/internal/program/start"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )

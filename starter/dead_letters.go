@@ -13,9 +13,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"reprise/internal/deadletter"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
-	"reprise/internal/deadletter"
+	"reprise/internal/observe/deadletter"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 )
 
 // demo is one `make demo`, in a process group of its own as a terminal makes it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/demoapi"
+	"reprise/internal/program/demoapi"
 )
 
 func newDemoAPICommand(a *app) *cobra.Command {

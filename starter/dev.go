@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/localserver"
+	"reprise/internal/base/connect"
+	"reprise/internal/program/localserver"
 )
 
 // devOptions is the command line of dev.

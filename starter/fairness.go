@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/start"
+	"reprise/internal/program/start"
 )
 
 const (

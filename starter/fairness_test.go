@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
-	"reprise/internal/start"
-	"reprise/internal/testenv"
+	"reprise/internal/program/start"
+	"reprise/internal/test/testenv"
 )
 
 func TestFairnessFlags(t *testing.T) {

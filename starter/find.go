@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
 )
 

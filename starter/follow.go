@@ -8,8 +8,8 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/connect"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/workflows"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/runs"
+	"reprise/internal/base/connect"
+	"reprise/internal/observe/runs"
 )
 
 const followLong = `Take up following a run where starter run --detach or Ctrl-C left it: with the same

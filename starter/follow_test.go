@@ -17,7 +17,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 )
 
 // frontend stands before a server: it counts what it is asked, and fails while its

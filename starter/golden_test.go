@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 

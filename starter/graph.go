@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
-	"reprise/internal/graph"
-	"reprise/internal/runs"
+	"reprise/internal/observe/graph"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter/playbook"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/report"
-	"reprise/internal/runs"
-	"reprise/internal/stats"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/report"
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
 )
 
 // reportOptions is the command line of report.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/report"
+	"reprise/internal/observe/report"
 )
 
 // chromium is the browser of these tests; they are skipped where there is none, but

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
-	"reprise/internal/report"
-	"reprise/internal/runs"
-	"reprise/internal/stats"
+	"reprise/internal/observe/report"
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
 	"reprise/interpreter"
 )
 

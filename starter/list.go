@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/workflows"
 )

@@ -9,10 +9,10 @@ import (
 	"os"
 	"strconv"
 
-	"reprise/internal/callback"
-	"reprise/internal/seal"
-	"reprise/internal/secrets"
-	"reprise/internal/serve"
+	"reprise/internal/base/callback"
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
+	"reprise/internal/program/serve"
 )
 
 // localCallbacks takes answers to the attempts of a local worker, from this machine.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"reprise/internal/seal"
+	"reprise/internal/base/seal"
 )
 
 // localKey is what a local server requires of its clients, and by which its worker

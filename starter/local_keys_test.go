@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/seal"
+	"reprise/internal/base/seal"
 )
 
 // TestSecretKeysOfALocalServer sets an environment variable, so it does not run in parallel.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 )
 
 // logEntry is a line of a worker's log.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
 )
 
 // logsOptions is the command line of logs.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/runs"
-	"reprise/internal/testenv"
+	"reprise/internal/observe/runs"
+	"reprise/internal/test/testenv"
 	"reprise/workflows"
 )
 

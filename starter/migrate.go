@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"

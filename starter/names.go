@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/workflows"
 )
 

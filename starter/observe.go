@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"golang.org/x/sync/errgroup"
 
-	"reprise/internal/connect"
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/workflows"
 )

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"reprise/internal/payload"
-	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/base/payload"
+	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
 )
 
 // openStore opens the payload store that the user or the server's owner chose; "" is

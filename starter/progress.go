@@ -8,7 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 )
 
 // progress shows the progress of a run.

@@ -7,10 +7,10 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/ending"
-	"reprise/internal/render"
-	"reprise/internal/start"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/ending"
+	"reprise/internal/observe/render"
+	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"

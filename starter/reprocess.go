@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/deadletter"
-	"reprise/internal/host"
-	"reprise/internal/runs"
-	"reprise/internal/start"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/host"
+	"reprise/internal/program/start"
 	"reprise/interpreter/expression"
 )
 

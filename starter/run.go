@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/localserver"
-	"reprise/internal/start"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/start"
 	"reprise/interpreter/playbook"
 )
 

@@ -14,10 +14,10 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/term"
 
-	"reprise/internal/connect"
-	"reprise/internal/runs"
-	"reprise/internal/start"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/workflows"
 )

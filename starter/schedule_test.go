@@ -24,9 +24,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
-	"reprise/internal/host"
-	"reprise/internal/terminal"
-	"reprise/internal/testenv"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )

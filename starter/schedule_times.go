@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter/playbook"
 )
 

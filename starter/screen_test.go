@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/render"
-	"reprise/internal/terminal"
-	"reprise/internal/testenv"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/test/testenv"
 	"reprise/workflows"
 )
 

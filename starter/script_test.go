@@ -22,10 +22,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
-	"reprise/internal/callback"
-	"reprise/internal/host"
-	"reprise/internal/localserver"
-	"reprise/internal/testenv"
+	"reprise/internal/base/callback"
+	"reprise/internal/program/host"
+	"reprise/internal/program/localserver"
+	"reprise/internal/test/testenv"
 )
 
 // withServers runs the tests between starting and stopping the servers that

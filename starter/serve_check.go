@@ -6,9 +6,9 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tool"
-	"reprise/internal/bookshelf"
-	"reprise/internal/serve"
-	"reprise/internal/terminal"
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/serve"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )

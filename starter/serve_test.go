@@ -30,9 +30,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"reprise/activities"
-	"reprise/internal/host"
-	"reprise/internal/serve"
-	"reprise/internal/testenv"
+	"reprise/internal/program/host"
+	"reprise/internal/program/serve"
+	"reprise/internal/test/testenv"
 )
 
 // served is a starter serve in this process.

@@ -16,12 +16,12 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"reprise/activities"
-	"reprise/internal/connect"
-	"reprise/internal/host"
-	"reprise/internal/localserver"
-	"reprise/internal/payload"
-	"reprise/internal/secrets"
-	"reprise/internal/telemetry"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/payload"
+	"reprise/internal/base/secrets"
+	"reprise/internal/program/host"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/telemetry"
 	"reprise/workflows"
 )
 

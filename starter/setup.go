@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
 	"reprise/workflows"
 )
 

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"reprise/internal/connect"
-	"reprise/internal/start"
-	"reprise/internal/testenv"
+	"reprise/internal/base/connect"
+	"reprise/internal/program/start"
+	"reprise/internal/test/testenv"
 	"reprise/workflows"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/connect"
-	"reprise/internal/host"
-	"reprise/internal/payload"
-	"reprise/internal/start"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/payload"
+	"reprise/internal/program/host"
+	"reprise/internal/program/start"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )

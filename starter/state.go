@@ -14,7 +14,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"reprise/internal/connect"
+	"reprise/internal/base/connect"
 )
 
 // stateDir holds what local servers leave behind, in the working directory.

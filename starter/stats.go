@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/stats"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
 )
 
 // statsOptions is the command line of stats.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/connect"
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 )
 
 // statusOptions is the command line of status.

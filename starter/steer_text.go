@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"reprise/internal/render"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/workflows"
 )
 

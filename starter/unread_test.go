@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 )
 
 // versionInfo is the output of `starter version --output json`.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"reprise/internal/render"
-	"reprise/internal/runs"
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 )
 
 // watchScreen shows a status again and again.

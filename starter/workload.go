@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/terminal"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"

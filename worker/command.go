@@ -15,16 +15,16 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
-	"reprise/internal/callback"
-	"reprise/internal/connect"
-	"reprise/internal/exitcode"
-	"reprise/internal/host"
-	"reprise/internal/localserver"
-	"reprise/internal/payload"
-	_ "reprise/internal/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
-	"reprise/internal/seal"
-	"reprise/internal/secrets"
-	"reprise/internal/telemetry"
+	"reprise/internal/base/callback"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/exitcode"
+	"reprise/internal/base/payload"
+	_ "reprise/internal/base/payload/cloud" // s3://; with -tags allclouds gs:// and azblob:// too
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
+	"reprise/internal/program/host"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/telemetry"
 	"reprise/workflows"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/internal/meter"
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 )
 

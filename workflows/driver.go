@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/internal/meter"
+	"reprise/internal/base/meter"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )

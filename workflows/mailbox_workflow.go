@@ -25,7 +25,7 @@ const (
 // MailboxWorkflow keeps the answers to one attempt that arrived while no worker
 // accepted them, and delivers them in their order until one counts: the others are too
 // late by then. Its history is the box, whose bound is kept by its senders
-// (internal/answers). It ends when it is empty, so it never continues as new.
+// (internal/base/answers). It ends when it is empty, so it never continues as new.
 func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interpreter.MailboxResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would lose answers that were accepted
 	// Answers are delivered as they arrived, so none is too large to be sent.

@@ -16,7 +16,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 

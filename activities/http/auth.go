@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"reprise/activities/tool"
-	"reprise/internal/secrets"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 )
 

@@ -3,7 +3,7 @@ package http_test
 import (
 	"testing"
 
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"reprise/activities/tool"
-	"reprise/internal/secrets"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 )
 

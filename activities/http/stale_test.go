@@ -18,7 +18,7 @@ import (
 	"reprise/activities"
 	httptool "reprise/activities/http"
 	"reprise/activities/tooltest"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 )
 
 // lateConn is a connection whose reader is slow: after the first answer it

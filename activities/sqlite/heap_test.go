@@ -12,7 +12,7 @@ import (
 
 	"reprise/activities/sqlite"
 	"reprise/activities/tool"
-	"reprise/internal/testenv"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 

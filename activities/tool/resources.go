@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"reprise/internal/secrets"
+	"reprise/internal/base/secrets"
 )
 
 // Resources is what a worker lends to its tools.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"reprise/internal/secrets"
+	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/internal/demoapi"
+	"reprise/internal/program/demoapi"
 )
 
 // StartAPI starts a demo API of the test's own.

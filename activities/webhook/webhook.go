@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"reprise/activities/tool"
-	"reprise/internal/callback"
-	"reprise/internal/seal"
+	"reprise/internal/base/callback"
+	"reprise/internal/base/seal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"

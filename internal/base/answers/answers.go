@@ -1,0 +1,105 @@
+// Package answers brings answers from outside to the workflows whose attempts await
+// them: at once, or by way of a mailbox where no worker takes them now
+// (docs/decisions/0023-kept-answers.md).
+package answers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+)
+
+// Errors of answers that came to nothing.
+var (
+	// ErrNoAnswer says that no worker has answered: what was sent may take effect yet.
+	ErrNoAnswer = errors.New("no worker answers")
+	// ErrClosed says that the workflow has ended.
+	ErrClosed = errors.New("the workflow has ended")
+)
+
+// MostFollowed bounds how often an answer is sent on to another workflow.
+const MostFollowed = 4
+
+// Send sends an answer to a workflow, and on to another where that says so; at is the
+// ID of the last receiver, and patience how long each may take. An answer that says for
+// which attempt it is, and is no report of progress, has the same effect however often
+// it is sent, also when the workflow has ended. The error is an
+// *interpreter.AnswerError, ErrNoAnswer or ErrClosed where that is why.
+func Send(
+	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
+) (taken interpreter.AnswerReceipt, at string, err error) {
+	for range MostFollowed {
+		taken, err = send(ctx, c, workflowID, answer, patience)
+		next := interpreter.AnsweredAt(err)
+		if next == "" || next == workflowID {
+			return taken, workflowID, err
+		}
+		workflowID = next
+	}
+	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+}
+
+func send(
+	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
+) (taken interpreter.AnswerReceipt, err error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	handle, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
+		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(limited, &taken)
+	}
+	var refused *temporal.ApplicationError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return taken, err
+	case connect.UpdateEnded(err):
+		return taken, fmt.Errorf("%w: %s", ErrClosed, workflowID)
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Type(), "answer_"):
+		return taken, answerError(refused)
+	case connect.UpdateTimedOut(err):
+		return taken, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return taken, fmt.Errorf("answer %s: %w", workflowID, err)
+}
+
+// answerError is the error of an answer as the workflow has returned it.
+func answerError(refusal *temporal.ApplicationError) error {
+	refused := &interpreter.AnswerError{Type: refusal.Type(), Message: refusal.Message()}
+	if refusal.HasDetails() {
+		_ = refusal.Details(&refused.WorkflowID)
+	}
+	return refused
+}
+
+// ID is the ID of the update that brings an answer. It is the same for the same answer to
+// the same attempt, so that the server knows it again, also when the workflow has ended;
+// "" where the next one may be meant for something else. The same progress may be reported
+// twice, and is known by the ID that its sender gave it.
+func ID(answer interpreter.Answer) string {
+	switch {
+	case answer.Attempt == 0 || answer.Verb == interpreter.AnswerProgress && answer.ID == "":
+		return ""
+	case answer.Verb != interpreter.AnswerProgress:
+		answer.ID = ""
+	}
+	encoded, err := json.Marshal(answer)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(encoded)
+	return "answer-" + hex.EncodeToString(sum[:16])
+}

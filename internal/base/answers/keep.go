@@ -1,0 +1,126 @@
+package answers
+
+import (
+	"context"
+	"fmt"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+)
+
+// ErrFull says that as much is kept for an attempt as may be.
+var ErrFull = fmt.Errorf("%d answers to the attempt are kept, or %d bytes of them, which is the most", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
+
+// lookedAt is how many events of a mailbox that no worker has read are no answers.
+const lookedAt = 2
+
+// Keeps reports whether answers to the attempt are kept that no workflow has accepted
+// yet: new ones belong behind them. The error is ErrFull where there is no room.
+func Keeps(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (bool, error) {
+	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+	if err != nil || !open(info) {
+		return false, err
+	}
+	if kept.Answer.Verb != interpreter.AnswerProgress && full(info) {
+		return true, ErrFull
+	}
+	return true, nil
+}
+
+// full reports whether an open mailbox has no room.
+func full(info *workflowpb.WorkflowExecutionInfo) bool {
+	return info.GetHistoryLength() >= lookedAt+interpreter.MaxKeptAnswers || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
+}
+
+// Keep keeps an answer until a worker delivers it. Of reports of progress the newest is
+// kept. The error is ErrClosed where the workflow that would accept it has ended, or
+// ErrFull. A mailbox is bounded by its description: a sender that keeps answers one
+// after the other exceeds no bound, and each sender at the same time by one answer.
+func Keep(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) error {
+	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
+	switch {
+	case connect.NotFound(err):
+		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+	case err != nil:
+		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+	case host.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+	}
+	id := kept.Answer.Mailbox(kept.Workflow)
+	options := client.StartWorkflowOptions{
+		ID: id, TaskQueue: host.GetExecutionConfig().GetTaskQueue().GetName(), StaticSummary: "answers to step " + kept.Answer.Step,
+	}
+	if kept.Answer.Verb == interpreter.AnswerProgress {
+		options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
+		if _, err := c.ExecuteWorkflow(ctx, options, interpreter.MailboxWorkflow, interpreter.Mailbox{Progress: &kept}); err != nil {
+			return fmt.Errorf("keep the progress for %s: %w", kept.Workflow, err)
+		}
+		return nil
+	}
+	for {
+		info, err := describe(ctx, c, id)
+		switch {
+		case err != nil:
+		case !open(info):
+			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.KeepSignal, kept, options, interpreter.MailboxWorkflow,
+				interpreter.Mailbox{Refused: refusals(ctx, c, info)})
+		case full(info):
+			return ErrFull
+		default:
+			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.KeepSignal, kept)
+			if connect.NotFound(err) {
+				continue // it has ended meanwhile, and the next one gets what did not fit
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+		}
+		return nil
+	}
+}
+
+// describe describes the last mailbox with an ID; nil where there was none.
+func describe(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
+	described, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if connect.NotFound(err) {
+		return nil, nil
+	}
+	return described.GetWorkflowExecutionInfo(), err
+}
+
+// open reports whether a mailbox keeps something.
+func open(info *workflowpb.WorkflowExecutionInfo) bool {
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// refusals are the answers that a mailbox which has ended found not to fit.
+func refusals(ctx context.Context, c client.Client, info *workflowpb.WorkflowExecutionInfo) []interpreter.KeptRefusal {
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
+		return nil
+	}
+	var result interpreter.MailboxResult
+	if c.GetWorkflow(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()).Get(ctx, &result) != nil {
+		return nil // a sender that repeats one of them learns that it is too late
+	}
+	return result.Refused
+}
+
+// Refused says why an answer that was kept did not fit; false where no mailbox has said
+// so.
+func Refused(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (why string, found bool) {
+	info, err := describe(ctx, c, kept.Answer.Mailbox(kept.Workflow))
+	if err != nil {
+		return "", false
+	}
+	digest := kept.Answer.Digest()
+	for _, one := range refusals(ctx, c, info) {
+		if one.Digest == digest {
+			return one.Message, true
+		}
+	}
+	return "", false
+}

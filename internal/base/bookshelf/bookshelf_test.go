@@ -1,0 +1,48 @@
+package bookshelf_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/bookshelf"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	folder, outside := t.TempDir(), t.TempDir()
+	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(filepath.Join(folder, "nightly.yaml"), "text")
+	write(filepath.Join(folder, ".hidden.yaml"), "hidden")
+	write(filepath.Join(folder, "plain.txt"), "no playbook")
+	write(filepath.Join(outside, "other.yaml"), "outside")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "dir.yaml"), 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "other.yaml"), filepath.Join(folder, "link.yaml")))
+	require.NoError(t, os.Symlink("../"+filepath.Base(outside)+"/other.yaml", filepath.Join(folder, "relative.yaml")))
+	require.NoError(t, os.Symlink("nightly.yaml", filepath.Join(folder, "inside.yaml")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(folder, "pipe.yaml"), 0o600))
+	write(filepath.Join(folder, "large.yaml"), strings.Repeat("#", 1<<20+1))
+
+	for _, name := range []string{"nightly", "inside"} {
+		text, err := bookshelf.Read(folder, name)
+		require.NoError(t, err, name)
+		require.Equal(t, "text", string(text), name)
+	}
+	for _, name := range []string{
+		"", ".", "..", ".hidden", "absent", "nightly.yaml", "plain", "dir", "link", "relative", "pipe",
+		"../" + filepath.Base(outside) + "/other", filepath.Join(outside, "other"), "a/b", `a\b`, "nightly\x00", "nightly\n", "nïghtly",
+		strings.Repeat("a", 101),
+	} {
+		_, err := bookshelf.Read(folder, name)
+		require.ErrorIs(t, err, bookshelf.ErrUnknown, "%q", name)
+	}
+	_, err := bookshelf.Read(folder, "large")
+	require.ErrorContains(t, err, "large.yaml has 1048577 bytes, more than the 1048576 of a playbook")
+	_, err = bookshelf.Read(filepath.Join(folder, "gone"), "nightly")
+	require.ErrorContains(t, err, "open the folder of playbooks")
+	require.NotErrorIs(t, err, bookshelf.ErrUnknown)
+}

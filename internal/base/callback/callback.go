@@ -1,0 +1,97 @@
+// Package callback makes and reads the tokens with which another system answers an
+// attempt (docs/language.md, tool webhook). A token is the address of its attempt,
+// sealed with the worker's key: with the key it can be read, nothing of it is stored,
+// and without the key none can be made.
+package callback
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"reprise/internal/base/seal"
+	"reprise/interpreter"
+)
+
+// Path is where the server of answers accepts them, below its base URL.
+const Path = "/v1/callbacks/"
+
+// PagePath is that of its pages for people.
+const PagePath = "/v1/approvals/"
+
+// Variable is the environment variable of the base URL of that server, as others
+// reach it.
+const Variable = "REPRISE_CALLBACK_URL"
+
+// Address is the attempt that a token is for.
+type Address struct {
+	// Workflow is the ID of the workflow that hosts the attempt, and Run that of the
+	// run.
+	Workflow string               `json:"w"`
+	Run      string               `json:"r,omitempty"`
+	To       interpreter.AnswerTo `json:"to"`
+}
+
+// place binds what is sealed to this use.
+const place = "callback"
+
+// maxToken is how many bytes a token may have: workflow IDs are long.
+const maxToken = 8 << 10
+
+// Token seals an address.
+func Token(keys *seal.Keys, address Address) (string, error) {
+	text, err := json.Marshal(address)
+	if err != nil {
+		return "", fmt.Errorf("the address of the callback: %w", err)
+	}
+	return keys.Seal(text, place)
+}
+
+// ErrToken is a token that this key has not made.
+var ErrToken = errors.New("the token is not valid")
+
+// Open reads a token; the error is ErrToken, whatever is wrong with it.
+func Open(keys *seal.Keys, token string) (Address, error) {
+	if len(token) > maxToken {
+		return Address{}, ErrToken
+	}
+	text, err := keys.Open(token, place)
+	if err != nil {
+		return Address{}, ErrToken
+	}
+	var address Address
+	if err := json.Unmarshal(text, &address); err != nil || address.Workflow == "" || address.To.Key == "" {
+		return Address{}, ErrToken
+	}
+	return address, nil
+}
+
+// CheckBase says what is wrong with a base URL; "" is none, which is right.
+func CheckBase(base string) error {
+	if base == "" {
+		return nil
+	}
+	parsed, err := url.Parse(base)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.RawQuery != "" || parsed.Fragment != "" {
+		return errors.New("the callback URL must look like https://reprise.example.com, without a query")
+	}
+	return nil
+}
+
+// Members are what a playbook calls callback, by name: the token, and the URLs of
+// a server with a base URL. Without one it is the token alone.
+func Members(base, token string) map[string]string {
+	members := map[string]string{"token": token}
+	if base == "" {
+		return members
+	}
+	base = strings.TrimSuffix(base, "/")
+	address := base + Path + token
+	members["url"], members["page"] = address, base+PagePath+token
+	for _, verb := range []interpreter.AnswerVerb{interpreter.AnswerComplete, interpreter.AnswerFail, interpreter.AnswerProgress} {
+		members[string(verb)] = address + "/" + string(verb)
+	}
+	return members
+}

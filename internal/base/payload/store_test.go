@@ -1,0 +1,81 @@
+package payload_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/payload"
+)
+
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2000"
+	for name, test := range map[string]struct{ address, problem string }{
+		"a path":            {"/var/lib/payloads", "expected an address such as file:///var/lib"},
+		"a relative path":   {"payloads", "expected an address"},
+		"no slashes":        {"s3:bucket", "expected an address"},
+		"not a URL":         {"s3://%zz" + secret, "expected an address"},
+		"unknown scheme":    {"ftp://host/x?key=" + secret, `nobody knows the scheme "ftp"`},
+		"cloud not there":   {"s3://bucket", `nobody knows the scheme "s3"`},
+		"cloud left out":    {"gs://bucket/f?key=" + secret, "open the payload store gs://bucket/f: this program was built without it; build it with -tags allclouds"},
+		"credentials":       {"s3://user:" + secret + "@bucket", "must hold no credentials"},
+		"unknown option":    {"file:///tmp/none?token=" + secret, `invalid query parameter "token"`},
+		"under a file":      {"file://" + os.Args[0] + "/x", "not a directory"},
+		"wrong option name": {"mem://?" + secret, "open the payload store mem:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := payload.Open(t.Context(), test.address)
+			require.ErrorContains(t, err, test.problem)
+			if name != "wrong option name" { // an option's name is no secret
+				require.NotContains(t, err.Error(), secret)
+			}
+		})
+	}
+}
+
+func TestNoAddressIsNoStore(t *testing.T) {
+	t.Parallel()
+	store, err := payload.Open(t.Context(), "")
+	require.NoError(t, err)
+	require.Nil(t, store)
+	require.Equal(t, "none", store.Name())
+	require.NoError(t, store.Close())
+}
+
+func TestDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "with space", "payloads")
+	address, err := payload.Directory(path)
+	require.NoError(t, err)
+	store, err := payload.Open(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	require.Equal(t, address, store.Name())
+}
+
+// TestMaxBytes: the variable is read by worker and starter alike.
+func TestMaxBytes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"": payload.DefaultMaxBytes, "1048576": 1 << 20, "262144": 256 << 10,
+		"64MiB": 0, "-1": 0, "1000": 0, "99999999999": 0, "1e6": 0,
+	} {
+		got, err := payload.MaxBytes(func(name string) (string, bool) {
+			require.Equal(t, "REPRISE_MAX_RESULT_BYTES", name)
+			return text, text != ""
+		})
+		if want == 0 {
+			require.ErrorContains(t, err, "number of bytes from 262144 to 536870912", text)
+			continue
+		}
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}

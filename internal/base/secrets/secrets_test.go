@@ -1,0 +1,223 @@
+package secrets_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/secrets"
+)
+
+func masking(values ...string) *secrets.Set {
+	set := &secrets.Set{}
+	set.Add(values...)
+	return set
+}
+
+// used is a set of one connection that is in use.
+func used(raw string) (*secrets.Set, *secrets.Connection) {
+	set := &secrets.Set{}
+	connection := set.AddConnection(raw)
+	set.Use(connection)
+	return set, connection
+}
+
+func TestEveryFormOfASecretIsMasked(t *testing.T) {
+	t.Parallel()
+	const secret = `Q7x a&<">'/+=%41\n äß😀 zz`
+	quoted, err := json.Marshal(secret)
+	require.NoError(t, err)
+	twice, err := json.Marshal(string(quoted))
+	require.NoError(t, err)
+	set := masking(secret)
+	for form, text := range map[string]string{
+		"as it is": secret,
+		"query":    url.QueryEscape(secret), "path": url.PathEscape(secret), "query twice": url.QueryEscape(url.QueryEscape(secret)),
+		"lower query": strings.ToLower(url.QueryEscape(secret)),
+		"JSON":        string(quoted[1 : len(quoted)-1]), "JSON twice": string(twice[3 : len(twice)-3]),
+		"HTML": html.EscapeString(secret), "HTML twice": html.EscapeString(html.EscapeString(secret)),
+		"some entities": strings.NewReplacer("&", "&#038;", "ä", "&auml;", "<", "&#X3c", "a", "a").Replace(secret),
+		"%q":            strings.Trim(fmt.Sprintf("%q", secret), `"`), "%+q": strings.Trim(fmt.Sprintf("%+q", secret), `"`),
+		"%x": fmt.Sprintf("%x", secret), "%X": fmt.Sprintf("%X", secret),
+		"SQL": strings.ReplaceAll(secret, "'", "''"), "CSV": strings.ReplaceAll(secret, `"`, `""`),
+		"misread": strings.NewReplacer("ä", "Ã¤", "ß", "ÃŸ", "😀", "ðŸ˜€").Replace(secret),
+		"octal":   strings.ReplaceAll(secret, "ä", `\303\244`), "old": strings.ReplaceAll(secret, "😀", `\u{1f600}`),
+	} {
+		require.Equal(t, "x: *** y", set.Text("x: "+text+" y"), form)
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		for before := range 3 {
+			for after := range 3 {
+				text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret + strings.Repeat("y", after)))
+				masked := set.Text("a: " + text + " b")
+				require.LessOrEqual(t, len(strings.ReplaceAll(masked, secrets.Stars, "")), len("a:  b")+4+4, masked)
+				require.Contains(t, masked, secrets.Stars)
+			}
+		}
+	}
+}
+
+// TestOrdinaryTextStays: what only looks a little like a secret is no secret.
+func TestOrdinaryTextStays(t *testing.T) {
+	t.Parallel()
+	set := masking("sesame", "abc", "xy")
+	set.AddNames("ana", "me")
+	for _, text := range []string{
+		"", "a", "100% of it & more \\ less", "sesam is open", "abcd, xabc and abc-d", "xy me", "banana ana.example.org ana-b",
+		"%zz &unknown; &#xffffffff; \\q \\u12", strings.Repeat("%2541", 100),
+	} {
+		require.Equal(t, text, set.Text(text))
+	}
+	require.Equal(t, `*** says: the password of "***" is *** or "***".`, set.Text(`ana says: the password of "ana" is abc or "sesame".`))
+}
+
+func TestPiecesOfASecretAtTheEndsOfATextAreMasked(t *testing.T) {
+	t.Parallel()
+	set := masking("Q7xAbCdEfGhIjKl")
+	require.Equal(t, "sent ***", set.Text("sent Q7xAbCd"))
+	require.Equal(t, "*** was sent", set.Text("CdEfGhIjKl was sent"))
+	require.Equal(t, "sent Q7xAb", set.Text("sent Q7xAb"), "too little to tell")
+	require.Equal(t, "***", set.Text("***"))
+}
+
+func TestSetsOfSets(t *testing.T) {
+	t.Parallel()
+	worker := masking("of-the-worker")
+	attempt := worker.With()
+	attempt.Add("of-the-attempt")
+	require.Equal(t, "*** ***", attempt.Text("of-the-worker of-the-attempt"))
+	require.Equal(t, "*** of-the-attempt", worker.Text("of-the-worker of-the-attempt"))
+	worker.Add("fetched-later")
+	require.Equal(t, "***", attempt.Text("fetched-later"))
+	for i := range 1000 {
+		worker.Add(fmt.Sprintf("token-%04d", i))
+	}
+	require.Equal(t, "*** token-0001", worker.Text("token-0999 token-0001"), "what was added long ago is forgotten")
+}
+
+// TestSecretsOfConnections: whatever the form of a connection, what is meant as
+// a secret is one.
+func TestSecretsOfConnections(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string][]string{
+		"bearer:tok-123456":                         {"tok-123456"},
+		"Bearer: tok-123456":                        {"tok-123456"},
+		"BEARER:tok-123456":                         {"tok-123456"},
+		" bearer:  tok-123456 ":                     {"tok-123456"},
+		"header:X-Key: value1":                      {"value1"},
+		"Header: X-Key : value1":                    {"value1"},
+		"header:Authorization: Token abcdef":        {"abcdef"},
+		"header:Cookie: sid=abcdef; other=ghijkl90": {"abcdef", "ghijkl90"},
+		"header:Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("ana:open-it")): {"open-it", "ana:open-it"},
+		"https://ana:open-it@api.test":                           {"open-it", "ana:open-it", "YW5hOm9wZW4taXQ="},
+		"https://sk_live_12@api.test":                            {"sk_live_12", "c2tfbGl2ZV8xMjo="},
+		"https://hooks.test/services/T0001ABC/s3cr3tPath":        {"T0001ABC", "s3cr3tPath"},
+		"https://api.test/v1?api_key=abcdef&x=s3cr3t-q":          {"abcdef", "s3cr3t-q"},
+		"postgres://ana:p%40ss%2Fw@db.test/app?sslpassword=key9": {"p@ss/w", "p%40ss%2Fw", "key9"},
+		"postgres://ana:open%zz@:port/x":                         {"open%zz"},
+		"postgres://clinic_app_7@db.test/app":                    {"clinic_app_7"},
+		"host=db.test user=ana password='open it'":               {"open it"},
+		"Authorization: Bearer tok-123456":                       {"tok-123456"},
+		"bearer tok-123456":                                      {"tok-123456"},
+		"tok-123456":                                             {"tok-123456"},
+	} {
+		set, _ := used(raw)
+		require.NotContains(t, set.Text("it is "+raw), strings.TrimSpace(raw), raw)
+		for _, secret := range want {
+			require.Equal(t, "it is ***", set.Text("it is "+secret), raw)
+		}
+	}
+	for raw, text := range map[string]string{
+		"postgres://ana:open-it@db.test:5432/app?sslmode=disable": "cannot reach db.test:5432, database app, sslmode=disable",
+		"https://ana:open-it@api.test/api/v1/patients":            "GET https://api.test/api/v1/patients",
+		"https://api.test":                   "GET https://api.test",
+		"sqlite:/var/lib/reprise/data-12.db": "open /var/lib/reprise/data-12.db",
+		"/var/lib/reprise/data-12.db":        "open /var/lib/reprise/data-12.db",
+	} {
+		set, _ := used(raw)
+		require.Equal(t, text, set.Text(text), raw)
+	}
+	set, _ := used("postgres://ana:pw@db.test/app")
+	require.Equal(t, `user "***" at db.test`, set.Text(`user "ana" at db.test`))
+	require.Equal(t, `connect to ***`, set.Text(`connect to postgres://ana:pw@db.test/app`))
+}
+
+// TestLoginsOfElsewhere: what a driver finds in a file or the environment is
+// known to the set as if it had been configured.
+func TestLoginsOfElsewhere(t *testing.T) {
+	t.Parallel()
+	set := &secrets.Set{}
+	connection := set.AddConnection("postgres://db.test/app")
+	set.Login(connection, "root", "from-a-file")
+	attempt := set.With()
+	attempt.Use(connection)
+	require.Equal(t, `user "***" with ***`, attempt.Text(`user "root" with from-a-file`))
+	require.Equal(t, `user "root" with ***`, set.Text(`user "root" with from-a-file`))
+}
+
+func TestAnswersThatRepeatASecret(t *testing.T) {
+	t.Parallel()
+	_, connection := used(`https://ana:t0ken<12345>@api.test`)
+	const secret = `t0ken<12345>`
+	quoted, err := json.Marshal(secret)
+	require.NoError(t, err)
+	for _, text := range []string{
+		secret, string(quoted), html.EscapeString(secret), url.QueryEscape(secret),
+		base64.StdEncoding.EncodeToString([]byte("ana:" + secret)),
+	} {
+		require.True(t, secrets.Echoes(connection, strings.Repeat(`{"a": 1}`, 100)+text), text)
+	}
+	require.False(t, secrets.Echoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
+	set := &secrets.Set{}
+	require.True(t, secrets.Echoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
+	require.Equal(t, "it is ***", set.Text("it is fetched-12345"))
+	require.False(t, secrets.Echoes(set.AddToken(""), "nothing"))
+	_, weak := used("postgres://app:patients@db.test/app")
+	require.False(t, secrets.Echoes(weak, "patients of app"), "a word is no secret that data could not have")
+}
+
+type loggedValue struct{ Token string }
+
+func TestLogsAreMasked(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger := slog.New(masking("tok-123456").Handler(slog.NewTextHandler(&out, nil)))
+	logger.With("a", "tok-123456").WithGroup("g").Error("with tok-123456", "error", errors.New("of tok-123456"),
+		slog.Group("inner", "b", "tok-123456"), "value", loggedValue{"tok-123456"}, "n", 7)
+	require.NotContains(t, out.String(), "tok-123456")
+	require.Contains(t, out.String(), "g.n=7")
+	require.Equal(t, 5, strings.Count(out.String(), secrets.Stars))
+}
+
+// BenchmarkEchoes is what an answer of 1 MB costs.
+func BenchmarkEchoes(b *testing.B) {
+	_, connection := used("bearer:eyJhbGciOiJIUzI1NiJ9.x8Yz12.Q7xAbCdEfGhIjKl")
+	row := `{"id":12345,"patient_id":"p77","name":"Somebody Else","score":71,"at":"2024-05-01T10:00:00Z"},`
+	answer := "[" + strings.Repeat(row, 1<<20/len(row)) + "null]"
+	b.SetBytes(int64(len(answer)))
+	for b.Loop() {
+		secrets.Echoes(connection, answer)
+	}
+}
+
+// BenchmarkText is what an error costs that a worker with 40 connections tells.
+func BenchmarkText(b *testing.B) {
+	set := &secrets.Set{}
+	for i := range 40 {
+		set.AddConnection(fmt.Sprintf("https://ana%d:Q7xAbCdEfGh%dIjKl@api.test", i, i))
+	}
+	text := strings.Repeat("nothing of it is \\u0041 secret and 100% true ", 16<<10/44)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		set.Text(text)
+	}
+}

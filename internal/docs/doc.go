@@ -1,6 +1,0 @@
-// Package docs keeps the documentation true. It writes the parts that follow
-// from the code (tables of keys, functions, codes and tools) and finds the
-// examples, which tests check and run.
-//
-//	go run ./internal/docs/generate
-package docs

@@ -1,0 +1,367 @@
+// Package deadletter finds the iterations of runs that ended as failed or were
+// cancelled, and what became of them. It reads them from the histories that Temporal keeps, so they
+// are there as long as those are, also where a run was terminated.
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// States of a dead letter.
+const (
+	Open         = "open"         // it failed, and nothing has come after
+	Cancelled    = "cancelled"    // it never failed: it was cancelled, or did not begin
+	Reprocessing = "reprocessing" // it runs again
+	Resolved     = "resolved"     // it ran again and succeeded
+)
+
+// Letter is a dead letter and what became of it, or an iteration that was
+// cancelled: no dead letter, but it can be taken up like one.
+type Letter struct {
+	ID string `json:"id"` // of the iteration: run/step#visit/index
+	interpreter.DeadLetter
+	State string `json:"state"`
+	// FailedRuns counts the run itself and the reprocesses in which it failed.
+	FailedRuns int `json:"failed_runs"`
+	// FailedIn is the workflow ID of the run in which it failed last, "" for none.
+	FailedIn string `json:"failed_in"`
+}
+
+// WasCancelled reports whether the iteration never failed: it is no dead letter.
+func (l Letter) WasCancelled() bool { return l.Error.Kind == interpreter.KindCancelled }
+
+// Reader reads dead letters. It is safe for concurrent use.
+type Reader struct{ runs.Reader }
+
+// Chain is a run with its reprocesses, and the dead letters of all of them.
+type Chain struct {
+	Origin  *runs.Run
+	Rounds  []*runs.Run
+	Letters []Letter // newest first
+	// Cancelled are the iterations that neither failed nor succeeded in any run, newest
+	// first: they were cancelled, did not begin, or were under way when the run was
+	// terminated. Empty while the origin is running.
+	Cancelled []Letter
+	// Lost counts failed iterations that the histories no longer describe.
+	Lost int
+}
+
+// RoundID is the workflow ID of a run's nth reprocess.
+func RoundID(workflowID, runID string, n int) string { return workflows.RoundID(workflowID, runID, n) }
+
+// Chain reads a run and its reprocesses. The run may be given as one of these.
+func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, error) {
+	origin, err := r.Run(ctx, workflowID, runID)
+	if err != nil {
+		return nil, err
+	}
+	if again := origin.Input.Reprocess; again != nil {
+		if origin, err = r.Run(ctx, again.Origin.WorkflowID, again.Origin.RunID); err != nil {
+			return nil, fmt.Errorf("read the run that %s reprocesses: %w", workflowID, err)
+		}
+	}
+	chain := &Chain{Origin: origin}
+	for {
+		round, err := r.Run(ctx, RoundID(origin.WorkflowID, origin.RunID, len(chain.Rounds)+1), "")
+		if errors.Is(err, runs.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		chain.Rounds = append(chain.Rounds, round)
+	}
+	return chain, r.gather(ctx, chain)
+}
+
+// Running is the last reprocess while it runs, nil otherwise.
+func (c *Chain) Running() *runs.Run {
+	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed() {
+		return c.Rounds[n-1]
+	}
+	return nil
+}
+
+// iterationKey is that of an iteration in every run of a chain.
+type iterationKey struct {
+	step         string
+	visit, index int
+}
+
+func (r *Reader) gather(ctx context.Context, c *Chain) error {
+	letters := map[iterationKey]*Letter{}
+	for n, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
+		for _, loop := range run.Loops {
+			c.Lost += loop.Lost
+			book, err := run.Book() // one that was refused has no loops
+			if err != nil {
+				return err
+			}
+			for _, failure := range loop.Failed {
+				c.failed(letters, run, loop, failure, book)
+			}
+			if n == 0 && run.Closed() {
+				if err := r.cancelled(ctx, c, letters, loop, book); err != nil {
+					return err
+				}
+			}
+		}
+		if n > 0 {
+			c.settle(letters, run)
+		}
+	}
+	for _, letter := range letters {
+		if letter.WasCancelled() {
+			c.Cancelled = append(c.Cancelled, *letter)
+		} else {
+			c.Letters = append(c.Letters, *letter)
+		}
+	}
+	slices.SortFunc(c.Letters, Newest)
+	slices.SortFunc(c.Cancelled, Newest)
+	return nil
+}
+
+// cancelled records the iterations of a loop of the origin, which has ended, that
+// neither failed nor succeeded.
+func (r *Reader) cancelled(
+	ctx context.Context, c *Chain, letters map[iterationKey]*Letter, loop *runs.Loop, book *playbook.Playbook,
+) error {
+	if loop.Whole {
+		return nil
+	}
+	input, err := r.LoopInput(ctx, loop)
+	if err != nil {
+		return err
+	}
+	for at, element := range input.Elements {
+		index := indexAt(input, at)
+		at := iterationKey{loop.Step, loop.Visit, index}
+		if letters[at] != nil || loop.Succeeded(index) {
+			continue
+		}
+		letters[at] = &Letter{ID: c.id(at), State: Cancelled, DeadLetter: interpreter.DeadLetter{
+			ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
+			Step: loop.Step, Visit: loop.Visit, Index: index, Element: element, LastAttemptAt: c.Origin.EndedAt,
+			Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "it was cancelled before it ended",
+			},
+		}}
+	}
+	return nil
+}
+
+// indexAt is the index of the element at a place of a loop's input, which may be a choice
+// of the collection.
+func indexAt(input workflows.LoopInput, position int) int {
+	if input.Chosen != nil {
+		return input.Chosen.Indexes[position]
+	}
+	return position
+}
+
+// id is that of the letter of an iteration.
+func (c *Chain) id(at iterationKey) string {
+	return fmt.Sprintf("%s/%s#%d/%d", c.Origin.WorkflowID, at.step, at.visit, at.index)
+}
+
+// failed records a failure of an iteration, the first or another one.
+func (c *Chain) failed(
+	letters map[iterationKey]*Letter, run *runs.Run, loop *runs.Loop, failure interpreter.LoopError, book *playbook.Playbook,
+) {
+	at := iterationKey{loop.Step, loop.Visit, failure.Index}
+	letter := letters[at]
+	if letter == nil {
+		letter = &Letter{ID: c.id(at)}
+		letters[at] = letter
+	}
+	letter.DeadLetter = interpreter.DeadLetter{
+		ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
+		Step: loop.Step, Visit: loop.Visit, Index: failure.Index, Element: failure.Element,
+		Attempts: failure.Attempts, LastAttemptAt: failure.LastAttemptAt, Error: failure.Error,
+	}
+	letter.State, letter.FailedIn = Open, run.WorkflowID
+	letter.FailedRuns++
+}
+
+// settle says of the iterations of a reprocess that did not fail in it what
+// became of them. Those that were cancelled stay what they were.
+func (c *Chain) settle(letters map[iterationKey]*Letter, run *runs.Run) {
+	for _, again := range run.Input.Reprocess.Loops {
+		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
+		for _, index := range again.Indexes {
+			letter := letters[iterationKey{again.Step, again.Visit, index}]
+			switch {
+			case letter == nil || letter.FailedIn == run.WorkflowID:
+			case loop != nil && loop.Succeeded(index):
+				letter.State = Resolved
+			case !run.Closed():
+				letter.State = Reprocessing
+			}
+		}
+	}
+}
+
+// Newest orders letters by the time of the last attempt, the newest first, and
+// those of one moment by their place.
+func Newest(x, y Letter) int {
+	return cmp.Or(y.LastAttemptAt.Compare(x.LastAttemptAt), cmp.Compare(x.ExecutionID, y.ExecutionID),
+		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
+}
+
+// Filter chooses dead letters; zero values choose all.
+type Filter struct {
+	Step  string
+	Class interpreter.Class
+	Since time.Time // of the last attempt
+	// All takes those that are resolved too.
+	All bool
+	// Cancelled takes the iterations that were cancelled too; they have no class.
+	Cancelled bool
+}
+
+// Matches reports whether the filter takes a letter.
+func (f Filter) Matches(letter Letter) bool {
+	return (f.All || letter.State != Resolved) &&
+		(f.Step == "" || letter.Step == f.Step) &&
+		(f.Class == "" || letter.WasCancelled() || letter.Error.Class == f.Class) &&
+		!letter.LastAttemptAt.Before(f.Since)
+}
+
+// Select gives the letters that a filter takes, newest first.
+func (c *Chain) Select(filter Filter) []Letter {
+	all := slices.Clone(c.Letters)
+	if filter.Cancelled {
+		all = append(all, c.Cancelled...)
+		slices.SortFunc(all, Newest)
+	}
+	return slices.DeleteFunc(all, func(letter Letter) bool { return !filter.Matches(letter) })
+}
+
+// CountCancelled counts the cancelled iterations that a filter would select if it
+// included them, and that do not run in a reprocess.
+func (c *Chain) CountCancelled(filter Filter) int {
+	n := 0
+	for _, letter := range c.Cancelled {
+		if letter.State == Cancelled && filter.Matches(letter) {
+			n++
+		}
+	}
+	return n
+}
+
+// UnfitError says why a playbook cannot run the iterations of another.
+type UnfitError struct{ Reason string }
+
+func (e *UnfitError) Error() string { return e.Reason }
+
+// Reprocess plans the next reprocess: the letters' iterations, as the origin
+// placed them, under a playbook that may be another than the origin's. An
+// *UnfitError says that it cannot run them.
+func (r *Reader) Reprocess(
+	ctx context.Context, chain *Chain, letters []Letter, book *playbook.Playbook,
+) (*workflows.Reprocess, error) {
+	before, err := chain.Origin.Book()
+	if err != nil {
+		return nil, err
+	}
+	origin := chain.Origin
+	plan := &workflows.Reprocess{Origin: interpreter.RunInfo{
+		WorkflowID: origin.WorkflowID, RunID: origin.RunID, StartedAt: origin.StartedAt, Playbook: book.Name,
+		Round: len(chain.Rounds) + 1, ScheduledAt: origin.ScheduledAt,
+	}}
+	if called := origin.Input.Called; called != nil {
+		plan.Origin.Key, plan.Origin.Lap = called.Key, called.Lap
+	}
+	for _, loop := range origin.Loops {
+		indexes := indexesOf(loop, letters)
+		if len(indexes) == 0 {
+			continue
+		}
+		if err := fits(before, book, loop.Step); err != nil {
+			return nil, err
+		}
+		again, err := r.again(ctx, loop, indexes)
+		if err != nil {
+			return nil, err
+		}
+		again.Stopped = chain.stopped(loop)
+		plan.Loops = append(plan.Loops, again)
+	}
+	return plan, nil
+}
+
+// stopped reports whether any run of a loop has ended before all of its iterations.
+func (c *Chain) stopped(of *runs.Loop) bool {
+	return slices.ContainsFunc(append([]*runs.Run{c.Origin}, c.Rounds...), func(run *runs.Run) bool {
+		loop := run.Loop(of.Step, of.Visit)
+		return loop != nil && !loop.Whole
+	})
+}
+
+func indexesOf(loop *runs.Loop, letters []Letter) []int {
+	var indexes []int
+	for _, letter := range letters {
+		if letter.Step == loop.Step && letter.Visit == loop.Visit {
+			indexes = append(indexes, letter.Index)
+		}
+	}
+	slices.Sort(indexes)
+	return indexes
+}
+
+// fits reports whether a playbook's step can run iterations of the origin's.
+func fits(before, book *playbook.Playbook, name string) error {
+	if step := book.Step(name); step == nil || step.Loop == nil {
+		return &UnfitError{fmt.Sprintf("the playbook has no step %q with a loop; that is where the iterations belong", name)}
+	}
+	if missing := interpreter.Uncaptured(before, book, name); len(missing) > 0 {
+		return &UnfitError{fmt.Sprintf("step %s names %v, which it did not name when its iterations ran, "+
+			"so the run has not kept it for them; put the value into the workload, and give it with --set", name, missing)}
+	}
+	return nil
+}
+
+// again gives the positions of iterations in the loop of the origin.
+func (r *Reader) again(ctx context.Context, loop *runs.Loop, indexes []int) (workflows.ReprocessLoop, error) {
+	input, err := r.LoopInput(ctx, loop)
+	if err != nil {
+		return workflows.ReprocessLoop{}, err
+	}
+	again := workflows.ReprocessLoop{
+		Step: loop.Step, Visit: loop.Visit, Args: input.Task.Args,
+		Vars:   merged(input.Task.Data.Vars, input.SinkData.Vars),
+		Steps:  merged(input.Task.Data.Steps, input.SinkData.Steps),
+		Chosen: workflows.Chosen{Indexes: indexes, Size: len(input.Elements)},
+	}
+	if input.Chosen != nil {
+		again.Size = input.Chosen.Size
+	}
+	for at, element := range input.Elements {
+		if slices.Contains(indexes, indexAt(input, at)) {
+			again.Elements = append(again.Elements, element)
+		}
+	}
+	return again, nil
+}
+
+func merged(base, overlay expression.Value) expression.Value {
+	switch {
+	case overlay.Data == nil:
+		return base
+	case base.Data == nil:
+		return overlay
+	}
+	return expression.Of(expression.Merge(base.Data, overlay.Data))
+}

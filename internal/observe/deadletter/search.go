@@ -1,0 +1,118 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/observe/runs"
+	"reprise/workflows"
+)
+
+// reading is how many runs are read at once.
+const reading = 8
+
+// ErrNoAttributes says that the namespace does not know which runs have dead
+// letters: only runs that are named can be read.
+var ErrNoAttributes = errors.New("the namespace does not have the search attribute " + workflows.DeadLettersAttribute)
+
+// Search finds the chains of all runs with dead letters that the namespace
+// still has, in no certain order; only those where something has happened since
+// a time, unless that is zero. Runs are known by the search attribute that they
+// set when a loop has ended, so a run that was terminated within its first loop
+// is not among them.
+func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) ([]*Chain, error) {
+	query := fmt.Sprintf("WorkflowType = '%s' AND %s > 0", workflows.PlaybookWorkflowName, workflows.DeadLettersAttribute)
+	if !since.IsZero() {
+		query += fmt.Sprintf(" AND (CloseTime >= '%s' OR ExecutionStatus = 'Running')", since.UTC().Format(time.RFC3339Nano))
+	}
+	search := &searching{reader: r, seen: map[string]bool{}}
+	group, limited := errgroup.WithContext(ctx)
+	group.SetLimit(reading)
+	request := &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, Query: query}
+	for {
+		page, err := r.Client.ListWorkflow(ctx, request)
+		if err != nil {
+			return nil, searchError(err)
+		}
+		for _, found := range page.GetExecutions() {
+			group.Go(func() error { return search.add(limited, found) })
+		}
+		request.NextPageToken = page.GetNextPageToken()
+		if len(request.NextPageToken) == 0 {
+			err := group.Wait()
+			return search.chains, err
+		}
+	}
+}
+
+func searchError(err error) error {
+	if connect.InvalidArgument(err) {
+		return fmt.Errorf("%w: %w", ErrNoAttributes, err)
+	}
+	return fmt.Errorf("search for runs with dead letters: %w", err)
+}
+
+// searching gathers chains. A run and its reprocesses are found apart, and
+// belong to one.
+type searching struct {
+	reader *Reader
+	mu     sync.Mutex
+	seen   map[string]bool // first run IDs of origins
+	chains []*Chain
+}
+
+func (s *searching) add(ctx context.Context, found *workflowpb.WorkflowExecutionInfo) error {
+	execution := found.GetExecution()
+	workflowID, runID, err := s.reader.Origin(ctx, execution.GetWorkflowId(), execution.GetRunId())
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if s.isKnown(runID) {
+		return nil
+	}
+	chain, err := s.reader.Chain(ctx, workflowID, runID)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chains = append(s.chains, chain)
+	return nil
+}
+
+// isKnown reports whether an origin was seen before, and records it.
+func (s *searching) isKnown(runID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.seen[runID]
+	s.seen[runID] = true
+	return known
+}
+
+// ignoreGone takes a run that has just left the namespace for one that was not
+// found.
+func ignoreGone(err error) error {
+	if errors.Is(err, runs.ErrNotFound) || connect.NotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Letters are those of many chains that a filter takes, newest first.
+func Letters(chains []*Chain, filter Filter) []Letter {
+	var all []Letter
+	for _, chain := range chains {
+		all = append(all, chain.Select(filter)...)
+	}
+	slices.SortFunc(all, Newest)
+	return all
+}

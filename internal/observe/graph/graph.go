@@ -1,0 +1,248 @@
+// Package graph draws playbooks, and runs of them, as text, Mermaid, Graphviz and SVG.
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Graph is a playbook as a picture, or a run of it.
+type Graph struct {
+	title string
+	steps []*node
+}
+
+// node is a step with its sinks and where it leads.
+type node struct {
+	name    string
+	tool    string // "" for a router
+	loop    string // "" without
+	from    []string
+	joins   bool // several branches can come together here
+	routes  []edge
+	sinks   []sinkNode
+	state   interpreter.Status // of the last visit, "" without a run
+	details []string           // of the state: attempt, next retry, counts
+	inner   *Graph             // of the playbook that it runs, nil where that is not shown
+}
+
+type edge struct {
+	to    string
+	label string // the condition; "" for none
+}
+
+type sinkNode struct {
+	target string // tool and where it writes
+	when   string
+}
+
+// Texts of a graph are cut to so many characters.
+const (
+	mostCondition = 48
+	mostTarget    = 48
+)
+
+// New draws a playbook, and a run of it unless status is nil. Below gives what
+// is known of the playbooks that it runs.
+func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
+	g := &Graph{title: book.Name}
+	known := map[string]*node{}
+	for _, step := range book.Steps {
+		drawn := &node{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}
+		if step.Action != nil {
+			drawn.tool = toolText(step.Action)
+		}
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				drawn.routes = append(drawn.routes, edge{to: target.Step, label: routeText(route)})
+			}
+		}
+		drawn.inner = below.draw(book, step, status)
+		known[step.Name] = drawn
+		g.steps = append(g.steps, drawn)
+	}
+	for _, step := range g.steps {
+		for _, route := range step.routes {
+			if target := known[route.to]; target != nil && (len(target.from) == 0 || target.from[len(target.from)-1] != step.name) {
+				target.from = append(target.from, step.name)
+			}
+		}
+	}
+	g.join(known)
+	if status != nil {
+		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status)
+		for _, step := range status.Steps {
+			if drawn := known[step.Step]; drawn != nil {
+				drawn.state, drawn.details = step.Status, stateText(step, status.At)
+			}
+		}
+	}
+	return g
+}
+
+// join records the steps to which several lead, those apart that only come round again.
+func (g *Graph) join(known map[string]*node) {
+	for _, step := range g.steps {
+		ahead := 0
+		for _, from := range step.from {
+			if !reaches(known, step.name, from, map[string]bool{}) {
+				ahead++
+			}
+		}
+		step.joins = ahead > 1
+	}
+}
+
+// reaches reports whether routes lead from one step to another.
+func reaches(known map[string]*node, from, to string, seen map[string]bool) bool {
+	if from == to {
+		return true
+	}
+	if seen[from] || known[from] == nil {
+		return false
+	}
+	seen[from] = true
+	for _, route := range known[from].routes {
+		if reaches(known, route.to, to, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+func toolText(action *playbook.Action) string {
+	name, isLiteral := action.ToolName()
+	switch {
+	case isLiteral && name == playbook.WorkbookTool && action.Field("name") != nil:
+		return terminal.Shorten("workbook "+action.Field("name").Raw, mostTarget)
+	case isLiteral:
+		return name
+	case action.Tool != nil:
+		return terminal.Shorten(action.Tool.Raw, mostTarget)
+	}
+	return ""
+}
+
+func loopText(loop *playbook.Loop) string {
+	if loop == nil {
+		return ""
+	}
+	mode := "sequential"
+	if loop.Mode == playbook.Parallel {
+		mode = fmt.Sprintf("parallel, %d at once", loop.MaxConcurrency)
+	}
+	if !loop.AutoBatch {
+		mode += fmt.Sprintf(", batch %d", loop.BatchOf(0))
+	}
+	over := ""
+	if loop.Collection != nil && loop.Collection.Raw != "" {
+		over = " over " + bare(loop.Collection.Raw)
+	}
+	return terminal.Shorten("loop"+over, mostTarget) + ": " + mode
+}
+
+func routeText(route *playbook.Route) string {
+	switch {
+	case route.Else:
+		return "else"
+	case route.When != nil:
+		return terminal.Shorten(bare(cmp.Or(route.When.Raw, fmt.Sprint(route.When.Value))), mostCondition)
+	}
+	return ""
+}
+
+// bare is a condition without the braces of its template.
+func bare(text string) string {
+	text = strings.TrimSpace(text)
+	inner, opens := strings.CutPrefix(text, "{{")
+	inner, closes := strings.CutSuffix(inner, "}}")
+	if opens && closes && !strings.Contains(inner, "{{") {
+		return strings.TrimSpace(inner)
+	}
+	return text
+}
+
+// sinksOf are the sinks of a step, in the order in which they write.
+func sinksOf(step *playbook.Step) []sinkNode {
+	var all []sinkNode
+	add := func(sink *playbook.Sink, when string) {
+		if sink != nil && sink.Action != nil {
+			all = append(all, sinkNode{target: sinkText(sink.Action), when: when})
+		}
+	}
+	for _, policy := range step.Retry {
+		add(policy.Then.PerIteration, "every page")
+		add(policy.Then.Sink, "all pages")
+	}
+	if step.Loop != nil {
+		add(step.Loop.Sink, "every iteration")
+		add(step.Loop.DeadLetter, "dead letter")
+	}
+	add(step.Sink, "result")
+	for _, notice := range step.Notices(false) {
+		add(notice, "on success")
+	}
+	for _, notice := range step.Notices(true) {
+		add(notice, "on failure")
+	}
+	return all
+}
+
+// sinkText is a tool and where it writes to, as far as a field says it.
+func sinkText(action *playbook.Action) string {
+	text := toolText(action)
+	for _, name := range []string{"table", "path", "url"} {
+		if node := action.Field(name); node != nil && node.Raw != "" {
+			return terminal.Shorten(text+" "+node.Raw, mostTarget)
+		}
+	}
+	return text
+}
+
+// stateText is what there is to say of a visit beside its state.
+func stateText(step runs.Step, now time.Time) []string {
+	var lines []string
+	if step.Visit > 1 {
+		lines = append(lines, fmt.Sprintf("visit %d", step.Visit))
+	}
+	if attempt := render.StepAttempt(step); attempt != "" {
+		lines = append(lines, "attempt "+attempt)
+	}
+	if !step.NextRetryAt.IsZero() {
+		layout := time.TimeOnly
+		if next := step.NextRetryAt.Local(); next.Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
+			layout = time.DateTime
+		}
+		lines = append(lines, "next retry at "+step.NextRetryAt.Local().Format(layout))
+	}
+	if c := step.Loop; c != nil {
+		counts, still := *c, step
+		counts.PerSecond, counts.Left = 0, 0
+		still.Loop = &counts
+		lines = append(lines, render.Counts(still))
+	}
+	return lines
+}
+
+// lines are the text in the box of a step.
+func (s *node) lines() []string {
+	lines := []string{s.name}
+	if s.tool != "" {
+		lines = append(lines, s.tool)
+	}
+	if s.loop != "" {
+		lines = append(lines, s.loop)
+	}
+	if s.state != "" {
+		lines = append(append(lines, string(s.state)), s.details...)
+	}
+	return lines
+}

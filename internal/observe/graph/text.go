@@ -1,0 +1,212 @@
+package graph
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+)
+
+// fill is what a box with a state is filled with, "" for one without.
+func fill(state interpreter.Status) string {
+	if state == "" {
+		return ""
+	}
+	return state.Colour().Fill
+}
+
+// Text is the graph for a terminal: every step with where it leads.
+func (g *Graph) Text() string {
+	return terminal.OneLine(g.title) + "\n" + g.stepsText()
+}
+
+func (g *Graph) stepsText() string {
+	var b strings.Builder
+	for _, step := range g.steps {
+		b.WriteString("\n" + step.name)
+		if step.tool == "" {
+			b.WriteString("  (router)")
+		} else {
+			b.WriteString("  " + terminal.OneLine(step.tool))
+		}
+		if step.state != "" {
+			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{string(step.state)}, step.details...), ", ")) + "]")
+		}
+		b.WriteString("\n")
+		if step.joins {
+			b.WriteString("│  joins " + strings.Join(step.from, ", ") + "\n")
+		}
+		if step.loop != "" {
+			b.WriteString("│  " + terminal.OneLine(step.loop) + "\n")
+		}
+		for _, sink := range step.sinks {
+			b.WriteString("│  sink, " + sink.when + ": " + terminal.OneLine(sink.target) + "\n")
+		}
+		if step.inner != nil {
+			b.WriteString("│  runs " + terminal.OneLine(step.inner.title) + "\n")
+			for line := range strings.Lines(step.inner.stepsText()) {
+				b.WriteString(strings.TrimRight("│    "+line, " \n") + "\n")
+			}
+		}
+		for i, route := range step.routes {
+			corner := "├"
+			if i == len(step.routes)-1 {
+				corner = "└"
+			}
+			label := ""
+			if route.label != "" {
+				label = " " + terminal.OneLine(route.label) + " ─"
+			}
+			fmt.Fprintf(&b, "%s─%s▶ %s\n", corner, label, route.to)
+		}
+	}
+	return b.String()
+}
+
+// ids name the steps in formats in which names are words: n1 and so on, and n1_1 for
+// those within.
+func (g *Graph) ids(prefix string) map[string]string {
+	ids := map[string]string{}
+	for i, step := range g.steps {
+		ids[step.name] = fmt.Sprintf("%s%d", prefix, i+1)
+	}
+	return ids
+}
+
+// Mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
+// would mean something else and entities stand for themselves.
+func (g *Graph) Mermaid() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
+	used := map[interpreter.Status][]string{}
+	g.mermaidSteps(&b, "n", "  ", used)
+	for _, state := range slices.Sorted(maps.Keys(used)) {
+		fmt.Fprintf(&b, "  classDef %s fill:%s,stroke:#333,color:#111\n  class %s %s\n",
+			state, fill(state), strings.Join(used[state], ","), state)
+	}
+	return b.String()
+}
+
+// mermaidSteps writes steps whose IDs begin with a prefix, and records those in each
+// state.
+func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
+	ids := g.ids(prefix)
+	for _, step := range g.steps {
+		id, open, shut := ids[step.name], "[", "]"
+		switch {
+		case step.tool == "":
+			open, shut = "([", "])"
+		case step.loop != "":
+			open, shut = "[[", "]]"
+		}
+		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, mermaidLines(step.lines()), shut)
+		if step.state != "" {
+			used[step.state] = append(used[step.state], id)
+		}
+		for i, sink := range step.sinks {
+			fmt.Fprintf(b, "%s%ss%d[(\"%s\")]\n%s%s -. \"%s\" .-> %ss%d\n", indent, id, i+1, mermaidText(sink.target),
+				indent, id, mermaidText(sink.when), id, i+1)
+		}
+		if step.inner != nil {
+			fmt.Fprintf(b, "%ssubgraph %sg[\"%s\"]\n", indent, id, mermaidText(step.inner.title))
+			step.inner.mermaidSteps(b, id+"_", indent+"  ", used)
+			fmt.Fprintf(b, "%send\n%s%s -. \"runs\" .-> %sg\n", indent, indent, id, id)
+		}
+	}
+	for _, step := range g.steps {
+		for _, route := range step.routes {
+			label := ""
+			if route.label != "" {
+				label = `|"` + mermaidText(route.label) + `"|`
+			}
+			fmt.Fprintf(b, "%s%s -->%s %s\n", indent, ids[step.name], label, ids[route.to])
+		}
+	}
+}
+
+func mermaidLines(lines []string) string {
+	escaped := make([]string, len(lines))
+	for i, line := range lines {
+		escaped[i] = mermaidText(line)
+	}
+	return strings.Join(escaped, "<br/>")
+}
+
+// mermaidText writes whatever could be markup, of Mermaid, Markdown or HTML, as
+// an entity of Mermaid.
+func mermaidText(text string) string {
+	var b strings.Builder
+	for _, r := range terminal.OneLine(text) {
+		if strings.ContainsRune("\"#&<>`*\\;|%", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// yamlText is a text in YAML's quotes.
+func yamlText(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "---", `\x2d\x2d\x2d`, "<", `\x3c`).Replace(terminal.OneLine(text)) + `"`
+}
+
+// DOT is the graph for Graphviz.
+func (g *Graph) DOT() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))
+	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n")
+	b.WriteString("  edge [fontname=\"sans-serif\", fontsize=10]\n")
+	g.dotSteps(&b, "n", "  ")
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// dotSteps writes steps whose IDs begin with a prefix.
+func (g *Graph) dotSteps(b *strings.Builder, prefix, indent string) {
+	ids := g.ids(prefix)
+	for _, step := range g.steps {
+		id, more := ids[step.name], ""
+		switch {
+		case step.tool == "":
+			more = ", shape=oval"
+		case step.loop != "":
+			more = ", peripheries=2"
+		}
+		if colour := fill(step.state); colour != "" {
+			more += fmt.Sprintf(", fillcolor=%q", colour)
+		}
+		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, id, dotText(step.lines()...), more)
+		for i, sink := range step.sinks {
+			fmt.Fprintf(b, "%s%ss%d [label=%s, shape=cylinder, style=filled]\n%s%s -> %ss%d [label=%s, style=dashed]\n",
+				indent, id, i+1, dotText(sink.target), indent, id, id, i+1, dotText(sink.when))
+		}
+		if inner := step.inner; inner != nil && len(inner.steps) > 0 {
+			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s; style=dashed\n", indent, id, indent, dotText(inner.title))
+			inner.dotSteps(b, id+"_", indent+"  ")
+			fmt.Fprintf(b, "%s}\n%s%s -> %s_1 [label=\"runs\", style=dotted]\n", indent, indent, id, id)
+		}
+	}
+	for _, step := range g.steps {
+		for _, route := range step.routes {
+			fmt.Fprintf(b, "%s%s -> %s", indent, ids[step.name], ids[route.to])
+			if route.label != "" {
+				fmt.Fprintf(b, " [label=%s]", dotText(route.label))
+			}
+			b.WriteString("\n")
+		}
+	}
+}
+
+// dotText is a string of DOT with a text in each line. DOT replaces names of
+// entities, so their sign is one itself.
+func dotText(lines ...string) string {
+	escaped := make([]string, len(lines))
+	for i, line := range lines {
+		escaped[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(terminal.OneLine(line))
+	}
+	return `"` + strings.Join(escaped, `\n`) + `"`
+}

@@ -1,0 +1,107 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Attempt names an attempt.
+func Attempt(to interpreter.AnswerTo) string {
+	text := to.Step
+	if to.Visit > 1 {
+		text += fmt.Sprintf("#%d", to.Visit)
+	}
+	if to.Index != nil {
+		text += fmt.Sprintf("[%d]", *to.Index)
+	}
+	if to.Attempt > 1 {
+		text += fmt.Sprintf(" attempt %d", to.Attempt)
+	}
+	return text
+}
+
+// Awaited is since when and until when an attempt awaits its answer.
+func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
+	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
+	if awaits.Until.IsZero() {
+		return text
+	}
+	return text + ", until " + terminal.Clock(awaits.Until, now)
+}
+
+// barWidth is how many columns a bar of progress has.
+const barWidth = 20
+
+// Progress is how far an attempt has come, with a bar where that is known.
+func Progress(awaits *interpreter.AwaitedDetails) string {
+	text := terminal.Shorten(awaits.Progress(), 300)
+	if awaits.Total <= 0 || text == "" {
+		return text
+	}
+	full := int(float64(barWidth) * min(1, float64(awaits.Done)/float64(awaits.Total)))
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] " + text
+}
+
+// AwaitedText is what an attempt asks people: the question, the options and the form.
+func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
+	var said []string
+	if progress := Progress(awaits); progress != "" {
+		said = append(said, progress)
+	}
+	if awaits.Approval == nil {
+		return said
+	}
+	if question := terminal.Shorten(awaits.Question(), 300); question != "" {
+		said = append(said, "asks: "+question)
+	}
+	said = append(said, "options: "+terminal.Shorten(strings.Join(awaits.Approval.Options, ", "), 1000))
+	if len(awaits.Approval.Form) > 0 {
+		fields := make([]string, len(awaits.Approval.Form))
+		for i, item := range awaits.Approval.Form {
+			fields[i] = fieldText(item)
+		}
+		said = append(said, "form: "+strings.Join(fields, ", "))
+	}
+	return said
+}
+
+// fieldText is a field of a form with its type.
+func fieldText(item playbook.ApprovalItem) string {
+	kind := item.Type
+	if len(item.Choices) > 0 {
+		kind = strings.Join(item.Choices, " or ")
+	}
+	switch {
+	case item.Default != nil:
+		kind += fmt.Sprintf(", else %v", item.Default)
+	case item.Required:
+		kind += ", required"
+	}
+	return terminal.Shorten(fmt.Sprintf("%s (%s)", item.Name, kind), 300)
+}
+
+// AnswerCommand is the command that answers an attempt.
+func AnswerCommand(id, step string, index *int, awaits *interpreter.AwaitedDetails) string {
+	verb, option := awaits.Command()
+	command := fmt.Sprintf("%s %s %s %s", terminal.Program(), verb, terminal.ShellWord(id), terminal.ShellWord(step))
+	if index != nil {
+		command += fmt.Sprintf(" --index %d", *index)
+	}
+	if option != "" {
+		command += " --option " + terminal.ShellWord(option)
+	}
+	if awaits.Approval == nil {
+		return command
+	}
+	for _, item := range awaits.Approval.Form {
+		if item.Required && item.Default == nil {
+			command += " --set " + terminal.ShellWord(item.Name+"=") + strings.ToUpper(item.Type)
+		}
+	}
+	return command
+}

@@ -1,0 +1,100 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Event is an event in words, without its time and its name.
+func Event(event runs.Event) string {
+	said := strings.Join(eventFacts(event), ", ")
+	if failure := event.Error; failure != nil {
+		said += ": " + errorText(event, failure)
+	}
+	return strings.TrimSpace(eventPlace(event) + " " + strings.TrimPrefix(said, ": "))
+}
+
+// eventPlace is where an event happened.
+func eventPlace(event runs.Event) string {
+	where := cmp.Or(event.Sink, event.Step)
+	if event.Visit > 1 {
+		where += fmt.Sprintf("#%d", event.Visit)
+	}
+	if event.Index != nil {
+		where += fmt.Sprintf("[%d]", *event.Index)
+	}
+	return where
+}
+
+// eventFacts are what an event has besides its error.
+func eventFacts(event runs.Event) []string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if event.Attempt > 0 {
+		parts = append(parts, ranged("attempt", event.Attempt, event.AttemptTo))
+	}
+	if event.Page > 1 || event.PageTo > 0 {
+		parts = append(parts, ranged("page", event.Page, event.PageTo))
+	}
+	if event.IsRetry {
+		add("retry")
+	}
+	switch {
+	case event.Event != runs.StepRetry:
+	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
+		add("waits for a person")
+	default:
+		add("%s, in %s", event.Reason, terminal.Seconds(event.Delay))
+	}
+	if event.Status != "" {
+		add("%s", event.Status)
+	}
+	if event.Option != "" {
+		add("%s", event.Option)
+	}
+	if decided := event.Event == runs.ActionStarted && event.By+event.Reason != ""; decided {
+		add("let begin")
+	}
+	if event.By != "" {
+		add("by %s", event.By)
+	}
+	if event.Event != runs.StepRetry && event.Reason != "" {
+		add("because: %s", event.Reason)
+	}
+	if event.Concurrency != "" {
+		add("under the key %s", event.Concurrency)
+	}
+	if event.Stats != nil {
+		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)
+	}
+	if event.Duration > 0 && event.Event != runs.ActionStarted {
+		add("%s", terminal.Seconds(event.Duration))
+	}
+	if event.Child != "" {
+		add("runs %s", terminal.Visible(event.Child))
+	}
+	if event.Deliveries > 1 {
+		add("handed out %d times", event.Deliveries)
+	}
+	return parts
+}
+
+// errorText is an error: in full where it happened, in short where it is repeated.
+func errorText(event runs.Event, failure *interpreter.ErrorObject) string {
+	if event.Event == runs.StepRetry {
+		return failure.Short()
+	}
+	return terminal.Shorten(failure.Message, 300)
+}
+
+func ranged(what string, from, to int) string {
+	if to > from {
+		return fmt.Sprintf("%ss %d–%d", what, from, to)
+	}
+	return fmt.Sprintf("%s %d", what, from)
+}

@@ -1,0 +1,216 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Paused says what is held of a run, since when, by whom and why; "" for nothing. now
+// says whether a time needs its day.
+func Paused(control interpreter.Control, now time.Time) string {
+	if control.Paused {
+		return "paused" + Since(control.Held[""], now)
+	}
+	texts := make([]string, len(control.Steps))
+	for i, step := range control.Steps {
+		texts[i] = "step " + terminal.Visible(step) + " paused" + Since(control.Held[step], now)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Since is when a command was given, by whom and why.
+func Since(said interpreter.Said, now time.Time) string {
+	if said.At.IsZero() {
+		return Attribution(said)
+	}
+	return " since " + terminal.Clock(said.At, now) + Attribution(said)
+}
+
+// Attribution is who gave a command, and why.
+func Attribution(said interpreter.Said) string {
+	text := ""
+	if said.By != "" {
+		text = " by " + terminal.Shorten(said.By, 100)
+	}
+	if said.Reason != "" {
+		text += ": " + terminal.Shorten(said.Reason, 200)
+	}
+	return text
+}
+
+// Held is what a parent run has paused of what another one depends on: all, or the step
+// that has started it.
+func Held(parent runs.Held) interpreter.Control {
+	control := *parent.Control
+	if !control.Paused {
+		control.Steps = []string{parent.Step}
+	}
+	return control
+}
+
+// ResumeCommand is the command that resumes what is held.
+func ResumeCommand(id string, control interpreter.Control) string {
+	command := terminal.Program() + " resume " + terminal.ShellWord(id)
+	if !control.Paused && len(control.Steps) == 1 {
+		command += " --step " + terminal.ShellWord(control.Steps[0])
+	}
+	return "to let it go on: " + command
+}
+
+// resumeCommands are the commands that resume a run which is paused, or held by parent
+// runs.
+func resumeCommands(status *runs.Status) []string {
+	var help []string
+	if status.Control.AnyPaused() {
+		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
+	}
+	for _, parent := range status.Above {
+		help = append(help, ResumeCommand(parent.Run, Held(parent)))
+	}
+	return help
+}
+
+// deadLettersOf is the command that shows what loops of a run that has ended have left.
+func deadLettersOf(status *runs.Status) []string {
+	failed, cancelled := 0, 0
+	for _, step := range status.Steps {
+		if step.Loop != nil {
+			failed, cancelled = failed+step.Loop.Failed, cancelled+step.Loop.Cancelled
+		}
+	}
+	command := fmt.Sprintf("%s dead-letters list %s", terminal.Program(), terminal.ShellWord(cmp.Or(status.Origin, status.WorkflowID)))
+	switch {
+	case failed+cancelled == 0:
+		return nil
+	case cancelled > 0:
+		return []string{"to see what failed or was cancelled: " + command + " --cancelled"}
+	}
+	return []string{"to see what failed: " + command}
+}
+
+// Help are the commands that would help a run on, one a line.
+func Help(status *runs.Status) []string {
+	switch queue := status.Queue; {
+	case status.Ended():
+		return deadLettersOf(status)
+	case status.HeldBy == runs.HeldByNoWorker:
+		return []string{"to start one: worker --task-queue " + terminal.ShellWord(status.TaskQueue)}
+	case len(status.Above) > 0 || status.Control.AnyPaused():
+		return resumeCommands(status)
+	case queue != nil && queue.Stopped:
+		return []string{fmt.Sprintf("to ask for its turn now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+	case queue != nil && len(queue.Holders) > 0:
+		return []string{fmt.Sprintf("to see who has a turn: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
+	}
+	var waiting []string
+	person, loops := false, false
+	for _, step := range status.Steps {
+		if waits(step) && !slices.Contains(waiting, step.Step) {
+			waiting, person = append(waiting, step.Step), person || step.HeldBy == runs.HeldByPerson
+			loops = loops || step.Loop != nil
+		}
+	}
+	if len(waiting) == 0 {
+		return answersOf(status)
+	}
+	id, of, step := terminal.ShellWord(status.WorkflowID), "", "STEP"
+	if len(waiting) == 1 {
+		step = terminal.ShellWord(waiting[0])
+		of = " --step " + step
+	}
+	if loops {
+		step += " [--index N]"
+	}
+	help := []string{fmt.Sprintf("to wait no longer: %s retry-now %s%s", terminal.Program(), id, of)}
+	if person {
+		help[0] = fmt.Sprintf("to try again: %s retry-now %s%s", terminal.Program(), id, of)
+		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.Program(), id, step))
+	}
+	return append(help, answersOf(status)...)
+}
+
+// mostAnswersSaid bounds the commands that a status names for what awaits an answer.
+const mostAnswersSaid = 5
+
+// answersOf are the commands that answer what a run awaits, or show it.
+func answersOf(status *runs.Status) []string {
+	var help []string
+	for _, step := range status.Steps {
+		below := childCommands(step)
+		help = append(help, below[:min(len(below), mostAnswersSaid-len(help))]...)
+		switch {
+		case len(help) == mostAnswersSaid:
+		case step.Awaits != nil:
+			help = append(help, "to answer: "+AnswerCommand(status.WorkflowID, step.Step, nil, step.Awaits))
+		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
+			help = append(help, loopAnswerOf(status.WorkflowID, step))
+		case step.Loop != nil && step.Loop.Plays && step.Loop.Running > 0 && len(step.Iterations) == 0 && len(below) == 0:
+			help = append(help, fmt.Sprintf("to look into its runs: %s status %s --step %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
+		}
+	}
+	return help
+}
+
+// childCommands are the commands that answer or resume the runs that a step and its
+// iterations have started.
+func childCommands(step runs.Step) []string {
+	var help []string
+	found := map[string]bool{}
+	add := func(under runs.Under) {
+		for _, awaited := range under.Below {
+			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.AwaitedDetails))
+		}
+		for _, held := range under.Held {
+			switch {
+			case found[held.Run]:
+			case held.Control != nil:
+				found[held.Run] = true
+				help = append(help, ResumeCommand(held.Run, *held.Control))
+			case held.Status == interpreter.RetryPending:
+				found[held.Run] = true
+				help = append(help, fmt.Sprintf("to wait no longer: %s retry-now %s", terminal.Program(), terminal.ShellWord(held.Run)))
+			}
+		}
+	}
+	for _, iteration := range step.Iterations {
+		add(iteration.Under)
+	}
+	if len(help) == 0 {
+		add(step.Under)
+	}
+	return help
+}
+
+// loopAnswerOf is the command that answers the first iteration of a loop which awaits
+// that, or shows them.
+func loopAnswerOf(id string, step runs.Step) string {
+	for _, iteration := range step.Iterations {
+		if iteration.Awaits != nil {
+			return "to answer: " + AnswerCommand(id, step.Step, &iteration.Index, iteration.Awaits)
+		}
+	}
+	return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
+}
+
+// writeHelp keeps a command in one piece, on a line of its own where it does not
+// fit behind what it is for.
+func writeHelp(b *strings.Builder, help string, width int) {
+	if text.StringWidth(help) > width {
+		help = strings.Replace(help, ": ", ":\n  ", 1)
+	}
+	b.WriteString(help + "\n")
+}
+
+// waits reports whether something of a step waits for a retry or for a person.
+func waits(step runs.Step) bool {
+	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
+}

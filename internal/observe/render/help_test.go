@@ -1,0 +1,81 @@
+package render_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// TestGoldenPaused: what is held, by whom and why, and what would let it go on.
+func TestGoldenPaused(t *testing.T) {
+	t.Parallel()
+	at := localBegan.Add(90 * time.Second)
+	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: localBegan.Add(time.Minute)}
+	status := func(control interpreter.Control, steps ...runs.Step) string {
+		var out bytes.Buffer
+		render.Status(&terminal.Screen{To: &out}, &runs.Status{
+			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: localBegan},
+			At:    at, Steps: steps, Control: control,
+		}, terminal.Paper{Width: 80})
+		return out.String()
+	}
+	paused := runs.Item{Status: interpreter.Paused, HeldBy: runs.HeldByPause, Waiting: "paused", Attempt: 2}
+	person := runs.Item{
+		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: failureOf503(),
+	}
+	loop := runs.Counts{Total: 9, Success: 2, Waiting: 3, Pending: 4}
+	texts := []string{
+		status(interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}},
+			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: paused},
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
+		status(interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}},
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
+		status(interpreter.Control{}, runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+		status(interpreter.Control{},
+			runs.Step{
+				Step: "fetch", Visit: 1, StartedAt: localBegan, Loop: &loop,
+				Item:       runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson},
+				Iterations: []runs.Iteration{{Index: 4, Item: person}},
+			},
+			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+	}
+	golden(t, "status/steered_80", strings.Join(texts, "\n"))
+}
+
+// TestHelpOfRuns: the command that helps where nothing of a run itself waits.
+func TestHelpOfRuns(t *testing.T) {
+	t.Parallel()
+	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: localBegan}
+	over := found
+	over.EndedAt = localBegan.Add(time.Minute)
+	again := over
+	again.WorkflowID, again.Origin = "patients-7x2k/reprocess-01a2-1", "patients-7x2k"
+	loop := func(counts runs.Counts) []runs.Step { return []runs.Step{{Step: "fetch", Visit: 1, Loop: &counts}} }
+	for _, c := range []struct {
+		status runs.Status
+		help   []string
+	}{
+		{runs.Status{Found: found, HeldBy: runs.HeldByNoWorker}, []string{"to start one: worker --task-queue 'night shift'"}},
+		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Success: 2})}, nil},
+		{runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
+		{runs.Status{Found: again, Steps: loop(runs.Counts{Total: 2, Failed: 1})}, []string{"to see what failed: starter dead-letters list patients-7x2k"}},
+		{
+			runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Cancelled: 2})},
+			[]string{"to see what failed or was cancelled: starter dead-letters list patients-7x2k --cancelled"},
+		},
+	} {
+		help := render.Help(&c.status)
+		for i := range help {
+			help[i] = strings.ReplaceAll(help[i], terminal.Program()+" ", "starter ")
+		}
+		require.Equal(t, c.help, help)
+	}
+}

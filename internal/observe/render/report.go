@@ -1,0 +1,279 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// StepName is the step of a record, with its visit from the second on.
+func StepName(record workflows.StepRecord) string {
+	if record.Visit > 1 {
+		return fmt.Sprintf("%s#%d", record.Step, record.Visit)
+	}
+	return record.Step
+}
+
+// Report ends with the warnings, where they are not overlooked.
+func Report(w io.Writer, workflowID string, result workflows.Result, link string, paper terminal.Paper) {
+	var b strings.Builder
+	if len(result.Steps) > 0 {
+		b.WriteString(StepTable(result.Steps, paper.Width) + "\n")
+	}
+	writeFailedIterations(&b, result.Steps)
+	if result.Error != nil {
+		fmt.Fprintf(&b, "error: %s\n", terminal.Visible(result.Error.Message))
+		writeBody(&b, result.Error)
+	}
+	writeResult(&b, result.Result.Data)
+	fmt.Fprintf(&b, "%s: %s\n", workflowID, result.Status)
+	if link != "" {
+		fmt.Fprintf(&b, "web UI: %s\n", link)
+	}
+	for _, warning := range result.Warnings {
+		b.WriteString(paper.Warning("warning: "+terminal.Visible(warning)) + "\n")
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+// column is one of the table of steps.
+type column struct {
+	name string
+	cell func(workflows.StepRecord) string
+}
+
+var (
+	columnStep       = column{"step", StepName}
+	columnStatus     = column{"status", func(r workflows.StepRecord) string { return string(r.Status) }}
+	columnIterations = column{"iterations", iterations}
+	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return terminal.Number(r.Attempts) }}
+	columnPages      = column{"pages", func(r workflows.StepRecord) string { return terminal.Number(r.Pages) }}
+	columnTime       = column{"time", duration}
+	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
+)
+
+// StepTable is a table of the steps that fits a terminal: what does not fit beside the
+// rest is below it or, of errors, with the failure.
+func StepTable(records []workflows.StepRecord, width int) string {
+	for _, columns := range [][]column{
+		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
+		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime},
+		{columnStep, columnStatus, columnAttempts, columnPages, columnTime},
+		{columnStep, columnStatus, columnTime},
+	} {
+		if rendered := stepRows(records, columns); text.LongestLineLen(rendered) <= width {
+			return rendered + loopLines(records, columns, width)
+		}
+	}
+	lines := make([]string, len(records))
+	for i, record := range records {
+		status := string(record.Status)
+		if took := duration(record); took != "" {
+			status += " " + took
+		}
+		lines[i] = text.Snip(StepName(record), max(width-len(status)-1, 1), "…") + " " + status
+	}
+	return strings.Join(lines, "\n") + loopLines(records, nil, width)
+}
+
+func stepRows(records []workflows.StepRecord, columns []column) string {
+	head := make([]any, len(columns))
+	for i, column := range columns {
+		head[i] = column.name
+	}
+	rows := terminal.NewTable(head...)
+	for _, record := range records {
+		row := make(table.Row, len(columns))
+		for i, column := range columns {
+			row[i] = column.cell(record)
+		}
+		rows.AppendRow(row)
+	}
+	return rows.Render()
+}
+
+// loopLines is what the columns leave out of loops, a line for each.
+func loopLines(records []workflows.StepRecord, columns []column, width int) string {
+	if slices.ContainsFunc(columns, func(c column) bool { return c.name == columnIterations.name }) {
+		return ""
+	}
+	var b strings.Builder
+	for _, record := range records {
+		if record.Loop == nil {
+			continue
+		}
+		for _, line := range terminal.Wrap(StepName(record)+": "+iterations(record), width) {
+			b.WriteString("\n" + line)
+		}
+	}
+	return b.String()
+}
+
+// iterations sums up a loop; what is zero and no news is left out.
+func iterations(record workflows.StepRecord) string {
+	if record.Loop == nil {
+		return ""
+	}
+	stats := record.Loop.Stats
+	parts := []string{fmt.Sprintf("%d total", stats.Total), fmt.Sprintf("%d success", stats.Success), fmt.Sprintf("%d failed", stats.Failed)}
+	if stats.Truncated > 0 {
+		parts = append(parts, fmt.Sprintf("%d truncated", stats.Truncated))
+	}
+	if stats.Cancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", stats.Cancelled))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func duration(record workflows.StepRecord) string {
+	if record.StartedAt.IsZero() || record.EndedAt.IsZero() {
+		return ""
+	}
+	return record.EndedAt.Sub(record.StartedAt).Round(10 * time.Millisecond).String()
+}
+
+// failureText is an error in a table's cell; the message in full is below.
+func failureText(failure *interpreter.ErrorObject) string {
+	if failure == nil {
+		return ""
+	}
+	return terminal.Shorten(failure.Message, 60)
+}
+
+// mostFailures bounds the failed iterations that are listed.
+const mostFailures = 20
+
+func writeFailedIterations(b *strings.Builder, records []workflows.StepRecord) {
+	for _, record := range records {
+		if record.Loop == nil || len(record.Loop.Errors) == 0 {
+			continue
+		}
+		failures := slices.Clone(record.Loop.Errors)
+		slices.SortFunc(failures, func(x, y interpreter.LoopError) int { return cmp.Compare(x.Index, y.Index) })
+		fmt.Fprintf(b, "failed iterations of %s:\n", StepName(record))
+		for i, failure := range failures {
+			if i == mostFailures {
+				fmt.Fprintf(b, "  and %d more\n", len(failures)-mostFailures)
+				break
+			}
+			fmt.Fprintf(b, "  [%d] %s: %s\n", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
+			if i == 0 {
+				writeBody(b, failure.Error)
+			}
+		}
+	}
+}
+
+// Bounds of what is printed of an error's body.
+const (
+	mostBodyLines = 20
+	mostBodyBytes = 2 << 10
+)
+
+// writeBody prints what an error came with: the traceback or the output of a
+// program, of which the end tells most, or the beginning of an answer.
+func writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
+	if failure == nil {
+		return
+	}
+	body, atEnd := bodyText(failure.Body.Data)
+	if body == "" {
+		return
+	}
+	lines, left := strings.Split(body, "\n"), false
+	if n := len(lines); n > mostBodyLines {
+		left = true
+		if lines = lines[:mostBodyLines]; atEnd {
+			lines = strings.Split(body, "\n")[n-mostBodyLines:]
+		}
+	}
+	text := strings.Join(lines, "\n")
+	if n := len(text); n > mostBodyBytes {
+		left = true
+		if text = text[:mostBodyBytes]; atEnd {
+			text = strings.Join(lines, "\n")[n-mostBodyBytes:]
+		}
+		text = strings.ToValidUTF8(text, "")
+	}
+	if left && atEnd {
+		text = "…\n" + text
+	} else if left {
+		text += "\n… (cut; --output json gives all that was kept)"
+	}
+	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
+}
+
+// bodyText is an error's body as text, and whether its end matters most.
+func bodyText(body any) (text string, atEnd bool) {
+	switch body := body.(type) {
+	case nil:
+		return "", false
+	case string:
+		return strings.TrimSpace(body), false
+	case map[string]any:
+		for _, key := range []string{"traceback", "output"} {
+			if text, isText := body[key].(string); isText && len(body) == 1 {
+				return strings.Trim(strings.TrimRight(text, " \n"), "\n"), true
+			}
+		}
+	}
+	var encoded strings.Builder
+	if terminal.PrintJSON(&encoded, body) != nil {
+		return "", false
+	}
+	return strings.TrimSpace(encoded.String()), false
+}
+
+// Element is an element of a loop in a line.
+func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
+
+// iterationFailure begins with the HTTP status, by which people know failures,
+// unless the message does.
+func iterationFailure(failure interpreter.LoopError) string {
+	if failure.Error == nil {
+		return "failed"
+	}
+	message := terminal.Shorten(failure.Error.Message, 200)
+	if status := fmt.Sprintf("HTTP %d", failure.Error.Status); failure.Error.Status != 0 && !strings.Contains(message, status) {
+		message = status + ": " + message
+	}
+	return fmt.Sprintf("%s (%s)", message, terminal.Count(failure.Attempts, "attempt"))
+}
+
+// mostResult bounds what is printed of a result, in bytes.
+const mostResult = 4 << 10
+
+func writeResult(b *strings.Builder, result any) {
+	if result == nil {
+		return
+	}
+	if text, ok := result.(string); ok {
+		fmt.Fprintf(b, "result: %s\n", cutResult(text))
+		return
+	}
+	var encoded strings.Builder
+	if err := terminal.PrintJSON(&encoded, result); err != nil {
+		fmt.Fprintf(b, "result: %v\n", err)
+		return
+	}
+	fmt.Fprintf(b, "result: %s\n", cutResult(strings.TrimSpace(encoded.String())))
+}
+
+func cutResult(text string) string {
+	if len(text) <= mostResult {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostResult], "") +
+		fmt.Sprintf("\n… (cut at %d of %d bytes; --output json gives all of it)", mostResult, len(text))
+}

@@ -1,0 +1,128 @@
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+func record(step string, status interpreter.Status, took time.Duration) workflows.StepRecord {
+	return workflows.StepRecord{
+		Step: step, Visit: 1, CallStatus: interpreter.CallStatus{Status: status, Attempts: 1, Pages: 1}, StartedAt: began, EndedAt: began.Add(took),
+	}
+}
+
+func looped(failures int) workflows.StepRecord {
+	loop := record("fetch", interpreter.Partial, 3320*time.Millisecond)
+	loop.Visit, loop.Attempts, loop.Pages = 2, 73, 60
+	loop.Loop = &workflows.LoopRecord{Stats: interpreter.LoopStats{
+		Total: 100, Success: 100 - failures - 1, Failed: failures, Truncated: 2, Cancelled: 1,
+	}}
+	for i := range failures { // the order of their ends, not of the collection
+		failure := &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 404, Message: "HTTP 404 from GET http://x"}
+		if i == 0 {
+			failure = &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 503, Message: "after 5 attempts\nno answer", Exhausted: true}
+		}
+		loop.Loop.Errors = append(loop.Loop.Errors, interpreter.LoopError{
+			Index: 99 - i, Element: expression.Of(map[string]any{"id": fmt.Sprintf("p%d", 99-i)}), Error: failure, Attempts: 5 - min(i, 4),
+		})
+	}
+	return loop
+}
+
+func TestGoldenReports(t *testing.T) {
+	t.Parallel()
+	failed := record("b", interpreter.Failed, 90*time.Second)
+	failed.Error = &interpreter.ErrorObject{Message: "step b: HTTP 500 from GET http://127.0.0.1/a/rather/long/path that goes on and on"}
+	for name, result := range map[string]workflows.Result{
+		"completed": {
+			Status: interpreter.Completed, Result: expression.Of("Hello"),
+			Steps: []workflows.StepRecord{record("greet", interpreter.Completed, 40*time.Millisecond)},
+		},
+		"failed": {
+			Status: interpreter.Failed, Error: failed.Error,
+			Steps: []workflows.StepRecord{
+				record("a", interpreter.Completed, time.Second), failed,
+				{Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}},
+			},
+		},
+		"failed_with_a_body": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "HTTP 401 from GET http://x", Status: 401,
+				Body: expression.Of(map[string]any{"error": "bad \x1b[31mtoken", "codes": []any{1, 2}}),
+			},
+		},
+		"failed_with_a_traceback": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "KeyError: 'a'", Body: expression.Of(map[string]any{
+					"traceback": "Traceback (most recent call last):\n" + strings.Repeat("  File \"x\", line 1, in f\n", 40) + "KeyError: 'a'\n",
+				}),
+			},
+		},
+		"failed_with_a_page": {
+			Status: interpreter.Failed, Error: &interpreter.ErrorObject{
+				Message: "HTTP 502 from GET http://x", Body: expression.Of("<html>" + strings.Repeat("é", 3000)),
+			},
+		},
+		"partial": {
+			Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(2)},
+			Result: expression.Of(map[string]any{"a<b": []any{1, "x"}}), Warnings: []string{"something to know"},
+		},
+		"many_failures": {Status: interpreter.Partial, Steps: []workflows.StepRecord{looped(23)}},
+		"long_result":   {Status: interpreter.Completed, Result: expression.Of(strings.Repeat("é", 3000))},
+		"no_steps":      {Status: interpreter.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			render.Report(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", terminal.Paper{Width: 130})
+			golden(t, "report/"+name, b.String())
+		})
+	}
+}
+
+// TestTablesFit: no line of a table is wider than the terminal.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	failed := record("a_step_with_a_rather_long_name_indeed", interpreter.Failed, 90*time.Second)
+	failed.Error = &interpreter.ErrorObject{Message: strings.Repeat("HTTP 500 ", 20)}
+	records := []workflows.StepRecord{looped(2), failed, {Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}}}
+	for _, width := range []int{200, 130, 100, 80, 60, 40, 30} {
+		rendered := render.StepTable(records, width)
+		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)
+		words := strings.Join(strings.Fields(rendered), " ")
+		for _, want := range []string{"fetch#2", "partial_success", "100 total, 97 success, 2 failed, 2 truncated, 1 cancelled", "skipped"} {
+			require.Contains(t, words, want, "%d columns", width)
+		}
+		golden(t, fmt.Sprintf("report/width_%d", width), rendered)
+	}
+}
+
+// TestReportEndsWithWarnings: in colour on a terminal, and nowhere else.
+func TestReportEndsWithWarnings(t *testing.T) {
+	t.Parallel()
+	result := workflows.Result{
+		Status: interpreter.Completed, Result: expression.Of("Hello"), Warnings: []string{"5 of 100 iterations failed"},
+	}
+	for _, test := range []struct {
+		paper terminal.Paper
+		want  string
+	}{
+		{terminal.Paper{}, "warning: 5 of 100 iterations failed\n"},
+		{terminal.Paper{Colour: true}, "\ufdd0warning: 5 of 100 iterations failed\ufdd1\n"},
+	} {
+		var b strings.Builder
+		render.Report(&b, "run-1", result, "http://ui", test.paper)
+		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
+	}
+}

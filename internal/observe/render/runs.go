@@ -1,0 +1,72 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Runs fits a terminal. The ID is what other commands want, so other columns
+// go first, and it is cut last; they take its beginning.
+func Runs(list []runs.Found, now time.Time, width int) string {
+	rendered := ""
+	for _, columns := range [][]string{
+		{"run", "playbook", "status", "started", "time", "failed"},
+		{"run", "status", "started", "time", "failed"},
+		{"run", "status", "time", "failed"},
+		{"run", "status"},
+	} {
+		if rendered = runsWith(list, columns, now, 0); text.LongestLineLen(rendered) <= width {
+			return rendered
+		}
+	}
+	over := text.LongestLineLen(rendered) - width
+	longest := 0
+	for _, run := range list {
+		longest = max(longest, text.StringWidth(terminal.Visible(run.WorkflowID)))
+	}
+	return runsWith(list, []string{"run", "status"}, now, max(longest-over, 1))
+}
+
+// runsWith is the table with some columns, and with IDs cut to a width unless
+// that is 0.
+func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) string {
+	head := make([]any, len(columns))
+	for i, name := range columns {
+		head[i] = name
+	}
+	rows := terminal.NewTable(head...)
+	for _, run := range list {
+		id, end := terminal.Visible(run.WorkflowID), run.EndedAt
+		if idWidth > 0 {
+			id = text.Snip(id, idWidth, "…")
+		}
+		if end.IsZero() {
+			end = now
+		}
+		cells := map[string]string{
+			"run": id, "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": statusCell(run),
+			"started": run.StartedAt.Local().Format("01-02 15:04"), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
+		}
+		row := make(table.Row, len(columns))
+		for i, name := range columns {
+			row[i] = cells[name]
+		}
+		rows.AppendRow(row)
+	}
+	return rows.Render()
+}
+
+// statusCell is the status of a run, with its place where it waits for its turn.
+func statusCell(run runs.Found) string {
+	if run.Queue == nil || run.Queue.Position == 0 || run.Status != interpreter.Queued {
+		return string(run.Status)
+	}
+	return fmt.Sprintf("%s %d", run.Status, run.Queue.Position)
+}

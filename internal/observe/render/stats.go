@@ -1,0 +1,142 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/stats"
+)
+
+// mostNamed bounds the runs that stats names one by one.
+const mostNamed = 20
+
+// Stats writes figures for eyes.
+func Stats(w io.Writer, s stats.Stats) {
+	for i, run := range s.Runs {
+		if i == mostNamed {
+			_, _ = fmt.Fprintf(w, "and %d more runs\n", len(s.Runs)-i)
+			break
+		}
+		_, _ = fmt.Fprintf(w, "%s%s: %s, %s\n", terminal.Visible(run.WorkflowID), inBrackets(terminal.Visible(run.Playbook)), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
+	}
+	for _, note := range s.Notes {
+		_, _ = fmt.Fprintf(w, "note: %s\n", note)
+	}
+	_, _ = fmt.Fprintf(w, "%s in attempts, %s in waits, %s of both (%s) for rate limits\n",
+		terminal.Seconds(s.AttemptSeconds), terminal.Seconds(s.WaitSeconds), terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
+	width := terminal.PaperOf(w).Width
+	figureTable(w, s, width)
+	attemptTable(w, s.Attempts, width)
+	errorTables(w, s, width)
+	waitTable(w, s.Waits, width)
+	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs) > 1, width)
+	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs) > 1, width)
+}
+
+func inBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+// section writes a table with its title, as wide as a terminal at most if its elastic
+// columns give that; nothing where it has no rows.
+func section(w io.Writer, title string, rows table.Writer, width int, columns ...terminal.Elastic) {
+	if rows.Length() > 0 {
+		_, _ = fmt.Fprintf(w, "\n%s\n%s\n", title, terminal.Fit(rows, width, columns...))
+	}
+}
+
+func figureTable(w io.Writer, s stats.Stats, width int) {
+	several := false
+	for _, of := range s.Steps {
+		several = several || of.Playbook != s.Steps[0].Playbook
+	}
+	rows := terminal.NewTable("step", "items", "reliability", "success", "retried", "failed", "open", "waited")
+	for _, of := range s.Steps {
+		if of.Items == 0 {
+			continue
+		}
+		name := of.Step
+		if several {
+			name = of.Playbook + "/" + of.Step
+		}
+		rows.AppendRow(table.Row{
+			terminal.Cell(name, 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
+			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
+		})
+	}
+	section(w, "Steps", rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
+}
+
+func attemptTable(w io.Writer, bars []stats.Bar, width int) {
+	rows, all, most := terminal.NewTable("attempts", "items", "share", ""), 0, 0
+	for _, bar := range bars {
+		all, most = all+bar.Items, max(most, bar.Items)
+	}
+	for _, bar := range bars {
+		const longest = 40
+		drawn := strings.Repeat("█", int(math.Ceil(longest*float64(bar.Items)/float64(most))))
+		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.Percent(float64(bar.Items) / float64(all)), drawn})
+	}
+	section(w, "Attempts until success", rows, width)
+}
+
+func errorTables(w io.Writer, s stats.Stats, width int) {
+	rows := terminal.NewTable("class", "kind", "status", "attempts", "failed items")
+	for _, of := range s.Errors {
+		rows.AppendRow(table.Row{terminal.Cell(string(of.Class), 20), terminal.Cell(string(of.Kind), 20), terminal.Number(of.Status), of.Attempts, terminal.Number(of.Items)})
+	}
+	section(w, "Errors", rows, width, terminal.Elastic{Name: "kind", Least: 8, Cut: terminal.Snip})
+	if len(s.Failures) == 0 {
+		return
+	}
+	rows = terminal.NewTable("step", "failed", "first of them", "error")
+	for _, of := range s.Failures {
+		rows.AppendRow(table.Row{terminal.Cell(of.Step, 20), of.Items, indexList(of), terminal.Shorten(of.Message, 60)})
+	}
+	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
+	if s.FailuresLeft > 0 {
+		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
+	}
+}
+
+func indexList(of stats.Failure) string {
+	return strings.Trim(fmt.Sprint(of.Indexes), "[]")
+}
+
+func waitTable(w io.Writer, waits []stats.Waits, width int) {
+	rows := terminal.NewTable("reason", "waits", "time", "mean")
+	for _, of := range waits {
+		rows.AppendRow(table.Row{terminal.Cell(of.Reason, 20), of.Waits, terminal.Seconds(of.Seconds), terminal.Seconds(of.Seconds / float64(of.Waits))})
+	}
+	section(w, "Waits", rows, width)
+}
+
+func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width int) {
+	rows := terminal.NewTable("what", "time", "attempts", "state")
+	if several {
+		rows = terminal.NewTable("what", "time", "attempts", "state", "run")
+	}
+	for _, of := range slow {
+		row := table.Row{terminal.Cell(of.Name(), 40), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
+		if several {
+			row = append(row, terminal.Cell(of.WorkflowID, 30))
+		}
+		rows.AppendRow(row)
+	}
+	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Snip})
+}
+
+func rate(share *float64) string {
+	if share == nil {
+		return ""
+	}
+	return stats.Percent(*share)
+}

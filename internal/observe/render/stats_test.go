@@ -1,0 +1,60 @@
+package render_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/stats"
+	"reprise/interpreter"
+)
+
+// someStats are figures of runs with texts that nobody should trust.
+func someStats() stats.Stats {
+	share := func(x float64) *float64 { return &x }
+	twelve := 12000
+	return stats.Stats{
+		Runs: []stats.Run{{
+			WorkflowID: "patients-\x1b[31m7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: began, At: began.Add(192 * time.Second),
+		}, {
+			WorkflowID: "patients-9qqa", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(time.Second), At: began.Add(time.Second),
+		}},
+		Attempts:       []stats.Bar{{From: 1, To: 1, Items: 90_000}, {From: 2, To: 2, Items: 900}, {From: 11, To: 20, Items: 20}, {From: 101, Items: 1}},
+		Errors:         []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
+		Waits:          []stats.Waits{{Reason: "rate_limited", Waits: 2, Seconds: 7200}, {Reason: "failure", Waits: 800, Seconds: 1600}},
+		AttemptSeconds: 3200, WaitSeconds: 8800, LimitSeconds: 7200, LimitShare: 0.6,
+		Steps: []stats.Figures{
+			{Playbook: "patients", Step: "start", Visits: 2},
+			{
+				Playbook: "patients", Step: "fetch", Visits: 2, Items: 100_000, Success: 90_921, Failed: 12, Open: 67, FirstTry: 90_000,
+				Reliability: share(0.9897), SuccessRate: share(0.99987), RetryRate: share(0.0103), WaitSeconds: 8800,
+			},
+			{Playbook: "others\u202e", Step: strings.Repeat("long", 16), Visits: 1, Items: 1, Open: 1},
+		},
+		SlowestSteps:      []stats.Slow{{WorkflowID: "patients-\x1b[31m7x2k", Step: "fetch", Visit: 1, Seconds: 191, Status: interpreter.Running}},
+		SlowestIterations: []stats.Slow{{WorkflowID: "patients-9qqa", Step: "fetch", Visit: 2, Index: &twelve, Seconds: 63.5, Attempts: 5, Status: interpreter.Failed}},
+		Failures: []stats.Failure{{
+			Step: "fetch", Class: "retryable", Kind: "http", Status: 503, Items: 12, Indexes: []int{1, 2, 3, 40, 500}, Message: failureOf503().Message,
+		}},
+		FailuresLeft: 3,
+		Notes:        []string{"patients-\x1b[31m7x2k: it goes on, so these are figures of the moment"},
+	}
+}
+
+func TestGoldenStats(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	render.Stats(&terminal.Screen{To: &out}, someStats())
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 120, line)
+		require.NotContains(t, line, "\x1b")
+		require.NotContains(t, line, "\u202e")
+	}
+	golden(t, "stats/figures", out.String())
+}

@@ -1,0 +1,362 @@
+// Package render shows runs to people at a terminal: tables and texts of their status,
+// events, figures and results, and the commands that help them on.
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Status shows where a run is. The tables hold what is short; further details of a step
+// are below them.
+func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
+	var b strings.Builder
+	b.WriteString(headOf(status) + "\n")
+	if held := Paused(status.Control, status.At); held != "" {
+		terminal.WriteWrapped(&b, held, paper.Width)
+	}
+	for _, parent := range status.Above {
+		terminal.WriteWrapped(&b, "held by the run "+terminal.Visible(parent.Run)+" above: "+Paused(Held(parent), status.At), paper.Width)
+	}
+	if said := status.Cancel; said != nil {
+		terminal.WriteWrapped(&b, cancelText(*said, status), paper.Width)
+	}
+	if status.Late && !status.Ended() {
+		terminal.WriteWrapped(&b, "late: it takes longer than the playbook expects", paper.Width)
+	}
+	if status.Queue != nil {
+		terminal.WriteWrapped(&b, queueText(status.Queue, status.At), paper.Width)
+	}
+	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
+		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
+	}
+	if len(status.Steps) > 0 {
+		b.WriteString(statesTable(status, paper.Width) + "\n")
+	}
+	for _, step := range status.Steps {
+		for _, said := range stepDetails(step, status.At) {
+			terminal.WriteWrapped(&b, stepLabel(step)+": "+said, paper.Width)
+		}
+	}
+	for i := range status.Steps {
+		writeIterations(&b, &status.Steps[i], status.At, paper.Width)
+	}
+	if status.Error != nil {
+		terminal.WriteWrapped(&b, "error: "+terminal.Visible(status.Error.Message), paper.Width)
+	}
+	for _, note := range status.Notes {
+		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
+	}
+	for _, warning := range status.Warnings {
+		for _, line := range terminal.Wrap("warning: "+terminal.Visible(warning), paper.Width) {
+			b.WriteString(paper.Warning(line) + "\n")
+		}
+	}
+	for _, help := range Help(status) {
+		writeHelp(&b, help, paper.Width)
+	}
+	_, _ = io.WriteString(w, b.String())
+}
+
+// headOf is the run in a line.
+func headOf(status *runs.Status) string {
+	name := terminal.Visible(status.WorkflowID)
+	if status.Playbook != "" {
+		name += " (" + terminal.Visible(status.Playbook) + ")"
+	}
+	if status.Origin != "" {
+		name += ", iterations of " + terminal.Visible(status.Origin) + " again"
+	}
+	if status.Ended() {
+		return fmt.Sprintf("%s: %s after %s, at %s", name, status.Status, terminal.Duration(status.EndedAt.Sub(status.StartedAt)),
+			status.EndedAt.Local().Format(time.DateTime))
+	}
+	return fmt.Sprintf("%s: %s for %s", name, status.Status, terminal.Duration(status.At.Sub(status.StartedAt)))
+}
+
+// cancelText says who has cancelled a run, and why.
+func cancelText(said interpreter.Said, status *runs.Status) string {
+	if status.Ended() {
+		return "cancelled at " + said.At.Local().Format(time.DateTime) + Attribution(said)
+	}
+	return "is being cancelled" + Since(said, status.At)
+}
+
+// queueText says what a run waits for that has not got its turn.
+func queueText(queue *runs.Queue, now time.Time) string {
+	said := "waits for its turn under the concurrency key " + terminal.Visible(queue.Name.Key)
+	if queue.Position > 0 {
+		said += fmt.Sprintf(", place %d", queue.Position)
+	}
+	said += ", for " + terminal.Duration(now.Sub(queue.Since))
+	if len(queue.Holders) > 0 {
+		said += "; who has a turn: " + terminal.Visible(strings.Join(queue.Holders, ", "))
+	}
+	if more := queue.Running - len(queue.Holders); more > 0 && len(queue.Holders) > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	if queue.Stopped {
+		said += "; the workflow " + terminal.Visible(queue.Line) + ", which gives the turns, was ended: it begins again when a run asks for its turn"
+	}
+	return said
+}
+
+// turnText says how many runs wait for the turn that a run has.
+func turnText(turn *runs.Turn) string {
+	said := "has a turn"
+	if turn.Running > 1 {
+		said = fmt.Sprintf("has one of %d turns", turn.Running)
+	}
+	said += " under the concurrency key " + terminal.Visible(turn.Name.Key)
+	return said + "; behind it: " + terminal.Count(turn.Waiting, "run")
+}
+
+func stepLabel(step runs.Step) string {
+	if step.Visit > 1 {
+		return fmt.Sprintf("%s#%d", step.Step, step.Visit)
+	}
+	return step.Step
+}
+
+// statesTable is the steps. With the longest states it takes 55 columns beside
+// their names.
+func statesTable(status *runs.Status, width int) string {
+	const fixed, least = 55, 8
+	rows := terminal.NewTable("step", "state", "attempt", "next retry", "time")
+	for _, step := range status.Steps {
+		rows.AppendRow(table.Row{
+			text.Snip(stepLabel(step), max(width-fixed, least), "…"), step.Status, StepAttempt(step),
+			nextOf(step.Item, status.At), tookOf(step, status),
+		})
+	}
+	return rows.Render()
+}
+
+func tookOf(step runs.Step, status *runs.Status) string {
+	switch {
+	case step.StartedAt.IsZero():
+		return ""
+	case step.EndedAt.IsZero():
+		return terminal.Duration(status.At.Sub(step.StartedAt))
+	}
+	return terminal.Duration(step.EndedAt.Sub(step.StartedAt))
+}
+
+// StepAttempt is that of a step's own call; a loop counts those of all iterations.
+func StepAttempt(step runs.Step) string {
+	if step.Loop != nil {
+		return ""
+	}
+	return attemptOf(step.Item)
+}
+
+// attemptOf is the attempt, and how many there are where it is running.
+func attemptOf(item runs.Item) string {
+	switch {
+	case item.Attempt == 0:
+		return ""
+	case item.MaxAttempts > 1 && item.Pages == 0:
+		return fmt.Sprintf("%d/%d", item.Attempt, max(item.MaxAttempts, item.Attempt))
+	}
+	return fmt.Sprint(item.Attempt)
+}
+
+// nextOf is when the next retry is due.
+func nextOf(item runs.Item, now time.Time) string {
+	switch left := item.NextRetryAt.Sub(now); {
+	case item.NextRetryAt.IsZero():
+		return ""
+	case left < time.Second/2:
+		return "due"
+	default:
+		return "in " + terminal.Duration(left.Round(time.Second))
+	}
+}
+
+// stepDetails is what there is to say of a step beside the table.
+func stepDetails(step runs.Step, now time.Time) []string {
+	var said []string
+	if step.Loop != nil {
+		said = append(said, Counts(step))
+	}
+	if step.Child != "" && step.EndedAt.IsZero() {
+		said = append(said, "runs "+terminal.Visible(step.Child))
+	}
+	if len(step.Iterations) == 0 {
+		said = append(said, underText(step.Under, "", now)...)
+	}
+	if step.Awaits != nil {
+		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
+	} else if held := heldOf(step.Item); held != "" {
+		said = append(said, held)
+	}
+	if step.Error != nil && step.Status != interpreter.Completed {
+		said = append(said, errorOf(step.Error))
+	}
+	if step.Handled {
+		said = append(said, "a route took the failure on")
+	}
+	return said
+}
+
+// underText says what holds the child runs; the run that is known already has no name
+// there.
+func underText(under runs.Under, known string, now time.Time) []string {
+	in := func(run string) string {
+		if run == known {
+			return ""
+		}
+		return terminal.Visible(run) + ", "
+	}
+	var said []string
+	for _, awaited := range under.Below {
+		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.AwaitedDetails, now))
+	}
+	for _, held := range under.Held {
+		said = append(said, in(held.Run)+heldText(held, now))
+	}
+	return said
+}
+
+// heldText is what holds a child run, or a step of it.
+func heldText(held runs.Held, now time.Time) string {
+	switch {
+	case held.Queue != nil:
+		return queueText(held.Queue, now)
+	case held.Control != nil:
+		return Paused(*held.Control, now)
+	}
+	line := Attempt(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
+	if held.Error != nil {
+		line += ": " + errorOf(held.Error)
+	}
+	return line
+}
+
+// itemText is a state, its attempt and when the next one is due.
+func itemText(item runs.Item, now time.Time) string {
+	line := string(item.Status)
+	if attempt := attemptOf(item); attempt != "" {
+		line += ", attempt " + attempt
+	}
+	if next := nextOf(item, now); next != "" {
+		line += ", " + next
+	}
+	if item.HeldBy == runs.HeldByPerson {
+		line += ", waits for a person"
+	}
+	return line
+}
+
+// Counts is a loop in words; what is zero and no news is left out.
+func Counts(step runs.Step) string {
+	c, waitFor := step.Loop, "waiting for a retry"
+	switch step.HeldBy {
+	case runs.HeldByPause:
+		waitFor = "waiting"
+	case runs.HeldByPerson:
+		waitFor = "waiting for a person"
+	case runs.HeldByRateLimit:
+		waitFor = "waiting for their turns"
+	}
+	parts := []string{fmt.Sprintf("%d/%d done", c.Done(), c.Total)}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{c.Failed, "failed"},
+		{c.Truncated, "truncated"},
+		{c.Cancelled, "cancelled"},
+		{c.Waiting, waitFor},
+		{c.Awaiting, "awaiting an answer"},
+		{max(0, c.Running-c.Awaiting), "running"},
+		{c.Pending, "pending"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	line := strings.Join(parts, ", ")
+	if c.PerSecond > 0 {
+		line += "; " + pace(c.PerSecond)
+	}
+	if c.Left > 0 {
+		line += ", about " + terminal.Duration(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
+	}
+	return line
+}
+
+// pace is a throughput in the unit that gives a readable number.
+func pace(perSecond float64) string {
+	switch {
+	case perSecond >= 1:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	case perSecond >= 1.0/60:
+		return fmt.Sprintf("%.1f/min", perSecond*60)
+	}
+	return fmt.Sprintf("%.1f/h", perSecond*3600)
+}
+
+// heldOf says what holds an item.
+func heldOf(item runs.Item) string {
+	switch item.HeldBy {
+	case runs.HeldByWait:
+		if item.Waiting == "" {
+			return "waits for a retry"
+		}
+		return "waits: " + terminal.Visible(item.Waiting)
+	case runs.HeldByPause:
+		return "" // its state says it
+	case runs.HeldByRateLimit:
+		return "held by a rate limit: " + terminal.Visible(item.Waiting)
+	}
+	return terminal.Visible(item.Waiting)
+}
+
+func errorOf(failure *interpreter.ErrorObject) string {
+	return fmt.Sprintf("%s, %s: %s", failure.Class, failure.Kind, terminal.Shorten(failure.Message, 300))
+}
+
+// mostIterations bounds the iterations of a step that are listed for eyes.
+const mostIterations = 100
+
+// writeIterations lists iterations of a step, each in a line that fits.
+func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width int) {
+	if len(step.Iterations) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
+	shown := step.Iterations[:min(len(step.Iterations), mostIterations)]
+	for _, iteration := range shown {
+		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
+		if iteration.Awaits != nil {
+			line += ", " + Awaited(iteration.Awaits, now)
+			if asks := cmp.Or(terminal.Shorten(iteration.Awaits.Progress(), 300), terminal.Shorten(iteration.Awaits.Question(), 300)); asks != "" {
+				line += ": " + asks
+			}
+		} else if iteration.Error != nil {
+			line += ": " + errorOf(iteration.Error)
+		} else if held := heldOf(iteration.Item); held != "" {
+			line += ": " + held
+		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
+			line += ", runs " + terminal.Visible(iteration.Child)
+		}
+		b.WriteString(text.Snip("  "+terminal.Shorten(line, 2*width), width, "…") + "\n")
+		for _, said := range underText(iteration.Under, iteration.Child, now) {
+			b.WriteString(text.Snip("      "+terminal.Shorten(said, 2*width), width, "…") + "\n")
+		}
+	}
+	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {
+		fmt.Fprintf(b, "  and %d more; --output json tells of %d\n", left, len(step.Iterations))
+	}
+}

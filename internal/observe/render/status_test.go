@@ -1,0 +1,142 @@
+package render_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/queue"
+)
+
+// someStatus has every state, with all that may hold a step.
+func someStatus() *runs.Status {
+	now := began.Add(192 * time.Second)
+	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
+	waits := runs.Item{
+		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
+		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: failureOf503(),
+	}
+	turn := runs.Item{
+		Status: interpreter.Running, Attempt: 1, HeldBy: runs.HeldByRateLimit,
+		Waiting: "turn of paced in 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
+	}
+	loop := runs.Step{
+		Step: "fetch", Visit: 2, StartedAt: began.Add(time.Second), Item: runs.Item{
+			Status: interpreter.Running, HeldBy: runs.HeldByWindow, Waiting: "88000 iterations wait for a place in the loop's window",
+			NextRetryAt: now.Add(-time.Second),
+		},
+		Loop: &runs.Counts{
+			Total: 100_000, Success: 11_000, Failed: 480, Running: 500, Waiting: 20, Pending: 88_000, PerSecond: 60.1, Left: 1473,
+		},
+		Iterations: []runs.Iteration{
+			{Index: 7, Item: runs.Item{Status: interpreter.Failed, Attempt: 5, Error: failureOf503()}},
+			{Index: 12000, Item: runs.Item{
+				Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 5, NextRetryAt: now.Add(90 * time.Second), Error: failureOf503(),
+			}},
+			{Index: 12001, Item: turn},
+			{Index: 12002, Item: runs.Item{Status: interpreter.Running, Attempt: 1, MaxAttempts: 5}},
+		},
+		Left: 470,
+	}
+	return &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: began},
+		At:    now,
+		Steps: []runs.Step{
+			{Step: "start", Visit: 1, Item: item(interpreter.Completed), StartedAt: began, EndedAt: began.Add(40 * time.Millisecond)},
+			{Step: "call", Visit: 1, Item: waits, StartedAt: began.Add(time.Second)},
+			loop,
+			{Step: "paced", Visit: 1, Item: turn, StartedAt: began.Add(time.Second)},
+			{Step: "held", Visit: 1, Item: item("paused"), StartedAt: began.Add(time.Second)},
+			{
+				Step: "missed", Visit: 1, StartedAt: began, EndedAt: began.Add(2 * time.Second), Handled: true,
+				Item: runs.Item{Status: interpreter.Failed, Attempt: 1, Error: failureOf503()},
+			},
+			{Step: "parts", Visit: 1, Item: item(interpreter.Partial), StartedAt: began, EndedAt: began.Add(time.Hour)},
+			{Step: "a_step_with_a_name_as_long_as_names_of_steps_may_be_in_a_playbook", Item: item(interpreter.Pending)},
+			{Step: "other", Item: item(interpreter.Skipped)},
+			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: began, EndedAt: began},
+		},
+		Turn:     &runs.Turn{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
+		Warnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
+		Notes:    []string{"where the loop of step other is was not asked: that would take more than 8 calls to the server"},
+	}
+}
+
+func TestGoldenStatus(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{60, 80, 120} {
+		var out bytes.Buffer
+		render.Status(&terminal.Screen{To: &out}, someStatus(), terminal.Paper{Width: width})
+		for line := range strings.Lines(out.String()) {
+			if width >= 80 {
+				require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, "%d columns: %s", width, line)
+			}
+			require.NotContains(t, line, "\x1b")
+		}
+		golden(t, fmt.Sprintf("status/width_%d", width), out.String())
+	}
+}
+
+// TestGoldenQueued: a run that waits for its turn says under which key, its place and
+// who has one.
+func TestGoldenQueued(t *testing.T) {
+	t.Parallel()
+	now := began.Add(192 * time.Second)
+	status := &runs.Status{
+		Found: runs.Found{
+			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began,
+			Queue: &runs.Queue{
+				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
+				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
+			},
+		},
+		HeldBy: runs.HeldByConcurrency, Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
+	}
+	var out bytes.Buffer
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	golden(t, "status/queued_80", out.String())
+}
+
+// TestGoldenCancelled: a run says who has cancelled it, and why, before it has ended
+// and afterwards.
+func TestGoldenCancelled(t *testing.T) {
+	t.Parallel()
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: localBegan},
+		Cancel: &interpreter.Said{
+			By: "ada@clinic", Reason: "the wrong\x1b[31m\nmonth", At: localBegan.Add(time.Minute),
+		},
+		Steps: []runs.Step{{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: localBegan}},
+		At:    localBegan.Add(2 * time.Minute),
+	}
+	var out bytes.Buffer
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	status.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	golden(t, "status/cancelled_80", out.String())
+}
+
+func TestGoldenRuns(t *testing.T) {
+	t.Parallel()
+	began := localBegan
+	found := []runs.Found{
+		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
+		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
+		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.Queue{Position: 12}},
+		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
+	}
+	for _, width := range []int{40, 80, 120} {
+		table := render.Runs(found, began.Add(3*time.Second), width)
+		require.LessOrEqual(t, text.LongestLineLen(table), width)
+		golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
+	}
+}

@@ -1,0 +1,249 @@
+// Package report writes what happened in a run as one HTML file that needs nothing
+// else: no script, no font, no picture from elsewhere.
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+const (
+	// mostBoxes bounds the steps that are shown.
+	mostBoxes = 300
+	// mostText bounds a text from data, in letters.
+	mostText = 400
+)
+
+// Document is the content of a report.
+type Document struct {
+	Status   *runs.Status
+	Playbook *playbook.Playbook // nil where it is not known
+	Stats    stats.Stats        // of this run alone
+	Timeline *Timeline
+	Below    Below
+	// Graph is an SVG of the steps and their routes; "" has them as boxes.
+	Graph template.HTML
+	Notes []string
+	// At is when it was made.
+	At time.Time
+}
+
+//go:embed report.html
+var page string
+
+var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"seconds":  func(n float64) string { return took(time.Duration(n * float64(time.Second))) },
+	"percent":  percent,
+	"statuses": interpreter.Statuses,
+	"css":      func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // of our own table
+	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"cut":      func(text string) string { return cut(text, mostText) },
+	"indexes":  func(of []int) string { return strings.Trim(fmt.Sprint(of), "[]") },
+	"slow":     func(title string, rows []stats.Slow) slow { return slow{title, rows} },
+}).Parse(page))
+
+// Write writes a report as HTML. It escapes the texts from data; a caller that writes
+// them to a file has to make their control characters visible, as for a terminal.
+func Write(w io.Writer, doc Document) error {
+	if err := pageTemplate.Execute(w, doc.view()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// view is a document as its template has it.
+type view struct {
+	Document
+	Title     string
+	Going     bool
+	Took      string
+	Tiles     []tile
+	Boxes     []box
+	BoxesLeft int
+	Drawing   drawing
+	Bars      []bar
+}
+
+// slow is a table of what was slowest.
+type slow struct {
+	Title string
+	Rows  []stats.Slow
+}
+
+type tile struct {
+	Name, Value string
+	State       interpreter.Status
+}
+
+// box is a step.
+type box struct {
+	Name, Tool string
+	State      interpreter.Status
+	Facts      []string
+	Error      string
+	Routes     []route
+}
+
+type route struct{ When, To string }
+
+type bar struct {
+	Name  string
+	Items int
+	Share *float64
+	Width float64
+}
+
+func (doc Document) view() view {
+	v := view{Document: doc, Title: doc.Status.WorkflowID, Going: !doc.Status.Ended(), Drawing: doc.Timeline.draw()}
+	end := doc.Status.EndedAt
+	if v.Going {
+		end = doc.At
+	}
+	v.Took = took(end.Sub(doc.Status.StartedAt))
+	v.tiles()
+	v.boxes()
+	v.bars()
+	return v
+}
+
+func (v *view) tiles() {
+	items, failures, retries := 0, 0, 0
+	for _, of := range v.Stats.Steps {
+		items, failures, retries = items+of.Items, failures+of.Failed, retries+of.Retries
+	}
+	add := func(name, value string) *tile {
+		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
+		return &v.Tiles[len(v.Tiles)-1]
+	}
+	add("state", string(v.Status.Status)).State = v.Status.Status
+	add("time", v.Took)
+	add("iterations and calls", fmt.Sprint(items))
+	of := add("failed", fmt.Sprint(failures))
+	if failures > 0 {
+		of.State = interpreter.Failed
+	}
+	add("retries", fmt.Sprint(retries))
+	add("in attempts", took(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
+	add("in waits", took(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
+	add("of both for rate limits", percent(&v.Stats.LimitShare))
+}
+
+// boxes are the steps, in the order of the playbook, or else as they ran.
+func (v *view) boxes() {
+	if v.Playbook == nil {
+		for _, name := range v.Status.Names() {
+			v.Boxes = append(v.Boxes, v.box(name))
+		}
+	} else {
+		for _, step := range v.Playbook.Steps {
+			drawn := v.box(step.Name)
+			if step.Action != nil {
+				drawn.Tool, _ = step.Action.ToolName()
+			}
+			drawn.Routes = routes(step)
+			v.Boxes = append(v.Boxes, drawn)
+		}
+	}
+	if v.BoxesLeft = max(0, len(v.Boxes)-mostBoxes); v.BoxesLeft > 0 {
+		v.Boxes = v.Boxes[:mostBoxes]
+	}
+}
+
+func (v *view) box(name string) box {
+	drawn := box{Name: name, State: interpreter.Pending}
+	visits := v.Status.Visits(name)
+	if len(visits) == 0 {
+		if len(v.Status.Steps) > 0 && !v.Going {
+			drawn.State = interpreter.Skipped
+		}
+		return drawn
+	}
+	last := visits[len(visits)-1]
+	drawn.State, drawn.Facts = last.Status, v.facts(last, len(visits))
+	if last.Error != nil {
+		drawn.Error = last.Error.Message
+	}
+	return drawn
+}
+
+// facts are what there is to know of a step: of the last of its visits.
+func (v *view) facts(last *runs.Step, visits int) (facts []string) {
+	fact := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
+	if visits > 1 {
+		fact("%d visits", visits)
+	}
+	if !last.StartedAt.IsZero() && !last.EndedAt.IsZero() {
+		fact("%s", took(last.EndedAt.Sub(last.StartedAt)))
+	}
+	switch loop := last.Loop; {
+	case loop != nil:
+		fact("%d of %d iterations", loop.Success, loop.Total)
+		if loop.Failed > 0 {
+			fact("%d failed", loop.Failed)
+		}
+		if loop.Waiting > 0 {
+			fact("%d waiting", loop.Waiting)
+		}
+	case last.Attempt > 1:
+		fact("%d attempts", last.Attempt)
+	}
+	if last.Handled {
+		fact("a route took the failure")
+	}
+	if last.Waiting != "" {
+		fact("%s", cut(last.Waiting, mostText))
+	}
+	if !last.NextRetryAt.IsZero() && v.Going {
+		fact("next attempt at %s", last.NextRetryAt.UTC().Format("15:04:05 UTC"))
+	}
+	return facts
+}
+
+// routes say where a step leads.
+func routes(step *playbook.Step) []route {
+	var all []route
+	for _, of := range step.Next {
+		drawn := route{}
+		if of.When != nil {
+			drawn.When = "when " + of.When.Raw
+		} else if of.Else {
+			drawn.When = "else"
+		}
+		names := make([]string, len(of.Targets))
+		for i, target := range of.Targets {
+			names[i] = target.Step
+		}
+		drawn.To = strings.Join(names, ", ")
+		all = append(all, drawn)
+	}
+	return all
+}
+
+func (v *view) bars() {
+	most, all := 0, 0
+	for _, of := range v.Stats.Attempts {
+		most, all = max(most, of.Items), all+of.Items
+	}
+	for _, of := range v.Stats.Attempts {
+		share := float64(of.Items) / float64(all)
+		v.Bars = append(v.Bars, bar{
+			Name: of.Name(), Items: of.Items, Share: &share, Width: max(1, 300*float64(of.Items)/float64(most)),
+		})
+	}
+}
+
+func percent(share *float64) string {
+	if share == nil {
+		return ""
+	}
+	return stats.Percent(*share)
+}

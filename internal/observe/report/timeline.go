@@ -1,0 +1,201 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"reprise/internal/observe/stats"
+	"reprise/interpreter"
+)
+
+const (
+	// columns is into how many parts the time of a run is cut.
+	columns = 200
+	// mostLanes bounds the visits of steps that are drawn.
+	mostLanes = 200
+	// mostLeft bounds the count of the others.
+	mostLeft = 2000
+	// mostBands bounds the bands of one loop, allBands those of all.
+	mostBands, allBands = 40, 100
+)
+
+// Timeline is what was under way when. It takes spans as they come, and what it
+// holds depends on the bounds above and not on the size of the run.
+type Timeline struct {
+	from, to time.Time
+	lanes    []*lane
+	known    map[visit]*lane
+	loops    int // lanes with bands
+	left     map[visit]bool
+}
+
+type visit struct {
+	step   string
+	number int
+}
+
+// lane is the visit of a step.
+type lane struct {
+	visit
+	first    time.Time          // of its spans
+	from, to time.Time          // zero until it is known when it began
+	status   interpreter.Status // "" until it has ended, as far as is known
+	own      band               // its attempts and waits, and those of its sink
+	bands    []*band            // iterations by index, nil where there were none
+	width    int                // how many iterations are a band
+}
+
+// band is one iteration, or some whose indexes follow each other. The series hold
+// for each column how many were under way on average.
+type band struct {
+	open, busy, waiting [columns]float32
+	failed              [columns]int32 // that ended in it
+	first, last         int            // indexes
+}
+
+// NewTimeline begins one that reaches from a time to another.
+func NewTimeline(from, to time.Time) *Timeline {
+	if to.Sub(from) < columns*time.Microsecond {
+		to = from.Add(columns * time.Microsecond)
+	}
+	return &Timeline{from: from, to: to, known: map[visit]*lane{}, left: map[visit]bool{}}
+}
+
+// See adds a span.
+func (t *Timeline) See(span stats.Span) {
+	lane := t.lane(visit{span.Event.Step, span.Event.Visit})
+	if lane == nil {
+		return
+	}
+	if lane.first.IsZero() || span.From.Before(lane.first) {
+		lane.first = span.From
+	}
+	if span.Of == stats.Step {
+		lane.from, lane.to, lane.status = span.From, span.To, cmp.Or(span.Event.Status, interpreter.Running)
+		return
+	}
+	into := &lane.own
+	if span.Event.Index != nil {
+		into = t.band(lane, *span.Event.Index)
+	}
+	switch span.Of {
+	case stats.Attempt:
+		t.add(&into.busy, span)
+	case stats.Wait:
+		t.add(&into.waiting, span)
+	case stats.Iteration:
+		t.add(&into.open, span)
+		if span.Event.Status == interpreter.Failed {
+			into.failed[t.column(span.To)]++
+		}
+	}
+}
+
+// lane finds the lane of a visit; nil where there are too many.
+func (t *Timeline) lane(of visit) *lane {
+	if known := t.known[of]; known != nil {
+		return known
+	}
+	if len(t.lanes) == mostLanes {
+		if len(t.left) < mostLeft {
+			t.left[of] = true
+		}
+		return nil
+	}
+	begun := &lane{visit: of, width: 1}
+	t.known[of] = begun
+	t.lanes = append(t.lanes, begun)
+	return begun
+}
+
+// band finds the band of an iteration. Where there would be too many, neighbours
+// become one.
+func (t *Timeline) band(lane *lane, index int) *band {
+	if lane.bands == nil {
+		t.loops++
+		lane.bands = []*band{}
+		for _, other := range t.lanes {
+			other.shrink(t.most(), 0)
+		}
+	}
+	lane.shrink(t.most(), index)
+	at := index / lane.width
+	for len(lane.bands) <= at {
+		lane.bands = append(lane.bands, nil)
+	}
+	if lane.bands[at] == nil {
+		lane.bands[at] = &band{first: index, last: index}
+	}
+	found := lane.bands[at]
+	found.first, found.last = min(found.first, index), max(found.last, index)
+	return found
+}
+
+// most is how many bands a loop may have.
+func (t *Timeline) most() int { return max(1, min(mostBands, allBands/t.loops)) }
+
+// shrink has a lane hold at most some bands, with one for an index among them.
+func (l *lane) shrink(most, index int) {
+	for len(l.bands) > most || index/l.width >= most {
+		var merged []*band
+		for pair := range slices.Chunk(l.bands, 2) {
+			if len(pair) == 2 {
+				pair[0] = merge(pair[0], pair[1])
+			}
+			merged = append(merged, pair[0])
+		}
+		l.bands = merged
+		l.width *= 2
+	}
+}
+
+func merge(x, y *band) *band {
+	if x == nil || y == nil {
+		return cmp.Or(x, y)
+	}
+	for i := range columns {
+		x.open[i] += y.open[i]
+		x.busy[i] += y.busy[i]
+		x.waiting[i] += y.waiting[i]
+		x.failed[i] += y.failed[i]
+	}
+	x.first, x.last = min(x.first, y.first), max(x.last, y.last)
+	return x
+}
+
+// at is a time in columns.
+func (t *Timeline) at(when time.Time) float64 {
+	return min(max(float64(when.Sub(t.from))/float64(t.to.Sub(t.from))*columns, 0), columns)
+}
+
+func (t *Timeline) column(when time.Time) int { return min(int(t.at(when)), columns-1) }
+
+// least is how much of a column the shortest span takes, so that it is seen.
+const least = 0.1
+
+// add counts a span in the columns that it crosses.
+func (t *Timeline) add(series *[columns]float32, span stats.Span) {
+	from, to := t.at(span.From), t.at(span.To)
+	if to-from < least {
+		series[t.column(span.From)] += least
+		return
+	}
+	for i := int(from); i < columns && float64(i) < to; i++ {
+		series[i] += float32(min(to, float64(i+1)) - max(from, float64(i)))
+	}
+}
+
+// scale is how many were under way at most, in one band and one column.
+func (l *lane) scale() float32 {
+	most := float32(1)
+	for _, band := range append(l.bands, &l.own) {
+		if band == nil {
+			continue
+		}
+		for i := range columns {
+			most = max(most, band.open[i], band.busy[i]+band.waiting[i])
+		}
+	}
+	return most
+}

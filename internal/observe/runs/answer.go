@@ -1,0 +1,178 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// AwaitedAttempt is an attempt that awaits its answer, and the workflow that takes it.
+type AwaitedAttempt struct {
+	WorkflowID string `json:"workflow_id"`
+	// Run is the workflow ID of the run that asks, where that is a child run of the one
+	// that was read.
+	Run   string `json:"run,omitempty"`
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Index *int   `json:"index,omitempty"`
+	interpreter.AwaitedDetails
+}
+
+// To is the address of the attempt.
+func (a AwaitedAttempt) To() interpreter.AnswerTo {
+	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
+}
+
+// Awaiting finds the attempts of a run that await their answers: of a step, or of all
+// steps for "", and of one iteration where index is not nil. Left counts the children
+// of loops that were not queried: it queries a hundred of a loop at most. The error is
+// answers.ErrNoAnswer where no worker answers.
+func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
+	progress, err := r.Progress(ctx, workflowID, "")
+	switch {
+	case err != nil && ctx.Err() == nil && !connect.Unavailable(err):
+		return nil, 0, fmt.Errorf("%w: %w", answers.ErrNoAnswer, err)
+	case err != nil:
+		return nil, 0, err
+	}
+	awaited, left = r.awaitingOf(ctx, workflowID, progress.Steps, step, index)
+	return awaited, left, nil
+}
+
+// awaitingOf is Awaiting of a run whose progress is known.
+func (r *Reader) awaitingOf(
+	ctx context.Context, workflowID string, records []workflows.StepRecord, step string, index *int,
+) (awaited []AwaitedAttempt, left int) {
+	for _, record := range records {
+		if step != "" && record.Step != step || !record.EndedAt.IsZero() {
+			continue
+		}
+		at := AwaitedAttempt{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
+		switch {
+		case underWay(record.Loop):
+			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
+			awaited, left = append(awaited, of...), left+more
+			continue
+		case index != nil:
+			continue
+		case record.Call != "":
+			at.WorkflowID = record.Call
+			if call, err := r.CallProgress(ctx, record.Call); err == nil {
+				record = WithCall(record, call)
+			}
+		}
+		if record.Awaits != nil {
+			at.AwaitedDetails = *record.Awaits
+			awaited = append(awaited, at)
+		}
+	}
+	return awaited, left
+}
+
+// awaitingIn queries the open children of a loop.
+func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt, index *int) (awaited []AwaitedAttempt, left int) {
+	open, answers, left := r.openIterations(ctx, loop, index, func(workflows.Progress) bool { return true })
+	for i, answer := range answers {
+		for _, iteration := range answer.Iterations {
+			if iteration.Awaits == nil || index != nil && iteration.Index != *index {
+				continue
+			}
+			one := at
+			one.WorkflowID, one.Index, one.AwaitedDetails = open[i], &iteration.Index, *iteration.Awaits
+			awaited = append(awaited, one)
+		}
+	}
+	slices.SortStableFunc(awaited, func(x, y AwaitedAttempt) int { return cmp.Compare(*x.Index, *y.Index) })
+	return awaited, left
+}
+
+// openIterations queries the open children of a loop for their iterations: those near
+// an index first, where one is given. wants says of which loops.
+func (r *Reader) openIterations(
+	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
+) (open []string, answers []workflows.Iterations, left int) {
+	progress, err := r.LoopProgress(ctx, loop)
+	switch {
+	case err != nil:
+		return nil, nil, 1 // it is about to begin or to end
+	case !wants(progress):
+		return nil, nil, 0
+	}
+	open = progress.Open
+	if index != nil {
+		open = nearest(open, *index)
+	}
+	left = max(0, len(open)-mostQueried)
+	answers = make([]workflows.Iterations, len(open)-left)
+	var group errgroup.Group
+	group.SetLimit(queriesAtOnce)
+	for i := range answers {
+		group.Go(func() error {
+			_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return open, answers, left
+}
+
+// nearest puts those children first that may have an iteration: each is named by the
+// index of its first one.
+func nearest(open []string, index int) []string {
+	distance := func(id string) int {
+		first, err := strconv.Atoi(id[strings.LastIndex(id, "/")+1:])
+		if err != nil || first > index {
+			return 1 << 30
+		}
+		return index - first
+	}
+	open = slices.Clone(open)
+	slices.SortStableFunc(open, func(x, y string) int { return cmp.Compare(distance(x), distance(y)) })
+	return open
+}
+
+// Answer sends an answer to a workflow, and on to another where that says so, as
+// answers.Give does.
+func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
+	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patience())
+	return taken, err
+}
+
+// mostRecalled bounds the attempts that Recall queries.
+const mostRecalled = 10
+
+// Recall finds the reply to an answer by a workflow that has ended since; false where
+// it accepted no such answer. Attempts is how many there were, 0 where that is not
+// known; of those the last ten are queried.
+func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
+	attempts = cmp.Or(attempts, mostRecalled)
+	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
+		if answer.Attempt = attempt; answers.ID(answer) == "" {
+			return taken, false
+		}
+		limited, cancel := context.WithTimeout(ctx, r.patience())
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
+		err := handle.Get(limited, &taken)
+		cancel()
+		if err == nil {
+			return taken, true
+		}
+	}
+	return taken, false
+}
+
+// Keep keeps an answer that no worker takes now, as answers.Keep does.
+func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
+	return answers.Keep(ctx, r.Client, interpreter.KeptAnswer{Workflow: workflowID, Answer: answer})
+}

@@ -1,0 +1,82 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"reprise/internal/base/connect"
+	"reprise/workflows"
+)
+
+// Events gives the events of a run in their order, each once. The histories of
+// iterations are read only where they are requested. Not more is held at a time than
+// the histories of workflows that were open at the same time.
+func (r *Reader) Events(ctx context.Context, run Found, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
+	root := source{workflowID: run.WorkflowID, runID: run.RunID, workflow: workflows.PlaybookWorkflowName, first: true}
+	return merge(ctx, &serverOrigin{Reader: r, run: run}, root, filter, emit)
+}
+
+// serverOrigin reads the events of a run from the server.
+type serverOrigin struct {
+	*Reader
+	run Found
+}
+
+// load is that of origin.
+func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter) (*projector, error) {
+	recorded, err := o.recorded(ctx, from.workflowID, from.runID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := project(from, recorded, filter, o.values(ctx))
+	if err != nil || !p.busy() {
+		return p, err
+	}
+	described, err := o.Client.DescribeWorkflowExecution(ctx, from.workflowID, from.runID)
+	if err != nil {
+		return nil, fmt.Errorf("look for what %s does: %w", from.workflowID, err)
+	}
+	p.pending(described.GetPendingActivities())
+	return p, nil
+}
+
+// revision is that of origin.
+func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) {
+	described, err := o.Client.DescribeWorkflowExecution(ctx, of.workflowID, of.runID)
+	if err != nil {
+		return "", fmt.Errorf("look whether %s goes on: %w", of.workflowID, err)
+	}
+	revision := fmt.Sprint(described.GetWorkflowExecutionInfo().GetHistoryLength())
+	for _, activity := range described.GetPendingActivities() {
+		revision += fmt.Sprint(" ", activity.GetActivityId(), activity.GetState())
+	}
+	return revision, nil
+}
+
+// records is that of origin.
+func (o *serverOrigin) records(ctx context.Context, latest bool) ([]workflows.StepRecord, string, error) {
+	found, err := o.describe(ctx, o.run.WorkflowID, o.run.last)
+	if err != nil {
+		return nil, "", err
+	}
+	if latest { // it may have continued as another
+		if last, err := o.describe(ctx, o.run.WorkflowID, ""); err == nil && last.RunID == o.run.RunID {
+			found = last
+		}
+	}
+	if found.Ended() {
+		result, err := o.lastResult(ctx, found)
+		if err != nil || result.Status != "" || result.Error != nil {
+			return result.Steps, "", err
+		}
+	}
+	progress, err := o.Progress(ctx, found.WorkflowID, found.last)
+	if err == nil {
+		return progress.Steps, "", nil
+	}
+	if ctx.Err() != nil || connect.Unavailable(err) {
+		return nil, "", errors.Join(ctx.Err(), err)
+	}
+	return nil, fmt.Sprintf("no worker of the task queue %q answers, so the starts and ends of steps are left out", found.TaskQueue), nil
+}

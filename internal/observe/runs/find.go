@@ -1,0 +1,301 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/visibility"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// Found is a run as the server lists it.
+type Found struct {
+	WorkflowID string `json:"workflow_id"`
+	// RunID is the first of its chain, as the start of the run gave it; in a list it is
+	// the last, where the server does not say which was the first.
+	RunID    string `json:"run_id"`
+	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
+	// Status is running, completed, partial_success, failed or cancelled. A run that
+	// was terminated or timed out has failed.
+	Status    interpreter.Status `json:"status"`
+	StartedAt time.Time          `json:"started_at"`
+	EndedAt   time.Time          `json:"ended_at,omitzero"`
+	// DeadLetters counts the iterations that failed, in loops that have ended.
+	DeadLetters int    `json:"dead_letters,omitempty"`
+	TaskQueue   string `json:"task_queue"`
+	// Origin is the workflow ID of the run whose iterations this one runs again.
+	Origin string `json:"origin,omitempty"`
+	// Queue is set for a run that waits for its turn under its concurrency key.
+	Queue *Queue `json:"queue,omitempty"`
+
+	last  string // run ID of the chain's last history
+	below bool   // a step of another run has started it
+	// cancelling says that its cancel was requested, where it was described.
+	cancelling bool
+	// ended is how the server says that it ended.
+	ended enumspb.WorkflowExecutionStatus
+}
+
+// Ended reports whether the run has ended.
+func (f Found) Ended() bool { return !f.EndedAt.IsZero() }
+
+// UnknownError says that there is no run with an ID, or beginning with it.
+type UnknownError struct {
+	ID      string
+	RunID   string // that was requested, "" for the latest
+	Nearest string // an ID that is like it, "" for none
+}
+
+func (e *UnknownError) Error() string {
+	if e.ID == "" {
+		return "there are no runs yet"
+	}
+	if e.RunID != "" {
+		return fmt.Sprintf("%v: no run with the ID %q has the run ID %q", ErrNotFound, e.ID, e.RunID)
+	}
+	text := fmt.Sprintf("%v: no run has the ID %q or one that begins with it", ErrNotFound, e.ID)
+	if e.Nearest != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	return text
+}
+
+// Unwrap gives ErrNotFound.
+func (e *UnknownError) Unwrap() error { return ErrNotFound }
+
+// AmbiguousError says that the IDs of several runs begin with an ID.
+type AmbiguousError struct {
+	ID   string
+	IDs  []string // some of them, sorted
+	More bool     // there are others
+}
+
+func (e *AmbiguousError) Error() string {
+	text := fmt.Sprintf("%q is the beginning of several IDs: %s", e.ID, strings.Join(e.IDs, ", "))
+	if e.More {
+		text += " and others"
+	}
+	return text + "; give more of it"
+}
+
+// NoRunError says that a workflow is no run of a playbook.
+type NoRunError struct {
+	ID, Type string
+	// Run is the workflow ID of the run that it is a part of, "" for none.
+	Run string
+}
+
+func (e *NoRunError) Error() string {
+	if e.Run != "" {
+		return fmt.Sprintf("%s is a part of the run %s (%s); name that run, and the part with --step and --index", e.ID, e.Run, e.Type)
+	}
+	return fmt.Sprintf("%s is a %s, no run of a playbook", e.ID, e.Type)
+}
+
+// Unwrap gives ErrNotFound.
+func (e *NoRunError) Unwrap() error { return ErrNotFound }
+
+// Find finds a run by its workflow ID or the beginning of one, which no other run
+// may share; a whole ID comes before beginnings, and a run before its reprocesses.
+// An empty ID is the run that was started last, an empty runID the latest run
+// with the ID. It takes at most four calls to the server. The error is an
+// *UnknownError, *AmbiguousError or *NoRunError where the ID is why.
+func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
+	if id == "" {
+		return r.newest(ctx)
+	}
+	found, err := r.describe(ctx, id, runID)
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) {
+		return found, err
+	}
+	if id, err = r.begins(ctx, id); err != nil {
+		return Found{}, err
+	}
+	return r.describe(ctx, id, runID)
+}
+
+// describe reads one run.
+func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)
+	if connect.UnknownID(err) {
+		return Found{}, &UnknownError{ID: id, RunID: runID}
+	}
+	if err != nil {
+		return Found{}, fmt.Errorf("look for the run %s: %w", id, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if kind := info.GetType().GetName(); kind != workflows.PlaybookWorkflowName {
+		no := &NoRunError{ID: id, Type: kind}
+		if root := info.GetRootExecution().GetWorkflowId(); root != id {
+			no.Run = root
+		}
+		return Found{}, no
+	}
+	run := found(info)
+	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
+	return run, r.begin(ctx, &run)
+}
+
+// begin reads when a run started that has continued as new.
+func (r *Reader) begin(ctx context.Context, run *Found) error {
+	if run.RunID == run.last {
+		return nil
+	}
+	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
+	if connect.NotFound(err) {
+		return nil // so it started earlier than is known
+	}
+	if err != nil {
+		return fmt.Errorf("look for the start of the run %s: %w", run.WorkflowID, err)
+	}
+	run.StartedAt = described.GetWorkflowExecutionInfo().GetStartTime().AsTime()
+	return nil
+}
+
+// found takes what the server lists of a run.
+func found(info *workflowpb.WorkflowExecutionInfo) Found {
+	run := Found{
+		WorkflowID: info.GetExecution().GetWorkflowId(), last: info.GetExecution().GetRunId(), ended: info.GetStatus(),
+		below:     info.GetParentExecution() != nil,
+		RunID:     cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
+		StartedAt: info.GetStartTime().AsTime(), TaskQueue: info.GetTaskQueue(),
+	}
+	if info.GetCloseTime() != nil {
+		run.EndedAt = info.GetCloseTime().AsTime()
+	}
+	fields := info.GetSearchAttributes().GetIndexedFields()
+	attribute(fields, workflows.PlaybookAttribute, &run.Playbook)
+	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
+	attribute(fields, workflows.StatusAttribute, &run.Status)
+	attribute(fields, workflows.OriginAttribute, &run.Origin)
+	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
+	if run.Status.Ended() {
+		return run
+	}
+	// The memo is written with what it says, the attribute only where the namespace has it.
+	switch run.Queue = queueOf(info.GetMemo()); {
+	case run.Status == interpreter.Paused:
+	case run.Queue != nil:
+		run.Status = interpreter.Queued
+	default:
+		run.Status = interpreter.Running
+	}
+	return run
+}
+
+// attribute reads a search attribute; into stays as it is where there is none.
+func attribute(fields map[string]*commonpb.Payload, name string, into any) {
+	if payload := fields[name]; payload != nil {
+		_ = converter.GetDefaultDataConverter().FromPayload(payload, into)
+	}
+}
+
+const (
+	// listPage is how many runs one call lists.
+	listPage = 100
+	// mostBeginnings bounds the IDs that an AmbiguousError names.
+	mostBeginnings = 5
+)
+
+// ofPlaybooks is the query for all runs; of a chain only the last history.
+const ofPlaybooks = "WorkflowType = '" + workflows.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
+
+// ofTheirOwn leaves out the runs that steps of other runs have started.
+const ofTheirOwn = ofPlaybooks + " AND ParentWorkflowId IS NULL"
+
+// begins finds the one workflow ID that begins with a text.
+func (r *Reader) begins(ctx context.Context, text string) (string, error) {
+	query := ofTheirOwn
+	if strings.Contains(text, "/") {
+		query = ofPlaybooks // it may be one that a step has started
+	}
+	page, err := r.list(ctx, query+" AND WorkflowId STARTS_WITH "+visibility.Quote(text), listPage, nil)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, info := range page.GetExecutions() {
+		ids = append(ids, info.GetExecution().GetWorkflowId())
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	all := slices.Clone(ids)
+	ids = slices.DeleteFunc(ids, func(id string) bool { // a reprocess, beside its run
+		return slices.ContainsFunc(all, func(other string) bool { return strings.HasPrefix(id, other+"/") })
+	})
+	switch {
+	case slices.Contains(ids, text): // the whole ID of a run that was not meant
+		return text, nil
+	case len(ids) == 1:
+		return ids[0], nil
+	case len(ids) == 0:
+		return "", r.unknown(ctx, text)
+	}
+	more := len(ids) > mostBeginnings || len(page.GetNextPageToken()) > 0
+	return "", &AmbiguousError{ID: text, IDs: ids[:min(len(ids), mostBeginnings)], More: more}
+}
+
+// unknown says that there is no run with an ID, and which one is like it.
+func (r *Reader) unknown(ctx context.Context, id string) error {
+	page, err := r.list(ctx, ofTheirOwn, listPage, nil)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(page.GetExecutions()))
+	for _, info := range page.GetExecutions() {
+		ids = append(ids, info.GetExecution().GetWorkflowId())
+	}
+	return &UnknownError{ID: id, Nearest: expression.Suggest(id, ids)}
+}
+
+// newest finds the run that was started last. The server lists running ones first and
+// the others by their end, so a first page may not have it.
+func (r *Reader) newest(ctx context.Context) (Found, error) {
+	var newest *workflowpb.WorkflowExecutionInfo
+	query := ofTheirOwn
+	for {
+		page, err := r.list(ctx, query, listPage, nil)
+		if err != nil {
+			return Found{}, err
+		}
+		for _, info := range page.GetExecutions() {
+			if newest == nil || info.GetStartTime().AsTime().After(newest.GetStartTime().AsTime()) {
+				newest = info
+			}
+		}
+		if newest == nil {
+			return Found{}, &UnknownError{}
+		}
+		if len(page.GetNextPageToken()) == 0 {
+			return r.describe(ctx, newest.GetExecution().GetWorkflowId(), newest.GetExecution().GetRunId())
+		}
+		query = fmt.Sprintf("%s AND StartTime > '%s'", ofTheirOwn, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
+	}
+}
+
+func (r *Reader) list(
+	ctx context.Context, query string, size int, token []byte,
+) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	page, err := r.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: r.Namespace, Query: query, PageSize: int32(size), NextPageToken: token, // at most listPage
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return page, nil
+}

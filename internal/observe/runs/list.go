@@ -1,0 +1,142 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/visibility"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// ErrNoAttributes says that the namespace lacks search attributes of ours, so runs
+// cannot be chosen by what those hold.
+var ErrNoAttributes = errors.New("the namespace does not have the search attributes of Reprise")
+
+// Filter chooses runs; zero values choose all.
+type Filter struct {
+	Status   interpreter.Status // one that runs can have
+	Playbook string             // its name
+	Since    time.Time
+	// Children takes the runs too that steps of other runs have started.
+	Children bool
+	Limit    int // 0 is none
+}
+
+const goingOn = "ExecutionStatus = 'Running'"
+
+// List is the runs that a filter selects: running ones, the newest first, then those
+// that have ended, the last to end first. It takes a call for each hundred.
+type List struct {
+	Runs []Found `json:"runs"`
+	// More says that the limit left some out.
+	More bool `json:"more"`
+}
+
+// List lists runs. The error wraps ErrNoAttributes where the filter names what the
+// namespace does not know.
+func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
+	list, query := List{Runs: []Found{}}, filter.query()
+	var token []byte
+	for {
+		size := listPage
+		if filter.Limit > 0 {
+			size = min(size, filter.Limit-len(list.Runs)+1)
+		}
+		page, err := r.list(ctx, query, size, token)
+		if connect.InvalidArgument(err) {
+			return list, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+		}
+		if err != nil {
+			return list, err
+		}
+		for _, info := range page.GetExecutions() {
+			if filter.Limit > 0 && len(list.Runs) == filter.Limit {
+				list.More = true
+				return list, nil
+			}
+			list.Runs = append(list.Runs, found(info))
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return list, nil
+		}
+	}
+}
+
+func (f Filter) query() string {
+	query := ofTheirOwn
+	if f.Children {
+		query = ofPlaybooks
+	}
+	if info, known := f.Status.Info(); known {
+		query += " AND " + executions(info.List.Executions)
+		if info.List.Attribute {
+			query += fmt.Sprintf(" AND %s = %s", workflows.StatusAttribute, visibility.Quote(string(f.Status)))
+		}
+	}
+	if f.Playbook != "" {
+		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, visibility.Quote(f.Playbook))
+	}
+	if !f.Since.IsZero() {
+		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return query
+}
+
+// executions is the condition that Temporal gives a run one of some statuses.
+func executions(statuses []string) string {
+	if len(statuses) == 1 {
+		return "ExecutionStatus = " + visibility.Quote(statuses[0])
+	}
+	texts := make([]string, len(statuses))
+	for i, status := range statuses {
+		texts[i] = visibility.Quote(status)
+	}
+	return "ExecutionStatus IN (" + strings.Join(texts, ", ") + ")"
+}
+
+// QueryError says that the server refused a list filter.
+type QueryError struct {
+	Query string
+	Err   error
+}
+
+func (e *QueryError) Error() string {
+	return fmt.Sprintf("the query %s was refused: %v", e.Query, e.Err)
+}
+
+// Unwrap gives the server's reason.
+func (e *QueryError) Unwrap() error { return e.Err }
+
+// GoingOn lists the running runs that a list filter of Temporal selects, without child
+// runs. It takes a call for each hundred. The error is a *QueryError where the filter
+// is why.
+func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
+	var all []Found
+	var token []byte
+	if err := closed(filter); err != nil {
+		return nil, &QueryError{Query: filter, Err: err}
+	}
+	for {
+		page, err := r.list(ctx, ofTheirOwn+" AND "+goingOn+" AND ("+filter+")", listPage, token)
+		if connect.InvalidArgument(err) {
+			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range page.GetExecutions() { // whatever the server makes of the filter
+			run := found(info)
+			if info.GetType().GetName() == workflows.PlaybookWorkflowName && !run.Ended() && info.GetParentExecution() == nil {
+				all = append(all, run)
+			}
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return all, nil
+		}
+	}
+}

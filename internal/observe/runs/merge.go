@@ -1,0 +1,305 @@
+package runs
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// ahead is how many histories are read before their turn.
+const ahead = 8
+
+// origin is where the events of one run come from.
+type origin interface {
+	// load reads a history and turns it into events; the error is one of isGone where it is
+	// no longer there.
+	load(ctx context.Context, from source, filter EventFilter) (*projector, error)
+	// records are the visits of steps so far, and whether the run is known to have none
+	// because no worker answers; latest finds histories that the run has continued as.
+	records(ctx context.Context, latest bool) (records []workflows.StepRecord, note string, err error)
+	// revision changes when a history grows, or another attempt of it begins.
+	revision(ctx context.Context, of source) (string, error)
+}
+
+// EventsInfo is what there is to know of a list of events.
+type EventsInfo struct {
+	// Unasked counts the loops of which the attempts of iterations were not requested.
+	Unasked int
+	// Notes say what is missing, and why.
+	Notes []string
+	// Histories is how many were read.
+	Histories int
+}
+
+// merger merges the events of the histories of a run by time. It holds no more than the
+// histories of workflows that were open at the same time.
+type merger struct {
+	origin
+	filter EventFilter
+	emit   func(Event) error
+	info   EventsInfo
+
+	queue   eventQueue
+	next    int // number of the item that is pushed next
+	seen    map[string]bool
+	open    map[string]*openSource // those that may grow, by run ID
+	reads   map[string]chan read   // histories that are being read ahead, by run ID
+	coming  []link                 // histories that are not read yet, in their order
+	ended   bool                   // the run has
+	unasked map[string]bool
+	frames  frames
+	failed  map[string]bool // steps with failures, step#visit
+}
+
+// openSource is a history that may grow.
+type openSource struct {
+	source
+	revision string          // of the history, when it was read
+	seen     map[string]bool // events of it that are known
+}
+
+// read is a history that was read.
+type read struct {
+	projector *projector
+	err       error
+}
+
+// merge emits the events of a run in their order, each once.
+func merge(ctx context.Context, from origin, root source, filter EventFilter, emit func(Event) error) (EventsInfo, error) {
+	m := &merger{
+		origin: from, filter: filter, emit: emit, seen: map[string]bool{}, open: map[string]*openSource{},
+		reads: make(map[string]chan read), unasked: map[string]bool{}, frames: frames{}, failed: map[string]bool{},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m.push(item{opens: &link{source: root}}) // before all that is known of steps
+	err := m.all(ctx)
+	m.info.Unasked = len(m.unasked)
+	return m.info, err
+}
+
+func (m *merger) push(it item) {
+	it.number = m.next
+	m.next++
+	heap.Push(&m.queue, it)
+}
+
+// all emits what has happened and, where that is requested, what happens until the run
+// has ended.
+func (m *merger) all(ctx context.Context) error {
+	if err := m.steps(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := m.drain(ctx); err != nil {
+			return err
+		}
+		if !m.filter.Follow || m.ended || len(m.open) == 0 {
+			return nil
+		}
+		if err := m.await(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// drain emits all that is known, and reads the histories that it leads to.
+func (m *merger) drain(ctx context.Context) error {
+	for m.queue.Len() > 0 {
+		it := heap.Pop(&m.queue).(item)
+		if it.opens != nil {
+			if err := m.enter(ctx, *it.opens); err != nil {
+				return err
+			}
+			continue
+		}
+		if due := m.frames.due(it); due.After(it.at) {
+			it.at, it.event.At = due, due
+			m.push(it)
+			continue
+		}
+		for _, event := range m.frames.emitted(it.event) {
+			if !m.matches(event) {
+				continue
+			}
+			if err := m.emit(event); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// matches reports whether an event is requested.
+func (m *merger) matches(event Event) bool {
+	if m.filter.Failed && event.Step != "" && !m.failed[fmt.Sprintf("%s#%d", event.Step, event.Visit)] {
+		return false
+	}
+	return m.filter.matches(event)
+}
+
+// readAhead begins to read the histories that are opened next.
+func (m *merger) readAhead(ctx context.Context) {
+	for i := 0; i < min(len(m.coming), ahead) && len(m.reads) < ahead; i++ {
+		from := m.coming[i]
+		if m.reads[from.runID] != nil {
+			continue
+		}
+		answer := make(chan read, 1)
+		m.reads[from.runID] = answer
+		go func() {
+			p, err := m.load(ctx, from.source, m.filter)
+			answer <- read{p, err}
+		}()
+	}
+}
+
+// enter reads a history that comes next.
+func (m *merger) enter(ctx context.Context, from link) error {
+	m.readAhead(ctx)
+	var of read
+	if answer := m.reads[from.runID]; answer != nil {
+		of = <-answer
+		delete(m.reads, from.runID)
+	} else {
+		of.projector, of.err = m.load(ctx, from.source, m.filter)
+	}
+	m.coming = slices.DeleteFunc(m.coming, func(other link) bool { return other.runID == from.runID })
+	if connect.NotFound(of.err) {
+		m.info.Notes = append(m.info.Notes, fmt.Sprintf("the server no longer has the history of %s", from.workflowID))
+		return nil
+	}
+	if of.err != nil {
+		return of.err
+	}
+	m.info.Histories++
+	m.add(&openSource{source: from.source, seen: map[string]bool{}}, of.projector)
+	return nil
+}
+
+// add queues what is new in a history.
+func (m *merger) add(known *openSource, p *projector) {
+	for _, event := range p.sorted() {
+		if !known.seen[event.key] {
+			known.seen[event.key] = true
+			m.frames.queued(event, p.workflow)
+			m.push(item{at: event.At, event: event})
+		}
+	}
+	for _, next := range p.links {
+		if key := "open " + next.runID; !known.seen[key] {
+			known.seen[key] = true
+			m.coming = append(m.coming, next)
+			m.push(item{at: next.at, opens: &next})
+		}
+	}
+	slices.SortStableFunc(m.coming, func(x, y link) int { return x.at.Compare(y.at) })
+	if p.workflow == workflows.LoopWorkflowName && !m.filter.within() {
+		m.unasked[fmt.Sprintf("%s#%d", p.step, p.visit)] = true
+	}
+	if p.open() {
+		known.only = p.only
+		m.open[known.runID] = known
+		return
+	}
+	delete(m.open, known.runID)
+	if p.workflow == workflows.PlaybookWorkflowName && p.h.closed() {
+		m.ended = true
+	}
+}
+
+// pollInterval is how often open histories are read.
+const pollInterval = 500 * time.Millisecond
+
+// await waits until an open history has grown, and adds what is new. Looking at many takes
+// long; the pauses grow with it.
+func (m *merger) await(ctx context.Context) error {
+	for wait := pollInterval; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		began := time.Now()
+		grown, err := m.poll(ctx)
+		if err != nil {
+			return err
+		}
+		if grown {
+			return m.steps(ctx)
+		}
+		wait = max(pollInterval, 4*time.Since(began))
+	}
+}
+
+// poll reads the open histories that have grown.
+func (m *merger) poll(ctx context.Context) (grown bool, err error) {
+	for _, known := range m.opened() {
+		revision, err := m.revision(ctx, known.source)
+		if err != nil {
+			return grown, err
+		}
+		if revision == known.revision {
+			continue
+		}
+		known.revision, grown = revision, true
+		p, err := m.load(ctx, known.source, m.filter)
+		if err != nil {
+			return grown, err
+		}
+		m.info.Histories++
+		m.add(known, p)
+	}
+	return grown, nil
+}
+
+// opened are the open histories, in a certain order.
+func (m *merger) opened() []*openSource {
+	var all []*openSource
+	for _, known := range m.open {
+		all = append(all, known)
+	}
+	slices.SortFunc(all, func(x, y *openSource) int {
+		return cmp.Or(cmp.Compare(x.workflowID, y.workflowID), cmp.Compare(x.runID, y.runID))
+	})
+	return all
+}
+
+// steps queues the starts and ends of steps, which are in no history: the result of the run has
+// them, or its workflow answers.
+func (m *merger) steps(ctx context.Context) error {
+	records, note, err := m.records(ctx, m.filter.Follow)
+	if err != nil {
+		return err
+	}
+	if note != "" && len(m.info.Notes) == 0 {
+		m.info.Notes = append(m.info.Notes, note)
+	}
+	var events []Event
+	for _, record := range records {
+		if record.Visit == 0 {
+			continue
+		}
+		if loop := record.Loop; record.Status == interpreter.Failed || loop != nil && (loop.Stats.Failed > 0 || record.EndedAt.IsZero()) {
+			m.failed[fmt.Sprintf("%s#%d", record.Step, record.Visit)] = true
+		}
+		events = append(events, stepEvents(record)...)
+	}
+	// Of one moment, a step that takes no time ends before the next one starts: their
+	// records are in the order of their starts.
+	slices.SortStableFunc(events, func(x, y Event) int { return x.At.Compare(y.At) })
+	for _, event := range events {
+		if !m.seen[event.key] {
+			m.seen[event.key] = true
+			m.push(item{at: event.At, event: event})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,428 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/activity"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/payload"
+	"reprise/internal/base/visibility"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Activities are those by which runs read earlier runs, or a part of their own that has
+// ended without a result, by name. store is that of large values.
+func Activities(store *payload.Store) map[string]any {
+	reader := func(ctx context.Context) *Reader {
+		return &Reader{Client: activity.GetClient(ctx), Store: store, Namespace: activity.GetInfo(ctx).Namespace}
+	}
+	return map[string]any{
+		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+			defer heartbeat.Keep(ctx)()
+			return reader(ctx).RecallEarlier(ctx, in)
+		},
+		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+			defer heartbeat.Keep(ctx)()
+			return reader(ctx).Stopped(ctx, in)
+		},
+		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
+			defer heartbeat.Keep(ctx)()
+			return reader(ctx).EndedIterations(ctx, in)
+		},
+	}
+}
+
+// questionTime bounds one query of an earlier run: a worker answers it, from its
+// history.
+const questionTime = 20 * time.Second
+
+// RecallEarlier reads what the runs have done that may have made a call before.
+func (r *Reader) RecallEarlier(ctx context.Context, in interpreter.Recall) (interpreter.Recalled, error) {
+	var found interpreter.Recalled
+	for _, id := range in.Attempts {
+		if _, err := r.recallOne(ctx, id, in.Key, &found); err != nil {
+			return found, err
+		}
+	}
+	for _, run := range in.Runs {
+		last, err := r.lastAttempt(ctx, run, in.Suffix)
+		if err != nil {
+			return found, err
+		}
+		// An attempt of another page of the call is of another key.
+		for attempt := last; attempt > max(last-interpreter.MaxEarlier, 0); attempt-- {
+			known, err := r.recallOne(ctx, attemptID(run, in.Suffix, attempt), in.Key, &found)
+			if err != nil {
+				return found, err
+			}
+			if known {
+				break
+			}
+		}
+	}
+	trim(&found)
+	return found, nil
+}
+
+func attemptID(run, suffix string, attempt int) string {
+	return workflows.IDWithin(run, suffix+strconv.Itoa(attempt))
+}
+
+// lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
+func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
+	exists := func(attempt int) (bool, error) {
+		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
+		if connect.NotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	low, high := 0, 1 // it has made low, and not high
+	for {
+		made, err := exists(high)
+		if err != nil {
+			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
+		}
+		if !made {
+			break
+		}
+		low, high = high, 2*high
+	}
+	for high-low > 1 {
+		middle := (low + high) / 2
+		made, err := exists(middle)
+		if err != nil {
+			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
+		}
+		if made {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// recallOne queries the run with an ID and a key. It is false where there is none.
+func (r *Reader) recallOne(ctx context.Context, id, key string, found *interpreter.Recalled) (bool, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if connect.NotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for %s: %w", id, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	kept, why, err := r.kept(ctx, info)
+	if err != nil {
+		return false, err
+	}
+	if why == "" && kept.Run.Key != key { // other runs have had its ID since
+		if kept, why, err = r.keptOfOlder(ctx, info, key); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case why != "":
+		found.Silent = append(found.Silent, id+": "+why)
+		return true, nil
+	case kept.Run.Key != key:
+		return false, nil
+	}
+	found.Merge(id, kept)
+	return true, nil
+}
+
+// mostOlder bounds the older workflows with one ID that are queried.
+const mostOlder = 20
+
+// keptOfOlder queries the runs that have had an ID before.
+func (r *Reader) keptOfOlder(
+	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
+) (kept interpreter.Kept, why string, err error) {
+	page, err := r.list(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
+	if err != nil {
+		return kept, "", err
+	}
+	for _, info := range page.GetExecutions() {
+		if info.GetExecution().GetRunId() == newest.GetExecution().GetRunId() {
+			continue
+		}
+		if kept, why, err = r.kept(ctx, info); err != nil || why == "" && kept.Run.Key == key {
+			return kept, why, err
+		}
+	}
+	return interpreter.Kept{}, "", nil
+}
+
+// kept queries a run for what it has done. why is the reason for which it cannot
+// answer.
+func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
+	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err := r.awaitEnd(ctx, id, runID); err != nil {
+			return kept, "", err
+		}
+	}
+	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
+	if errors.Is(err, errNotBegun) {
+		return kept, "", nil
+	}
+	return kept, why, err
+}
+
+// errNotBegun says that a workflow was ended before a worker had seen it.
+var errNotBegun = errors.New("it was ended before it began")
+
+// question queries a workflow that has ended. Where it is gone, into stays as it is;
+// why is the reason for which no worker can ever answer.
+func (r *Reader) question(ctx context.Context, id, runID string, into any, query string, args ...any) (why string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	answer, err := r.Client.QueryWorkflow(ctx, id, runID, query, args...)
+	message, isQueryFailed := connect.QueryFailed(err)
+	switch {
+	case err == nil:
+		return "", answer.Get(into)
+	case connect.NotFound(err):
+		return "", nil
+	case isQueryFailed:
+		return message, nil
+	case connect.NotBegun(err):
+		return "", errNotBegun
+	}
+	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
+}
+
+// mostHandedOn bounds how often a queried workflow names another one that has the call.
+const mostHandedOn = 20
+
+// Stopped reads how far a call had come when it was stopped. The error says that this
+// is unknown.
+func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
+	id := in.By
+	for range mostHandedOn {
+		stopped, err := r.stoppedBy(ctx, id, in.Key, question)
+		if err != nil || stopped.By == "" {
+			return stopped, err
+		}
+		id = stopped.By
+	}
+	return interpreter.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
+}
+
+// stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
+// have had its ID since.
+func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped interpreter.StoppedCall, err error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return stopped, fmt.Errorf("look for %s: %w", id, err)
+	}
+	of := []*workflowpb.WorkflowExecutionInfo{described.GetWorkflowExecutionInfo()}
+	for at := 0; at < len(of); at++ {
+		runID := of[at].GetExecution().GetRunId()
+		if of[at].GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			if err := r.awaitEnd(ctx, id, runID); err != nil {
+				return stopped, err
+			}
+		}
+		stopped = interpreter.StoppedCall{}
+		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
+		if errors.Is(err, errNotBegun) {
+			stopped, err = r.notBegun(ctx, of[at], question)
+		}
+		if err == nil && why != "" {
+			err = fmt.Errorf("ask %s: %s", id, why)
+		}
+		if err != nil || stopped.Key == key {
+			return stopped, err
+		}
+		if at == 0 {
+			older, err := r.list(ctx, "WorkflowId = "+visibility.Quote(id), mostOlder, nil)
+			if err != nil {
+				return stopped, err
+			}
+			of = append(of, slices.DeleteFunc(older.GetExecutions(), func(info *workflowpb.WorkflowExecutionInfo) bool {
+				return info.GetExecution().GetRunId() == runID
+			})...)
+		}
+	}
+	return stopped, fmt.Errorf("the history of %s is gone", id)
+}
+
+// awaitEnd waits for the end of a run that must end: what it belongs to has.
+func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	events := r.Client.GetWorkflowHistory(ctx, id, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	if _, err := events.Next(); err != nil && !connect.NotFound(err) {
+		return fmt.Errorf("%s has not ended: %w", id, err)
+	}
+	return nil
+}
+
+// notBegun is how far a call had come that a workflow was to make, and had not begun
+// when it was ended: its input has it.
+func (r *Reader) notBegun(
+	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
+) (stopped interpreter.StoppedCall, err error) {
+	id := info.GetExecution().GetWorkflowId()
+	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
+	if err != nil {
+		return stopped, err
+	}
+	var input workflows.CallsInput
+	var script interpreter.Script
+	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
+		return stopped, err
+	}
+	var snapshot interpreter.CallSnapshot
+	for _, one := range input.Calls {
+		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
+			snapshot = one
+		}
+	}
+	task := input.Task.With(script)
+	if snapshot.State == nil && snapshot.By != "" {
+		return interpreter.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
+	}
+	book, step, err := task.Load()
+	if err != nil {
+		return stopped, err
+	}
+	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
+}
+
+// trim leaves out what is too large together.
+func trim(found *interpreter.Recalled) {
+	size := 0
+	found.Steps = slices.DeleteFunc(found.Steps, func(step interpreter.KeptStep) bool {
+		size += interpreter.EncodedSize(step)
+		if size > interpreter.MaxKept {
+			found.Left = append(found.Left, step.Step)
+		}
+		return size > interpreter.MaxKept
+	})
+}
+
+// EndedIterations reads how the iterations of loops have ended.
+func (r *Reader) EndedIterations(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
+	ended := interpreter.EndedIterations{Iterations: []interpreter.IterationResult{}}
+	seen, known, size := map[int]bool{}, map[int]bool{}, 0
+	for _, id := range in.Loops {
+		loop, prints, err := r.endedLoop(ctx, id, in.Key)
+		if err != nil {
+			return ended, err
+		}
+		if loop == nil {
+			continue
+		}
+		slices.SortFunc(loop.ended, func(x, y interpreter.IterationResult) int { return cmp.Compare(x.Index, y.Index) })
+		for _, iteration := range loop.ended {
+			if seen[iteration.Index] || in.Key != "" && iteration.Result.Failed() {
+				continue // a later loop counts
+			}
+			seen[iteration.Index] = true
+			size += interpreter.EncodedSize(iteration)
+			if size > interpreter.MaxKept {
+				ended.Left = append(ended.Left, interpreter.LeftOut{Index: iteration.Index, Failed: iteration.Result.Failed()})
+				continue
+			}
+			ended.Iterations = append(ended.Iterations, iteration)
+			if in.Key != "" {
+				ended.Prints = append(ended.Prints, prints(iteration))
+			}
+		}
+		ended.Begun = append(ended.Begun, loop.stopped(known)...)
+	}
+	slices.SortFunc(ended.Begun, func(x, y interpreter.BegunIteration) int { return cmp.Compare(x.Index, y.Index) })
+	return ended, nil
+}
+
+// stopped are the iterations that were, and of which no later loop knows. known are
+// those that later loops know, and then this one too.
+func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) {
+	for _, iteration := range l.begun {
+		if !known[iteration.Index] {
+			known[iteration.Index] = true
+			begun = append(begun, iteration)
+		}
+	}
+	for _, iteration := range l.ended {
+		known[iteration.Index] = true
+	}
+	return begun
+}
+
+// endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
+// gives what an iteration has requested.
+func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if connect.NotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for %s: %w", id, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	runID := info.GetExecution().GetRunId()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err := r.awaitEnd(ctx, id, runID); err != nil {
+			return nil, nil, err
+		}
+	}
+	var prints func(interpreter.IterationResult) string
+	if key != "" {
+		prints, err = r.prints(ctx, id, runID, key)
+		if err != nil || prints == nil {
+			return nil, nil, err
+		}
+	}
+	loop := &Loop{WorkflowID: id, succeeded: map[int]bool{}, findBegun: key != ""}
+	return loop, prints, r.collectChildren(ctx, loop, id, runID)
+}
+
+// prints gives what the iterations of a loop have requested; nil where it is none of the key.
+func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interpreter.IterationResult) string, error) {
+	first, err := r.begun(ctx, id, runID)
+	if err != nil {
+		return nil, err
+	}
+	var input workflows.LoopInput
+	var script interpreter.Script
+	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
+		return nil, err
+	}
+	if input.Task.Run.Identity() != key {
+		return nil, nil
+	}
+	task := input.Task.With(script)
+	book, step, err := task.Load()
+	if err != nil {
+		return nil, err
+	}
+	return func(iteration interpreter.IterationResult) string {
+		position, size := iteration.Index, len(input.Elements)
+		if input.Chosen != nil {
+			position, _ = slices.BinarySearch(input.Chosen.Indexes, iteration.Index)
+			size = input.Chosen.Size
+		}
+		if position < 0 || position >= len(input.Elements) {
+			return ""
+		}
+		snapshot := interpreter.CallSnapshot{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
+		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
+	}, nil
+}

@@ -1,0 +1,376 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// Run is a run of a playbook, its whole chain of histories.
+type Run struct {
+	WorkflowID string
+	RunID      string // the first of the chain
+	StartedAt  time.Time
+	// ScheduledAt is the time that a schedule started it for, zero for none.
+	ScheduledAt time.Time
+	TaskQueue   string
+	EndedAt     time.Time // zero while it is running
+	Input       workflows.Input
+	Loops       []*Loop // visits of steps with a loop, in the order of their start
+}
+
+// Closed reports whether the run has ended.
+func (run *Run) Closed() bool { return !run.EndedAt.IsZero() }
+
+// Loop is one visit of a step with a loop, as far as it has come.
+type Loop struct {
+	WorkflowID string
+	Step       string
+	Visit      int
+	Failed     []interpreter.LoopError // iterations, in no certain order
+	// Lost counts failed iterations that the histories no longer describe.
+	Lost int
+
+	// Whole says that every iteration which did not fail succeeded.
+	Whole bool
+
+	input     *commonpb.Payloads
+	succeeded map[int]bool                  // those known to have, where the loop is not whole
+	ended     []interpreter.IterationResult // those that the histories of children have
+	// begun are those that were stopped, where they are requested.
+	begun     []interpreter.BegunIteration
+	findBegun bool
+}
+
+// Succeeded reports whether an iteration is known to have succeeded.
+func (l *Loop) Succeeded(index int) bool { return l.Whole || l.succeeded[index] }
+
+// Run reads a run with all of its loops; an empty runID is the latest run with
+// that workflow ID. It is ErrNotFound where there is none.
+func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
+	if connect.UnknownID(err) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.TrimSpace(workflowID+" "+runID))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the run %s: %w", workflowID, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if kind := info.GetType().GetName(); kind != workflows.PlaybookWorkflowName {
+		return nil, fmt.Errorf("%w of a playbook: %s is a %s", ErrNotFound, workflowID, kind)
+	}
+	given, err := r.read(ctx, workflowID, info.GetExecution().GetRunId())
+	if err != nil {
+		return nil, err
+	}
+	first := given
+	if id := given.firstRunID; id != "" && id != given.runID {
+		if first, err = r.read(ctx, workflowID, id); err != nil {
+			return nil, err
+		}
+	}
+	run := &Run{
+		WorkflowID: workflowID, RunID: first.runID, StartedAt: first.startedAt, ScheduledAt: first.scheduledAt, TaskQueue: first.taskQueue,
+	}
+	if err := r.values(ctx).decode(workflowID, first.input, &run.Input); err != nil {
+		return nil, err
+	}
+	histories, err := r.follow(ctx, first)
+	isOne := func(h *history) bool { return h.runID == given.runID }
+	if err == nil && !slices.ContainsFunc(histories, isOne) { // a run that was reset has copied what was before
+		histories, err = r.follow(ctx, given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return run, r.loops(ctx, run, histories)
+}
+
+// follow reads the histories of a run from one to the last.
+func (r *Reader) follow(ctx context.Context, h *history) ([]*history, error) {
+	all := []*history{h}
+	for h.nextRunID != "" {
+		next, err := r.read(ctx, h.workflowID, h.nextRunID)
+		if err != nil {
+			return nil, err
+		}
+		h, all = next, append(all, next)
+	}
+	return all, nil
+}
+
+// loops reads the loops of a run from its histories.
+func (r *Reader) loops(ctx context.Context, run *Run, histories []*history) error {
+	for _, h := range histories {
+		run.EndedAt = h.endedAt
+		for _, begun := range h.children {
+			if begun.workflow != workflows.LoopWorkflowName {
+				continue
+			}
+			if err := r.outlived(ctx, h, begun); err != nil {
+				return err
+			}
+			loop, err := r.loop(ctx, begun)
+			if err != nil {
+				return err
+			}
+			run.Loops = append(run.Loops, loop)
+		}
+	}
+	return nil
+}
+
+// loop reads how the iterations of a loop ended: from its result, and where
+// that does not have all of it from the histories of children.
+func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
+	loop := &Loop{WorkflowID: begun.workflowID, input: begun.input, succeeded: map[int]bool{}}
+	if err := loop.identify(); err != nil {
+		return nil, err
+	}
+	var result interpreter.LoopResult
+	known, err := r.values(ctx).result(begun, &result)
+	if err != nil {
+		return nil, err
+	}
+	if known && isWhole(&result) {
+		loop.Failed, loop.Whole = result.Errors, true
+		return loop, nil
+	}
+	if err := r.collectChildren(ctx, loop, begun.workflowID, begun.runID); err != nil {
+		return nil, err
+	}
+	if known {
+		loop.merge(&result)
+	}
+	return loop, nil
+}
+
+// merge adds what only the loop's result has: failures of iterations
+// without a child, and how many there are that nothing describes.
+func (l *Loop) merge(result *interpreter.LoopResult) {
+	known := map[int]bool{}
+	for _, failure := range l.Failed {
+		known[failure.Index] = true
+	}
+	for _, failure := range result.Errors {
+		if !known[failure.Index] {
+			l.Failed = append(l.Failed, failure)
+		}
+	}
+	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
+}
+
+// isWhole reports whether a loop's result says how every iteration ended.
+func isWhole(result *interpreter.LoopResult) bool {
+	return len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0
+}
+
+// identify takes the step and the visit from the workflow ID: run/step#visit.
+func (l *Loop) identify() error {
+	name := l.WorkflowID[strings.LastIndex(l.WorkflowID, "/")+1:]
+	step, visit, _ := strings.Cut(name, "#")
+	number, err := strconv.Atoi(visit)
+	if err != nil {
+		return fmt.Errorf("the workflow ID %q is not that of a loop, which ends in /step#visit", l.WorkflowID)
+	}
+	l.Step, l.Visit = step, number
+	return nil
+}
+
+// collectChildren collects what the children of a loop, or of a part of one, have.
+func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
+	if runID == "" {
+		return nil // it has not started
+	}
+	h, err := r.read(ctx, workflowID, runID)
+	if err != nil {
+		return err
+	}
+	for _, begun := range h.children {
+		if err := r.outlived(ctx, h, begun); err != nil {
+			return err
+		}
+		switch begun.workflow {
+		case workflows.LoopWorkflowName:
+			err = r.collectChildren(ctx, loop, begun.workflowID, begun.runID)
+		case workflows.CallsWorkflowName:
+			err = r.iterations(ctx, loop, begun)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// iterations collects what one batch has.
+func (r *Reader) iterations(ctx context.Context, loop *Loop, begun *child) error {
+	var output workflows.CallsOutput
+	known, err := r.values(ctx).result(begun, &output)
+	if err != nil || begun.end == nil {
+		return err
+	}
+	if err := r.stoppedIn(ctx, loop, begun, known, output); err != nil {
+		return err
+	}
+	var failed []interpreter.IterationResult
+	for _, iteration := range output.Iterations {
+		switch {
+		case iteration.Cancelled:
+		case iteration.Result.Failed():
+			failed = append(failed, iteration)
+		default:
+			loop.succeeded[iteration.Index] = true
+			loop.ended = append(loop.ended, iteration)
+		}
+	}
+	if len(failed) == 0 && (known || wasCancelled(begun)) {
+		return nil
+	}
+	return r.fail(ctx, loop, begun, known, failed)
+}
+
+// stoppedIn records the iterations of a batch that have begun there and not ended, or
+// that could not continue.
+func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, reported bool, output workflows.CallsOutput) error {
+	if !loop.findBegun {
+		return nil
+	}
+	note := func(index int) {
+		loop.begun = append(loop.begun, interpreter.BegunIteration{Index: index, By: begun.workflowID})
+	}
+	if reported {
+		for _, iteration := range output.Iterations {
+			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
+				note(iteration.Index)
+			}
+		}
+		return nil
+	}
+	var input workflows.CallsInput
+	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+		return err
+	}
+	for _, call := range input.Calls {
+		note(*call.Index)
+	}
+	return nil
+}
+
+// wasCancelled reports whether a batch ended because somebody cancelled what it
+// belongs to, or terminated it.
+func wasCancelled(begun *child) bool {
+	switch begun.end.GetEventType() {
+	case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return true
+	}
+	return false
+}
+
+// fail records the failed iterations of a batch with their elements; all of them where
+// the batch ended without a result.
+func (r *Reader) fail(
+	ctx context.Context, loop *Loop, begun *child, known bool, failed []interpreter.IterationResult,
+) error {
+	var input workflows.CallsInput
+	if err := r.values(ctx).decode(begun.workflowID, begun.input, &input); err != nil {
+		return err
+	}
+	elements := map[int]any{}
+	for _, call := range input.Calls {
+		elements[*call.Index] = call.Element.Data
+		if !known {
+			failed = append(failed, lost(*call.Index, begun))
+		}
+	}
+	loop.ended = append(loop.ended, failed...)
+	for _, iteration := range failed {
+		loop.Failed = append(loop.Failed, interpreter.NewLoopError(elements[iteration.Index], iteration))
+	}
+	return nil
+}
+
+// lost is an iteration whose workflow was terminated, timed out, or could not
+// start.
+func lost(index int, begun *child) interpreter.IterationResult {
+	ended := begun.end.GetEventTime().AsTime()
+	return interpreter.IterationResult{Index: index, Result: interpreter.CallResult{
+		Status: interpreter.StatusError,
+		Error: &interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "child_workflow",
+			Message: fmt.Sprintf("the workflow %s ended without a result (%s)", begun.workflowID, begun.end.GetEventType()),
+		},
+		Meta: interpreter.CallMeta{StartedAt: ended, EndedAt: ended},
+	}}
+}
+
+// LoopInput is what a loop was started with, all of its elements included.
+func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput, error) {
+	var input workflows.LoopInput
+	err := r.values(ctx).decode(loop.WorkflowID, loop.input, &input)
+	return input, err
+}
+
+// Loop finds a visit of a step, nil if there is none.
+func (run *Run) Loop(step string, visit int) *Loop {
+	for _, loop := range run.Loops {
+		if loop.Step == step && loop.Visit == visit {
+			return loop
+		}
+	}
+	return nil
+}
+
+// Book is the playbook that a run runs.
+func (run *Run) Book() (*playbook.Playbook, error) {
+	return interpreter.Load(run.Input.Name, run.Input.Source)
+}
+
+// Playbook is that of a run, which its first event holds. It takes one call to the
+// server.
+func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
+	book, _, err := r.Source(ctx, run)
+	return book, err
+}
+
+// Source is Playbook with the files that the run has taken along, by their names.
+func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
+	first, err := r.begun(ctx, run.WorkflowID, run.last)
+	if err != nil {
+		return nil, nil, err
+	}
+	var input workflows.Input
+	if err := r.values(ctx).decode(run.WorkflowID, first.input, &input); err != nil {
+		return nil, nil, err
+	}
+	book, err := (&Run{Input: input}).Book()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the playbook of %s: %w", run.WorkflowID, err)
+	}
+	return book, input.Files, nil
+}
+
+// StepNames are those of the playbook of a run. It takes one call to the server.
+func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
+	book, err := r.Playbook(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(book.Steps))
+	for i, step := range book.Steps {
+		names[i] = step.Name
+	}
+	return names, nil
+}

@@ -1,0 +1,224 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// Schedule is a schedule that runs a playbook.
+type Schedule struct {
+	ID       string
+	Playbook string // its name
+	// Described is what the server knows of it; Action starts its runs.
+	Described *client.ScheduleDescription
+	Action    *client.ScheduleWorkflowAction
+}
+
+// Started is a run that a schedule has started.
+type Started struct {
+	At  time.Time // when it did
+	Run Found     // as it is now; without a status where the server has forgotten it
+}
+
+// NoScheduleError says that there is no schedule of a playbook with an ID, or
+// beginning with it.
+type NoScheduleError struct {
+	ID      string
+	Nearest string // an ID that is like it, "" for none
+	// Type is what the schedule of that ID starts, "" where there is none.
+	Type string
+}
+
+func (e *NoScheduleError) Error() string {
+	if e.Type != "" {
+		return fmt.Sprintf("the schedule %q starts %s, and no playbook", e.ID, e.Type)
+	}
+	text := fmt.Sprintf("no schedule has the name %q or one that begins with it", e.ID)
+	if e.Nearest != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	return text
+}
+
+const (
+	// schedulePage is how many schedules one call lists.
+	schedulePage = 500
+	// mostSchedules bounds how many schedules are read.
+	mostSchedules = 10_000
+	// scheduleWidth is how many are requested at a time.
+	scheduleWidth = 8
+)
+
+// Schedule finds a schedule by its ID or the beginning of one, which no other may
+// share. The error is a *NoScheduleError or *AmbiguousError where the ID is why.
+func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
+	found, err := r.schedule(ctx, id)
+	var missing *NoScheduleError
+	if !errors.As(err, &missing) || missing.Type != "" {
+		return found, err
+	}
+	all, err := r.scheduleIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var begin []string
+	for _, one := range all {
+		if strings.HasPrefix(one, id) {
+			begin = append(begin, one)
+		}
+	}
+	switch {
+	case len(begin) == 0:
+		return nil, &NoScheduleError{ID: id, Nearest: expression.Suggest(id, all)}
+	case len(begin) > 1:
+		return nil, &AmbiguousError{ID: id, IDs: begin[:min(len(begin), mostBeginnings)], More: len(begin) > mostBeginnings}
+	}
+	return r.schedule(ctx, begin[0])
+}
+
+// Schedules are those of playbooks by their IDs, at most so many; 0 is all. total
+// counts all of them.
+func (r *Reader) Schedules(ctx context.Context, limit int) (list []*Schedule, total int, err error) {
+	ids, err := r.scheduleIDs(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	total = len(ids)
+	if limit > 0 {
+		ids = ids[:min(limit, total)]
+	}
+	list = make([]*Schedule, len(ids))
+	group, asking := errgroup.WithContext(ctx)
+	group.SetLimit(scheduleWidth)
+	for i, id := range ids {
+		group.Go(func() error {
+			found, err := r.schedule(asking, id)
+			var missing *NoScheduleError
+			if errors.As(err, &missing) { // deleted meanwhile
+				return nil
+			}
+			list[i] = found
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), total, err
+}
+
+// scheduleIDs are those of all schedules of playbooks, sorted. The list of the server
+// is a second or so behind.
+func (r *Reader) scheduleIDs(ctx context.Context) ([]string, error) {
+	entries, err := r.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{PageSize: schedulePage})
+	if err != nil {
+		return nil, fmt.Errorf("list schedules: %w", err)
+	}
+	var ids []string
+	for entries.HasNext() && len(ids) < mostSchedules {
+		entry, err := entries.Next()
+		if err != nil {
+			return nil, fmt.Errorf("list schedules: %w", err)
+		}
+		if entry.WorkflowType.Name == workflows.PlaybookWorkflowName {
+			ids = append(ids, entry.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// schedule reads one schedule.
+func (r *Reader) schedule(ctx context.Context, id string) (*Schedule, error) {
+	described, err := r.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	if connect.NotFound(err) {
+		return nil, &NoScheduleError{ID: id}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the schedule %s: %w", id, err)
+	}
+	action, ok := described.Schedule.Action.(*client.ScheduleWorkflowAction)
+	if !ok || action.Workflow != workflows.PlaybookWorkflowName {
+		return nil, &NoScheduleError{ID: id, Type: fmt.Sprint(action.Workflow)}
+	}
+	return &Schedule{ID: id, Playbook: action.StaticSummary, Described: described, Action: action}, nil
+}
+
+// ScheduledInput is what the runs of a schedule start with.
+func (r *Reader) ScheduledInput(ctx context.Context, s *Schedule) (workflows.Input, error) {
+	var input workflows.Input
+	payloads := &commonpb.Payloads{}
+	for _, arg := range s.Action.Args {
+		if payload, ok := arg.(*commonpb.Payload); ok {
+			payloads.Payloads = append(payloads.Payloads, proto.CloneOf(payload))
+		}
+	}
+	return input, r.values(ctx).decode("the schedule "+s.ID, payloads, &input)
+}
+
+// ScheduledTimes counts the times of a schedule from one to another, as far as most;
+// more says that there are others.
+func (r *Reader) ScheduledTimes(ctx context.Context, s *Schedule, from, to time.Time, most int) (count int, more bool, err error) {
+	for !from.After(to) {
+		answer, err := r.Client.WorkflowService().ListScheduleMatchingTimes(ctx, &workflowservice.ListScheduleMatchingTimesRequest{
+			Namespace: r.Namespace, ScheduleId: s.ID, StartTime: timestamppb.New(from.Add(-time.Nanosecond)), EndTime: timestamppb.New(to),
+		})
+		if err != nil {
+			return 0, false, fmt.Errorf("count the times of the schedule %s: %w", s.ID, err)
+		}
+		times := answer.GetStartTime() // a page of them
+		if len(times) == 0 {
+			break
+		}
+		if count += len(times); count > most {
+			return most, true, nil
+		}
+		from = times[len(times)-1].AsTime().Add(time.Second) // schedules know no less
+	}
+	return count, false, nil
+}
+
+// Started are the last runs of a schedule as they are now, the latest first, at most so
+// many. The server remembers ten.
+func (r *Reader) Started(ctx context.Context, s *Schedule, most int) ([]Started, error) {
+	recent := slices.Clone(s.Described.Info.RecentActions)
+	slices.Reverse(recent)
+	recent = recent[:min(len(recent), most)]
+	list := make([]Started, len(recent))
+	for i, one := range recent {
+		list[i].At = one.ActualTime
+		if one.StartWorkflowResult == nil {
+			continue
+		}
+		id, runID := one.StartWorkflowResult.WorkflowID, one.StartWorkflowResult.FirstExecutionRunID
+		run, err := r.describeLast(ctx, id, runID)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		run.WorkflowID, run.RunID = id, runID
+		list[i].Run = run
+	}
+	return list, nil
+}
+
+// describeLast reads the run that began with a run ID, in the history in which it is
+// now.
+func (r *Reader) describeLast(ctx context.Context, id, runID string) (Found, error) {
+	if last, err := r.describe(ctx, id, ""); err != nil || last.RunID == runID {
+		return last, err
+	}
+	return r.describe(ctx, id, runID) // the ID has been used again
+}

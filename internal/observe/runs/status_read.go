@@ -1,0 +1,302 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/interpreter/queue"
+	"reprise/workflows"
+)
+
+// StatusCalls is how many calls to the server Status takes at most. A query that does
+// not fit within them becomes a note.
+const StatusCalls = 6
+
+// inquiry is the state of one Status request.
+type inquiry struct {
+	*Reader
+	status *Status
+	run    Found
+}
+
+// spend takes a call from the budget, false where it is spent.
+func (q *inquiry) spend() bool {
+	if q.status.Calls == StatusCalls {
+		return false
+	}
+	q.status.Calls++
+	return true
+}
+
+func (q *inquiry) notef(format string, args ...any) {
+	q.status.Notes = append(q.status.Notes, fmt.Sprintf(format, args...))
+}
+
+// Status is where a run is: of one that is open, what its workflows answer; of
+// one that has ended, its result. It takes at most StatusCalls calls, and reads no
+// history but the last event of a run that has ended, and of one that was cancelled
+// the last ones.
+func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status, error) {
+	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now}
+	q := &inquiry{Reader: r, status: status, run: run}
+	if run.cancelling || run.ended == enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		q.cancelled(ctx)
+	}
+	if run.Ended() {
+		return status, q.ended(ctx)
+	}
+	return status, q.going(ctx)
+}
+
+// lastEvents is how many of a run's last events are searched for a cancel: what
+// follows it are some for each child that it ends, and for each notice.
+const lastEvents = 200
+
+// cancelled reads who has cancelled the run.
+func (q *inquiry) cancelled(ctx context.Context) {
+	q.spend()
+	page, err := q.Client.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+		Namespace: q.Namespace, MaximumPageSize: lastEvents,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: q.run.WorkflowID, RunId: q.run.last},
+	})
+	if err != nil {
+		q.notef("who cancelled the run cannot be told: %v", err)
+		return
+	}
+	for _, event := range page.GetHistory().GetEvents() {
+		if requested := event.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
+			q.status.Cancel = &interpreter.Said{By: requested.GetIdentity(), Reason: requested.GetCause(), At: event.GetEventTime().AsTime()}
+			return
+		}
+	}
+}
+
+// going queries a run that has not ended, and meanwhile its workers.
+func (q *inquiry) going(ctx context.Context) error {
+	q.status.Calls += 2
+	var progress workflows.Progress
+	var unanswered, unknown error
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	group.Go(func() error {
+		progress, unanswered = q.Progress(asking, q.run.WorkflowID, "")
+		return nil
+	})
+	if q.status.Workers, unknown = q.Workers(ctx, q.run.TaskQueue); unknown == nil && q.status.Workers == 0 {
+		stop() // no worker will answer
+	}
+	_ = group.Wait()
+	switch {
+	case unknown != nil:
+		return fmt.Errorf("ask for the workers of the run %s: %w", q.run.WorkflowID, unknown)
+	case q.status.Workers == 0:
+		q.status.HeldBy = HeldByNoWorker
+		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", q.run.TaskQueue)
+		return nil
+	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
+		return unanswered
+	case unanswered != nil:
+		q.status.HeldBy = HeldByNoWorker
+		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
+		return nil
+	}
+	q.status.Control, q.status.Late = progress.Control, progress.Late
+	var missed string
+	if q.status.Above, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
+		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
+	}
+	for _, record := range progress.Steps {
+		q.step(ctx, record)
+	}
+	for _, name := range progress.Pending {
+		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
+	}
+	q.status.Status, q.status.HeldBy = openStatus(q.status.Steps, progress.Control.Paused || len(q.status.Above) > 0)
+	q.queue(ctx, progress.Ticket)
+	return nil
+}
+
+// queue reads what a run waits for that has not got its turn, and the runs that wait
+// for the turn of one that has.
+func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
+	var err error
+	switch {
+	case ticket.Waits():
+		if q.status.Status != interpreter.Paused {
+			q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
+		}
+		q.spend()
+		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
+		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
+			q.notef("which place it has was not answered")
+		}
+		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
+	case ticket != nil && ticket.State == queue.Granted && q.spend():
+		standing, err := q.queryQueue(ctx, ticket.Queue, nil)
+		if err != nil {
+			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
+			return
+		}
+		q.status.Turn = &Turn{
+			Name: ticket.Name, Line: ticket.Queue, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
+		}
+	}
+}
+
+// step adds the status of a visit of a step.
+func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
+	if record.Call != "" && record.EndedAt.IsZero() && q.spend() {
+		if call, err := q.CallProgress(ctx, record.Call); err == nil {
+			record = WithCall(record, call)
+		}
+	}
+	step := stepOf(record)
+	if record.EndedAt.IsZero() && underWay(record.Loop) {
+		if len(q.status.Above) > 0 {
+			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
+		}
+		q.loop(ctx, &step)
+	}
+	if step.EndedAt.IsZero() && step.Child != "" {
+		q.addChildren(ctx, &step)
+	}
+	q.status.Steps = append(q.status.Steps, step)
+}
+
+// addChildren adds what holds the run that a step waits for, and its child runs.
+func (q *inquiry) addChildren(ctx context.Context, step *Step) {
+	under, missed := q.describeChild(ctx, step.Child, q.spend)
+	if step.Under = under; missed != "" {
+		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
+	}
+}
+
+// loop queries a running loop, with its parts, and with what is left of the budget its
+// children.
+func (q *inquiry) loop(ctx context.Context, step *Step) {
+	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
+	if step.silent = !whole; !whole {
+		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
+	}
+	if err != nil || progress.Stats.Total == 0 { // it is about to begin or to end
+		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0
+		return
+	}
+	c := step.Loop
+	c.Success, c.Failed = progress.Stats.Success+progress.Within.Success, progress.Stats.Failed+progress.Within.Failed
+	c.Truncated = progress.Stats.Truncated
+	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
+	c.Asks, c.Plays = progress.Awaits, progress.Plays
+	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
+	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
+	step.under = progress.Under + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
+	q.addOpenIterations(ctx, step)
+	step.summarize(q.status.At)
+}
+
+// addOpenIterations queries the children of a loop where few are open for their
+// iterations that wait or have ended: the loop does not know of those in slots.
+func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
+	if len(step.open) > StatusCalls-q.status.Calls {
+		return
+	}
+	answers := make([]workflows.Iterations, len(step.open))
+	var group errgroup.Group
+	for i, id := range step.open {
+		q.spend()
+		group.Go(func() error {
+			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			return nil
+		})
+	}
+	_ = group.Wait()
+	step.recount(answers)
+	var children []string
+	for _, answer := range answers {
+		for _, iteration := range answer.Iterations {
+			if iteration.Child != "" {
+				children = append(children, iteration.Child)
+			}
+		}
+	}
+	if len(children) <= StatusCalls-q.status.Calls {
+		for _, id := range children {
+			found, _ := q.describeChild(ctx, id, q.spend)
+			step.add(found)
+		}
+	}
+}
+
+// ended reads the result of a run that has ended.
+func (q *inquiry) ended(ctx context.Context) error {
+	q.spend()
+	result, err := q.lastResult(ctx, q.run)
+	if err != nil {
+		return err
+	}
+	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
+	q.status.Warnings, q.status.Late = result.Warnings, result.Late
+	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+		q.lastProgress(ctx)
+		return nil
+	}
+	for _, record := range result.Steps {
+		q.status.Steps = append(q.status.Steps, stepOf(record))
+	}
+	return nil
+}
+
+// lastProgress queries a run that ended without a result for its last progress: a worker can
+// still answer. Items that had not ended then never will.
+func (q *inquiry) lastProgress(ctx context.Context) {
+	q.notef("the run ended without a result: %s", endWord(q.run.ended))
+	q.spend()
+	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)
+	if err != nil {
+		q.notef("no worker of the task queue %q answers, so how far it was cannot be told", q.run.TaskQueue)
+		return
+	}
+	for _, record := range progress.Steps {
+		step := stepOf(record)
+		if step.EndedAt.IsZero() {
+			step.Item = Item{Status: interpreter.Cancelled, Attempt: step.Attempt, Pages: step.Pages, Error: step.Error}
+			step.EndedAt = q.run.EndedAt
+		}
+		q.status.Steps = append(q.status.Steps, step)
+	}
+	for _, name := range progress.Pending {
+		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Skipped}})
+	}
+}
+
+func endWord(status enumspb.WorkflowExecutionStatus) string {
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return "it was terminated"
+	case enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		return "it timed out"
+	}
+	return strings.ToLower(status.String())
+}
+
+// lastResult is the result of a run that has ended, by its last event. A run that gave none
+// has no status; one that was refused has the error.
+func (r *Reader) lastResult(ctx context.Context, run Found) (workflows.Result, error) {
+	events := r.Client.GetWorkflowHistory(ctx, run.WorkflowID, run.last, false, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	end, err := events.Next()
+	if err != nil {
+		return workflows.Result{}, fmt.Errorf("read how %s ended: %w", run.WorkflowID, err)
+	}
+	return r.values(ctx).resultOf(&child{workflowID: run.WorkflowID, end: end})
+}

@@ -1,0 +1,305 @@
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+const (
+	// mostSlow is how many of the slowest are kept.
+	mostSlow = 10
+	// mostAlike bounds the kinds of errors and of failures that are distinguished.
+	mostAlike = 100
+	// mostIndexes is how many iterations a failure names.
+	mostIndexes = 5
+	// mostMessage bounds the message of a failure, in bytes.
+	mostMessage = 1000
+	// mostSteps bounds the steps of all playbooks together.
+	mostSteps = 10_000
+)
+
+// bars are the lower ends of the histogram's.
+var bars = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21, 51, 101}
+
+// Collector sums up runs, one after the other.
+type Collector struct {
+	stats    Stats
+	spans    *Spans
+	see      func(Span)
+	attempts []int // by bars
+	errors   map[Error]*Error
+	waits    map[string]*Waits
+	steps    map[[2]string]*Figures
+	order    []*Figures
+	failures map[string]*Failure
+	grouped  []*Failure
+	ended    int // items
+}
+
+// NewCollector gives one that has seen nothing. Where see is not nil, it is given
+// every span.
+func NewCollector(see func(Span)) *Collector {
+	return &Collector{
+		see: see, attempts: make([]int, len(bars)), errors: map[Error]*Error{}, waits: map[string]*Waits{},
+		steps: map[[2]string]*Figures{}, failures: map[string]*Failure{},
+	}
+}
+
+// Begin says which run the events after it are of.
+func (c *Collector) Begin(run runs.Found) {
+	c.stats.Runs = append(c.stats.Runs, Run{
+		WorkflowID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, Status: run.Status,
+		StartedAt: run.StartedAt, EndedAt: run.EndedAt,
+	})
+	c.spans = NewSpans(c.span)
+}
+
+func (c *Collector) run() *Run { return &c.stats.Runs[len(c.stats.Runs)-1] }
+
+// Add applies an event of the run.
+func (c *Collector) Add(event runs.Event) {
+	c.run().Events++
+	c.spans.Add(event)
+}
+
+// Seen is how many events of the run there were, Ended how many items of all runs
+// have ended.
+func (c *Collector) Seen() (seen, ended int) { return c.run().Events, c.ended }
+
+// End ends the run: when it did, or when it was read.
+func (c *Collector) End(now time.Time, notes ...string) {
+	run := c.run()
+	if run.At = run.EndedAt; run.EndedAt.IsZero() {
+		run.At = now
+	}
+	c.spans.Close(run.At)
+	for _, note := range notes {
+		c.stats.Notes = append(c.stats.Notes, run.WorkflowID+": "+note)
+	}
+}
+
+// span adds a span.
+func (c *Collector) span(span Span) {
+	if c.see != nil {
+		c.see(span)
+	}
+	figures, took := c.figures(span.Event.Step), span.To.Sub(span.From).Seconds()
+	switch span.Of {
+	case Attempt:
+		figures.AttemptSeconds += took
+		if failure := span.Event.Error; failure != nil {
+			if alike := c.alike(failure); alike != nil {
+				alike.Attempts++
+			}
+		}
+	case Wait:
+		c.wait(figures, span.Event.Reason, took)
+	default:
+		c.item(figures, span)
+	}
+}
+
+// figures are those of a step; of all beyond a bound those of one that has no name.
+func (c *Collector) figures(step string) *Figures {
+	key := [2]string{c.run().Playbook, step}
+	if c.steps[key] == nil && len(c.order) >= mostSteps {
+		key = [2]string{}
+	}
+	if c.steps[key] == nil {
+		c.steps[key] = &Figures{Playbook: key[0], Step: key[1]}
+		c.order = append(c.order, c.steps[key])
+	}
+	return c.steps[key]
+}
+
+func (c *Collector) alike(failure *interpreter.ErrorObject) *Error {
+	key := Error{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+	if c.errors[key] == nil {
+		if len(c.errors) >= mostAlike {
+			key = Error{Kind: "others"}
+		}
+		if c.errors[key] == nil {
+			copied := key
+			c.errors[key] = &copied
+		}
+	}
+	return c.errors[key]
+}
+
+func (c *Collector) wait(figures *Figures, reason string, took float64) {
+	if c.waits[reason] == nil {
+		c.waits[reason] = &Waits{Reason: reason}
+	}
+	c.waits[reason].Waits++
+	c.waits[reason].Seconds += took
+	figures.WaitSeconds += took
+	if interpreter.Reason(reason) == interpreter.ReasonRateLimited || interpreter.Reason(reason) == interpreter.ReasonTurn {
+		figures.LimitSeconds += took
+	}
+}
+
+// item adds an iteration or the visit of a step.
+func (c *Collector) item(figures *Figures, span Span) {
+	event := span.Event
+	slow := Slow{
+		WorkflowID: c.run().WorkflowID, Step: event.Step, Visit: event.Visit, Index: event.Index, Attempts: event.Attempts,
+		Seconds: milliseconds(cmp.Or(event.Duration, span.To.Sub(span.From).Seconds())), Status: cmp.Or(event.Status, interpreter.Running),
+	}
+	if span.Of == Iteration {
+		c.stats.SlowestIterations = slowest(c.stats.SlowestIterations, slow)
+	} else {
+		c.stats.SlowestSteps = slowest(c.stats.SlowestSteps, slow)
+		figures.Visits++
+		if event.Stats != nil || figures.looped {
+			return // its iterations are the items
+		}
+	}
+	if span.Of == Iteration || event.Attempts > 0 || event.Error != nil {
+		figures.looped = figures.looped || span.Of == Iteration
+		c.settle(figures, span)
+	}
+}
+
+// settle counts how an item ended.
+func (c *Collector) settle(figures *Figures, span Span) {
+	event := span.Event
+	figures.Items++
+	if span.Open {
+		figures.Open++
+		return
+	}
+	c.ended++
+	failures := max(0, event.Attempts-event.Pages)
+	retries := failures
+	switch event.Status.Tally() {
+	case interpreter.TallyCancelled:
+		figures.Cancelled++
+		return
+	case interpreter.TallyFailed:
+		figures.Failed++
+		retries = max(0, failures-1)
+		c.failure(event)
+	default:
+		figures.Success++
+		if retries == 0 {
+			figures.FirstTry++
+		}
+		at, found := slices.BinarySearch(bars, retries+1)
+		if !found {
+			at--
+		}
+		c.attempts[at]++
+	}
+	figures.Retries += retries
+	if retries > 0 {
+		figures.Retried++
+	}
+}
+
+// failure adds an item that failed.
+func (c *Collector) failure(event runs.Event) {
+	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
+	c.alike(failure).Items++
+	key := Failure{Playbook: c.run().Playbook, Step: event.Step, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+	of := c.failures[key.id()]
+	if of == nil {
+		if len(c.grouped) >= mostAlike {
+			c.stats.FailuresLeft++
+			return
+		}
+		key.Message = failure.Message[:min(len(failure.Message), mostMessage)]
+		key.Message = strings.ToValidUTF8(key.Message, "")
+		of = &key
+		c.failures[key.id()] = of
+		c.grouped = append(c.grouped, of)
+	}
+	of.Items++
+	if event.Index != nil && len(of.Indexes) < mostIndexes {
+		of.Indexes = append(of.Indexes, *event.Index)
+	}
+}
+
+func (f Failure) id() string {
+	return fmt.Sprintf("%q %q %q %q %d", f.Playbook, f.Step, f.Class, f.Kind, f.Status)
+}
+
+// slowest keeps the slowest, the first of those that took as long.
+func slowest(kept []Slow, slow Slow) []Slow {
+	at, _ := slices.BinarySearchFunc(kept, slow, func(x, y Slow) int {
+		if x.Seconds >= y.Seconds {
+			return -1
+		}
+		return 1
+	})
+	kept = slices.Insert(kept, at, slow)
+	return kept[:min(len(kept), mostSlow)]
+}
+
+// Stats gives the figures so far.
+func (c *Collector) Stats() Stats {
+	s := c.stats
+	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []Error{}, []Waits{}, []Figures{}, []Failure{}
+	s.SlowestSteps, s.SlowestIterations = append([]Slow{}, s.SlowestSteps...), append([]Slow{}, s.SlowestIterations...)
+	s.Notes = append([]string{}, s.Notes...)
+	for i, from := range bars {
+		bar := Bar{From: from, Items: c.attempts[i]}
+		if i+1 < len(bars) {
+			bar.To = bars[i+1] - 1
+		}
+		if bar.Items > 0 {
+			s.Attempts = append(s.Attempts, bar)
+		}
+	}
+	for _, alike := range c.errors {
+		s.Errors = append(s.Errors, *alike)
+	}
+	slices.SortFunc(s.Errors, func(x, y Error) int {
+		return cmp.Or(cmp.Compare(y.Attempts, x.Attempts), cmp.Compare(y.Items, x.Items),
+			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Status, y.Status), cmp.Compare(x.Class, y.Class))
+	})
+	for _, waits := range c.waits {
+		s.Waits = append(s.Waits, Waits{waits.Reason, waits.Waits, milliseconds(waits.Seconds)})
+	}
+	slices.SortFunc(s.Waits, func(x, y Waits) int {
+		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Reason, y.Reason))
+	})
+	for _, figures := range c.order {
+		s.Steps = append(s.Steps, figures.rounded())
+		s.AttemptSeconds += figures.AttemptSeconds
+		s.WaitSeconds += figures.WaitSeconds
+		s.LimitSeconds += figures.LimitSeconds
+	}
+	if all := s.AttemptSeconds + s.WaitSeconds; all > 0 {
+		s.LimitShare = round(s.LimitSeconds/all, 10_000)
+	}
+	s.AttemptSeconds, s.WaitSeconds = milliseconds(s.AttemptSeconds), milliseconds(s.WaitSeconds)
+	s.LimitSeconds = milliseconds(s.LimitSeconds)
+	for _, failure := range c.grouped {
+		s.Failures = append(s.Failures, *failure)
+	}
+	slices.SortStableFunc(s.Failures, func(x, y Failure) int { return cmp.Compare(y.Items, x.Items) })
+	return s
+}
+
+// rounded are the figures with their rates.
+func (f *Figures) rounded() Figures {
+	copied := *f
+	copied.AttemptSeconds, copied.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
+	copied.LimitSeconds = milliseconds(f.LimitSeconds)
+	if ended := f.Success + f.Failed; ended > 0 {
+		share := func(n int) *float64 { x := round(float64(n)/float64(ended), 10_000); return &x }
+		copied.Reliability, copied.SuccessRate, copied.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
+	}
+	return copied
+}
+
+func milliseconds(seconds float64) float64 { return round(seconds, 1000) }
+
+func round(x, by float64) float64 { return math.Round(x*by) / by }

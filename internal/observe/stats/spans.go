@@ -1,0 +1,200 @@
+package stats
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Kinds of spans.
+const (
+	Attempt   = "attempt" // several pages that were fetched together are one
+	Wait      = "wait"
+	Iteration = "iteration"
+	Step      = "step" // a visit of it
+)
+
+// Span is a time in which something was under way.
+type Span struct {
+	Of       string
+	From, To time.Time
+	// Event ended it, or began it where Open says that it is running. Of a wait it is
+	// the one that describes it.
+	Event runs.Event
+	Open  bool
+}
+
+// Spans turns the events of one run, in their order, into spans. It holds what is
+// under way and no more.
+type Spans struct {
+	emit  func(Span)
+	items map[item]*underWay
+}
+
+// item is an iteration, or the visit of a step.
+type item struct {
+	step  string
+	visit int
+	index int // -1 of a step
+}
+
+// underWay is what has begun of an item and not ended.
+type underWay struct {
+	began *runs.Event
+	calls map[string]*call // by the place of their sink, "" of the item's own
+}
+
+type call struct {
+	attempt, wait *runs.Event
+	made          int // attempts
+}
+
+// NewSpans has every span given to emit when it has ended.
+func NewSpans(emit func(Span)) *Spans { return &Spans{emit: emit, items: map[item]*underWay{}} }
+
+func itemOf(event runs.Event) item {
+	of := item{event.Step, event.Visit, -1}
+	if event.Index != nil {
+		of.index = *event.Index
+	}
+	return of
+}
+
+// Add applies an event. Events that belong to no step, such as notices of the run, have
+// no span.
+func (s *Spans) Add(event runs.Event) {
+	if event.Step == "" {
+		return
+	}
+	switch kind := event.Kind(); kind.Phase {
+	case runs.Begins:
+		s.begins(event, kind.Of)
+	case runs.Ends:
+		s.ends(event, kind.Of)
+	}
+}
+
+// begins applies the begin of something.
+func (s *Spans) begins(event runs.Event, of runs.Subject) {
+	switch of {
+	case runs.OfStep, runs.OfIteration:
+		s.item(event).began = &event
+	case runs.OfAttempt:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.attempt, call.made = &event, max(event.Attempt, event.AttemptTo)
+	case runs.OfWait:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.wait = &event
+	}
+}
+
+// ends applies the end of something.
+func (s *Spans) ends(event runs.Event, of runs.Subject) {
+	switch of {
+	case runs.OfAttempt:
+		call := s.call(event)
+		s.waited(call, event.At)
+		call.attempt = nil
+		s.emit(Span{Of: Attempt, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event})
+	case runs.OfIteration:
+		s.end(event, Iteration)
+	case runs.OfStep:
+		if event.Event == runs.StepResult && event.Stats != nil && event.Status == interpreter.Failed {
+			return // the terminal failure of the loop comes behind it
+		}
+		s.end(event, Step)
+	}
+}
+
+// Close ends the open spans: the run has ended, or is read no longer.
+func (s *Spans) Close(at time.Time) {
+	all := slices.SortedFunc(maps.Keys(s.items), func(x, y item) int {
+		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.visit, y.visit), cmp.Compare(x.index, y.index))
+	})
+	for _, of := range all {
+		state := s.items[of]
+		for _, call := range state.calls {
+			s.waited(call, at)
+			if call.attempt != nil {
+				s.emit(Span{Of: Attempt, From: call.attempt.At, To: later(call.attempt.At, at), Event: *call.attempt, Open: true})
+			}
+		}
+		if state.began == nil {
+			continue
+		}
+		span := Span{Of: Step, From: state.began.At, To: later(state.began.At, at), Event: *state.began, Open: true}
+		if of.index >= 0 {
+			span.Of = Iteration
+		}
+		if own := state.calls[""]; own != nil {
+			span.Event.Attempts = own.made
+		}
+		s.emit(span)
+	}
+	clear(s.items)
+}
+
+func (s *Spans) item(event runs.Event) *underWay {
+	of := itemOf(event)
+	if s.items[of] == nil {
+		s.items[of] = &underWay{calls: map[string]*call{}}
+	}
+	return s.items[of]
+}
+
+func (s *Spans) call(event runs.Event) *call {
+	of := s.item(event)
+	if of.calls[event.Sink] == nil {
+		of.calls[event.Sink] = &call{}
+	}
+	return of.calls[event.Sink]
+}
+
+// waited ends the wait of a call: when its time was over, or before, where it was
+// cut short.
+func (s *Spans) waited(of *call, at time.Time) {
+	wait := of.wait
+	if of.wait = nil; wait == nil {
+		return
+	}
+	to := later(wait.At, at)
+	span := Span{Of: Wait, From: wait.At, To: to, Event: *wait}
+	if !wait.NextRetryAt.IsZero() && wait.NextRetryAt.Before(to) {
+		span.To = wait.NextRetryAt
+	}
+	s.emit(span)
+}
+
+// end ends an item with all that it did.
+func (s *Spans) end(event runs.Event, kind string) {
+	of := itemOf(event)
+	state := s.items[of]
+	span := Span{Of: kind, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event}
+	if state != nil {
+		for _, call := range state.calls {
+			s.waited(call, event.At)
+		}
+		if state.began != nil {
+			span.From = state.began.At
+		}
+		delete(s.items, of)
+	}
+	s.emit(span)
+}
+
+func later(x, y time.Time) time.Time {
+	if x.After(y) {
+		return x
+	}
+	return y
+}
+
+func duration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Microsecond)
+}

@@ -1,0 +1,131 @@
+// Package stats sums up runs: how many attempts things needed, which errors they
+// met, what they waited for and what took long. It takes the events of
+// internal/observe/runs as they come, and holds no more than bounds allow, however many
+// iterations a run has.
+package stats
+
+import (
+	"time"
+
+	"reprise/interpreter"
+)
+
+// Stats sums up one run or several.
+type Stats struct {
+	Runs []Run `json:"runs"`
+	// Attempts is the histogram of attempts until success, of the iterations and of
+	// the steps without a loop that succeeded. Pages do not count: what fetched ten
+	// with twelve attempts needed 3.
+	Attempts []Bar   `json:"attempts"`
+	Errors   []Error `json:"errors"`
+	Waits    []Waits `json:"waits"`
+	// AttemptSeconds and WaitSeconds are what all attempts and all waits took
+	// together; LimitSeconds is the part of the waits whose reason was rate_limited
+	// or turn, and LimitShare its share in attempts and waits.
+	AttemptSeconds float64   `json:"attempt_seconds"`
+	WaitSeconds    float64   `json:"wait_seconds"`
+	LimitSeconds   float64   `json:"limit_seconds"`
+	LimitShare     float64   `json:"limit_share"`
+	Steps          []Figures `json:"steps"`
+	// SlowestSteps and SlowestIterations are the ten that took longest, also of those
+	// that are running.
+	SlowestSteps      []Slow    `json:"slowest_steps"`
+	SlowestIterations []Slow    `json:"slowest_iterations"`
+	Failures          []Failure `json:"failures"`
+	// FailuresLeft counts the items that failed in ways beyond the hundred that
+	// Failures distinguishes.
+	FailuresLeft int      `json:"failures_left,omitempty"`
+	Notes        []string `json:"notes"`
+}
+
+// Run is a run that was summed up.
+type Run struct {
+	WorkflowID string             `json:"workflow_id"`
+	RunID      string             `json:"run_id"`
+	Playbook   string             `json:"playbook,omitempty"`
+	Status     interpreter.Status `json:"status"`
+	StartedAt  time.Time          `json:"started_at"`
+	EndedAt    time.Time          `json:"ended_at,omitzero"`
+	// At is up to when it was read.
+	At     time.Time `json:"at"`
+	Events int       `json:"events"`
+}
+
+// Bar counts what needed From to To attempts; To is 0 for any number more.
+type Bar struct {
+	From  int `json:"from"`
+	To    int `json:"to,omitempty"`
+	Items int `json:"items"`
+}
+
+// Error counts errors that are alike: attempts that ended with one, and iterations
+// and steps that did.
+type Error struct {
+	Class    interpreter.Class `json:"class"`
+	Kind     interpreter.Kind  `json:"kind"`
+	Status   int               `json:"status,omitempty"`
+	Attempts int               `json:"attempts"`
+	Items    int               `json:"items"`
+}
+
+// Waits are those with the same reason.
+type Waits struct {
+	Reason  string  `json:"reason"`
+	Waits   int     `json:"waits"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Figures are those of a step, over all of its visits and runs. An item is an
+// iteration, or a visit of a step without a loop. Items = Success + Failed +
+// Cancelled + Open.
+type Figures struct {
+	Playbook  string `json:"playbook,omitempty"`
+	Step      string `json:"step"`
+	Visits    int    `json:"visits"`
+	Items     int    `json:"items"`
+	Success   int    `json:"success"`
+	Failed    int    `json:"failed"`
+	Cancelled int    `json:"cancelled"`
+	Open      int    `json:"open"`
+	// FirstTry counts those that succeeded without a retry, Retried those that
+	// were tried again, however they ended, and Retries how often all were.
+	FirstTry int `json:"first_try"`
+	Retried  int `json:"retried"`
+	Retries  int `json:"retries"`
+	// Reliability is the share of FirstTry in those that succeeded or failed,
+	// SuccessRate that of Success and RetryRate that of Retried. They are nil where
+	// there are none.
+	Reliability *float64 `json:"reliability"`
+	SuccessRate *float64 `json:"success_rate"`
+	RetryRate   *float64 `json:"retry_rate"`
+	// AttemptSeconds, WaitSeconds and LimitSeconds are as in Stats.
+	AttemptSeconds float64 `json:"attempt_seconds"`
+	WaitSeconds    float64 `json:"wait_seconds"`
+	LimitSeconds   float64 `json:"limit_seconds"`
+
+	looped bool // its items are iterations
+}
+
+// Slow is a step or an iteration and how long it took.
+type Slow struct {
+	WorkflowID string             `json:"workflow_id"`
+	Step       string             `json:"step"`
+	Visit      int                `json:"visit"`
+	Index      *int               `json:"index,omitempty"`
+	Seconds    float64            `json:"seconds"`
+	Attempts   int                `json:"attempts,omitempty"`
+	Status     interpreter.Status `json:"status"`
+}
+
+// Failure is items of a step that failed alike.
+type Failure struct {
+	Playbook string            `json:"playbook,omitempty"`
+	Step     string            `json:"step"`
+	Class    interpreter.Class `json:"class"`
+	Kind     interpreter.Kind  `json:"kind"`
+	Status   int               `json:"status,omitempty"`
+	Items    int               `json:"items"`
+	// Message is that of the first; Indexes are those of the first iterations.
+	Message string `json:"message"`
+	Indexes []int  `json:"indexes,omitempty"`
+}

@@ -1,0 +1,270 @@
+package stats_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/observe/runs"
+	"reprise/internal/observe/stats"
+	"reprise/interpreter"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected files")
+
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time {
+	return began.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func failure(class interpreter.Class, kind interpreter.Kind, status int) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Class: class, Kind: kind, Status: status, Message: fmt.Sprintf("%s %d", kind, status)}
+}
+
+// teller makes events of one step.
+type teller struct {
+	step   string
+	index  *int
+	events *[]runs.Event
+}
+
+func (t teller) tell(word string, seconds float64, change func(*runs.Event)) {
+	event := runs.Event{Event: word, At: at(seconds), Step: t.step, Visit: 1, Index: t.index}
+	if change != nil {
+		change(&event)
+	}
+	*t.events = append(*t.events, event)
+}
+
+func (t teller) of(index int) teller { t.index = &index; return t }
+
+// attempt takes a second.
+func (t teller) attempt(number int, seconds float64, failure *interpreter.ErrorObject) {
+	set := func(event *runs.Event) { event.Attempt, event.Page = number, 1 }
+	t.tell(runs.ActionStarted, seconds, set)
+	word := runs.ActionCompleted
+	if failure != nil {
+		word = runs.ActionError
+	}
+	t.tell(word, seconds+1, func(event *runs.Event) { set(event); event.Duration, event.Error = 1, failure })
+}
+
+func (t teller) wait(reason string, seconds, delay float64) {
+	t.tell(runs.StepRetry, seconds, func(event *runs.Event) {
+		event.Reason, event.Delay, event.NextRetryAt = reason, delay, at(seconds+delay)
+	})
+}
+
+// someEvents are those of a run with a loop, in which the iteration 0 succeeds at
+// once, 1 at the third attempt, 2 fails, 3 is cancelled and 4 goes on.
+func someEvents() []runs.Event {
+	var events []runs.Event
+	run := teller{events: &events}
+	run.tell(runs.ExecutionStarted, 0, func(event *runs.Event) { event.Visit = 0 })
+	token := teller{step: "token", events: &events}
+	token.tell(runs.StepStarted, 0, nil)
+	token.attempt(1, 0, nil)
+	token.tell(runs.StepResult, 1, func(event *runs.Event) {
+		event.Status, event.Attempts, event.Pages, event.Duration = interpreter.Completed, 12, 10, 1
+	})
+	fetch := teller{step: "fetch", events: &events}
+	fetch.tell(runs.StepStarted, 1, nil)
+	for i := range 5 {
+		fetch.of(i).tell(runs.IterationStarted, 1, nil)
+	}
+	fetch.of(0).attempt(1, 1, nil)
+	fetch.of(0).tell(runs.IterationCompleted, 2, func(event *runs.Event) {
+		event.Attempts, event.Pages, event.Duration, event.Status = 1, 1, 1, interpreter.Completed
+	})
+	fetch.of(1).attempt(1, 2, failure("rate_limited", "http", 429))
+	fetch.of(1).wait(string(interpreter.ReasonRateLimited), 3, 10)
+	fetch.of(1).attempt(2, 8, failure("retryable", "http", 503)) // somebody had it tried again at once
+	fetch.of(1).wait(string(interpreter.ReasonFailure), 9, 2)
+	fetch.of(1).attempt(3, 12, nil)
+	fetch.of(1).tell(runs.IterationCompleted, 13, func(event *runs.Event) {
+		event.Attempts, event.Pages, event.Duration, event.Status = 3, 1, 11, interpreter.Completed
+	})
+	fetch.of(2).attempt(1, 14, failure("final", "http", 404))
+	fetch.of(2).tell(runs.IterationFailed, 15, func(event *runs.Event) {
+		event.Attempts, event.Duration, event.Status, event.Error = 1, 1, interpreter.Failed, failure("final", "http", 404)
+	})
+	fetch.of(3).tell(runs.IterationFailed, 15, func(event *runs.Event) {
+		event.Status, event.Error = interpreter.Cancelled, failure("final", "cancelled", 0)
+	})
+	fetch.of(4).attempt(1, 15, failure("retryable", "timeout", 0))
+	fetch.of(4).wait(string(interpreter.ReasonTurn), 16, 100)
+	return events
+}
+
+func collected(found runs.Found, events []runs.Event, see func(stats.Span)) stats.Stats {
+	collector := stats.NewCollector(see)
+	collector.Begin(found)
+	for _, event := range events {
+		collector.Add(event)
+	}
+	collector.End(at(20), "it goes on")
+	return collector.Stats()
+}
+
+var someRun = runs.Found{WorkflowID: "patients-1", RunID: "1", Playbook: "patients", Status: interpreter.Running, StartedAt: began}
+
+func TestGoldenStats(t *testing.T) {
+	t.Parallel()
+	got, err := json.MarshalIndent(collected(someRun, someEvents(), nil), "", "  ")
+	require.NoError(t, err)
+	path := filepath.Join("testdata", "stats.json")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, append(got, '\n'), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got)+"\n")
+}
+
+// TestSpans: a wait ends when its time is over, when what it held goes on, or when
+// nobody looks any longer.
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	var waits []string
+	var open []string
+	collected(someRun, someEvents(), func(span stats.Span) {
+		if span.Of == stats.Wait {
+			waits = append(waits, fmt.Sprintf("%d %s %v–%v", *span.Event.Index, span.Event.Reason, span.From.Sub(began), span.To.Sub(began)))
+		}
+		if span.Open {
+			open = append(open, fmt.Sprintf("%s %s %v–%v", span.Of, span.Event.Step, span.From.Sub(began), span.To.Sub(began)))
+		}
+	})
+	require.Equal(t, []string{"1 rate_limited 3s–8s", "1 failure 9s–11s", "4 turn 16s–20s"}, waits)
+	require.Equal(t, []string{"step fetch 1s–20s", "iteration fetch 1s–20s"}, open)
+}
+
+// TestAFailedLoopIsOneStep: it has a result and a terminal failure.
+func TestAFailedLoopIsOneStep(t *testing.T) {
+	t.Parallel()
+	var events []runs.Event
+	fetch := teller{step: "fetch", events: &events}
+	failed := func(event *runs.Event) {
+		event.Status, event.Stats = interpreter.Failed, &interpreter.LoopStats{Total: 1, Failed: 1}
+	}
+	fetch.tell(runs.StepStarted, 0, nil)
+	fetch.of(0).tell(runs.IterationFailed, 1, func(event *runs.Event) { event.Status = interpreter.Failed })
+	fetch.tell(runs.StepResult, 1, failed)
+	fetch.tell(runs.StepFailedTerminal, 1, failed)
+	sums := collected(someRun, events, nil)
+	require.Len(t, sums.SlowestSteps, 1)
+	require.Len(t, sums.Steps, 1)
+	require.Equal(t, []int{1, 1, 1}, []int{sums.Steps[0].Visits, sums.Steps[0].Items, sums.Steps[0].Failed})
+}
+
+// TestRunsAreSummedUp: those of one playbook by step, those of another apart.
+func TestRunsAreSummedUp(t *testing.T) {
+	t.Parallel()
+	collector := stats.NewCollector(nil)
+	for _, playbook := range []string{"patients", "patients", "others"} {
+		collector.Begin(runs.Found{WorkflowID: "run-of-" + playbook, Playbook: playbook, Status: interpreter.Completed, StartedAt: began, EndedAt: at(18)})
+		for _, event := range someEvents() {
+			collector.Add(event)
+		}
+		collector.End(at(1000))
+	}
+	sums := collector.Stats()
+	require.Len(t, sums.Runs, 3)
+	require.Len(t, sums.Steps, 4)
+	require.Equal(t, 10, sums.Steps[1].Items)
+	require.InDelta(t, 0.3333, *sums.Steps[1].Reliability, 0.0001)
+	require.Equal(t, "others", sums.Steps[3].Playbook)
+	require.InDelta(t, 3*(5+2+2), sums.WaitSeconds, 0.001, "the last wait is over with its run")
+}
+
+// TestMemoryIsBounded: what is kept does not grow with the run.
+func TestMemoryIsBounded(t *testing.T) {
+	collector := stats.NewCollector(nil)
+	collector.Begin(someRun)
+	run := func(from, to int) {
+		for i := from; i < to; i++ {
+			for _, event := range iteration(i) {
+				collector.Add(event)
+			}
+		}
+	}
+	run(0, 1000)
+	before := heap()
+	run(1000, 50_000)
+	require.Less(t, heap(), before+1<<20)
+	collector.End(at(20))
+	sums := collector.Stats()
+	require.Equal(t, 50_000, sums.Steps[0].Items)
+	require.Len(t, sums.SlowestIterations, 10)
+	require.LessOrEqual(t, len(sums.Errors), 101)
+	require.Len(t, sums.Failures, 100)
+	failures := sums.FailuresLeft
+	for _, of := range sums.Failures {
+		failures += of.Items
+	}
+	require.Equal(t, sums.Steps[0].Failed, failures)
+}
+
+func heap() uint64 {
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	return memory.HeapAlloc
+}
+
+// iteration is one that fails in a way of its own, as every hundredth does.
+func iteration(i int) []runs.Event {
+	var events []runs.Event
+	of := teller{step: "fetch", events: &events}.of(i)
+	of.tell(runs.IterationStarted, 0, nil)
+	of.attempt(1, 0, nil)
+	of.tell(runs.IterationCompleted, 1, func(event *runs.Event) {
+		event.Attempts, event.Pages, event.Status, event.Duration = 1, 1, interpreter.Completed, float64(i%1000)
+		if i%100 == 0 {
+			event.Event, event.Status, event.Error = runs.IterationFailed, interpreter.Failed, failure("final", "http", i)
+		}
+	})
+	return events
+}
+
+// TestNoticesOfTheRun: they belong to no step and are not among its figures.
+func TestNoticesOfTheRun(t *testing.T) {
+	t.Parallel()
+
+	var events []runs.Event
+	step, run := teller{step: "fetch", events: &events}, teller{events: &events}
+	step.tell(runs.StepStarted, 0, nil)
+	step.attempt(1, 0, nil)
+	step.tell(runs.StepResult, 1, func(event *runs.Event) { event.Attempts, event.Pages, event.Status = 1, 1, "completed" })
+	from := len(events)
+	run.attempt(1, 1, failure("retryable", "http", 503))
+	run.wait("failure", 2, 1)
+	run.attempt(2, 3, nil)
+
+	for i := range events[from:] {
+		events[from+i].Sink, events[from+i].Visit = "run.notify.completed", 0
+	}
+
+	collector := stats.NewCollector(nil)
+	collector.Begin(runs.Found{WorkflowID: "a", Playbook: "p", Status: "completed", StartedAt: began, EndedAt: at(4)})
+
+	for _, event := range events {
+		collector.Add(event)
+	}
+
+	collector.End(at(4))
+	sums := collector.Stats()
+	require.Len(t, sums.Steps, 1)
+	require.Equal(t, "fetch", sums.Steps[0].Step)
+	require.Empty(t, sums.Errors)
+	require.Empty(t, sums.Waits)
+}

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/worker"
+
+	"reprise/internal/base/meter"
+)
+
+// KeptWorkflows is how many workflows a process keeps in memory by default. One that
+// waits for an answer takes some 80 kB and the size of its data.
+const KeptWorkflows = 2000
+
+// KeepWorkflows bounds the workflows that the workers of this process keep in memory
+// together; 0 is KeptWorkflows. One that is not kept is read again from its history
+// when something happens to it. It counts for workers that are made afterwards.
+func KeepWorkflows(most int) {
+	if most == 0 {
+		most = KeptWorkflows
+	}
+	worker.SetStickyWorkflowCacheSize(most)
+}
+
+// CacheVariable is the environment variable that bounds the memory in bytes.
+const CacheVariable = "REPRISE_CACHE_BYTES"
+
+const (
+	// usualCacheBytes is the bound where nothing bounds the process itself.
+	usualCacheBytes = 512 << 20
+	leastCacheBytes = 32 << 20
+	// cacheTick is how often the memory is measured.
+	cacheTick = 250 * time.Millisecond
+	// After workflows were dropped to little avail, as something else takes the memory,
+	// they are left alone for firstCalm, which doubles up to longestCalm.
+	firstCalm   = 10 * time.Second
+	longestCalm = 5 * time.Minute
+	// littleAvail is the share of the bound that has to come free.
+	littleAvail = 8
+)
+
+// CacheBytes reads REPRISE_CACHE_BYTES: the memory in use, in bytes, beyond which the
+// workers of this process keep no workflows. lookup is usually os.LookupEnv. Without it
+// the bound is half of what the process may take, by GOMEMLIMIT or its cgroup.
+func CacheBytes(lookup func(string) (string, bool)) (int64, error) {
+	text, set := lookup(CacheVariable)
+	if set && text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < leastCacheBytes {
+			return 0, fmt.Errorf("%s is %q; it must be a number of bytes from %d", CacheVariable, text, int64(leastCacheBytes))
+		}
+		return n, nil
+	}
+	limit := min(debug.SetMemoryLimit(-1), cgroupBytes(os.ReadFile))
+	if limit == math.MaxInt64 {
+		return usualCacheBytes, nil
+	}
+	return max(leastCacheBytes, limit/2), nil
+}
+
+// cgroupBytes is the memory that the process's cgroup may take, where it says so.
+func cgroupBytes(read func(string) ([]byte, error)) int64 {
+	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := read(name)
+		if err != nil {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && n > 0 && n < math.MaxInt64/2 { // a number near the largest is none
+			return n
+		}
+	}
+	return math.MaxInt64
+}
+
+// WatchCache has the workers of this process drop the workflows that they keep while
+// the memory in use is above a bound, until ctx ends. The SDK's cache counts workflows,
+// and knows nothing of their sizes (docs/decisions/0024-cache-by-bytes.md). recorder
+// gets the figures; nil for none.
+func WatchCache(ctx context.Context, bound int64, recorder meter.Recorder, logger *slog.Logger) {
+	w := &cacheWatch{bound: bound, recorder: recorder, logger: logger}
+	w.add(meter.MemoryBound, bound)
+	ticker := time.NewTicker(cacheTick)
+	defer ticker.Stop()
+	for {
+		w.check(time.Now())
+		select {
+		case <-ctx.Done():
+			w.add(meter.MemoryBound, -bound)
+			w.add(meter.Memory, -w.live)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// cacheWatch bounds the memory that workflows take.
+type cacheWatch struct {
+	bound    int64
+	recorder meter.Recorder
+	logger   *slog.Logger
+	live     int64 // as it was recorded last
+	calm     time.Duration
+	until    time.Time // left alone until then
+}
+
+func (w *cacheWatch) add(m *meter.Metric, n int64) {
+	if w.recorder != nil && n != 0 {
+		w.recorder.Add(m, n)
+	}
+}
+
+// check drops the workflows that are kept where the memory in use is above the bound.
+func (w *cacheWatch) check(now time.Time) {
+	live := w.measure()
+	if live <= w.bound || now.Before(w.until) {
+		return
+	}
+	worker.PurgeStickyWorkflowCache()
+	w.add(meter.CacheDrops, 1)
+	runtime.Gosched() // each is dropped by a goroutine of its own
+	time.Sleep(cacheTick)
+	runtime.GC()
+	left := w.measure()
+	if live-left >= w.bound/littleAvail {
+		w.calm = 0
+		w.logger.Info("the memory was above its bound, and the workflows that were kept are dropped",
+			"bound", w.bound, "before", live, "after", left)
+		return
+	}
+	w.calm = min(max(firstCalm, 2*w.calm), longestCalm)
+	w.until = time.Now().Add(w.calm)
+	w.logger.Warn("the memory is above its bound, and dropping the workflows that were kept did not help",
+		"bound", w.bound, "before", live, "after", left, "variable", CacheVariable)
+}
+
+// measure is the memory in use, as the last garbage collection found it.
+func (w *cacheWatch) measure() int64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	live := int64(min(sample[0].Value.Uint64(), math.MaxInt64)) //nolint:gosec // bounded the line before
+	w.add(meter.Memory, live-w.live)
+	w.live = live
+	return live
+}

@@ -1,0 +1,85 @@
+package host_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/host"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "connections.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// TestConnectionsComeFromTheFileThenTheEnvironment sets environment variables,
+// so it does not run in parallel.
+func TestConnectionsComeFromTheFileThenTheEnvironment(t *testing.T) {
+	t.Setenv("REPRISE_AUTH_CLINIC", "postgres://environment")
+	t.Setenv("REPRISE_AUTH_OTHER", "postgres://other")
+	connections, err := host.Connections(write(t, "clinic: postgres://file\n"))
+	require.NoError(t, err)
+	for name, wanted := range map[string]string{"clinic": "postgres://file", "other": "postgres://other"} {
+		url, ok := connections.Connection(name)
+		require.True(t, ok, name)
+		require.Equal(t, wanted, url)
+	}
+	_, ok := connections.Connection("nobody")
+	require.False(t, ok)
+
+	connections, err = host.Connections("")
+	require.NoError(t, err)
+	url, _ := connections.Connection("clinic")
+	require.Equal(t, "postgres://environment", url)
+}
+
+// TestConnectionsCanBeOAuth2Clients reads both forms of a connection.
+func TestConnectionsCanBeOAuth2Clients(t *testing.T) {
+	t.Parallel()
+	connections, err := host.Connections(write(t, `
+clinic: postgres://file
+orders:
+  oauth2: {token_url: "https://login.test/token", client_id: ana, client_secret: hunter2000, scopes: [a, b]}
+`))
+	require.NoError(t, err)
+	text, ok := connections.Connection("orders")
+	require.True(t, ok)
+	require.JSONEq(t, `{"oauth2": {"token_url": "https://login.test/token", "client_id": "ana", "client_secret": "hunter2000", "scopes": ["a", "b"]}}`, text)
+
+	_, err = host.Connections(write(t, "orders: {oauth2: {token_url: 'https://login.test', client_id: ana, client_secret: 2000}}\n"))
+	require.ErrorContains(t, err, `connection "orders" must have oauth2.client_secret, as text`)
+}
+
+func TestErrorsOfConnectionsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2000"
+	for name, text := range map[string]string{
+		"a list":       "- postgres://u:" + secret + "@h/d\n",
+		"not text":     "clinic: {url: " + secret + "}\n",
+		"oauth2":       "clinic: {oauth2: {" + secret + ": " + secret + ", client_secret: " + secret + "}}\n",
+		"oauth2 word":  "clinic: {oauth2: {token_url: 'https://h', client_id: x, client_secret: " + secret + ", " + secret + ": 1}}\n",
+		"broken":       "clinic: 'postgres://u:" + secret + "\n",
+		"twice":        "a: " + secret + "\n" + "a: " + secret + "\n",
+		"no name":      "postgres://u:" + secret + "@h/d:\n",
+		"a token":      "tok:\n" + secret + ":\n",
+		"two colons":   "api: Bearer: " + secret + "\n",
+		"not indented": "api:\nBearer: [" + secret + "]\n",
+		"a tab":        "api:\t'" + secret + "\n\tx",
+		"secret twice": secret + ": a\n" + secret + ": b\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := host.Connections(write(t, text))
+			require.ErrorContains(t, err, "read the connections")
+			require.ErrorContains(t, err, "connections.yaml")
+			require.NotContains(t, err.Error(), secret)
+		})
+	}
+	_, err := host.Connections(filepath.Join(t.TempDir(), "none.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

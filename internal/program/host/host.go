@@ -1,0 +1,108 @@
+// Package host binds Reprise's workflows and tools to a Temporal worker. The
+// worker binary and the starter, which can bring its own worker, share it.
+package host
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/activities"
+	"reprise/internal/base/payload"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/telemetry"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Options are what the owner of a worker chooses. The zero value works.
+type Options struct {
+	TaskQueue string // "" is workflows.DefaultTaskQueue
+	// MaxAttempts bounds how many attempts of tools run at once; 0 is 200.
+	MaxAttempts int
+	StopTimeout time.Duration // how long running attempts may continue at the end; 0 is 10 s
+	// OnFatalError is called when the worker cannot continue, such as when its
+	// namespace is gone; nil for none.
+	OnFatalError func(error)
+	// Telemetry records the parts of runs; nil for none. The catalogue and the client
+	// have it too.
+	Telemetry *telemetry.Telemetry
+}
+
+const (
+	defaultMaxAttempts = 200
+	defaultStopTimeout = 10 * time.Second
+	// handBackTime is what attempts that were cut at the end have to hand
+	// themselves back.
+	handBackTime = activities.StopGrace + 2*time.Second
+	// heartbeatThrottle bounds how long a cancellation takes to reach an
+	// attempt: it travels in the answer to a heartbeat.
+	heartbeatThrottle = time.Second
+	// mostThought is how long workflow code may run without waiting. The default of 1 s
+	// is what encoding and measuring 64 MiB takes on a busy machine; what else workflow
+	// code does is bounded by itself.
+	mostThought = 8 * time.Second
+)
+
+// NewWorker makes a worker that runs playbooks with the tools of a catalogue.
+// The caller starts and stops it, and closes the catalogue afterwards.
+func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
+	if options.TaskQueue == "" {
+		options.TaskQueue = workflows.DefaultTaskQueue
+	}
+	if options.MaxAttempts == 0 {
+		options.MaxAttempts = defaultMaxAttempts
+	}
+	if options.StopTimeout == 0 {
+		options.StopTimeout = defaultStopTimeout
+	}
+	background := activities.WithHost(context.Background(), activities.Host{
+		Client: c, StopGrace: options.StopTimeout, Places: options.MaxAttempts,
+	})
+	w := worker.New(c, options.TaskQueue, worker.Options{
+		BackgroundActivityContext:          background,
+		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
+		WorkflowTaskPollerBehavior:         workflowPollers(),
+		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
+		DeadlockDetectionTimeout:           mostThought,
+		OnFatalError:                       options.OnFatalError,
+		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Keeping()),
+	})
+	Register(w, catalogue)
+	return w
+}
+
+// workflowPollers are polls of their own for the first tasks of runs and children, and for those that
+// follow. The SDK's default has two polls that take both kinds, and has both ask for what follows while the
+// server's last hint says that some of that waits; where the hint is out of date, first tasks
+// wait until the server forwards them, 5 to 10 s later.
+func workflowPollers() worker.PollerBehavior {
+	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{})
+}
+
+// Registry takes workflows and activities: a worker or the test environment.
+type Registry interface {
+	workflows.Registry
+	RegisterActivityWithOptions(a any, options activity.RegisterOptions)
+}
+
+// Register binds the workflows, the tools of a catalogue and its check to their names.
+func Register(registry Registry, catalogue *activities.Catalogue) {
+	workflows.Register(registry)
+	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
+	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
+	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
+	store, _ := catalogue.Payloads().Store.(*payload.Store)
+	for _, of := range []map[string]any{activities.RunActivities(), activities.MailboxActivities(), runs.Activities(store)} {
+		for name, run := range of {
+			registry.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name})
+		}
+	}
+	for _, tool := range catalogue.Activities() {
+		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
+	}
+}

@@ -1,0 +1,71 @@
+package host_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities"
+	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// TestLargeUpdates of foreign programs are refused at once, with a reason, and fail no
+// workflow task.
+func TestLargeUpdates(t *testing.T) {
+	t.Parallel()
+	patience := testenv.Within(time.Minute)
+	env := testenv.Temporal(t)
+	c, err := client.Dial(host.ClientOptions(nil, client.Options{HostPort: env.Address, Namespace: env.Namespace}, nil))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	queue := env.NewTaskQueue()
+	catalogue := activities.NewCatalogue(activities.Resources{})
+	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, worker.Start())
+	t.Cleanup(func() {
+		worker.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	const book = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: large}\nworkflow: [{step: ask, tool: webhook}]\noutput: \"{{ ask }}\"\n"
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{})})
+	require.NoError(t, err)
+	tell := func(update string, args any) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		handle, err := env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: queue, UpdateName: update, Args: []any{args}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			err = handle.Get(ctx, nil)
+		}
+		return err
+	}
+	require.Eventually(t, func() bool { // the attempt has begun
+		return tell(workflows.AnswerUpdate, map[string]any{"verb": "progress", "step": "ask", "done": 1}) == nil
+	}, patience, 50*time.Millisecond)
+	for _, size := range []int{1_950_000, 2_050_000, 2_500_000, 3_900_000} {
+		err := tell(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": strings.Repeat("x", size)})
+		require.ErrorContains(t, err, "an answer may have 1900000 bytes", "%d", size)
+		require.ErrorContains(t, err, interpreter.AnswerRefused)
+	}
+	require.Error(t, tell(workflows.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
+	require.NoError(t, tell(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
+	var result workflows.Result
+	require.NoError(t, run.Get(t.Context(), &result))
+	require.Equal(t, 1, result.Result.Data)
+	for _, history := range testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID()) {
+		for _, event := range history.History.GetEvents() {
+			require.NotEqual(t, enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, event.GetEventType())
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+
+	"reprise/activities"
+	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
+	"reprise/workflows"
+)
+
+// polls counts the open polls for workflow tasks, and says of each sticky queue that more tasks
+// wait there than do: as a server does whose backlog has just been worked off.
+type polls struct {
+	mu   sync.Mutex
+	open map[enumspb.TaskQueueKind]int
+}
+
+func (p *polls) change(kind enumspb.TaskQueueKind, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open[kind] += by
+}
+
+func (p *polls) both() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open[enumspb.TASK_QUEUE_KIND_NORMAL] > 0 && p.open[enumspb.TASK_QUEUE_KIND_STICKY] > 0
+}
+
+func (p *polls) intercept(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	poll, is := request.(*workflowservice.PollWorkflowTaskQueueRequest)
+	if !is {
+		return invoke(ctx, method, request, reply, conn, options...)
+	}
+	kind := poll.GetTaskQueue().GetKind()
+	p.change(kind, 1)
+	defer p.change(kind, -1)
+	err := invoke(ctx, method, request, reply, conn, options...)
+	if task, is := reply.(*workflowservice.PollWorkflowTaskQueueResponse); is && kind == enumspb.TASK_QUEUE_KIND_STICKY {
+		task.BacklogCountHint = 5
+	}
+	return err
+}
+
+// TestBothQueuesArePolled: a worker asks for the first tasks of runs while it asks for others, whatever the
+// server says of how many others wait. One that does not leaves new runs and children alone until the server
+// forwards their tasks.
+func TestBothQueuesArePolled(t *testing.T) {
+	t.Parallel()
+	env := testenv.Temporal(t)
+	seen := &polls{open: map[enumspb.TaskQueueKind]int{}}
+	c, err := client.Dial(host.ClientOptions(nil, client.Options{
+		HostPort: env.Address, Namespace: env.Namespace, Logger: quietLog{},
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(seen.intercept)}},
+	}, nil))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	queue := env.NewTaskQueue()
+	catalogue := activities.NewCatalogue(activities.Resources{})
+	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	t.Cleanup(func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("1")) }))
+	t.Cleanup(api.Close)
+	book := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: plain}\nworkflow: [{step: fetch, tool: http, url: \"" + api.URL + "\"}]\n"
+	for i := range 4 {
+		began := time.Now()
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprintf("%s-%d", queue, i), TaskQueue: queue},
+			workflows.PlaybookWorkflowName, workflows.Input{Name: "plain.yaml", Source: book})
+		require.NoError(t, err)
+		require.NoError(t, run.Get(t.Context(), nil))
+		t.Logf("run %d took %s", i, time.Since(began))
+		require.Eventually(t, seen.both, testenv.Within(10*time.Second), 10*time.Millisecond, "after %d runs no worker asks for the first tasks of others", i+1)
+	}
+}

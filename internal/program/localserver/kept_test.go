@@ -1,0 +1,29 @@
+package localserver_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/localserver"
+)
+
+// TestTheServerKeptUpHere changes the working directory, so it does not
+// run in parallel.
+func TestTheServerKeptUpHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+	require.NoError(t, os.Mkdir(".reprise", 0o700))
+	state := `{"address": "127.0.0.1:7233", "payload_store": "file:///somewhere", "key": "k"}`
+	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte(state), 0o600))
+	require.Equal(t, localserver.Kept{Address: "127.0.0.1:7233", PayloadStore: "file:///somewhere", Key: "k"},
+		localserver.KeptAt("127.0.0.1:7233"))
+	for address, same := range map[string]bool{
+		"localhost:7233": true, "[::1]:7233": true, "localhost:7234": false, "temporal.example.com:7233": false, "localhost": false, "": false,
+	} {
+		require.Equal(t, same, localserver.KeptAt(address) != localserver.Kept{}, address)
+	}
+	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte("{"), 0o600))
+	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+}

@@ -1,0 +1,157 @@
+package localserver_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/program/localserver"
+	"reprise/internal/test/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// binary is this project's own server; make test builds it.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "devserver"))
+	require.NoError(t, err)
+	require.FileExists(t, path, "run make bin/devserver")
+	return path
+}
+
+func start(t *testing.T, options localserver.Options) *localserver.Server {
+	t.Helper()
+	server, err := localserver.Start(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(server.Kill)
+	return server
+}
+
+func dial(t *testing.T, server *localserver.Server) client.Client {
+	t.Helper()
+	c, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestServerServesWhenStartReturns(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t), Namespace: "clinic", Attributes: map[string]enums.IndexedValueType{
+		"Color": enums.INDEXED_VALUE_TYPE_KEYWORD, "Legs": enums.INDEXED_VALUE_TYPE_INT,
+	}})
+	c := dial(t, server)
+	attributes, err := c.OperatorService().ListSearchAttributes(t.Context(),
+		&operatorservice.ListSearchAttributesRequest{Namespace: "clinic"})
+	require.NoError(t, err)
+	require.Equal(t, enums.INDEXED_VALUE_TYPE_KEYWORD, attributes.GetCustomAttributes()["Color"])
+	require.Equal(t, enums.INDEXED_VALUE_TYPE_INT, attributes.GetCustomAttributes()["Legs"])
+	connection, err := net.Dial("tcp", server.UIURL[len("http://"):])
+	require.NoError(t, err)
+	require.NoError(t, connection.Close())
+
+	server.Stop()
+	select {
+	case <-server.Exited():
+	default:
+		t.Fatal("the server runs on after Stop")
+	}
+	_, err = connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: "clinic"}, nil)
+	var none *connect.NoServerError
+	require.ErrorAs(t, err, &none)
+}
+
+func TestFileKeepsRunsOverARestart(t *testing.T) {
+	t.Parallel()
+	options := localserver.Options{Binary: binary(t), DBFile: filepath.Join(t.TempDir(), "new", "temporal.db")}
+	first := start(t, options)
+	run, err := dial(t, first).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "kept", TaskQueue: "none"}, "Any")
+	require.NoError(t, err)
+	first.Stop()
+	description, err := dial(t, start(t, options)).WorkflowService().DescribeWorkflowExecution(t.Context(),
+		&workflowservice.DescribeWorkflowExecutionRequest{Namespace: "default", Execution: execution("kept", run.GetRunID())})
+	require.NoError(t, err)
+	require.Equal(t, run.GetRunID(), description.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+}
+
+func TestExitedReportsThatTheServerDied(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t)})
+	process, err := os.FindProcess(server.PID())
+	require.NoError(t, err)
+	require.NoError(t, process.Kill())
+	select {
+	case <-server.Exited():
+	case <-time.After(testenv.Within(10 * time.Second)):
+		t.Fatal("nobody told")
+	}
+}
+
+func TestStartSaysWhyItFails(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	port := taken.Addr().(*net.TCPAddr).Port
+
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: binary(t), Port: port})
+	require.ErrorContains(t, err, "port "+strconv.Itoa(port)+" cannot be used, give another one or 0 for a free one")
+
+	broken := filepath.Join(t.TempDir(), "broken")
+	require.NoError(t, os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 7\n"), 0o700))
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: broken})
+	require.ErrorContains(t, err, "exit status 7")
+	require.ErrorContains(t, err, "out of order")
+
+	_, err = localserver.Start(t.Context(), localserver.Options{Binary: "/nowhere/server"})
+	require.ErrorContains(t, err, "/nowhere/server")
+}
+
+// TestRequestsToAServer: one that opens an HTTP API serves nobody there, and
+// the key is no argument, which everybody on the machine sees.
+func TestRequestsToAServer(t *testing.T) {
+	t.Parallel()
+	nosy := filepath.Join(t.TempDir(), "nosy")
+	require.NoError(t, os.WriteFile(nosy, []byte("#!/bin/sh\necho \"$@\" \"key=$DEVSERVER_API_KEY.\" >&2\nexit 7\n"), 0o700))
+	_, err := localserver.Start(t.Context(), localserver.Options{Binary: nosy, Key: "k-123"})
+	require.ErrorContains(t, err, "server start-dev")
+	require.Regexp(t, `--dynamic-config-value frontend\.httpAllowedHosts=\["[A-Z2-7]{26}"\]`, err.Error())
+	require.NotContains(t, err.Error(), "--http-port")
+	require.Equal(t, 1, strings.Count(err.Error(), "k-123"))
+	require.ErrorContains(t, err, "key=k-123.")
+}
+
+func TestAKeyIsRequired(t *testing.T) {
+	t.Parallel()
+	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123"})
+	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	require.ErrorContains(t, err, " wants a key")
+	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil)
+	require.NoError(t, err)
+	c.Close()
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	mute := filepath.Join(t.TempDir(), "mute")
+	require.NoError(t, os.WriteFile(mute, []byte("#!/bin/sh\nexec sleep 1200\n"), 0o700))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := localserver.Start(ctx, localserver.Options{Binary: mute})
+	require.ErrorContains(t, err, "wait for it to serve")
+	require.Less(t, time.Since(began), testenv.Within(30*time.Second))
+}

@@ -1,0 +1,392 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/base/callback"
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+var (
+	//go:embed approval.html
+	approvalSource string
+	//go:embed approval.css
+	approvalStyle string
+
+	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": readable}).Parse(approvalSource))
+	// pageHeader lets a page do nothing but be read and post its form.
+	pageHeader = http.Header{
+		"Content-Type": {"text/html; charset=utf-8"},
+		"Content-Security-Policy": {"default-src 'none'; style-src 'sha256-" + styleHash() + "'; form-action 'self'; " +
+			"base-uri 'none'; frame-ancestors 'none'"},
+		"X-Frame-Options":              {"DENY"},
+		"Referrer-Policy":              {"no-referrer"},
+		"Cross-Origin-Opener-Policy":   {"same-origin"},
+		"Cross-Origin-Resource-Policy": {"same-origin"},
+	}
+)
+
+func styleHash() string {
+	sum := sha256.Sum256([]byte(approvalStyle))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// page is what people see.
+type page struct {
+	Title, Note, Fault string
+	// Step is the name of the step, "" where nothing is shown of the attempt; empty
+	// ones of the others are not shown.
+	Run, Step, Index, Since, Until string
+	Answer, By, At                 string // of an attempt that has its answer
+	Asks                           bool   // it has none yet
+	Message                        template.HTML
+	Fields                         []pageField
+	Options                        []string
+}
+
+// Style is the style of every page.
+func (page) Style() template.CSS { return template.CSS(approvalStyle) } //nolint:gosec // ours
+
+// pageField is an input.
+type pageField struct {
+	ID, Name, Type, Title, Value, Fault string
+	Choices                             []string
+	Required                            bool
+	Most                                int // characters; 0 is no bound
+}
+
+// answer is the page as an answer.
+func (p page) answer(status int) (answer, error) {
+	var text bytes.Buffer
+	if err := approvalPage.Execute(&text, p); err != nil {
+		return answer{}, fmt.Errorf("write the page: %w", err)
+	}
+	return answer{status: status, header: pageHeader.Clone(), body: text.Bytes()}, nil
+}
+
+// openAttempt is an attempt of which somebody has the token.
+type openAttempt struct {
+	address callback.Address
+	workflows.AttemptDetails
+}
+
+// pageHandler answers a request for a page. typed is the form that was posted.
+type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (answer, error)
+
+// pageOf are the routes of the page: their refusals are pages too, except of what is
+// not there.
+func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
+	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
+		given, err := s.approval(w, r, handle)
+		var reply *Problem
+		if err == nil || errors.As(err, &reply) && reply.Status == http.StatusNotFound {
+			return given, err
+		}
+		reply = problemOf(err)
+		if reply.Status >= http.StatusInternalServerError {
+			s.Logger.Error("a page could not be shown", "error", err)
+		}
+		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
+		for name, values := range reply.header {
+			given.header[name] = values
+		}
+		return given, err
+	}
+}
+
+// approval finds the attempt of a request's token.
+func (s *Server) approval(w http.ResponseWriter, r *http.Request, handle pageHandler) (answer, error) {
+	address, err := callback.Open(s.Keys, r.PathValue("token"))
+	if err != nil {
+		return answer{}, notFound()
+	}
+	logWith(r, "workflow_id", address.Workflow)
+	logWith(r, "step", address.To.Step)
+	if err := sameOrigin(r); err != nil {
+		return answer{}, err
+	}
+	typed, leave, err := s.admitForm(w, r, ofToken(address.Workflow))
+	if err != nil {
+		return answer{}, err
+	}
+	defer leave()
+	found, err := s.attemptDetails(r.Context(), address)
+	if err != nil {
+		return answer{}, err
+	}
+	if found.Awaiting != nil && found.Awaiting.Approval == nil {
+		return answer{}, notFound() // a webhook asks no person
+	}
+	return handle(r, found, typed)
+}
+
+// sameOrigin refuses what pages of others post. Where a browser sends no site, over
+// plain HTTP, it names no origin either, as the pages require: then the token is what
+// counts.
+func sameOrigin(r *http.Request) error {
+	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "null" {
+		return nil
+	}
+	if http.NewCrossOriginProtection().Check(r) != nil {
+		return problem(http.StatusForbidden, "cross-origin", "the answer was sent by a page of another site; open the link of the approval itself")
+	}
+	return nil
+}
+
+// attemptDetails queries the workflow that hosts an attempt, or the one that it names.
+func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (openAttempt, error) {
+	limited, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	found, workflowID := openAttempt{address: address}, address.Workflow
+	for range answers.MostFollowed {
+		value, err := s.Client.QueryWorkflow(limited, workflowID, "", workflows.AttemptDetailsQuery, address.To)
+		if err == nil {
+			found.AttemptDetails = workflows.AttemptDetails{}
+			err = value.Get(&found.AttemptDetails)
+		}
+		switch {
+		case connect.NotFound(err):
+			return openAttempt{address: address}, nil
+		case connect.QueryUnanswered(err):
+			s.Logger.Warn("no worker tells what is asked", "workflow_id", workflowID, "error", err)
+			return found, problem(http.StatusServiceUnavailable, "no-worker",
+				"no worker answers at the moment, so what is asked cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
+		case err != nil:
+			return found, err
+		case found.Elsewhere == "":
+			return found, nil
+		}
+		workflowID = found.Elsewhere
+	}
+	return found, nil
+}
+
+func (s *Server) getApproval(_ *http.Request, found openAttempt, _ url.Values) (answer, error) {
+	shown, err := found.page()
+	if err != nil {
+		return answer{}, err
+	}
+	if found.Awaiting != nil {
+		shown.fields(found.Awaiting.Approval, nil, nil)
+	}
+	return shown.answer(http.StatusOK)
+}
+
+// page is what is shown of an attempt.
+func (a openAttempt) page() (page, error) {
+	to := a.address.To
+	shown := page{Title: "An answer is asked for", Run: cmp.Or(a.address.Run, a.address.Workflow), Step: to.Step}
+	if to.Index != nil {
+		shown.Index = fmt.Sprint(*to.Index)
+	}
+	switch {
+	case a.Awaiting != nil:
+		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
+		shown.Since, shown.Until = moment(a.Awaiting.Since), moment(a.Awaiting.Until)
+		var err error
+		shown.Message, err = renderMessage(a.Awaiting.Approval)
+		return shown, err
+	case a.Answered != nil:
+		shown.Title, shown.Note = "This has been answered", "Nothing is left to do here."
+		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
+		shown.By, shown.At = a.Answered.By, moment(a.Answered.At)
+	default:
+		shown.Title, shown.Note = "This is over", "Nobody is asked any more: it was answered, its time has run out, or the run has ended."
+	}
+	return shown, nil
+}
+
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// Names of the inputs that every page has; those of the form begin with formPrefix.
+const (
+	formPrefix   = "form."
+	fieldBy      = "by"
+	fieldComment = "comment"
+	fieldOption  = "option"
+)
+
+// fields are the inputs, with what was typed and what is wrong with it, by name.
+func (p *page) fields(approval *playbook.Approval, typed url.Values, faults map[string]string) {
+	const mostText, mostBy = 4 << 10, 500
+	add := func(field pageField) {
+		field.ID, field.Fault = fmt.Sprintf("field-%d", len(p.Fields)), faults[field.Name]
+		if typed != nil {
+			field.Value = typed.Get(field.Name)
+		}
+		p.Fields = append(p.Fields, field)
+	}
+	for _, item := range approval.Form {
+		field := pageField{
+			Name: formPrefix + item.Name, Type: item.Type, Title: cmp.Or(item.Title, item.Name), Choices: item.Choices,
+			Required: item.Required && item.Type != "boolean",
+		}
+		if item.Default != nil {
+			field.Value = expression.Text(item.Default)
+		}
+		if item.Type == "text" {
+			field.Most = mostText
+			if strings.Contains(field.Value, "\n") {
+				field.Type = "long"
+			}
+		}
+		add(field)
+	}
+	add(pageField{Name: fieldBy, Type: "text", Title: "Your name", Required: true, Most: mostBy})
+	add(pageField{Name: fieldComment, Type: "long", Title: "Comment", Most: mostText})
+}
+
+func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Values) (answer, error) {
+	if found.Awaiting == nil {
+		return found.late()
+	}
+	given, faults := readApproval(found.Awaiting.Approval, typed)
+	if len(faults) > 0 {
+		return found.again(typed, faults)
+	}
+	given.AnswerTo, given.ID = found.address.To, rand.Text()
+	reply, err := s.deliver(r.Context(), found.address.Workflow, given)
+	var refused *Problem
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+		if found, err = s.attemptDetails(r.Context(), found.address); err != nil {
+			return answer{}, err
+		}
+		return found.late()
+	case errors.As(err, &refused) && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusRequestEntityTooLarge):
+		return found.again(typed, map[string]string{fieldOption: refused.Detail})
+	case err != nil:
+		return answer{}, err
+	}
+	if taken, _ := reply.body.(callbackAnswer); !taken.Taken {
+		return page{
+			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
+				"Open the link again to see that.",
+		}.answer(http.StatusAccepted)
+	}
+	return answer{status: http.StatusSeeOther, header: http.Header{"Location": {"./" + r.PathValue("token")}}}, nil
+}
+
+// late is the page for an answer that came too late.
+func (a openAttempt) late() (answer, error) {
+	shown, err := a.page()
+	if err != nil {
+		return answer{}, err
+	}
+	shown.Asks, shown.Note = false, ""
+	shown.Fault = "Your answer came too late and was not taken."
+	return shown.answer(http.StatusConflict)
+}
+
+// again is the page with what was typed and what is wrong with it.
+func (a openAttempt) again(typed url.Values, faults map[string]string) (answer, error) {
+	shown, err := a.page()
+	if err != nil {
+		return answer{}, err
+	}
+	shown.Fault = cmp.Or(faults[fieldOption], "Nothing was sent yet: something is missing or wrong below.")
+	shown.fields(a.Awaiting.Approval, typed, faults)
+	return shown.answer(http.StatusUnprocessableEntity)
+}
+
+// admitForm admits a request for a page, and reads the form that it posts.
+func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string) (typed url.Values, leave func(), err error) {
+	if r.Method != http.MethodPost {
+		leave, err = s.requests.enter(r.Context(), sender)
+		return nil, leave, err
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "the page posts application/x-www-form-urlencoded")
+	}
+	body, leave, err := s.admit(w, r, s.arrivals, s.requests, sender)
+	if err != nil {
+		return nil, nil, err
+	}
+	if typed, err = readForm(body); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return typed, leave, nil
+}
+
+// readForm reads what a page posts.
+func readForm(body []byte) (url.Values, error) {
+	typed, err := readFields(body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range typed {
+		typed[name][0] = strings.ReplaceAll(values[0], "\r\n", "\n")
+	}
+	return typed, nil
+}
+
+// readApproval is the answer that was typed, and what is wrong with it by the name of
+// its input.
+func readApproval(approval *playbook.Approval, typed url.Values) (given interpreter.Answer, faults map[string]string) {
+	given = interpreter.Answer{
+		Verb: interpreter.AnswerComplete, Option: typed.Get(fieldOption), By: strings.TrimSpace(typed.Get(fieldBy)),
+		Comment: strings.TrimSpace(typed.Get(fieldComment)), Form: map[string]any{},
+	}
+	faults = map[string]string{}
+	known := []string{fieldOption, fieldBy, fieldComment}
+	for _, item := range approval.Form {
+		name := formPrefix + item.Name
+		known = append(known, name)
+		value := typed.Get(name)
+		if item.Type == "boolean" {
+			value = cmp.Or(value, "false") // a box that is not checked
+		}
+		one := &playbook.Approval{Form: []playbook.ApprovalItem{item}}
+		if _, err := one.Fill(map[string]any{item.Name: value}, given.Option == playbook.OptionReject); err != nil {
+			faults[name] = err.Error()
+		}
+		if value != "" {
+			given.Form[item.Name] = value
+		}
+	}
+	for name := range typed {
+		if !slices.Contains(known, name) {
+			faults[fieldOption] = "the page has another form by now; look again at what is asked"
+		}
+	}
+	if given.By == "" {
+		faults[fieldBy] = "say who answers"
+	}
+	if !slices.Contains(approval.Options, given.Option) {
+		faults[fieldOption] = "choose one of the options below"
+	}
+	for name, part := range map[string]interpreter.Answer{fieldBy: {By: given.By}, fieldComment: {Comment: given.Comment}} {
+		part.Verb = given.Verb
+		if err := part.Check(); err != nil {
+			faults[name] = err.Error()
+		}
+	}
+	return given, faults
+}

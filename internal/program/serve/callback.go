@@ -1,0 +1,202 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/base/callback"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// answerPatience is how long a worker may take to say what became of an answer.
+// After that the Temporal server keeps the answer until a worker is there.
+const answerPatience = 5 * time.Second
+
+// callbackAnswer says what became of an answer to an attempt.
+type callbackAnswer struct {
+	// Taken says that the attempt has the answer; else it is kept until a worker is
+	// there that says so.
+	Taken bool `json:"taken"`
+	// Repeated says that the same answer had come before.
+	Repeated bool `json:"repeated,omitempty"`
+}
+
+// postCallback answers an attempt that awaits it.
+func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWriter, *http.Request) (answer, error) {
+	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
+		address, err := callback.Open(s.Keys, r.PathValue("token"))
+		if err != nil {
+			return answer{}, notFound()
+		}
+		logWith(r, "workflow_id", address.Workflow)
+		logWith(r, "step", address.To.Step)
+		object, leave, err := s.admitObject(w, r, ofToken(address.Workflow))
+		if err != nil {
+			return answer{}, err
+		}
+		defer leave()
+		given, err := readAnswer(verb, object)
+		if err != nil {
+			return answer{}, err
+		}
+		given.AnswerTo, given.ID = address.To, rand.Text()
+		if verb == interpreter.AnswerProgress {
+			return s.progress.report(r.Context(), address.Workflow, given)
+		}
+		s.progress.before(r.Context(), address.Workflow, given.Key)
+		return s.deliver(r.Context(), address.Workflow, given)
+	}
+}
+
+// readAnswer reads the body of a callback. It refuses what the verb has no word for.
+func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter.Answer, error) {
+	given := interpreter.Answer{Verb: verb}
+	words := answerWords(verb, &given)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		read, known := words[key]
+		if !known {
+			return given, badRequest("%s has no field %q; its fields are %s", verb, key,
+				strings.Join(slices.Sorted(maps.Keys(words)), ", "))
+		}
+		if wanted, ok := read(object[key]); !ok {
+			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
+		}
+	}
+	if _, has := object["done"]; verb == interpreter.AnswerProgress && !has {
+		return given, badRequest("progress needs done, such as {\"done\": 3, \"total\": 10}")
+	}
+	if err := given.Check(); err != nil {
+		return given, badRequest("%s", err)
+	}
+	return given, nil
+}
+
+// word reads a field of a body; wanted says what it must be where it is not ok.
+type word func(value any) (wanted string, ok bool)
+
+// answerWords are the fields that the body of a verb may have.
+func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[string]word {
+	text := func(into *string) word {
+		return func(value any) (string, bool) {
+			text, ok := value.(string)
+			*into = text
+			return "text", ok
+		}
+	}
+	number := func(into *int64) word {
+		return func(value any) (string, bool) {
+			n, ok := value.(int)
+			*into = int64(n)
+			return "a whole number", ok
+		}
+	}
+	value := func(into *expression.Value) word {
+		return func(value any) (string, bool) {
+			*into = expression.Of(value)
+			return "", true
+		}
+	}
+	switch verb {
+	case interpreter.AnswerComplete:
+		return map[string]word{
+			"result": value(&into.Result), "option": text(&into.Option), "by": text(&into.By), "comment": text(&into.Comment),
+			"form": func(value any) (string, bool) {
+				form, ok := value.(map[string]any)
+				into.Form = form
+				return "a map", ok
+			},
+		}
+	case interpreter.AnswerFail:
+		return map[string]word{
+			"message": text(&into.Message), "details": value(&into.Details),
+			"retryable": func(value any) (string, bool) {
+				yes, ok := value.(bool)
+				into.Retryable = &yes
+				return "true or false", ok
+			},
+		}
+	}
+	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
+}
+
+// deliver sends an answer to the workflow that hosts the attempt, or to the one that it
+// names. Where no worker replies, or too many answers are being sent, it is kept; so
+// are answers that arrive while others are kept, behind them.
+func (s *Server) deliver(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+	if size, most := given.Sent(), cmp.Or(s.MaxAnswer, interpreter.MaxInlinePayload); size > most {
+		return answer{}, problem(http.StatusRequestEntityTooLarge, "too-large",
+			"the answer takes %d bytes on its way to the run, which takes %d; keep what is larger elsewhere, and answer with where that is", size, most)
+	}
+	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
+	kept := interpreter.KeptAnswer{Workflow: workflowID, Answer: given}
+	keeps, err := s.keeps(ctx, kept)
+	if err != nil {
+		return answer{}, err
+	}
+	if !keeps {
+		if over, ok := s.turns.acquire(ctx, workflowID); ok {
+			defer over()
+			reply, at, err := s.send(ctx, workflowID, given)
+			if !errors.Is(err, errUnsaid) {
+				return reply, s.orRefused(ctx, kept, err)
+			}
+			kept.Workflow = at
+		}
+	}
+	reply, err := s.keep(ctx, kept)
+	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
+		if reply, _, err = s.send(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+			err = errLate
+		}
+		err = s.orRefused(ctx, kept, err)
+	}
+	return reply, err
+}
+
+// errUnsaid says that no workflow has replied to an answer: no worker has answered, or
+// the workflow has continued as new meanwhile, or has ended.
+var errUnsaid = errors.New("nobody says what became of the answer")
+
+// send sends an answer to a workflow, and gives the outcome and the last receiver.
+func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
+	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
+	var refused *interpreter.AnswerError
+	switch {
+	case err == nil:
+		return outcomeOf(taken, given), at, nil
+	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
+		return answer{}, at, errRefused(refused.Message)
+	case errors.As(err, &refused):
+		return answer{}, at, errLate
+	}
+	return answer{}, at, errUnsaid
+}
+
+// outcomeOf is the reply to an answer that was accepted.
+func outcomeOf(taken interpreter.AnswerReceipt, given interpreter.Answer) answer {
+	if taken.ID != given.ID {
+		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
+	}
+	return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}
+}
+
+// errRefused is the problem of an answer that the step does not take.
+func errRefused(why string) error {
+	return problem(http.StatusUnprocessableEntity, "answer-refused", "%s", why)
+}
+
+// errLate is the problem of an answer that comes too late.
+var errLate = problem(http.StatusConflict, "answer-late", "the attempt is over, and the answer came too late or is another one than it has")
+
+// errFull is the problem of an answer for which there is no room.
+var errFull = problem(http.StatusTooManyRequests, "answers-full",
+	"%s; nobody has taken one of them yet, try again later", answers.ErrFull).with("Retry-After", "60")

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"reprise/internal/base/answers"
+	"reprise/interpreter"
+)
+
+// keeps reports whether answers to the attempt are kept which no workflow has accepted
+// yet. Where that is unknown, the answer is sent as if there were none. The error is
+// that there is no room.
+func (s *Server) keeps(ctx context.Context, kept interpreter.KeptAnswer) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	keeps, err := answers.Keeps(limited, s.Client, kept)
+	if errors.Is(err, answers.ErrFull) {
+		return keeps, errFull
+	}
+	return keeps && err == nil, nil
+}
+
+// keep has the Temporal server keep an answer until a worker delivers it.
+func (s *Server) keep(ctx context.Context, kept interpreter.KeptAnswer) (answer, error) {
+	limited, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	done, err := s.keeping.Enter(limited, kept.Answer.Mailbox(kept.Workflow))
+	if err != nil {
+		return answer{}, err
+	}
+	defer done()
+	switch err := answers.Keep(limited, s.Client, kept); {
+	case errors.Is(err, answers.ErrClosed):
+		return answer{}, errLate
+	case errors.Is(err, answers.ErrFull):
+		return answer{}, errFull
+	case err != nil:
+		return answer{}, err
+	}
+	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
+}
+
+// orRefused is the problem of an answer that comes too late: where it was kept before, and
+// did not fit, that it did not.
+func (s *Server) orRefused(ctx context.Context, kept interpreter.KeptAnswer, err error) error {
+	if !errors.Is(err, errLate) || kept.Answer.Verb == interpreter.AnswerProgress {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	if why, found := answers.Refused(limited, s.Client, kept); found {
+		return errRefused(why)
+	}
+	return err
+}

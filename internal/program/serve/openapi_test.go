@@ -1,0 +1,171 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/serve"
+)
+
+// TestTheDocumentIsTheServer: the OpenAPI document is one, has the routes of the server
+// and no others, and each of its answers can be had. Every answer of every test is
+// checked to be one of them.
+func TestTheDocumentIsTheServer(t *testing.T) {
+	t.Parallel()
+	a := newAsking(t, func(o *serve.Options) {
+		begin := o.Start
+		o.Start = func(ctx context.Context, order serve.Order) (serve.Begun, error) {
+			if order.Workload["fail"] != nil {
+				return serve.Begun{}, errors.New("no")
+			}
+			return begin(ctx, order)
+		}
+	})
+	w := a.world
+	require.Equal(t, "3.1.0", w.document.OpenAPI)
+	require.NoError(t, w.document.Validate(t.Context()))
+	var wanted, routes []string
+	for path, item := range w.document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			routes = append(routes, method+" "+path)
+			for status := range operation.Responses.Map() {
+				wanted = append(wanted, method+" "+path+" "+status)
+			}
+		}
+	}
+	require.ElementsMatch(t, serve.New(w.options).Routes(), routes)
+	for path, item := range w.document.Paths.Map() {
+		for method, operation := range item.Operations() {
+			var parameters []string
+			for _, parameter := range operation.Parameters {
+				if parameter.Value.In == "query" {
+					parameters = append(parameters, parameter.Value.Name)
+				}
+			}
+			require.ElementsMatch(t, serve.New(w.options).QueryOf()[method+" "+path], parameters, path)
+		}
+	}
+	for range 2 {
+		w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept")
+	}
+	var seen []string
+	see := func(path string, given reply) {
+		seen = append(seen, fmt.Sprintf("%s %d", path, given.status))
+	}
+	_, completed := a.ask("completed", webhook)
+	_, failed := a.ask("failed", webhook)
+	_, open := a.ask("open", webhook)
+	_, first := a.ask("first", approval)
+	_, second := a.ask("second", approval)
+	_, third := a.ask("third", approval) // before an attempt fails, and the next has a token too
+	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
+	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
+	see("GET /healthz", w.ask(http.MethodGet, "/healthz", "", nil))
+	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json?x=1", "", nil))
+	see("GET /healthz", w.ask(http.MethodGet, "/healthz?x=1", "", nil))
+	see(start, w.start("hello/runs", w.ci, `{}`, "Idempotency-Key", "kept"))
+	see(start, w.start("hello/runs", w.ci, `{}`))
+	see(start, w.start("hello/runs", w.ci, `{`))
+	see(start, w.start("hello/runs", "", `{}`))
+	see(start, w.start("absent/runs", w.ci, `{}`))
+	see(start, w.start("hello/runs", w.ci, strings.Repeat(" ", serve.MaxBody+1)))
+	see(start, w.start("hello/runs", w.ci, `{}`, "Content-Encoding", "br"))
+	see(start, w.start("hello/runs", w.ci, `{"name": 1}`, "Idempotency-Key", "kept"))
+	see(start, w.start("hello/runs", w.ci, `{"fail": 1}`))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept?wait=x", w.ci, nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", "", nil))
+	see(run, w.ask(http.MethodGet, "/v1/runs/absent", w.ci, nil))
+
+	tell := func(w *world, verb, token, body string, header ...string) {
+		header = append([]string{"Content-Type", "application/json"}, header...)
+		see("POST /v1/callbacks/{token}/"+verb, w.ask(http.MethodPost, "/v1/callbacks/"+token+"/"+verb, "", strings.NewReader(body), header...))
+	}
+	verbs := map[string]string{"complete": `{}`, "fail": `{"message": "x"}`, "progress": `{"done": 1}`}
+	for verb, body := range verbs {
+		tell(w, verb, open, `{`)
+		tell(w, verb, open, strings.Repeat(" ", serve.MaxBody+1))
+		tell(w, verb, open, body, "Content-Encoding", "br")
+		tell(w, verb, "unknown", body)
+	}
+	tell(w, "complete", open, `{"option": "approve"}`)
+	tell(w, "progress", open, `{"done": 1}`)
+	for range 2 {
+		tell(w, "complete", completed, `{}`)
+		tell(w, "fail", failed, `{"message": "x"}`)
+	}
+	tell(w, "complete", failed, `{}`)
+	tell(w, "fail", completed, `{"message": "x"}`)
+	tell(w, "progress", failed, `{"done": 1}`)
+
+	const show, post = "GET /v1/approvals/{token}", "POST /v1/approvals/{token}"
+	path := "/v1/approvals/" + first
+	typed := func(w *world, path, body string, header ...string) {
+		header = append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)
+		see(post, w.ask(http.MethodPost, path, "", strings.NewReader(body), header...))
+	}
+	see(show, w.ask(http.MethodGet, path, "", nil))
+	see(show, w.ask(http.MethodGet, "/v1/approvals/unknown", "", nil))
+	typed(w, "/v1/approvals/unknown", `by=ada&option=approve`)
+	typed(w, path, `%zz`)
+	typed(w, path, `by=ada&option=approve`, "Origin", "http://evil.example")
+	typed(w, path, strings.Repeat(" ", serve.MaxBody+1))
+	typed(w, path, `x`, "Content-Encoding", "br")
+	typed(w, path, `option=approve`)
+	kept := *w
+	kept.options.Client = keptClient{w.env.Client()}
+	kept.serve()
+	typed(&kept, path, `by=bob&option=reject`)
+	path = "/v1/approvals/" + second
+	typed(w, path, `by=ada&option=reject`)
+	typed(w, path, `by=bob&option=reject`)
+
+	full := *w
+	full.options.Client = fullClient{w.env.Client()}
+	full.serve()
+	tell(&full, "complete", open, `{}`)
+	tell(&full, "fail", open, `{"message": "x"}`)
+	typed(&full, "/v1/approvals/"+third, `by=ada&option=reject`)
+
+	for _, err := range []error{errAway, errors.New("no")} {
+		failing := *w
+		failing.options.Client = failingClient{w.env.Client(), err}
+		failing.options.Start = func(context.Context, serve.Order) (serve.Begun, error) { return serve.Begun{}, err }
+		failing.serve()
+		see(start, failing.start("hello/runs", w.ci, `{}`))
+		see(run, failing.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
+		see("GET /healthz", failing.ask(http.MethodGet, "/healthz", "", nil))
+		for verb, body := range verbs {
+			tell(&failing, verb, open, body)
+		}
+		failing.options.Client = brokenClient{w.env.Client(), err}
+		failing.serve()
+		see(show, failing.ask(http.MethodGet, path, "", nil))
+		typed(&failing, path, `by=ada&option=approve`)
+	}
+	slow := *w
+	slow.options.Limits = serve.Limits{Body: tick}
+	slow.serve()
+	for route, path := range map[string]string{
+		start: "/v1/playbooks/hello/runs", "POST /v1/callbacks/{token}/complete": "/v1/callbacks/" + open + "/complete",
+		"POST /v1/callbacks/{token}/fail":     "/v1/callbacks/" + open + "/fail",
+		"POST /v1/callbacks/{token}/progress": "/v1/callbacks/" + open + "/progress",
+		post:                                  path,
+	} {
+		kind := "application/json"
+		if route == post {
+			kind = "application/x-www-form-urlencoded"
+		}
+		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: " + kind + "\r\nContent-Length: 9\r\n\r\n").StatusCode
+		see(route, reply{status: status})
+	}
+	slices.Sort(seen)
+	require.ElementsMatch(t, wanted, slices.Compact(seen))
+}

@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Problem is an answer that says why a request was not done: RFC 9457.
+type Problem struct {
+	Type   string `json:"type"` // urn:reprise:problem: and a word
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Errors are the problems of a playbook that must not run.
+	Errors []Flaw `json:"errors,omitempty"`
+
+	header http.Header // besides the usual ones
+}
+
+// Flaw is one problem of a playbook.
+type Flaw struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
+
+// mostDetail bounds what a problem says, in bytes.
+const mostDetail = 2000
+
+func problem(status int, word, format string, args ...any) *Problem {
+	detail := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
+	if len(detail) > mostDetail {
+		end := mostDetail
+		for !utf8.RuneStart(detail[end]) {
+			end--
+		}
+		detail = detail[:end] + "…"
+	}
+	return &Problem{Type: "urn:reprise:problem:" + word, Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// with adds a header.
+func (p *Problem) with(name, value string) *Problem {
+	if p.header == nil {
+		p.header = http.Header{}
+	}
+	p.header.Set(name, value)
+	return p
+}
+
+// unauthorized is the one answer to unknown clients, whatever they request.
+func unauthorized() *Problem {
+	return problem(http.StatusUnauthorized, "unauthorized", "the request has no valid token, and no valid signature").
+		with("WWW-Authenticate", "Bearer")
+}
+
+// notFound is the one answer for what is not there and for what the caller may not see.
+func notFound() *Problem { return problem(http.StatusNotFound, "not-found", "there is nothing here") }
+
+func badRequest(format string, args ...any) *Problem {
+	return problem(http.StatusBadRequest, "bad-request", format, args...)
+}
+
+// Invalid says that a playbook must not run.
+func Invalid(file string, found source.Diagnostics) *Problem {
+	p := problem(http.StatusUnprocessableEntity, "invalid-playbook", "%s has %d problems; nothing was started", file, len(found))
+	found, _ = found.First(playbook.MaxShown)
+	for _, one := range found {
+		p.Errors = append(p.Errors, Flaw{Line: one.Pos.Line, Column: one.Pos.Column, Code: one.Code, Message: one.Message})
+	}
+	return p
+}
+
+// Unfit says that a playbook does not take a workload.
+func Unfit(reasons ...string) *Problem {
+	return problem(http.StatusUnprocessableEntity, "unfit-workload", "%s", strings.Join(reasons, "\n"))
+}
+
+// problemOf is what clients get of an error. Errors of the server itself are only in
+// its log.
+func problemOf(err error) *Problem {
+	var known *Problem
+	switch {
+	case errors.As(err, &known):
+		return known
+	case connect.Unreachable(err):
+		return problem(http.StatusServiceUnavailable, "unavailable",
+			"the Temporal server does not answer; whether the request was done is not known, repeat it").with("Retry-After", "5")
+	}
+	return problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why")
+}
+
+// answer is a response.
+type answer struct {
+	status int
+	header http.Header
+	body   any // JSON, or bytes that are sent as they are; nil for none
+}
+
+func (p *Problem) answer() answer { return answer{status: p.Status, header: p.header, body: p} }
+
+// write sends an answer.
+func (a answer) write(w http.ResponseWriter) {
+	header := w.Header()
+	for name, values := range a.header {
+		header[name] = values
+	}
+	if page, isPage := a.body.([]byte); isPage || a.body == nil {
+		w.WriteHeader(a.status)
+		_, _ = w.Write(page)
+		return
+	}
+	kind := "application/json"
+	if _, bad := a.body.(*Problem); bad {
+		kind = "application/problem+json"
+	}
+	header.Set("Content-Type", kind)
+	w.WriteHeader(a.status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(a.body) // of a client that has left nothing more can be said
+}

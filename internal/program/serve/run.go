@@ -1,0 +1,395 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/connect"
+	"reprise/internal/observe/ending"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// requestMemo is the member of a run's memo that says by which request it was
+// started: a request, kept in workflow history.
+const requestMemo = "reprise_request"
+
+// request is what started a run.
+type request struct {
+	// Caller is the name of a caller, or @ and the sender of a delivery.
+	Caller   string `json:"caller"`
+	Playbook string `json:"playbook"`
+	Body     string `json:"body"` // SHA-256 of the request, hex
+}
+
+// runDocument is a run as callers get it.
+type runDocument struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+	StatusURL  string `json:"status_url,omitempty"`
+	// Repeated says that an earlier request had started the run.
+	Repeated bool               `json:"repeated,omitempty"`
+	Status   interpreter.Status `json:"status"`
+	// Result is there once the run has ended.
+	Result   *expression.Value        `json:"result,omitempty"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Warnings []string                 `json:"warnings"`
+
+	caller string // whose run it is
+}
+
+// ordered is a request that may start a run.
+type ordered struct {
+	request
+
+	key      string // distinguishes requests of the caller
+	source   []byte
+	workload map[string]any
+	wait     time.Duration
+	told     bool // the caller may read the run's status
+	// instead is the answer to a request that starts nothing.
+	instead *answer
+}
+
+// postRun starts a run of a playbook for a caller, or for a sender.
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request) (answer, error) {
+	document, wait, instead, err := s.start(w, r)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case instead != nil:
+		return *instead, nil
+	}
+	s.await(r.Context(), &document, wait)
+	return started(document), nil
+}
+
+// start reads a request and does it. There may be an answer instead of a run.
+func (s *Server) start(w http.ResponseWriter, r *http.Request) (runDocument, time.Duration, *answer, error) {
+	order, leave, err := s.order(w, r)
+	if err != nil {
+		return runDocument{}, 0, nil, err
+	}
+	defer leave()
+	logWith(r, "caller", order.Caller)
+	logWith(r, "playbook", order.Playbook)
+	if order.instead != nil {
+		return runDocument{}, 0, order.instead, nil
+	}
+	document, err := s.begin(r.Context(), order)
+	if err != nil {
+		return runDocument{}, 0, nil, err
+	}
+	logWith(r, "workflow_id", document.WorkflowID)
+	logWith(r, "repeated", document.Repeated)
+	return document, order.wait, nil, nil
+}
+
+// order reads a request that may start a run. It acquires a slot, which leave releases.
+// Unknown clients have slots of their own, so that they delay no others.
+func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
+	if _, has := bearer(r.Header); has {
+		caller, err := s.caller(r)
+		if err != nil {
+			return order, nil, err
+		}
+		return s.ofCaller(caller, w, r)
+	}
+	// A refusal before the body is there would show which playbooks there are.
+	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, stranger(r))
+	if err != nil {
+		return order, nil, err
+	}
+	if order, err = s.ofSender(r, body); err != nil {
+		leave()
+	}
+	return order, leave, err
+}
+
+// started is the answer for a run: 200 once it has ended, and for a request that
+// was repeated, else 202.
+func started(document runDocument) answer {
+	given := answer{status: http.StatusAccepted, body: document, header: http.Header{}}
+	if document.Result != nil || document.Repeated {
+		given.status = http.StatusOK
+	}
+	if document.StatusURL != "" {
+		given.header.Set("Location", document.StatusURL)
+	}
+	return given
+}
+
+// ofCaller reads the request of a caller with a token. It takes a place, as order does.
+func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order ordered, leave func(), err error) {
+	name := r.PathValue("name")
+	if !caller.may(name) {
+		return order, nil, notFound()
+	}
+	source, err := s.playbook(name)
+	if err != nil {
+		return order, nil, err
+	}
+	order = ordered{request: request{Caller: caller.name, Playbook: name}, source: source, told: true}
+	if order.wait, err = waitOf(r); err != nil {
+		return order, nil, err
+	}
+	if order.key, err = idempotencyKey(r.Header); err != nil {
+		return order, nil, err
+	}
+	if order.workload, leave, err = s.admitObject(w, r, caller.name); err != nil {
+		return order, nil, err
+	}
+	if err = order.check(); err != nil {
+		leave()
+	}
+	return order, leave, err
+}
+
+// check refuses a workload that callers must not give, and logs what it is.
+func (o *ordered) check() error {
+	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
+	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
+		return Unfit(fmt.Sprintf("%s is what a signed delivery tells a run of this playbook; callers cannot", playbook.TriggerKey))
+	}
+	text, err := expression.Encode(o.workload)
+	if err != nil {
+		return badRequest("the body: %v", err)
+	}
+	o.Body = hashOf(text)
+	return nil
+}
+
+// caller is the sender of a request with a token.
+func (s *Server) caller(r *http.Request) (*caller, error) {
+	if s.Callers != nil {
+		if err := s.Callers.refresh(); err != nil { // those known before go on
+			s.Logger.Error("the callers cannot be read again", "error", err)
+		}
+	}
+	token, has := bearer(r.Header)
+	if caller := s.Callers.find(token); has && caller != nil {
+		return caller, nil
+	}
+	return nil, unauthorized()
+}
+
+// playbook is the text of a playbook in the folder.
+func (s *Server) playbook(name string) ([]byte, error) {
+	if s.Playbooks == "" {
+		return nil, notFound()
+	}
+	text, err := bookshelf.Read(s.Playbooks, name)
+	if errors.Is(err, bookshelf.ErrUnknown) {
+		return nil, notFound()
+	}
+	return text, err
+}
+
+// waitParameter is the query parameter of waitOf.
+const waitParameter = "wait"
+
+// waitOf is how long a request wants to wait for the end of a run.
+func waitOf(r *http.Request) (time.Duration, error) {
+	values, given := r.URL.Query()[waitParameter]
+	if !given {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(values[0])
+	if seconds, number := strconv.ParseFloat(values[0], 64); number == nil && seconds >= 0 && seconds <= maxWait.Seconds() {
+		wait, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || wait < 0 || wait > maxWait {
+		return 0, badRequest("wait must be a duration such as 30s, of at most %s", maxWait)
+	}
+	return wait, nil
+}
+
+// keyHeader names a request, so that it is done once.
+const keyHeader = "Idempotency-Key"
+
+// printable is what a key may be.
+var printable = regexp.MustCompile(`^[!-~]([ -~]{0,253}[!-~])?$`)
+
+func idempotencyKey(header http.Header) (string, error) {
+	values := header.Values(keyHeader)
+	switch {
+	case len(values) == 0:
+		return rand.Text(), nil
+	case len(values) > 1 || !printable.MatchString(values[0]):
+		return "", badRequest("%s must be one text of at most 255 printable ASCII characters", keyHeader)
+	}
+	return values[0], nil
+}
+
+// plain keys are part of a workflow ID as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// workflowID is the same for requests of a caller that have the same key. Names of
+// callers and plain keys hold none of the characters : and ~.
+func (o ordered) workflowID() string {
+	key := o.key
+	if !plain.MatchString(key) {
+		key = "~" + hashOf([]byte(key))
+	}
+	return fmt.Sprintf("%s:%s:%s", o.Playbook, o.Caller, key)
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// begin starts a run, or finds the one that an earlier request has started.
+func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) {
+	document := runDocument{WorkflowID: order.workflowID(), Status: interpreter.Running, Warnings: []string{}, caller: order.Caller}
+	if order.told {
+		document.StatusURL = "/v1/runs/" + url.PathEscape(document.WorkflowID)
+	}
+	begun, err := s.Start(ctx, Order{
+		WorkflowID: document.WorkflowID, File: order.Playbook + ".yaml", Source: order.source, Workload: order.workload,
+		Memo: map[string]any{requestMemo: order.request},
+	})
+	var earlier *StartedError
+	switch {
+	case err == nil:
+		document.RunID, document.Warnings = begun.RunID, append(document.Warnings, begun.Warnings...)
+		return document, nil
+	case !errors.As(err, &earlier):
+		return document, err
+	}
+	run, err := s.find(ctx, document.WorkflowID)
+	if err != nil {
+		return document, err
+	}
+	if run.request != order.request {
+		return document, problem(http.StatusUnprocessableEntity, "key-reused", "the key belongs to an earlier request with another body")
+	}
+	document.RunID, document.Repeated = run.runID, true
+	return document, nil
+}
+
+// found is a run that the Temporal server knows.
+type found struct {
+	request
+
+	runID string // the first of its chain
+	ended bool
+}
+
+// ownIDs are those that workflowID makes. The Temporal server gets no others: it has
+// errors of its own for some texts.
+var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
+
+// find finds a run that was started here; the error is notFound where there is none.
+func (s *Server) find(ctx context.Context, workflowID string) (found, error) {
+	if !ownIDs.MatchString(workflowID) {
+		return found{}, notFound()
+	}
+	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
+	if connect.UnknownID(err) {
+		return found{}, notFound()
+	}
+	if err != nil {
+		return found{}, fmt.Errorf("look for the run %s: %w", workflowID, err)
+	}
+	info := described.GetWorkflowExecutionInfo()
+	run := found{runID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}
+	memo := info.GetMemo().GetFields()[requestMemo]
+	if info.GetType().GetName() != workflows.PlaybookWorkflowName || memo == nil {
+		return found{}, notFound()
+	}
+	if err := converter.GetDefaultDataConverter().FromPayload(memo, &run.request); err != nil {
+		return found{}, notFound()
+	}
+	return run, nil
+}
+
+// getRun answers a caller with the status of a run that it has started.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) {
+	caller, err := s.caller(r)
+	if err != nil {
+		return answer{}, err
+	}
+	logWith(r, "caller", caller.name)
+	wait, err := waitOf(r)
+	if err != nil {
+		return answer{}, err
+	}
+	run, err := s.findFor(r.Context(), caller, r.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.name}
+	logWith(r, "workflow_id", document.WorkflowID)
+	if run.ended {
+		wait = max(wait, endedPatience)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the client may wait
+	s.await(r.Context(), &document, wait)
+	if run.ended && document.Result == nil {
+		return answer{}, problem(http.StatusServiceUnavailable, "unavailable", "how the run ended cannot be read now").with("Retry-After", "5")
+	}
+	return answer{status: http.StatusOK, body: document}, nil
+}
+
+// findFor finds a run that a caller has started.
+func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
+	leave, err := s.requests.enter(ctx, caller.name)
+	if err != nil {
+		return found{}, err
+	}
+	defer leave()
+	run, err := s.find(ctx, workflowID)
+	if err == nil && run.Caller != caller.name {
+		return found{}, notFound()
+	}
+	return run, err
+}
+
+// endedPatience is how long it may take to read how a run ended.
+const endedPatience = 10 * time.Second
+
+// await waits for the end of a run, for some time; where it has not ended then, or
+// cannot be queried, the document stays as it is. When the server ends, no request
+// waits.
+func (s *Server) await(ctx context.Context, document *runDocument, wait time.Duration) {
+	if wait == 0 {
+		return
+	}
+	leave, ok := s.waits.acquire(ctx, document.caller)
+	if !ok {
+		return // too many wait; the caller can repeat its request
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, document.WorkflowID, document.RunID))
+	switch {
+	case err == nil:
+		document.Status, document.Error = result.Status, result.Error
+		document.Warnings = append(document.Warnings, result.Warnings...)
+		document.Result = &result.Result
+	case errors.Is(err, ending.ErrNoResult) || errors.Is(err, ending.ErrRefused):
+		document.Status, document.Result = interpreter.Failed, &expression.Value{}
+		document.Error = &interpreter.ErrorObject{Kind: "no_result", Class: interpreter.ClassFinal, Message: err.Error()}
+	case ctx.Err() == nil && !connect.Unreachable(err):
+		s.Logger.Warn("the end of a run cannot be read", "workflow_id", document.WorkflowID, "error", err)
+	}
+}

@@ -1,0 +1,390 @@
+// Package serve is the HTTP server by which others start runs of playbooks and read
+// their status, callers with a token and senders that sign their requests, and by which
+// they answer attempts.
+//
+// A server keeps nothing: what was started, for whom and by which request is in the
+// memo of its run. So there may be several of them, and a restart loses nothing.
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/callback"
+	"reprise/internal/base/seal"
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/slots"
+	"reprise/interpreter"
+)
+
+// Order is a request for a run of a playbook.
+type Order struct {
+	WorkflowID string
+	File       string // name of the playbook's file, for messages
+	Source     []byte
+	Workload   map[string]any
+	// Memo is kept with the run.
+	Memo map[string]any
+}
+
+// Begun is a run that was started.
+type Begun struct {
+	RunID    string
+	Warnings []string // about the workload
+}
+
+// StartedError says that there is, or was, a run with the workflow ID.
+type StartedError struct{ WorkflowID string }
+
+func (e *StartedError) Error() string { return "there is a run with the ID " + e.WorkflowID }
+
+// Options are what a server is made of.
+type Options struct {
+	Client client.Client
+	// Start begins a run, once: its error is a *StartedError where there was one with
+	// the ID, and a *Problem where the caller is to learn what is wrong.
+	Start func(context.Context, Order) (Begun, error)
+	// Playbooks is the folder of those that can be started; "" has none.
+	Playbooks string
+	Callers   *Callers
+	// Keys open the tokens of callbacks: those of the workers. Nil opens none.
+	Keys *seal.Keys
+	// MaxAnswer is how many bytes of JSON an answer may take; 0 is
+	// interpreter.MaxInlinePayload, for a client without a payload store.
+	MaxAnswer int
+	// Secrets resolve what triggers name.
+	Secrets tool.ConnectionResolver
+	// Masked learns the secrets that are used; nil makes a new set.
+	Masked *secrets.Set
+	Logger *slog.Logger // nil discards
+	Limits Limits
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+// Limits bound what a server does at once and for how long; zero values have
+// defaults.
+type Limits struct {
+	Connections int           // open ones
+	Requests    int           // of callers under way, those that wait for a result apart
+	Deliveries  int           // requests without a token that are under way
+	Waits       int           // requests that wait for a result
+	Answers     int           // answers that wait for what a worker says of them
+	Header      time.Duration // until a request's header is there
+	Body        time.Duration // until its body is
+	Stall       time.Duration // of that, until its first bytes are
+	Rate        int           // bytes of a body that then have to come each second
+	Room        int           // bytes of bodies that are on their way: those of callers, and as much of others
+	Idle        time.Duration // between requests of a connection
+	Write       time.Duration // to send an answer
+	Stop        time.Duration // for requests under way when the server ends
+}
+
+func (l *Limits) fill() {
+	count := func(n *int, fallback int) {
+		if *n <= 0 {
+			*n = fallback
+		}
+	}
+	count(&l.Connections, 10_000)
+	count(&l.Requests, 256)
+	count(&l.Deliveries, 256)
+	count(&l.Waits, 1000)
+	count(&l.Answers, 64)
+	count(&l.Rate, 32<<10)
+	count(&l.Room, 64<<20)
+	for _, one := range []struct {
+		d        *time.Duration
+		fallback time.Duration
+	}{
+		{&l.Header, 10 * time.Second},
+		{&l.Body, 30 * time.Second},
+		{&l.Stall, 5 * time.Second},
+		{&l.Idle, 2 * time.Minute},
+		{&l.Write, 15 * time.Second},
+		{&l.Stop, 20 * time.Second},
+	} {
+		if *one.d <= 0 {
+			*one.d = one.fallback
+		}
+	}
+}
+
+const (
+	// maxHeader is how many bytes the header of a request may have.
+	maxHeader = 32 << 10
+	// maxWait is how long a request may wait for the result of a run.
+	maxWait = time.Minute
+)
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	Options
+
+	mux        *http.ServeMux
+	requests   *turns // by callers and tokens
+	deliveries *turns // by addresses
+	waits      *turns // by callers
+	turns      *turns // of answers, by workflows
+	arrivals   *crowd // bodies of callers, and of owners of a token
+	strangers  *crowd // bodies of others
+	progress   reporting
+	keeping    *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
+	stopping   context.Context // ends when the server is to end
+	stop       context.CancelFunc
+	nobody     string // a secret without an owner
+	health     health
+}
+
+// New makes a server.
+func New(options Options) *Server {
+	options.Limits.fill()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.Masked == nil {
+		options.Masked = &secrets.Set{}
+	}
+	options.Logger = slog.New(options.Masked.Handler(options.Logger.Handler()))
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	nobody, _, _ := NewToken("nobody", nil)
+	s := &Server{
+		Options: options, mux: http.NewServeMux(), nobody: nobody,
+		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
+		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
+		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room),
+	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.progress, s.keeping = reporting{send: s.deliver, open: map[string]*reports{}}, slots.New(1, 0)
+	for _, route := range s.routes() {
+		s.mux.Handle(route.method+" "+route.path, s.handler(route))
+	}
+	return s
+}
+
+// route is one kind of request.
+type route struct {
+	method, path string
+	// query are the query parameters that it takes. A page takes any: what sends its
+	// link adds some.
+	query []string
+	page  bool
+	// handle gives the answer. problemOf renders its error.
+	handle func(w http.ResponseWriter, r *http.Request) (answer, error)
+}
+
+// checkQuery refuses what a route has no query parameter for, so that one that is
+// misspelt is noticed.
+func (r route) checkQuery(request *http.Request) error {
+	if r.page || request.URL.RawQuery == "" {
+		return nil
+	}
+	takes := "none"
+	if len(r.query) > 0 {
+		takes = strings.Join(r.query, ", ")
+	}
+	given, err := url.ParseQuery(request.URL.RawQuery)
+	if err != nil {
+		return badRequest("the query cannot be read; the parameters of this path: %s", takes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case !slices.Contains(r.query, name):
+			return badRequest("there is no query parameter %q here; the parameters of this path: %s", name, takes)
+		case len(given[name]) > 1:
+			return badRequest("the query parameter %s is there twice", name)
+		}
+	}
+	return nil
+}
+
+// routes are all of them. Their answers are in openapi.json.
+func (s *Server) routes() []route {
+	return []route{
+		{method: http.MethodGet, path: "/healthz", handle: s.getHealth},
+		{method: http.MethodGet, path: "/v1/openapi.json", handle: s.getOpenAPI},
+		{method: http.MethodPost, path: "/v1/playbooks/{name}/runs", query: []string{waitParameter}, handle: s.postRun},
+		{method: http.MethodGet, path: "/v1/runs/{id}", query: []string{waitParameter}, handle: s.getRun},
+		{method: http.MethodPost, path: callback.Path + "{token}/complete", handle: s.postCallback(interpreter.AnswerComplete)},
+		{method: http.MethodPost, path: callback.Path + "{token}/fail", handle: s.postCallback(interpreter.AnswerFail)},
+		{method: http.MethodPost, path: callback.Path + "{token}/progress", handle: s.postCallback(interpreter.AnswerProgress)},
+		{method: http.MethodGet, path: callback.PagePath + "{token}", page: true, handle: s.pageOf(s.getApproval)},
+		{method: http.MethodPost, path: callback.PagePath + "{token}", page: true, handle: s.pageOf(s.postApproval)},
+	}
+}
+
+// Run answers requests on a listener until ctx ends, and then those that are under
+// way. With a certificate the server speaks TLS.
+func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Certificate) error {
+	limits := s.Limits
+	server := &http.Server{
+		Handler: s, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug), MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: limits.Header, ReadTimeout: limits.Body, IdleTimeout: limits.Idle,
+		WriteTimeout: limits.Body + maxWait + 2*limits.Write, ConnContext: withConnection,
+	}
+	listener = newConnections(listener, limits.Connections)
+	ended := make(chan error, 1)
+	go func() {
+		if certificate == nil {
+			ended <- server.Serve(listener)
+			return
+		}
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return certificate.newest(s.Logger), nil
+		}}
+		ended <- server.ServeTLS(listener, "", "")
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.stop()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Stop)
+	defer cancel()
+	defer s.progress.end()
+	if err := server.Shutdown(limited); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer underway(r.Context())()
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if path.Clean(r.URL.Path) != r.URL.Path { // which the mux would redirect
+		s.reply(w, r, "", time.Now(), notFound().answer())
+		return
+	}
+	if none, pattern := s.mux.Handler(r); pattern == "" {
+		s.reply(w, r, "", time.Now(), refusal(none, r))
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// refusal is the answer of the mux to what no route is for, as a problem like others.
+func refusal(none http.Handler, r *http.Request) answer {
+	seen := &statusOnly{header: http.Header{}}
+	none.ServeHTTP(seen, r)
+	if seen.status == http.StatusMethodNotAllowed {
+		allow := seen.header.Get("Allow")
+		return problem(seen.status, "method-not-allowed", "this takes %s", allow).with("Allow", allow).answer()
+	}
+	return notFound().answer()
+}
+
+// statusOnly takes the status and the headers of an answer.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+
+// handler is a route with what all have in common.
+func (s *Server) handler(route route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		notes := &logFields{}
+		r = r.WithContext(context.WithValue(r.Context(), logFieldsKey{}, notes))
+		s.reply(w, r, route.path, began, s.answer(route, w, r))
+	})
+}
+
+// answer has a route answer. A mistake of ours is an answer like others.
+func (s *Server) answer(route route, w http.ResponseWriter, r *http.Request) (given answer) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.Logger.Error("a request failed", "route", route.path, "panic", cause, "stack", string(debug.Stack()))
+			given = problem(http.StatusInternalServerError, "internal", "the request could not be done; the server's log says why").answer()
+		}
+	}()
+	err := route.checkQuery(r)
+	if err == nil {
+		given, err = route.handle(w, r)
+	}
+	if err == nil {
+		return given
+	}
+	failed := problemOf(err)
+	if failed.Status >= http.StatusInternalServerError {
+		s.Logger.Error("a request could not be done", "route", route.path, "error", err)
+	}
+	return failed.answer()
+}
+
+// reply sends an answer and logs it: the route, and not the path.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, route string, began time.Time, answer answer) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(s.Limits.Write))
+	if r.ContentLength != 0 && !hasArrived(r) && r.ProtoMajor == 1 { // the rest of the body is not awaited
+		w.Header().Set("Connection", "close")
+		_ = control.SetReadDeadline(time.Now().Add(closing))
+	}
+	answer.write(w)
+	attributes := []any{"method", methodOf(r), "route", route, "status", answer.status, "took", time.Since(began).Round(time.Microsecond).String()}
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
+		attributes = append(attributes, notes.all...)
+	}
+	s.Logger.Info("request", attributes...)
+}
+
+// methodOf is a method as the log has it: clients may send any text.
+func methodOf(r *http.Request) string {
+	const most = 10
+	if len(r.Method) > most {
+		return r.Method[:most]
+	}
+	return r.Method
+}
+
+// closing is how long a client that is still sending may take to read its answer.
+const closing = 500 * time.Millisecond
+
+// logFields are what the log says of a request.
+type logFields struct {
+	all     []any
+	arrived bool // its body is there
+}
+
+type logFieldsKey struct{}
+
+// arrived records that the body of a request is there.
+func arrived(r *http.Request) {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
+		notes.arrived = true
+	}
+}
+
+func hasArrived(r *http.Request) bool {
+	notes, ok := r.Context().Value(logFieldsKey{}).(*logFields)
+	return ok && notes.arrived
+}
+
+func logWith(r *http.Request, key string, value any) {
+	if notes, ok := r.Context().Value(logFieldsKey{}).(*logFields); ok {
+		notes.all = append(notes.all, key, value)
+	}
+}

@@ -1,0 +1,129 @@
+package start
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/workflows"
+)
+
+// Plan is a run that may start.
+type Plan struct {
+	WorkflowID string
+	Playbook   string // its name
+	// Summary and Details are what Temporal's UI shows of the run from its start to its end.
+	Summary, Details string
+	Input            workflows.Input
+	Schedule         *playbook.Schedule // that the playbook has, nil for none
+	Memo             map[string]any     // kept with the run
+	Once             bool               // no run may ever have had the ID
+	Codes            []string           // of the playbook, for which the starter of the run vouches
+	Fairness         temporal.Priority  // as far as it is set
+}
+
+// NewID makes up the workflow ID of a run.
+func NewID(book *playbook.Playbook) string {
+	return book.Name + "-" + strings.ToLower(rand.Text()[:6])
+}
+
+// LeastAttributes are the search attributes without which a run gets none.
+func LeastAttributes() []string {
+	return []string{workflows.StatusAttribute, workflows.PlaybookAttribute, workflows.OriginAttribute}
+}
+
+// use has the run set the search attributes that its namespace knows. The server
+// refuses the run until those of LeastAttributes can be used, and so others that were
+// added with them; one that was added alone waits for the next run.
+func (p *Plan) use(known connect.Attributes) {
+	p.Input.SearchAttributes = known.Has(LeastAttributes()...)
+	has := func(name string) bool {
+		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, workflows.PlaybookAttribute)
+		return p.Input.SearchAttributes && known.Has(name) && !alone
+	}
+	p.Input.DeadLetters, p.Input.NextRetry = has(workflows.DeadLettersAttribute), has(workflows.NextRetryAttribute)
+}
+
+// attributes are the search attributes that the run starts with; none where its
+// namespace has none.
+func (p *Plan) attributes() temporal.SearchAttributes {
+	if !p.Input.SearchAttributes {
+		return temporal.SearchAttributes{}
+	}
+	name := temporal.NewSearchAttributeKeyKeyword(workflows.PlaybookAttribute)
+	attributes := []temporal.SearchAttributeUpdate{name.ValueSet(p.Playbook)}
+	if again := p.Input.Reprocess; again != nil {
+		origin := temporal.NewSearchAttributeKeyKeyword(workflows.OriginAttribute)
+		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
+	}
+	return temporal.NewSearchAttributes(attributes...)
+}
+
+// Priority is what the run starts with: unless it shares a fairness key it has one of
+// its own. Temporal passes it on to all workflows and activities of the run.
+func (p *Plan) Priority() temporal.Priority {
+	priority := p.Fairness
+	priority.FairnessKey = cmp.Or(priority.FairnessKey, FairnessKey(p.WorkflowID))
+	return priority
+}
+
+// MaxFairnessKey is how many bytes of a fairness key Temporal accepts.
+const MaxFairnessKey = 64
+
+// FairnessKey is the ID of a run. One that is too long keeps its beginning, for
+// people, and a hash that distinguishes it from others with the same beginning.
+func FairnessKey(workflowID string) string {
+	if len(workflowID) <= MaxFairnessKey {
+		return workflowID
+	}
+	digest := sha256.Sum256([]byte(workflowID))
+	hash := "~" + hex.EncodeToString(digest[:8])
+	beginning := workflowID[:MaxFairnessKey-len(hash)]
+	for !utf8.ValidString(beginning) { // it ends within a character
+		beginning = beginning[:len(beginning)-1]
+	}
+	return beginning + hash
+}
+
+// Texts of the details of a run. Temporal refuses summaries of more than 400 bytes and
+// details of more than 20,000.
+const (
+	shownKeys  = 30 // of the workload
+	shownKey   = 40 // runes of one of them
+	shownProse = 3000
+)
+
+// Details say what a run runs, in Markdown: the playbook, the names of its
+// workload's keys, never their values, and what the author says of it.
+func Details(book *playbook.Playbook, workload any, said string) string {
+	details := workflows.Describe(book) + "\n"
+	given, _ := workload.(map[string]any)
+	keys := slices.Sorted(maps.Keys(expression.Merge(book.Workload, given).(map[string]any))) // Merge of maps gives a map
+	if len(keys) > 0 {
+		shown := make([]string, 0, shownKeys)
+		for _, key := range keys[:min(len(keys), shownKeys)] {
+			shown = append(shown, source.Code(key, shownKey))
+		}
+		details += "\nWorkload: " + strings.Join(shown, ", ")
+		if more := len(keys) - shownKeys; more > 0 {
+			details += fmt.Sprintf(" and %d more", more)
+		}
+		details += "\n"
+	}
+	if said != "" {
+		details += "\n" + source.Prose(source.Cut(said, shownProse)) + "\n"
+	}
+	return details
+}

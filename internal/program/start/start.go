@@ -1,0 +1,136 @@
+// Package start starts runs of playbooks: at once, or as the action of a schedule.
+package start
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/program/host"
+	"reprise/workflows"
+)
+
+// Target is where runs start.
+type Target struct {
+	Client    client.Client
+	TaskQueue string
+	// Key vouches for the code of playbooks, on a local server; "" on others.
+	Key string
+}
+
+// ErrInterrupted is the end of a start before its run began.
+var ErrInterrupted = errors.New("interrupted before the run began")
+
+// StartedError says that a run with the ID exists.
+type StartedError struct{ WorkflowID, RunID string }
+
+func (e *StartedError) Error() string {
+	return fmt.Sprintf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", e.WorkflowID)
+}
+
+// UnsureError says that the answer to a start was lost: the run may have begun.
+type UnsureError struct {
+	WorkflowID string
+	Err        error
+}
+
+func (e *UnsureError) Error() string {
+	return fmt.Sprintf("start the run: %v; whether %s has begun is unknown", e.Err, e.WorkflowID)
+}
+
+// Unwrap gives the reason.
+func (e *UnsureError) Unwrap() error { return e.Err }
+
+// Run starts a run with the search attributes that its namespace should know. The error
+// is a *StartedError, an *UnsureError or ErrInterrupted where that is why.
+func Run(ctx context.Context, to Target, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
+	err = WithAttributes(ctx, plan, known, func(plan Plan) error {
+		options := client.StartWorkflowOptions{
+			ID: plan.WorkflowID, TaskQueue: to.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
+			StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
+			TypedSearchAttributes: plan.attributes(), Memo: plan.Memo,
+		}
+		if to.Key != "" && len(plan.Codes) > 0 {
+			options.Memo = host.Vouch(to.Key, plan.WorkflowID, plan.Codes)
+			maps.Copy(options.Memo, plan.Memo)
+		}
+		if plan.Once || plan.Input.Reprocess != nil { // the ID of a reprocess stands for what it does, so it is done once
+			options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+		}
+		run, err = to.Client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName, plan.Input)
+		return startError(plan, err)
+	})
+	return run, err
+}
+
+func startError(plan Plan, err error) error {
+	runID, started := connect.AlreadyStarted(err)
+	switch {
+	case err == nil:
+		return nil
+	case started:
+		return &StartedError{WorkflowID: plan.WorkflowID, RunID: runID}
+	case connect.Unreachable(err):
+		return &UnsureError{WorkflowID: plan.WorkflowID, Err: err}
+	}
+	return fmt.Errorf("start the run: %w", err)
+}
+
+// Action is the action of a schedule that starts what a plan says, with the input as it
+// is kept. memo is that of the action before, where the code of the playbook is the one
+// that it vouches for; else nil.
+func (t Target) Action(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
+	if memo == nil && t.Key != "" && len(plan.Codes) > 0 {
+		memo = host.VouchSchedule(t.Key, plan.WorkflowID, plan.Codes)
+	}
+	return &client.ScheduleWorkflowAction{
+		ID: plan.WorkflowID, TaskQueue: t.TaskQueue, Workflow: workflows.PlaybookWorkflowName, Args: []any{input},
+		StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
+		TypedSearchAttributes: plan.attributes(), Memo: memo,
+	}
+}
+
+const (
+	// attributeDelay is how long a server may take until runs can use search
+	// attributes that were just added, and attributeRetry the time between two tries.
+	attributeDelay = 5 * time.Second
+	attributeRetry = 200 * time.Millisecond
+)
+
+// WithAttributes submits a plan to the server, to be run now or later, with the search
+// attributes that its namespace should know. Where the server cannot use them yet the
+// plan is submitted again, in the end without them.
+func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, submit func(Plan) error) error {
+	plan.use(known)
+	deadline := time.Now().Add(attributeDelay)
+	for {
+		err := submit(plan)
+		if err == nil || !plan.Input.SearchAttributes || !connect.InvalidArgument(err) || !namesAttributes(err) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			plan.use(connect.Attributes{})
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ErrInterrupted
+		case <-time.After(attributeRetry):
+		}
+	}
+}
+
+// namesAttributes reports whether a refusal is about search attributes.
+func namesAttributes(err error) bool {
+	names := append(slices.Collect(maps.Keys(workflows.SearchAttributes())), "search attribute")
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(err.Error(), name) })
+}

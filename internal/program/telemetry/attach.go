@@ -1,0 +1,105 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/activities"
+	"reprise/internal/base/meter"
+	"reprise/internal/base/payload"
+	"reprise/workflows"
+)
+
+// Client has a client of the given options count, and take traces along.
+func (t *Telemetry) Client(options client.Options) client.Options {
+	if t == nil {
+		return options
+	}
+	options.MetricsHandler = t.handler()
+	if t.traces != nil {
+		options.ContextPropagators = append(slices.Clip(options.ContextPropagators), propagator{})
+	}
+	return options
+}
+
+// Activities are recorded by the telemetry of a worker; nil for none.
+func (t *Telemetry) Activities() activities.Telemetry {
+	if t == nil {
+		return nil
+	}
+	return watcher{recorder: t.recorder, t: t}
+}
+
+// Store has the operations of a payload store counted.
+func (t *Telemetry) Store(store *payload.Store) {
+	if t == nil {
+		return
+	}
+	store.Watched(func(operation string, bytes int64, took time.Duration, err error) {
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		t.recorder.Observe(meter.StoreTime, took, operation, result)
+		t.recorder.Add(meter.StoreBytes, bytes, operation, result)
+	})
+}
+
+// Interceptors are what a worker needs to record the parts of runs.
+func (t *Telemetry) Interceptors() []interceptor.WorkerInterceptor {
+	if t == nil || t.traces == nil {
+		return nil
+	}
+	return []interceptor.WorkerInterceptor{&tracing{t: t}}
+}
+
+// Begin begins the span of a command; end ends it with the error of the command,
+// nil for none.
+func (t *Telemetry) Begin(ctx context.Context, name string) (within context.Context, end func(error)) {
+	if t == nil || t.traces == nil {
+		return ctx, func(error) {}
+	}
+	ctx, span := t.tracer.Start(ctx, name)
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, t.mask(err.Error()))
+		}
+		span.End()
+	}
+}
+
+type tracing struct {
+	interceptor.WorkerInterceptorBase
+	t *Telemetry
+}
+
+// InterceptWorkflow is called for each workflow.
+func (i *tracing) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
+	return &tracedWorkflow{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, t: i.t}
+}
+
+type tracedWorkflow struct {
+	interceptor.WorkflowInboundInterceptorBase
+	t *Telemetry
+}
+
+// ExecuteWorkflow gives a run its place in a trace, and has its parts recorded.
+func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	l, _ := ctx.Value(lineageKey{}).(lineage)
+	info := workflow.GetInfo(ctx)
+	if !l.Run.IsValid() && info.ParentWorkflowExecution == nil {
+		l = l.begun(info.FirstRunID, w.t.sampled)
+	}
+	if l.valid() {
+		ctx = workflows.WithSpans(workflow.WithValue(ctx, lineageKey{}, l), spans{w.t})
+	}
+	return w.Next.ExecuteWorkflow(ctx, in)
+}

@@ -1,0 +1,146 @@
+package telemetry
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/opentelemetry"
+
+	"reprise/internal/base/meter"
+)
+
+// handler is how the SDK counts, and workflow code with it: what meter names goes
+// to the recorder, with the labels of its metric alone, everything else to the
+// SDK's own handler.
+type handler struct {
+	recorder *recorder
+	tagged   *tagged
+	tags     map[string]string
+	base     func() *instruments // of the tags; found when it is needed
+}
+
+// handler is the one without tags.
+func (t *Telemetry) handler() client.MetricsHandler {
+	base := opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+		Meter: t.meters.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
+		OnError: func(err error) { t.logger.Warn("a metric of Temporal's SDK is not counted", "error", err) },
+	})
+	h := &handler{recorder: t.recorder, tagged: &tagged{root: base}}
+	return h.WithTags(nil)
+}
+
+// WithTags adds labels.
+func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
+	all := make(map[string]string, len(h.tags)+len(tags))
+	maps.Copy(all, h.tags)
+	maps.Copy(all, tags)
+	return &handler{recorder: h.recorder, tagged: h.tagged, tags: all, base: sync.OnceValue(func() *instruments {
+		labels := slices.Sorted(maps.Keys(all))
+		values := make([]string, len(labels))
+		for i, label := range labels {
+			values[i] = all[label]
+		}
+		return h.tagged.of(labels, h.recorder.names.bounded(labels, values))
+	})}
+}
+
+// maxTagged bounds how many combinations of tags are remembered.
+const maxTagged = 5000
+
+// tagged remembers the SDK's handlers by their tags: the SDK requests them again with
+// every task, and making one takes longer than counting does.
+type tagged struct {
+	root   client.MetricsHandler
+	mu     sync.RWMutex
+	byTags map[string]*instruments
+}
+
+// of is what counts with the given tags.
+func (t *tagged) of(labels, values []string) *instruments {
+	key := strings.Join(labels, "\x00") + "\x01" + strings.Join(values, "\x00")
+	t.mu.RLock()
+	found := t.byTags[key]
+	t.mu.RUnlock()
+	if found != nil {
+		return found
+	}
+	tags := make(map[string]string, len(labels))
+	for i, label := range labels {
+		tags[label] = values[i]
+	}
+	made := &instruments{handler: t.root.WithTags(tags)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byTags == nil {
+		t.byTags = map[string]*instruments{}
+	}
+	if len(t.byTags) < maxTagged {
+		t.byTags[key] = made
+	}
+	return made
+}
+
+// instruments are those of a handler of the SDK, by name.
+type instruments struct {
+	handler                  client.MetricsHandler
+	counters, gauges, timers sync.Map
+}
+
+// named is the instrument of a name, made when it is first requested.
+func named[T any](all *sync.Map, name string, create func(string) T) T {
+	found, ok := all.Load(name)
+	if !ok {
+		found, _ = all.LoadOrStore(name, create(name))
+	}
+	instrument, _ := found.(T) // nothing else is put in
+	return instrument
+}
+
+// ours is the metric of a name and the values of its labels; nil where it is not
+// one of ours.
+func (h *handler) ours(name string) (*meter.Metric, []string) {
+	found, ok := h.recorder.byName[name]
+	if !ok {
+		return nil, nil
+	}
+	values := make([]string, len(found.metric.Labels))
+	for i, label := range found.metric.Labels {
+		values[i] = h.tags[label]
+	}
+	return found.metric, values
+}
+
+type counterFunc func(int64)
+
+// Inc counts.
+func (f counterFunc) Inc(n int64) { f(n) }
+
+type timerFunc func(time.Duration)
+
+// Record counts a time.
+func (f timerFunc) Record(took time.Duration) { f(took) }
+
+// Counter is the counter of a name.
+func (h *handler) Counter(name string) client.MetricsCounter {
+	if m, values := h.ours(name); m != nil {
+		return counterFunc(func(n int64) { h.recorder.Add(m, n, values...) })
+	}
+	return named(&h.base().counters, name, h.base().handler.Counter)
+}
+
+// Gauge is the gauge of a name; none is ours.
+func (h *handler) Gauge(name string) client.MetricsGauge {
+	return named(&h.base().gauges, name, h.base().handler.Gauge)
+}
+
+// Timer is the histogram of a name.
+func (h *handler) Timer(name string) client.MetricsTimer {
+	if m, values := h.ours(name); m != nil {
+		return timerFunc(func(took time.Duration) { h.recorder.Observe(m, took, values...) })
+	}
+	return named(&h.base().timers, name, h.base().handler.Timer)
+}

@@ -1,0 +1,169 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"go.opentelemetry.io/otel/trace"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+)
+
+// lineage is the place of a run in its trace. It travels from the starter to the run,
+// its children and its activities. All IDs within a run follow from it, so that a part
+// of a run is recorded once it has ended, by any worker, and its child parts need to
+// know nothing but their parent.
+type lineage struct {
+	Trace  trace.TraceID
+	Flags  trace.TraceFlags
+	Parent trace.SpanID // of the run's span, zero for none
+	Run    trace.SpanID // the run's span, zero before the run has begun
+}
+
+func (l lineage) valid() bool { return l.Trace.IsValid() && l.Run.IsValid() }
+
+// begun is the lineage of a run that begins, from that of its parent: one without any
+// begins a trace.
+func (l lineage) begun(runID string, sampled func(trace.TraceID) trace.TraceFlags) lineage {
+	sum := sha256.Sum256([]byte("reprise run " + runID))
+	if !l.Trace.IsValid() {
+		l.Trace = trace.TraceID(sum[:16])
+		l.Flags = sampled(l.Trace)
+	}
+	l.Run = trace.SpanID(sum[16:24])
+	return l
+}
+
+// span is the ID of a part of the run.
+func (l lineage) span(part meter.Part) trace.SpanID {
+	if part.Kind == meter.PartRun {
+		return l.Run
+	}
+	index := -1
+	if part.Index != nil {
+		index = *part.Index
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d\x00%d\x00%s\x00%d",
+		l.Run, part.Kind, part.Step, part.Visit, index, part.Place, part.Page))
+	return trace.SpanID(sum[:8])
+}
+
+// parentOf is the ID of what a part of the run belongs to.
+func (l lineage) parentOf(part meter.Part) trace.SpanID {
+	switch {
+	case part.Kind == meter.PartRun:
+		return l.Parent
+	case part.Kind == meter.PartStep:
+		return l.Run
+	case part.Kind == meter.PartSink && part.Step == "": // a notice of the run
+		return l.Run
+	case part.Kind == meter.PartSink && part.Index != nil:
+		return l.span(meter.Part{Kind: meter.PartIteration, Step: part.Step, Visit: part.Visit, Index: part.Index})
+	}
+	return l.span(meter.Part{Kind: meter.PartStep, Step: part.Step, Visit: part.Visit})
+}
+
+// context is that of a span of the trace, for its children.
+func (l lineage) context(parent trace.SpanID) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: l.Trace, SpanID: parent, TraceFlags: l.Flags, Remote: true})
+}
+
+// lineageHeader is the header of Temporal in which a lineage travels; kept in
+// workflow history.
+const lineageHeader = "reprise-trace"
+
+// lineageJSON is how it is written; kept in workflow history.
+type lineageJSON struct {
+	Trace  string `json:"trace"`
+	Flags  byte   `json:"flags,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	Run    string `json:"run,omitempty"`
+}
+
+func (l lineage) payload() (*commonpb.Payload, error) {
+	kept := lineageJSON{Trace: l.Trace.String(), Flags: byte(l.Flags)}
+	if l.Parent.IsValid() {
+		kept.Parent = l.Parent.String()
+	}
+	if l.Run.IsValid() {
+		kept.Run = l.Run.String()
+	}
+	return converter.GetDefaultDataConverter().ToPayload(kept)
+}
+
+// lineageOf reads what payload wrote. A client that starts a run may write anything
+// there; a value that is no lineage is ignored.
+func lineageOf(payload *commonpb.Payload) (l lineage, ok bool) {
+	var kept lineageJSON
+	if converter.GetDefaultDataConverter().FromPayload(payload, &kept) != nil {
+		return lineage{}, false
+	}
+	l.Flags = trace.TraceFlags(kept.Flags) & trace.FlagsSampled
+	ok = decode(kept.Trace, l.Trace[:]) && (kept.Parent == "" || decode(kept.Parent, l.Parent[:])) &&
+		(kept.Run == "" || decode(kept.Run, l.Run[:]))
+	return l, ok && l.Trace.IsValid()
+}
+
+func decode(text string, into []byte) bool {
+	decoded, err := hex.DecodeString(text)
+	return err == nil && copy(into, decoded) == len(into) && len(decoded) == len(into)
+}
+
+type lineageKey struct{}
+
+// propagator takes lineages along with Temporal's headers.
+type propagator struct{}
+
+var _ workflow.ContextPropagator = propagator{}
+
+// Inject writes the span of a starter into what it starts.
+func (propagator) Inject(ctx context.Context, writer workflow.HeaderWriter) error {
+	sc := trace.SpanContextFromContext(ctx)
+	if _, within := ctx.Value(lineageKey{}).(lineage); within || !sc.IsValid() {
+		return nil // what an activity starts belongs to no run
+	}
+	return set(writer, lineage{Trace: sc.TraceID(), Flags: sc.TraceFlags(), Parent: sc.SpanID()})
+}
+
+// InjectFromWorkflow writes the lineage of a run into what it starts.
+func (propagator) InjectFromWorkflow(ctx workflow.Context, writer workflow.HeaderWriter) error {
+	l, ok := ctx.Value(lineageKey{}).(lineage)
+	if !ok {
+		return nil
+	}
+	return set(writer, l)
+}
+
+func set(writer workflow.HeaderWriter, l lineage) error {
+	payload, err := l.payload()
+	if err != nil {
+		return err
+	}
+	writer.Set(lineageHeader, payload)
+	return nil
+}
+
+// Extract reads a lineage for an activity.
+func (propagator) Extract(ctx context.Context, reader workflow.HeaderReader) (context.Context, error) {
+	if payload, found := reader.Get(lineageHeader); found {
+		if l, ok := lineageOf(payload); ok {
+			return context.WithValue(ctx, lineageKey{}, l), nil
+		}
+	}
+	return ctx, nil
+}
+
+// ExtractToWorkflow reads a lineage for a workflow.
+func (propagator) ExtractToWorkflow(ctx workflow.Context, reader workflow.HeaderReader) (workflow.Context, error) {
+	if payload, found := reader.Get(lineageHeader); found {
+		if l, ok := lineageOf(payload); ok {
+			return workflow.WithValue(ctx, lineageKey{}, l), nil
+		}
+	}
+	return ctx, nil
+}

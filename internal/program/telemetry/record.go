@@ -1,0 +1,186 @@
+package telemetry
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"reprise/internal/base/meter"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// instrument is what a metric is counted with.
+type instrument struct {
+	metric    *meter.Metric
+	counter   adder
+	histogram metric.Float64Histogram
+}
+
+// adder is a counter, or a gauge that goes up and down.
+type adder interface {
+	Add(ctx context.Context, n int64, options ...metric.AddOption)
+}
+
+// recorder counts what meter names.
+type recorder struct {
+	meter  metric.Meter
+	byName map[string]instrument
+	names  names
+	// sets are the attributes of values that were counted before, by metric and
+	// values; kept is how many there are, at most about maxSeries.
+	sets sync.Map
+	kept atomic.Int64
+}
+
+// newRecorder makes the instruments of all metrics.
+func newRecorder(from metric.Meter) (*recorder, error) {
+	r := &recorder{meter: from, byName: map[string]instrument{}}
+	for _, m := range meter.All() {
+		made := instrument{metric: m}
+		var err error
+		switch {
+		case m == meter.Loads || m == meter.Evaluations:
+			continue // observed below
+		case m.Kind == meter.Histogram:
+			made.histogram, err = from.Float64Histogram(m.Name, metric.WithUnit("s"), metric.WithDescription(m.Help))
+		case m.Kind == meter.Gauge:
+			made.counter, err = from.Int64UpDownCounter(m.Name, metric.WithDescription(m.Help))
+		default:
+			made.counter, err = from.Int64Counter(m.Name, metric.WithDescription(m.Help))
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.byName[m.Name] = made
+	}
+	return r, r.observeInterpreter()
+}
+
+// observeInterpreter reads the figures of the interpreter when they are collected.
+func (r *recorder) observeInterpreter() error {
+	loads, err := r.meter.Int64ObservableCounter(meter.Loads.Name, metric.WithDescription(meter.Loads.Help))
+	if err != nil {
+		return err
+	}
+	evaluations, err := r.meter.Int64ObservableCounter(meter.Evaluations.Name, metric.WithDescription(meter.Evaluations.Help))
+	if err != nil {
+		return err
+	}
+	_, err = r.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		cached, compiled := interpreter.Loads()
+		o.ObserveInt64(loads, cached, metric.WithAttributes(attribute.String(meter.LabelResult, "cached")))
+		o.ObserveInt64(loads, compiled, metric.WithAttributes(attribute.String(meter.LabelResult, "compiled")))
+		o.ObserveInt64(evaluations, expression.Evaluations())
+		return nil
+	}, loads, evaluations)
+	return err
+}
+
+// Add counts n.
+func (r *recorder) Add(m *meter.Metric, n int64, values ...string) {
+	r.byName[m.Name].counter.Add(context.Background(), n, r.attributes(m, values))
+}
+
+// Observe counts a time.
+func (r *recorder) Observe(m *meter.Metric, took time.Duration, values ...string) {
+	r.byName[m.Name].histogram.Record(context.Background(), max(took, 0).Seconds(), r.attributes(m, values))
+}
+
+func (r *recorder) attributes(m *meter.Metric, values []string) metric.MeasurementOption {
+	values = r.names.bounded(m.Labels, values)
+	key := m.Name + "\x00" + strings.Join(values, "\x00")
+	if found, ok := r.sets.Load(key); ok {
+		return found.(metric.MeasurementOption) // nothing else is put in
+	}
+	all := make([]attribute.KeyValue, len(values))
+	for i, value := range values {
+		all[i] = attribute.String(m.Labels[i], value)
+	}
+	set := metric.WithAttributeSet(attribute.NewSet(all...))
+	if r.kept.Add(1) <= maxSeries {
+		r.sets.Store(key, set)
+	}
+	return set
+}
+
+// Other is the value of a label in the place of those for which there is no room.
+const Other = "other"
+
+// Bounds of the values of a label that a process distinguishes. The first values are
+// kept.
+const (
+	MaxPlaybooks = 100
+	MaxSteps     = 500 // of all playbooks together
+	maxValues    = 100 // of any other label
+)
+
+// maxName is how long a value may be, in characters; names of a playbook are no
+// longer.
+const maxName = 64
+
+// names bounds the values of labels. The zero value is ready; it is safe for
+// concurrent use.
+type names struct {
+	mu    sync.RWMutex
+	known map[string]map[string]bool // by label
+}
+
+// bounded is the values with Other in the place of those that are too many. Where
+// a step has no place, or its playbook, the step is Other.
+func (n *names) bounded(labels, values []string) []string {
+	values = slices.Clone(values)
+	playbookAt := slices.Index(labels, meter.LabelPlaybook)
+	for i, label := range labels {
+		value := shortened(values[i])
+		switch {
+		case label == meter.LabelPlaybook && !n.has(label, value, MaxPlaybooks):
+			value = Other
+		case label == meter.LabelStep && playbookAt >= 0 &&
+			(values[playbookAt] == Other || !n.has(label, values[playbookAt]+"\x00"+value, MaxSteps)):
+			value = Other
+		case label != meter.LabelPlaybook && label != meter.LabelStep && !n.has(label, value, maxValues):
+			value = Other
+		}
+		values[i] = value
+	}
+	return values
+}
+
+// has reports whether a value has a place, and gives it one where there is room.
+func (n *names) has(label, value string, most int) bool {
+	n.mu.RLock()
+	found := n.known[label][value]
+	n.mu.RUnlock()
+	if found {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil {
+		n.known = map[string]map[string]bool{}
+	}
+	if n.known[label] == nil {
+		n.known[label] = map[string]bool{}
+	}
+	if len(n.known[label]) >= most && !n.known[label][value] {
+		return false
+	}
+	n.known[label][value] = true
+	return true
+}
+
+// shortened is a value as long as a name may be.
+func shortened(value string) string {
+	value = strings.ToValidUTF8(value, "")
+	if runes := []rune(value); len(runes) > maxName {
+		return string(runes[:maxName])
+	}
+	return value
+}

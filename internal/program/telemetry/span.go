@@ -1,0 +1,205 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/internal/base/meter"
+	"reprise/interpreter"
+)
+
+// Attributes of spans. They name and count; none holds a value of a run.
+const (
+	attrPlaybook = attribute.Key("reprise.playbook")
+	attrRun      = attribute.Key("reprise.run")
+	attrStep     = attribute.Key("reprise.step")
+	attrVisit    = attribute.Key("reprise.visit")
+	attrIndex    = attribute.Key("reprise.index")
+	attrPage     = attribute.Key("reprise.page")
+	attrPages    = attribute.Key("reprise.pages")
+	attrAttempt  = attribute.Key("reprise.attempt")
+	attrAttempts = attribute.Key("reprise.attempts")
+	attrTool     = attribute.Key("reprise.tool")
+	attrPlace    = attribute.Key("reprise.place")
+	attrStatus   = attribute.Key("reprise.status")
+	attrClass    = attribute.Key("reprise.class")
+	attrKind     = attribute.Key("error.type")
+	attrHTTP     = attribute.Key("http.response.status_code")
+)
+
+// maxDescription bounds what a span has of an error's message, in characters.
+const maxDescription = 500
+
+// idKey holds the IDs of the span that is begun.
+type idKey struct{}
+
+type ids struct {
+	trace trace.TraceID
+	span  trace.SpanID
+}
+
+// idGenerator gives spans the IDs of their context.
+type idGenerator struct{}
+
+// NewIDs are those of a span that begins a trace.
+func (idGenerator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if own, ok := ctx.Value(idKey{}).(ids); ok {
+		return own.trace, own.span
+	}
+	var made ids
+	_, _ = rand.Read(made.trace[:]) // it never fails
+	_, _ = rand.Read(made.span[:])
+	return made.trace, made.span
+}
+
+// NewSpanID is that of a span of a trace.
+func (g idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	_, span := g.NewIDs(ctx)
+	return span
+}
+
+// sampled has the sampler decide on a trace that begins with a run.
+func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
+	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: id, span: trace.SpanID{1}})
+	_, span := t.tracer.Start(ctx, "run") // which never ends, so it is not exported
+	return span.SpanContext().TraceFlags()
+}
+
+// recordSpan makes the span of a part of a run that has ended.
+func (t *Telemetry) recordSpan(l lineage, part meter.Part, more ...attribute.KeyValue) {
+	if !l.valid() || !l.Flags.IsSampled() || part.Started.IsZero() {
+		return
+	}
+	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(part)})
+	if parent := l.parentOf(part); parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(parent))
+	}
+	_, span := t.tracer.Start(ctx, spanName(part), trace.WithTimestamp(part.Started),
+		trace.WithAttributes(attributesOf(part)...), trace.WithAttributes(more...))
+	t.fail(span, part.Error)
+	span.End(trace.WithTimestamp(part.Ended))
+}
+
+func spanName(part meter.Part) string {
+	switch part.Kind {
+	case meter.PartRun:
+		return "run " + part.Playbook
+	case meter.PartStep:
+		return part.Step
+	}
+	return strings.TrimSpace(part.Step + " " + part.Kind)
+}
+
+func attributesOf(part meter.Part) []attribute.KeyValue {
+	all := []attribute.KeyValue{attrPlaybook.String(part.Playbook), attrStatus.String(string(part.Status))}
+	if part.Kind == meter.PartRun {
+		return all
+	}
+	all = append(all, attrStep.String(part.Step), attrVisit.Int(part.Visit), attrAttempts.Int(part.Attempts))
+	if part.Index != nil {
+		all = append(all, attrIndex.Int(*part.Index))
+	}
+	if part.Kind == meter.PartSink {
+		return append(all, attrPlace.String(part.Place), attrTool.String(part.Tool), attrPage.Int(part.Page))
+	}
+	return append(all, attrPages.Int(part.Pages))
+}
+
+// fail records an error, masked as in logs.
+func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
+	if failure == nil {
+		return
+	}
+	message := []rune(t.mask(failure.Message))
+	span.SetStatus(codes.Error, string(message[:min(len(message), maxDescription)]))
+	span.SetAttributes(attrKind.String(string(failure.Kind)), attrClass.String(string(failure.Class)))
+	if failure.Status != 0 {
+		span.SetAttributes(attrHTTP.Int(failure.Status))
+	}
+}
+
+// spans records the parts of workflows.
+type spans struct{ t *Telemetry }
+
+// Ended records a part, unless it is replayed: then it was recorded before.
+func (s spans) Ended(ctx workflow.Context, part meter.Part) {
+	if workflow.IsReplaying(ctx) {
+		return
+	}
+	l, _ := ctx.Value(lineageKey{}).(lineage)
+	var more []attribute.KeyValue
+	if part.Kind == meter.PartRun {
+		more = append(more, attrRun.String(workflow.GetInfo(ctx).WorkflowExecution.ID))
+	}
+	s.t.recordSpan(l, part, more...)
+}
+
+// watcher records what activities do.
+type watcher struct {
+	*recorder
+	t *Telemetry
+}
+
+// Ended records a part of a run that has ended in an activity.
+func (w watcher) Ended(ctx context.Context, part meter.Part) {
+	if w.t.traces != nil {
+		l, _ := ctx.Value(lineageKey{}).(lineage)
+		w.t.recordSpan(l, part)
+	}
+}
+
+// Attempt begins the span of an attempt.
+func (w watcher) Attempt(
+	ctx context.Context, in interpreter.ToolInput,
+) (context.Context, func(*interpreter.ErrorObject, bool)) {
+	if w.t.traces == nil {
+		return ctx, func(*interpreter.ErrorObject, bool) {}
+	}
+	part := meter.Part{Kind: meter.PartStep, Step: in.Step, Visit: in.Visit}
+	if in.Index != nil {
+		part.Kind, part.Index = meter.PartIteration, in.Index
+	}
+	if in.Place != "" {
+		part = meter.Part{Kind: meter.PartSink, Step: in.Step, Visit: in.Visit, Index: in.Index, Place: in.Place, Page: in.Page}
+	}
+	parent := ctx
+	if l, _ := ctx.Value(lineageKey{}).(lineage); l.valid() {
+		parent = trace.ContextWithRemoteSpanContext(ctx, l.context(l.span(part)))
+	}
+	within, span := w.t.tracer.Start(parent, cmp.Or(in.Step, in.Tool)+" attempt", trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attrPlaybook.String(in.Playbook), attrStep.String(in.Step), attrVisit.Int(in.Visit),
+			attrTool.String(in.Tool), attrPage.Int(in.Page), attrAttempt.Int(in.Attempt)))
+	if in.Index != nil {
+		span.SetAttributes(attrIndex.Int(*in.Index))
+	}
+	if in.Place != "" {
+		span.SetAttributes(attrPlace.String(in.Place))
+	}
+	return within, func(failure *interpreter.ErrorObject, made bool) {
+		status := interpreter.StatusSuccess
+		if failure != nil {
+			status = interpreter.StatusError
+		} else if !made {
+			status = "abandoned"
+		}
+		span.SetAttributes(attrStatus.String(string(status)))
+		w.t.fail(span, failure)
+		span.End()
+	}
+}
+
+// Propagate writes traceparent and tracestate, as the W3C says.
+func (w watcher) Propagate(ctx context.Context, headers http.Header) {
+	if w.t.traces != nil && w.t.headers {
+		propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(headers))
+	}
+}

@@ -1,0 +1,293 @@
+// Bench measures playbooks against workflows written by hand for the same job,
+// side by side on one Temporal server: make bench. It prints tables; the ratios
+// can be compared between machines, the rates cannot.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/program/demoapi"
+	"reprise/internal/program/localserver"
+)
+
+// options are the sizes of a run.
+type options struct {
+	sizes      string // of parallel loops
+	sequential int
+	pages      int
+	polite     int
+	rate       int
+	scale      string
+	only       string
+	other      string
+
+	address, worker, store string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	flags.StringVar(&o.sizes, "sizes", "1000", "iterations of parallel loops, such as 1000,10000")
+	flags.IntVar(&o.sequential, "sequential", 300, "iterations of sequential loops")
+	flags.IntVar(&o.pages, "pages", 300, "pages of 100 rows")
+	flags.IntVar(&o.polite, "polite", 1000, "requests under a shared rate limit")
+	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
+	flags.StringVar(&o.scale, "scale", "10000,100000", "iterations of the loops whose growth is measured")
+	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
+	flags.StringVar(&o.other, "against", "", "this program of another build: measure both in turns, without politeness and scale")
+	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
+	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
+	flags.StringVar(&o.store, "store", "", "directory of large values (used by the program itself)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.worker != "" {
+		return work(ctx, o.address, o.worker, o.store)
+	}
+	return measure(ctx, o, stdout)
+}
+
+func measure(ctx context.Context, o options, stdout io.Writer) error {
+	dir, err := os.MkdirTemp("", "reprise-bench-")
+	if err != nil {
+		return fmt.Errorf("make a directory for large values: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	var process serverProcess
+	if o.address == "" {
+		server, err := localserver.Start(ctx, localserver.Options{})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		o.address, process = server.Address, serverProcess(server.PID())
+	}
+	api := demoapi.New(demoapi.Options{Items: o.pages * 100, LogSize: 10 * (o.pages + o.polite)})
+	url, err := api.Start(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = api.Close() }()
+	short := demoapi.New(demoapi.Options{Items: 400, LogSize: 1})
+	small, err := short.Start(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = short.Close() }()
+	c, _, err := dial(ctx, o.address, dir, nil)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", o.address, err)
+	}
+	defer c.Close()
+	b := &bench{client: c, server: process, address: o.address, store: dir}
+	groups, err := o.groups(url, small)
+	if err != nil {
+		return err
+	}
+	growing, err := o.growing()
+	if err != nil {
+		return err
+	}
+	if o.other != "" {
+		return b.against(ctx, o.other, groups, stdout)
+	}
+	for _, group := range groups {
+		if err := b.group(ctx, group, stdout); err != nil {
+			return err
+		}
+	}
+	if o.wants(politeness) {
+		if err := b.politeness(ctx, o, api, url, stdout); err != nil {
+			return err
+		}
+	}
+	if o.wants(scale) {
+		return b.scale(ctx, growing, stdout)
+	}
+	return nil
+}
+
+// Names of the groups that are no comparison with workflows written by hand.
+const (
+	politeness = "shared rate limit"
+	scale      = "scale"
+)
+
+// elementPages is the group of loops whose iterations page and write.
+const elementPages = "200 elements of 4 pages, each page written to SQLite, window 10"
+
+func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
+
+// groups are the cases, those to compare together. The first of a group is what
+// the others are measured against.
+// small is an API with four pages of rows.
+func (o options) groups(url, small string) ([][]one, error) {
+	var groups [][]one
+	add := func(group []one) {
+		if o.wants(group[0].group) {
+			groups = append(groups, group)
+		}
+	}
+	add(loopCases(o.sequential, 1, 0, 1, 10, 50))
+	sizes, err := numbers("-sizes", o.sizes)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range sizes {
+		add(loopCases(n, 10, 0, 1, 10, 50))
+		add(loopCases(n, 100, 0, 1, 10, 50))
+		add(loopCases(n, 500, 0, 1, 10, 50))
+		add(loopCases(n, 100, 20, 1, 10, 50))
+	}
+	add([]one{
+		{group: elementPages, name: "by hand", n: 200, by: &handInput{Width: 10, URL: small}},
+		{group: elementPages, name: "batch 1", n: 200, source: elementsBook(small, 200, "1")},
+		{group: elementPages, name: "batch 10", n: 200, source: elementsBook(small, 200, "10")},
+		{group: elementPages, name: "batch auto", n: 200, source: elementsBook(small, 200, "auto")},
+	})
+	name := fmt.Sprintf("%d pages of 100 rows", o.pages)
+	add([]one{
+		{group: name, name: "by hand", n: o.pages, pages: url},
+		{group: name, name: "plain Go", n: o.pages, plain: url},
+		{group: name, name: "one by one", n: o.pages, source: pagesBook(url, 1)},
+		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
+		{group: name, name: "200 an activity", n: o.pages, source: pagesBook(url, 200)},
+	})
+	name += ", each written to SQLite"
+	add([]one{
+		{group: name, name: "without notes", n: o.pages, source: writtenBook(url, forgetfulName)},
+		{group: name, name: "with notes", n: o.pages, source: writtenBook(url, "sqlite")},
+		{group: name, name: "history first", n: o.pages, source: writtenBook(url, historicName)},
+	})
+	return groups, nil
+}
+
+// numbers reads the sizes of loops.
+func numbers(option, text string) ([]int, error) {
+	var all []int
+	for _, field := range strings.Split(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s %q: %q is no number of iterations", option, text, field)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func loopCases(n, width, ms int, batches ...int) []one {
+	name := fmt.Sprintf("%d iterations, window %d", n, width)
+	if width == 1 {
+		name = fmt.Sprintf("%d iterations, sequential", n)
+	}
+	if ms == 0 {
+		name += ", a tool that answers at once"
+	} else {
+		name += fmt.Sprintf(", a tool that takes %d ms", ms)
+	}
+	cases := []one{{group: name, name: "by hand", n: n, by: &handInput{Width: width, MS: ms}}}
+	for _, batch := range batches {
+		cases = append(cases, one{group: name, name: fmt.Sprint("batch ", batch), n: n, source: loopBook(n, width, batch, ms)})
+	}
+	return cases
+}
+
+// thereAndBack runs cases in their order and then in the opposite one: a
+// server gets slower as it fills, which would be held against those that come
+// later.
+func (b *bench) thereAndBack(ctx context.Context, cases []one) ([]figures, error) {
+	all := make([]figures, len(cases))
+	for i := range 2 * len(cases) {
+		position := min(i, 2*len(cases)-1-i)
+		f, err := b.run(ctx, cases[position])
+		if err != nil {
+			return nil, err
+		}
+		all[position].add(f)
+	}
+	return all, nil
+}
+
+// newTable is one whose columns hold figures, from the given one on.
+func newTable(title string, from int, header ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.SetTitle(title)
+	t.AppendHeader(header)
+	var columns []table.ColumnConfig
+	for number := from; number <= len(header); number++ {
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
+// group runs cases and prints them as a table.
+func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error {
+	all, err := b.thereAndBack(ctx, cases)
+	if err != nil {
+		return err
+	}
+	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[1].name,
+		"events each", "bytes each", "longest history", "worker CPU ms each", "server CPU ms each", "peak MB")
+	var base []figures // the first two, which the others are measured against
+	for _, f := range all {
+		if len(base) < 2 {
+			base = append(base, f)
+		}
+		toSecond := ""
+		if len(base) == 2 {
+			toSecond = fmt.Sprintf("%.2f", f.rate()/base[1].rate())
+		}
+		n := float64(f.n)
+		t.AppendRow(table.Row{
+			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.2f", f.rate()/base[0].rate()), toSecond,
+			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", f.bytesEach()), f.most,
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+		})
+	}
+	_, err = fmt.Fprintf(stdout, "%s\n\n", t.Render())
+	return err
+}
+
+// politeness prints how well a loop keeps to a rate that the API enforces.
+func (b *bench) politeness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
+	f, err := b.run(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
+	if err != nil {
+		return err
+	}
+	requests, refused := 0, 0
+	for _, request := range api.Requests("") {
+		if request.Path == "/api/v1/limited" {
+			requests++
+			if request.Status == 429 {
+				refused++
+			}
+		}
+	}
+	ideal := float64(o.polite) / float64(o.rate)
+	_, err = fmt.Fprintf(stdout, "%d items at %d requests/s: %d requests, %d answers 429, %.1f s, %.2f of the ideal %.1f s\n",
+		o.polite, o.rate, requests, refused, f.took.Seconds(), f.took.Seconds()/ideal, ideal)
+	return err
+}

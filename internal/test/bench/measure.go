@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/observe/ending"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// one is a case of the benchmark.
+type one struct {
+	group, name string
+	n           int // iterations or pages
+	source      string
+	by          *handInput // by hand, in place of a playbook
+	pages       string     // by hand: where the pages are that one workflow collects
+	plain       string     // without Temporal: where the pages are
+	worker      string     // the program that is the worker; this one if empty
+}
+
+// figures are what came of a case.
+type figures struct {
+	one
+	took   time.Duration
+	cpu    time.Duration // of the worker
+	server time.Duration // processor time of the server meanwhile; 0 where it is not ours
+	memory int64         // its peak, in bytes
+	events int64         // of all workflows of the run
+	bytes  int64         // of their histories
+	most   int64         // events of the longest history
+	large  int64         // bytes of the largest history
+}
+
+func (f figures) rate() float64 { return float64(f.n) / f.took.Seconds() }
+
+// cpuEach is the processor time that an iteration or page costs the worker, in ms.
+func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n) }
+
+// serverEach is the processor time that an iteration or page costs the server, in ms.
+func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float64(f.n) }
+
+func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
+
+// add adds another run of the same case.
+func (f *figures) add(other figures) {
+	n := f.n + other.n
+	f.one = other.one
+	f.n = n
+	f.took += other.took
+	f.cpu += other.cpu
+	f.server += other.server
+	f.events += other.events
+	f.bytes += other.bytes
+	f.memory = max(f.memory, other.memory)
+	f.most = max(f.most, other.most)
+	f.large = max(f.large, other.large)
+}
+
+// bench runs cases one after the other on one server.
+type bench struct {
+	client  client.Client
+	server  serverProcess
+	address string
+	store   string
+	count   int
+}
+
+// run runs a case on a worker of its own. The worker is warm: it has run a
+// playbook of one element before.
+func (b *bench) run(ctx context.Context, c one) (figures, error) {
+	b.count++
+	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
+	worker, err := spawn(c.worker, b.address, queue, b.store)
+	if err != nil {
+		return figures{}, err
+	}
+	f := figures{one: c}
+	defer func() {
+		if worker != nil {
+			worker.stop()
+		}
+	}()
+	if _, err := b.execute(ctx, queue, "warm-"+queue, one{n: 1, source: loopBook(1, 1, 1, 0)}); err != nil {
+		return f, err
+	}
+	id := "run-" + queue
+	before, err := b.server.cpu()
+	if err != nil {
+		return f, err
+	}
+	if f.took, err = b.execute(ctx, queue, id, c); err != nil {
+		return f, fmt.Errorf("%s, %s: %w", c.group, c.name, err)
+	}
+	after, err := b.server.cpu()
+	if err != nil {
+		return f, err
+	}
+	f.server = after - before
+	f.cpu, f.memory = worker.stop()
+	worker = nil
+	if c.plain != "" {
+		return figures{one: c, took: f.took}, nil // what it used is not the worker's
+	}
+	return f, b.histories(ctx, id, &f)
+}
+
+// execute does the job of a case, checks that all of it was done, and gives how long
+// it took.
+func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Duration, error) {
+	options := client.StartWorkflowOptions{ID: id, TaskQueue: queue}
+	began := time.Now()
+	done, err := 0, error(nil)
+	switch {
+	case c.by != nil:
+		done, err = b.loopByHand(ctx, options, c)
+	case c.pages != "":
+		done, err = b.pagesByHand(ctx, options, c.pages)
+	case c.plain != "":
+		done, err = plainPages(ctx, c.plain)
+	default:
+		done, err = b.playbook(ctx, options, c)
+	}
+	took := time.Since(began)
+	if err == nil && (done%c.n != 0 || done == 0) { // pages have 100 rows
+		err = fmt.Errorf("did %d of %d", done, c.n)
+	}
+	return took, err
+}
+
+func (b *bench) loopByHand(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
+	in := *c.by
+	in.ID, in.Size = options.ID, c.n
+	run, err := b.client.ExecuteWorkflow(ctx, options, handLoopName, in)
+	if err != nil {
+		return 0, err
+	}
+	var results []int
+	if err := run.Get(ctx, &results); err != nil {
+		return 0, err
+	}
+	for i, result := range results {
+		if result != i {
+			return 0, fmt.Errorf("result %d is %d", i, result)
+		}
+	}
+	return len(results), nil
+}
+
+func (b *bench) pagesByHand(ctx context.Context, options client.StartWorkflowOptions, url string) (int, error) {
+	run, err := b.client.ExecuteWorkflow(ctx, options, handPagesName, handPagesInput{URL: url})
+	if err != nil {
+		return 0, err
+	}
+	rows := 0
+	err = run.Get(ctx, &rows)
+	return rows, err
+}
+
+func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
+	run, err := b.client.ExecuteWorkflow(ctx, options, workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "bench.yaml", Source: c.source, Workload: expression.Of(map[string]any{})})
+	if err != nil {
+		return 0, err
+	}
+	result, err := ending.Of(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	done, _ := result.Result.Data.(int)
+	if result.Status != "completed" {
+		return 0, fmt.Errorf("ended as %s with %v: %s", result.Status, result.Result.Data, result.Error.Short())
+	}
+	return done, nil
+}
+
+// histories adds up the workflows of a run. The list of them lags behind, so it
+// is read until it stays the same.
+func (b *bench) histories(ctx context.Context, id string, f *figures) error {
+	for last := -1; ; {
+		f.events, f.bytes, f.most, f.large = 0, 0, 0, 0
+		count := 0
+		var token []byte
+		for {
+			page, err := b.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+				PageSize: 1000, NextPageToken: token,
+				Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus = 'Completed'", id),
+			})
+			if err != nil {
+				return fmt.Errorf("list the workflows of %s: %w", id, err)
+			}
+			for _, execution := range page.GetExecutions() {
+				count++
+				f.events += execution.GetHistoryLength()
+				f.bytes += execution.GetHistorySizeBytes()
+				f.most = max(f.most, execution.GetHistoryLength())
+				f.large = max(f.large, execution.GetHistorySizeBytes())
+			}
+			if token = page.GetNextPageToken(); len(token) == 0 {
+				break
+			}
+		}
+		if count > 0 && count == last {
+			return nil
+		}
+		last = count
+		time.Sleep(300 * time.Millisecond)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/activities"
+	"reprise/activities/tool"
+	"reprise/internal/base/payload"
+	"reprise/internal/program/host"
+	"reprise/internal/program/telemetry"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// nap is a tool that takes some milliseconds, or none, and gives its element.
+type nap struct{}
+
+func (nap) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name: "nap", Summary: "Waits and gives an element back.",
+		Fields: []playbook.Field{
+			{Name: "ms", Kind: playbook.KindNumber, Doc: "How long."},
+			{Name: "give", Kind: playbook.KindValue, Doc: "What to give."},
+		},
+	}
+}
+
+func (nap) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	ms, _ := in.Fields["ms"].Data.(int)
+	return interpreter.ToolResult{Data: expression.Of(in.Fields["give"].Data)}, rest(ctx, ms)
+}
+
+func rest(ctx context.Context, ms int) error {
+	if ms == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func hand(ctx context.Context, in handInput) (int, error) { return in.First, rest(ctx, in.MS) }
+
+// dial connects to the server with the payload store that all share.
+func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
+	location, err := payload.Directory(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := payload.Open(ctx, location)
+	if err != nil {
+		return nil, nil, err
+	}
+	watched.Store(store)
+	c, err := client.DialContext(ctx, watched.Client(store.Use(client.Options{
+		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})))
+	return c, store, err
+}
+
+// work is a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
+// counts, which shows what that costs.
+func work(ctx context.Context, address, queue, dir string) error {
+	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	c, store, err := dial(ctx, address, dir, watched)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	defer c.Close()
+	payloads, err := host.Payloads(store, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir, Telemetry: watched.Activities()})
+	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
+		if err := catalogue.Register(tool); err != nil {
+			return err
+		}
+	}
+	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, Telemetry: watched})
+	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
+	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
+	w.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
+	w.RegisterWorkflowWithOptions(handPages, workflow.RegisterOptions{Name: handPagesName})
+	w.RegisterActivityWithOptions((&handWriter{dir: dir}).page, activity.RegisterOptions{Name: handPageName})
+	if err := w.Start(); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	w.Stop()
+	return catalogue.Close()
+}
+
+// workerProcess is a worker of its own for each case, so that its processor
+// time and memory are those of the case.
+type workerProcess struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+func spawn(binary, address, queue, dir string) (*workerProcess, error) {
+	if binary == "" {
+		var err error
+		if binary, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("find the program: %w", err)
+		}
+	}
+	cmd := exec.Command(binary, //nolint:noctx // it ends when its standard input does
+		"-worker", queue, "-address", address, "-store", dir)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	return &workerProcess{cmd: cmd, stdin: stdin}, nil
+}
+
+// stop ends the worker and gives its processor time and peak memory in bytes.
+func (p *workerProcess) stop() (cpu time.Duration, memory int64) {
+	_ = p.stdin.Close()
+	_ = p.cmd.Wait()
+	if usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		memory = usage.Maxrss * 1024 // kilobytes on Linux
+	}
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), memory
+}

@@ -1,0 +1,371 @@
+package docs_test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/test/docs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/migrate"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of the documentation")
+
+// root is the top of the repository, seen from this package.
+const root = "../../.."
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(root, "docs")
+	if *update {
+		require.NoError(t, docs.Write(dir, activities.Default()))
+	}
+	pages, err := docs.Pages(dir, activities.Default())
+	require.NoError(t, err)
+	for name, want := range pages {
+		wanted, lines := strings.Split(want, "\n"), strings.Split(read(t, filepath.Join("docs", name)), "\n")
+		for i := range min(len(wanted), len(lines)) {
+			require.Equal(t, wanted[i], lines[i], "docs/%s:%d is out of date: run make golden", name, i+1)
+		}
+		require.Len(t, lines, len(wanted), "docs/%s is out of date: run make golden", name)
+	}
+}
+
+// written are the pages with examples, and how many blocks each has at least,
+// so that a page whose blocks are no longer found fails.
+var written = map[string]int{
+	"README.md": 3, "docs/language.md": 17, "docs/tools.md": 5, "docs/operations.md": 3, "docs/recipes.md": 19,
+}
+
+func examples(t *testing.T) []*docs.Example {
+	t.Helper()
+	var all []*docs.Example
+	for name, least := range written {
+		found := docs.Examples(name, read(t, name))
+		require.GreaterOrEqual(t, len(found), least, name)
+		all = append(all, found...)
+	}
+	return all
+}
+
+func TestExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	for _, example := range examples(t) {
+		if !example.Is("yaml") || example.File == "docs/tools.md" { // those are checked with their specs
+			continue
+		}
+		file := source.NewFile(example.File+":"+strconv.Itoa(example.Line), []byte(example.Playbook()))
+		options := playbook.CheckOptions{}
+		if !example.Whole() {
+			options.Workload = docs.Workload()
+		}
+		_, found := playbook.Validate(file, activities.Default(), options)
+		require.Empty(t, found, "%s", file.FormatAll(found))
+	}
+}
+
+// TestInvalidExamples: an invalid example stands before the message that it
+// causes.
+func TestInvalidExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("yaml", "invalid") {
+			continue
+		}
+		seen++
+		require.True(t, example.Next.Is("text"), "%s:%d: no message follows", example.File, example.Line)
+		name, _, _ := strings.Cut(example.Next.Text, ":")
+		file := source.NewFile(name, []byte(example.Text))
+		_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+		require.Equal(t, file.FormatAll(found), example.Next.Text, "%s:%d", example.File, example.Next.Line)
+	}
+	require.Positive(t, seen)
+}
+
+// TestOlderExamples: an older form stands before what migrate makes of it.
+func TestOlderExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("yaml", "older") {
+			continue
+		}
+		seen++
+		require.True(t, example.Next.Is("yaml"), "%s:%d: nothing follows", example.File, example.Line)
+		migrated := migrate.File(source.NewFile(example.File, []byte(example.Playbook())))
+		require.Empty(t, migrated.Problems)
+		require.Equal(t, example.Next.Playbook(), string(migrated.Text), "%s:%d", example.File, example.Next.Line)
+	}
+	require.Positive(t, seen)
+}
+
+// conditionRow is a row of the table of conditions.
+var conditionRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\|$")
+
+// TestConditions: what the table says matches failures does so, and nothing
+// else does.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	_, rows, found := strings.Cut(read(t, "docs/language.md"), "| `when` | matches |\n|---|---|\n")
+	require.True(t, found)
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	failure := expression.MapScope{
+		"error": map[string]any{"class": "retryable", "status": 503, "kind": "timeout", "type": "40001", "headers": map[string]any{"x-error-code": "17"}},
+		"this":  map[string]any{"meta": map[string]any{}},
+	}
+	success := expression.MapScope{
+		"response": map[string]any{"paging": map[string]any{"hasMore": true}, "status": "pending"},
+		"this":     map[string]any{"meta": map[string]any{"links": map[string]any{"next": "https://example.com/2"}}},
+	}
+	conditions := conditionRow.FindAllStringSubmatch(rows, -1)
+	require.Len(t, conditions, strings.Count(rows, "\n")+1)
+	for _, condition := range conditions {
+		program, problems := expression.Compile(condition[1])
+		require.Empty(t, problems, condition[1])
+		ofFailures := strings.Contains(condition[1], "error") && !strings.Contains(condition[1], "not defined")
+		for scope, want := range map[*expression.MapScope]bool{&failure: ofFailures, &success: !ofFailures} {
+			value, err := program.Eval(*scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+			require.NoError(t, err, condition[1])
+			require.Equal(t, want, expression.Truthy(value), condition[1])
+		}
+	}
+}
+
+func TestExpressionExamples(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, example := range examples(t) {
+		if !example.Is("text", "expressions") {
+			continue
+		}
+		for _, line := range strings.Split(strings.TrimSpace(example.Text), "\n") {
+			seen++
+			text, want, found := strings.Cut(line, "=>")
+			require.True(t, found, line)
+			program, problems := expression.Compile(strings.TrimSpace(text))
+			require.Empty(t, problems, line)
+			value, err := program.Eval(expression.MapScope{}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+			require.NoError(t, err, line)
+			wanted, err := expression.Decode([]byte(want))
+			require.NoError(t, err, line)
+			require.Equal(t, wanted, value, line)
+		}
+	}
+	require.Positive(t, seen)
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(strings.TrimSpace(kept), " ", "-")
+}
+
+var (
+	headingLine = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	anchorTag   = regexp.MustCompile(`<a id="([^"]+)">`)
+	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fencedBlock = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+func anchors(markdown string) []string {
+	var all []string
+	for _, match := range headingLine.FindAllStringSubmatch(fencedBlock.ReplaceAllString(markdown, ""), -1) {
+		all = append(all, anchor(match[1]))
+	}
+	for _, match := range anchorTag.FindAllStringSubmatch(markdown, -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// TestLinks: every link between the pages leads somewhere.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	decisions, err := filepath.Glob(filepath.Join(root, "docs", "decisions", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, decisions)
+	pages = append(append(pages, decisions...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, match := range link.FindAllStringSubmatch(fencedBlock.ReplaceAllString(string(text), ""), -1) {
+			checkLink(t, page, string(text), match[1])
+		}
+	}
+}
+
+func checkLink(t *testing.T, page, text, target string) {
+	t.Helper()
+	if strings.Contains(target, "://") {
+		return
+	}
+	path, fragment, _ := strings.Cut(target, "#")
+	if path != "" {
+		linked := filepath.Join(filepath.Dir(page), path)
+		_, err := os.Stat(linked)
+		require.NoError(t, err, "%s links to %s", page, target)
+		if fragment == "" {
+			return
+		}
+		other, err := os.ReadFile(linked)
+		require.NoError(t, err)
+		text = string(other)
+	}
+	require.Contains(t, anchors(text), fragment, "%s links to %s", page, target)
+}
+
+// TestPagesHaveNoSeams: what two changes made to one place is one text again. No long
+// line of a page that people write stands in it twice, and each table has its head.
+func TestPagesHaveNoSeams(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/language.md", "docs/operations.md", "docs/recipes.md", "docs/architecture.md"} {
+		first, before, table := map[string]int{}, "", 0
+		for i, line := range strings.Split(generatedPart.ReplaceAllStringFunc(fencedBlock.ReplaceAllStringFunc(read(t, page), blank), blank), "\n") {
+			if len(line) >= 60 {
+				require.Zero(t, first[line], "%s:%d says again what line %d says: %s", page, i+1, first[line], line)
+				first[line] = i + 1
+			}
+
+			if table++; !strings.HasPrefix(line, "|") {
+				table = 0
+			}
+			if table == 2 {
+				require.Contains(t, line, "|--", "%s:%d: a table has a head", page, i+1)
+			}
+			if strings.HasPrefix(line, "#") && i > 0 {
+				require.Empty(t, before, "%s:%d: an empty line stands before a heading", page, i+1)
+			}
+			before = line
+		}
+	}
+}
+
+var generatedPart = regexp.MustCompile(`(?s)<!-- generated.*?<!-- end -->`)
+
+// blank keeps the lines of a text and nothing of what is in them.
+func blank(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
+
+var (
+	continued    = regexp.MustCompile(`\n\s*// ?`)
+	sectionNamed = regexp.MustCompile(`(?m)language\.md, section ([a-z_ ]+?)\s*(?:[.,;:)]|$)|[Ss]ection ([a-z_ ]+?) of docs/language\.md`)
+)
+
+// TestSectionsNamedInCode: comments send their reader to sections that exist.
+func TestSectionsNamedInCode(t *testing.T) {
+	t.Parallel()
+	known := anchors(read(t, "docs/language.md"))
+	named := 0
+	for _, dir := range []string{"activities", "interpreter", "workflows", "starter", "worker", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for _, match := range sectionNamed.FindAllStringSubmatch(continued.ReplaceAllString(string(text), " "), -1) {
+				named++
+				section := anchor(match[1] + match[2])
+				require.Contains(t, known, section, "%s names a section", path)
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	require.Greater(t, named, 20)
+}
+
+// TestCodesAreExplained: every code that a message ends with has its anchor.
+func TestCodesAreExplained(t *testing.T) {
+	t.Parallel()
+	known := anchors(read(t, "docs/language.md"))
+	for _, code := range playbook.Codes() {
+		require.Contains(t, known, code.Code)
+	}
+}
+
+var (
+	variable = regexp.MustCompile(`REPRISE_[A-Z][A-Z_]*[A-Z]`)
+	// connectionVariable begins those whose end the user chooses.
+	connectionVariable = "REPRISE_AUTH"
+)
+
+// TestVariablesAreDocumented: whatever the programs read from the environment
+// is in the documentation, and nothing else.
+func TestVariablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	read := variables(t, ".go", "activities", "interpreter", "internal", "starter", "worker", "workflows")
+	documented := variables(t, ".md", "docs")
+	require.Greater(t, len(read), 10)
+	require.Equal(t, read, documented, "read by the programs, and named in docs/")
+}
+
+// variables are those that the files below some folders name, sorted.
+func variables(t *testing.T, ext string, dirs ...string) []string {
+	t.Helper()
+	found := map[string]bool{}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ext || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, name := range variable.FindAllString(string(text), -1) {
+				if !strings.HasPrefix(name, connectionVariable) {
+					found[name] = true
+				}
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// TestPictureOfStatuses: the picture of architecture.md has the statuses of the table, and
+// arrows into and out of each as its row says.
+func TestPictureOfStatuses(t *testing.T) {
+	t.Parallel()
+	page := read(t, "docs/architecture.md")
+	_, picture, found := strings.Cut(page, "stateDiagram-v2\n")
+	require.True(t, found)
+	picture, _, _ = strings.Cut(picture, "```")
+	into, out := map[string]bool{}, map[string]bool{}
+	for _, arrow := range regexp.MustCompile(`(?m)^\s*(\S+) --> (\w+)`).FindAllStringSubmatch(picture, -1) {
+		out[arrow[1]], into[arrow[2]] = true, true
+	}
+	delete(out, "[*]")
+	delete(out, "open")
+	for _, info := range interpreter.Statuses() {
+		name := string(info.Status)
+		require.True(t, into[name], "no arrow leads to %s", name)
+		require.Equal(t, info.Ending == interpreter.Open, out[name], "arrows that leave %s", name)
+		delete(into, name)
+		delete(out, name)
+	}
+	require.Empty(t, into, "no row of the table of statuses")
+	require.Empty(t, out, "no row of the table of statuses")
+}

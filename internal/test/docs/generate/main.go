@@ -1,0 +1,18 @@
+// Command generate writes docs/tools.md and the generated parts of
+// docs/language.md. Run it at the top of the repository.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"reprise/activities"
+	"reprise/internal/test/docs"
+)
+
+func main() {
+	if err := docs.Write("docs", activities.Default()); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}

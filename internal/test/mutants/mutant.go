@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed *.patch
+var patches embed.FS
+
+// mutant is a change to the code that breaks what a run may rely on, and which
+// tests notice it. It is a file of the form
+//
+//	What it breaks, in one or more lines.
+//
+//	test: internal/test/e2e TestName/subtest
+//	chaos: TestName (not where a rule of the language is broken, which internal/test/oracle notices)
+//
+//	--- a/file.go
+//	+++ b/file.go
+//	@@ … of a unified diff with a line of context, so that it outlives edits nearby
+type mutant struct {
+	name   string
+	breaks string
+	tests  []test
+	chaos  string // test of internal/test/chaos that has to notice, within 60 rounds; "" for none
+	patch  []byte
+}
+
+// test is a test of make test that fails where the mutant is in the code.
+type test struct {
+	folder string // of its package, seen from the root
+	name   string // with a subtest or without
+}
+
+func (t test) String() string { return t.folder + " " + t.name }
+
+// pattern is what go test -run takes.
+func (t test) pattern() string { return "^" + strings.ReplaceAll(t.name, "/", "$/^") + "$" }
+
+// function is the Go function of the test.
+func (t test) function() string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return name
+}
+
+// mutants are all of them, by name.
+func mutants() ([]mutant, error) {
+	names, err := fs.Glob(patches, "*.patch")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]mutant, len(names))
+	for i, name := range names {
+		text, err := patches.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = parse(strings.TrimSuffix(name, ".patch"), text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+func parse(name string, text []byte) (mutant, error) {
+	at := bytes.Index(text, []byte("--- a/"))
+	if at < 0 {
+		return mutant{}, errors.New("there is no diff")
+	}
+	m := mutant{name: name, patch: text[at:]}
+	var breaks []string
+	for line := range strings.Lines(string(text[:at])) {
+		line = strings.TrimSpace(line)
+		word, rest, _ := strings.Cut(line, ": ")
+		switch word {
+		case "":
+		case "test":
+			folder, function, _ := strings.Cut(rest, " ")
+			m.tests = append(m.tests, test{folder, function})
+		case "chaos":
+			m.chaos = rest
+		default:
+			breaks = append(breaks, line)
+		}
+	}
+	m.breaks = strings.Join(breaks, " ")
+	return m, nil
+}
+
+// files are those that the patch changes, seen from the root.
+func (m mutant) files() []string {
+	var names []string
+	for line := range strings.Lines(string(m.patch)) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "--- a/"); found {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// apply makes the changed files in dir, and an overlay for the go command that
+// puts them in the place of those below root, which stay as they are.
+func (m mutant) apply(ctx context.Context, root, dir string) (overlay string, err error) {
+	replace := map[string]string{}
+	for _, name := range m.files() {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		changed := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(changed), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(changed, text, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, name)] = changed
+	}
+	apply := exec.CommandContext(ctx, "git", "apply", "-")
+	apply.Dir, apply.Stdin = dir, bytes.NewReader(m.patch)
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // dir belongs to no repository
+	if output, err := apply.CombinedOutput(); err != nil && len(m.patch) > 0 {
+		return "", fmt.Errorf("%s.patch does not apply any more; make the same change to the code as it is now: %w\n%s",
+			m.name, err, output)
+	}
+	encoded, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, encoded, 0o600)
+}

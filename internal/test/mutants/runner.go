@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// testLimit and chaosLimit are how long one test and one run of chaos may take. A test
+// that never ends has noticed something.
+const (
+	testLimit  = 10 * time.Minute
+	chaosLimit = 2 * time.Hour
+)
+
+// runner runs the tests of mutants and prints what came of them.
+type runner struct {
+	options
+
+	root, dir string // of the code, and a temporary one
+	stdout    io.Writer
+	wrong     []string // what is not as it should be
+}
+
+func (r *runner) printf(format string, args ...any) { fmt.Fprintf(r.stdout, format, args...) }
+
+// all takes one mutant after the other. First come the tests without any: one
+// that fails anyhow notices nothing.
+func (r *runner) all(ctx context.Context, chosen []mutant) error {
+	all := chosen
+	if r.rounds == 0 {
+		none := mutant{name: "no mutant", breaks: "The tests have to pass."}
+		for _, m := range chosen {
+			for _, t := range m.tests {
+				if !slices.Contains(none.tests, t) {
+					none.tests = append(none.tests, t)
+				}
+			}
+		}
+		all = append([]mutant{none}, chosen...)
+	}
+	for _, m := range all {
+		if err := r.mutant(ctx, m); err != nil {
+			return err
+		}
+	}
+	if len(r.wrong) > 0 {
+		return fmt.Errorf("not as it should be:\n  %s", strings.Join(r.wrong, "\n  "))
+	}
+	r.printf("\nall %d mutants were noticed\n", len(chosen))
+	return nil
+}
+
+// mutant runs what has to notice m: its tests, or chaos. The error is one of
+// building or running.
+func (r *runner) mutant(ctx context.Context, m mutant) error {
+	r.printf("\n%s\n  %s\n", m.name, strings.Join(wrap(m.breaks), "\n  "))
+	dir, err := openTemp(r.dir)
+	if err != nil {
+		return err
+	}
+	overlay, err := m.apply(ctx, r.root, dir)
+	if err != nil {
+		return err
+	}
+	if r.rounds > 0 {
+		return r.chaos(ctx, m, overlay)
+	}
+	binaries := map[string]string{}
+	for _, t := range m.tests {
+		made, err := r.test(ctx, t, overlay, binaries, testLimit, nil)
+		if err != nil {
+			return err
+		}
+		r.report(m, t, made, "")
+	}
+	return nil
+}
+
+// chaos runs rounds of chaos until one fails.
+func (r *runner) chaos(ctx context.Context, m mutant, overlay string) error {
+	t := test{"internal/test/chaos", m.chaos}
+	made, err := r.test(ctx, t, overlay, map[string]string{}, chaosLimit, []string{
+		"-chaos.rounds", strconv.Itoa(r.rounds), "-chaos.seed", strconv.FormatUint(r.seed, 10),
+	})
+	if err != nil {
+		return err
+	}
+	r.report(m, t, made, fmt.Sprintf(", seed %d, %d rounds before", r.seed, made.passed))
+	return nil
+}
+
+// report prints the outcome of a test, and records one that is wrong.
+func (r *runner) report(m mutant, t test, made outcome, more string) {
+	said, want := "fails", len(m.patch) > 0
+	if !made.failed {
+		said = "passes"
+	}
+	r.printf("  %-6s %5.0f s  %s%s\n", said, made.took.Seconds(), t, more)
+	if made.failed == want {
+		return
+	}
+	r.wrong = append(r.wrong, fmt.Sprintf("%s: %s %s", m.name, t, said))
+	if made.failed {
+		r.printf("%s\n", made.output)
+	}
+}
+
+// outcome is what came of a test.
+type outcome struct {
+	failed bool
+	passed int // rounds of chaos
+	took   time.Duration
+	output string
+}
+
+// test runs a test. Chaos, which has flags of its own, ends with the first round
+// that fails.
+func (r *runner) test(
+	ctx context.Context, t test, overlay string, binaries map[string]string, limit time.Duration, chaos []string,
+) (outcome, error) {
+	binary, err := r.build(ctx, t, overlay, binaries)
+	if err != nil {
+		return outcome{}, err
+	}
+	temporary, err := openTemp(filepath.Dir(overlay)) // of a test that is killed nothing is left
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = os.RemoveAll(temporary) }()
+	running, kill := context.WithCancel(ctx)
+	defer kill()
+	command := exec.CommandContext(running, binary, append([]string{
+		verbose, "-test.run", t.pattern(), "-test.timeout", limit.String(),
+	}, chaos...)...)
+	command.Dir, command.Env = filepath.Join(r.root, t.folder), append(os.Environ(), "TMPDIR="+temporary)
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return outcome{}, err
+	}
+	command.Stderr = command.Stdout
+	began := time.Now()
+	if err := command.Start(); err != nil {
+		return outcome{}, err
+	}
+	made, ran := follow(output, t, chaos != nil)
+	if made.failed {
+		kill()
+	}
+	failure := command.Wait()
+	made.took = time.Since(began)
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return made, ctx.Err()
+	case made.failed:
+	case failure != nil && !errors.As(failure, &exit):
+		return made, failure
+	case !ran:
+		return made, fmt.Errorf("%s did not run:\n%s", t, made.output)
+	default:
+		made.failed = failure != nil
+	}
+	return made, nil
+}
+
+// build compiles the tests of a package, once for each mutant. A mutant that
+// does not compile shows nothing.
+func (r *runner) build(ctx context.Context, t test, overlay string, binaries map[string]string) (string, error) {
+	if binary := binaries[t.folder]; binary != "" {
+		return binary, nil
+	}
+	binary := filepath.Join(filepath.Dir(overlay), strings.ReplaceAll(t.folder, "/", "_")+".test")
+	build := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-c", "-o", binary, "./"+t.folder)
+	build.Dir = r.root
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", t.folder, err, output)
+	}
+	binaries[t.folder] = binary
+	return binary, nil
+}
+
+// openTemp makes a temporary folder below which servers with an account of their
+// own can work.
+func openTemp(dir string) (string, error) {
+	made, err := os.MkdirTemp(dir, "")
+	if err != nil {
+		return "", err
+	}
+	return made, os.Chmod(made, 0o755) // see above
+}
+
+// verbose has a test say of each of its parts how it ended as soon as it has, not
+// with the rest at the end; marker is what such lines begin with.
+const (
+	verbose = "-test.v=test2json"
+	marker  = "\x16"
+)
+
+// follow reads what a test says, up to its end or, of chaos, to the first round
+// that fails. ran says that it has begun.
+func follow(output io.Reader, t test, chaos bool) (made outcome, ran bool) {
+	var said strings.Builder
+	defer func() { made.output = said.String() }()
+	for lines := bufio.NewReader(output); ; {
+		line, err := lines.ReadString('\n')
+		line = strings.TrimLeft(line, marker)
+		said.WriteString(line)
+		ran = ran || strings.HasPrefix(line, "=== RUN   "+t.function())
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "--- PASS: "+t.function()+"/") {
+			made.passed++
+		}
+		if chaos && strings.HasPrefix(line, "--- FAIL: "+t.function()+"/") {
+			made.failed = true
+			return made, ran
+		}
+		if err != nil {
+			return made, ran
+		}
+	}
+}
+
+// wrap breaks a text into lines of 78 characters at most.
+func wrap(text string) []string {
+	const width = 78
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,692 @@
+package oracle_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"reprise/internal/observe/runs"
+)
+
+// failure is what is foretold of an error.
+type failure struct {
+	kind, class string
+	status      int
+	attempt     int
+	exhausted   bool
+	collected   any
+	has         bool           // something was collected
+	told        *time.Duration // what the other side asks for
+	body        any
+	deaf        bool // ends the call without asking the policies
+}
+
+// object is the error as expressions and results have it.
+func (f *failure) object() map[string]any {
+	o := map[string]any{"kind": f.kind, "class": f.class}
+	if f.status > 0 {
+		o["status"] = f.status
+	}
+	if f.attempt > 0 {
+		o["attempt"] = f.attempt
+	}
+	if f.exhausted {
+		o["exhausted"] = true
+	}
+	if f.has {
+		o["collected"] = f.collected
+	}
+	return o
+}
+
+// request is what a call sends.
+type request struct {
+	method, url string
+	params      map[string]any
+	body        any
+	args        map[string]any
+}
+
+// sent is the request as it goes out: a query of url and params are one.
+func (r request) sent() asked {
+	at, err := url.Parse(r.url)
+	if err != nil {
+		panic(err)
+	}
+	query := at.Query()
+	for name, value := range r.params {
+		if value == nil {
+			continue
+		}
+		query.Set(name, plain(value))
+	}
+	a := asked{method: r.method, path: at.Path, query: query.Encode()}
+	if r.body != nil {
+		a.body = canonical(r.body)
+	}
+	return a
+}
+
+// tally is what a policy counts.
+type tally struct {
+	failures, successes int
+	since               time.Duration // of the failures
+	polls               time.Duration // of the successes
+	restarts            int
+	matches             int  // that are counted still, told waits with them
+	matched             bool // a success of this call
+}
+
+// outcome is how an attempt ended.
+type outcome struct {
+	data    any
+	failure *failure
+	told    *time.Duration // when to ask again, of a success
+	partial bool
+	cut     bool // it said that there is more, and nobody may ask
+}
+
+// call is one call as the specification has it.
+type call struct {
+	o       *oracle
+	s       *step
+	scope   scope
+	id      string // of run, step, visit and index
+	now     time.Duration
+	request request
+	sent    map[string]bool
+	attempt int // of this request
+	all     int // attempts of the call
+	page    int // successes of this round
+	round   int // restarts
+	tallies []tally
+	pages   any
+	got     bool // something was collected
+	used    *collect
+	paged   *policy
+	last    any // the data of the last success
+	before  any // the page before, of those that had a next one
+	had     bool
+	partial bool
+}
+
+// ended is how a call ended.
+type ended struct {
+	data      any
+	failure   *failure
+	truncated bool
+	partial   bool
+	attempts  int
+	at        time.Duration
+	collected any
+	has       bool
+}
+
+func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
+	c := &call{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
+	e := c.run()
+	e.attempts, e.at = c.all, c.now
+	e.partial, e.collected, e.has = c.partial, c.pages, c.got
+	return e
+}
+
+func (c *call) run() ended {
+	if err := c.begin(); err != nil {
+		return ended{failure: err}
+	}
+	for {
+		c.attempt++
+		c.all++
+		out := c.perform()
+		c.attempted(out.failure != nil)
+		if out.failure != nil {
+			out.failure.attempt = c.all
+		}
+		if result := c.decide(out); result != nil {
+			return *result
+		}
+	}
+}
+
+// begin renders the first request.
+func (c *call) begin() *failure {
+	args, err := render(c.s.args, c.scope)
+	if err != nil {
+		return c.expression()
+	}
+	c.request = request{args: maps.Clone(args.(map[string]any))}
+	if over, ok := c.scope["args"].(map[string]any); ok {
+		maps.Copy(c.request.args, over)
+	}
+	c.sent, c.pages, c.got, c.page, c.attempt, c.used, c.paged, c.had = map[string]bool{}, nil, false, 0, 0, nil, nil, false
+	return c.fields()
+}
+
+func (c *call) expression() *failure {
+	return &failure{kind: "expression", class: "final", deaf: true, attempt: c.all}
+}
+
+// fields renders what args may be part of.
+func (c *call) fields() *failure {
+	if c.s.tool != "http" && c.s.tool != "webhook" {
+		return nil
+	}
+	sc := c.scope.with(scope{"args": c.request.args})
+	at, err := render(c.s.url, sc)
+	if err != nil {
+		return c.expression()
+	}
+	params, err := render(c.s.params, sc)
+	if err != nil {
+		return c.expression()
+	}
+	body, err := render(c.s.body, sc)
+	if err != nil {
+		return c.expression()
+	}
+	method := c.s.method
+	if method == "" {
+		method = http.MethodGet
+		if c.s.tool == "webhook" {
+			method = http.MethodPost
+		}
+	}
+	c.request = request{method, at.(string), params.(map[string]any), body, c.request.args}
+	return nil
+}
+
+// perform makes an attempt.
+func (c *call) perform() outcome {
+	c.now = c.o.holds(c.now)
+	if c.s.tool == "playbook" {
+		return c.o.playbookBelow(c)
+	}
+	key := fmt.Sprintf("%s page %d round %d", c.id, c.page+1, c.round)
+	a := c.request.sent()
+	word := c.s.idempotency
+	if word == "" && a.method != http.MethodGet {
+		word = "operation"
+	}
+	if c.s.tool == "webhook" {
+		word = "attempt"
+	}
+	switch word {
+	case "attempt":
+		key += " attempt " + strconv.Itoa(c.all)
+	case "operation":
+	default:
+		key = ""
+	}
+	given := c.o.ask(a, key, c.now)
+	c.o.log[len(c.o.log)-1].call = c.id
+	if c.s.tool == "webhook" {
+		return c.await(given)
+	}
+	return given.outcome()
+}
+
+// outcome is what an answer is to a call.
+func (a answer) outcome() outcome {
+	switch a.broken {
+	case "drop":
+		return outcome{failure: &failure{kind: "connection", class: "retryable"}}
+	case "json":
+		return outcome{failure: &failure{kind: "http", class: "retryable", status: a.status}}
+	}
+	told := a.told()
+	if a.status < 400 {
+		return outcome{data: a.body, told: told}
+	}
+	f := &failure{kind: "http", status: a.status, told: told, body: a.body, class: "final"}
+	_, header := a.headers["Retry-After"]
+	spent := a.headers["X-RateLimit-Remaining"] == "0" && a.headers["X-RateLimit-Reset"] != ""
+	switch {
+	case a.status == 429, (a.status == 403 || a.status == 503) && (header || spent):
+		f.class = "rate_limited"
+	case a.status == 408, a.status == 425, a.status >= 500:
+		f.class = "retryable"
+	}
+	return outcome{failure: f}
+}
+
+// told is what the answer says of when to ask again.
+func (a answer) told() *time.Duration {
+	text, found := a.headers["Retry-After"]
+	if !found && slices.Contains([]int{403, 429, 503}, a.status) {
+		if left, says := a.headers["X-RateLimit-Remaining"]; !says || left == "0" {
+			text, found = a.headers["X-RateLimit-Reset"]
+		}
+	}
+	if !found {
+		return nil
+	}
+	n, _ := strconv.Atoi(text)
+	d := time.Duration(n) * time.Second
+	return &d
+}
+
+// names is what conditions and what a policy does see.
+func (c *call) names(out outcome) scope {
+	retry := map[string]any{"attempt": c.attempt, "count": c.all}
+	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
+	for _, p := range c.s.retry {
+		if p.collect != nil && p.collect.into != "" {
+			s[p.collect.into] = c.pages
+		}
+	}
+	if out.failure != nil {
+		s["error"] = out.failure.object()
+		s["this"] = map[string]any{"status": "error", "error": s["error"]}
+	} else {
+		s["response"], s["page"] = out.data, out.data
+		s["this"] = map[string]any{"status": "success", "data": out.data}
+	}
+	return c.scope.with(s)
+}
+
+// decide asks the policies. It gives nil where the call goes on.
+func (c *call) decide(out outcome) *ended {
+	if out.failure != nil && out.failure.deaf {
+		return c.fails(out.failure)
+	}
+	if out.failure == nil {
+		c.page++
+		c.last = out.data
+		c.partial = out.partial
+		for i := range c.tallies {
+			c.tallies[i].failures = 0
+			c.tallies[i].matches = 0
+		}
+	}
+	sc := c.names(out)
+	for i, p := range c.s.retry {
+		if p.stop != nil {
+			stops, err := p.stop.eval(sc)
+			if err != nil {
+				return c.fails(c.expression())
+			}
+			if truthy(stops) {
+				return c.ends(out, nil)
+			}
+		}
+		if p.when != nil {
+			matches, err := p.when.eval(sc)
+			if err != nil {
+				return c.fails(c.expression())
+			}
+			if !truthy(matches) {
+				continue
+			}
+		}
+		c.tallies[i].matched = c.tallies[i].matched || out.failure == nil
+		if !p.repeats() {
+			return c.ends(out, p)
+		}
+		wait, goes := c.counts(i, p, out)
+		if goes {
+			return c.goes(p, out, wait, sc)
+		}
+		if p.onExhausted != "continue" {
+			return c.exhausted(p, out)
+		}
+		if out.failure != nil {
+			out.failure.exhausted = true
+		} else {
+			out.cut = true // there was more
+		}
+	}
+	return c.ends(out, nil)
+}
+
+// counts counts a match. It gives the wait before the next attempt, or that there is none.
+func (c *call) counts(i int, p *policy, out outcome) (time.Duration, bool) {
+	t := &c.tallies[i]
+	count, since, most := &t.successes, &t.polls, 100
+	switch {
+	case out.failure != nil && p.restart:
+		count, since, most = &t.restarts, &t.since, 1
+	case out.failure != nil:
+		count, since, most = &t.failures, &t.since, 3
+	}
+	if p.maxAttempts > 0 {
+		most = p.maxAttempts
+	}
+	if p.restart {
+		most++ // it counts what follows
+	}
+	told := out.told
+	if out.failure != nil {
+		told = out.failure.told
+	}
+	names := p.namesWait()
+	if out.failure == nil && (p.next != nil || names) {
+		told = nil
+	}
+	if t.matches++; t.matches == 1 {
+		*since = c.now
+	}
+	free := out.failure != nil && told != nil && !p.restart
+	if !free {
+		*count++
+		if *count >= most {
+			return 0, false
+		}
+	}
+	wait := p.wait(*count)
+	if out.failure == nil && p.next != nil && !names {
+		wait = 0
+	}
+	if told != nil {
+		wait = *told
+		bound := time.Hour
+		if p.maxWait > 0 {
+			bound = p.maxWait
+		}
+		if wait > bound {
+			return 0, false
+		}
+	}
+	if p.maxElapsed > 0 && c.now+wait-*since > p.maxElapsed {
+		return 0, false
+	}
+	return wait, true
+}
+
+// wait is delay(n).
+func (p *policy) wait(n int) time.Duration {
+	if p.delay != nil {
+		return *p.delay
+	}
+	initial := time.Second
+	if p.initial != nil {
+		initial = *p.initial
+	}
+	most := p.maxDelay
+	if most == 0 {
+		most = max(time.Minute, initial)
+	}
+	multiplier := 2
+	if p.multiplier > 0 {
+		multiplier = p.multiplier
+	}
+	switch p.backoff {
+	case "none":
+		return 0
+	case "fixed":
+		return initial
+	case "linear":
+		return min(initial*time.Duration(n), most)
+	}
+	d := initial
+	for range n - 1 {
+		d = min(d*time.Duration(multiplier), most)
+	}
+	return min(d, most)
+}
+
+// goes is a match that goes on: the same request again, the first, or the next one.
+func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
+	if out.failure != nil {
+		if !c.sleeps(wait) {
+			return c.failsWith(out, p)
+		}
+		if p.restart {
+			return c.restart()
+		}
+		return nil
+	}
+	if p.next == nil {
+		if !c.sleeps(wait) {
+			return c.skipped(p)
+		}
+		return nil
+	}
+	guarded := !p.allowRepeat
+	if guarded && c.had && same(c.before, out.data) {
+		return c.repeats(p, out, false)
+	}
+	part, err := c.collects(p.collect, out.data)
+	if err != nil {
+		return c.fails(err)
+	}
+	before := c.request
+	if failed := c.follow(p.next, c.names(out)); failed != nil {
+		_ = c.writes(p.page, c.pageID(), sc, part) // what failed first is told
+		return c.fails(failed)
+	}
+	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {
+		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil && p.endOnRepeat {
+			return c.fails(failed) // else the call has failed before
+		}
+		return c.repeats(p, out, true)
+	}
+	c.before, c.had, c.paged = out.data, true, p
+	if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil {
+		return c.fails(failed)
+	}
+	for i, each := range c.s.retry {
+		if each.next == nil {
+			c.tallies[i].successes = 0
+		}
+	}
+	if !c.sleeps(wait) {
+		return c.skipped(p)
+	}
+	c.attempt = 0
+	return nil
+}
+
+func (c *call) pageID() string { return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round) }
+
+func (c *call) restart() *ended {
+	c.round++
+	old := c.tallies
+	c.tallies = make([]tally, len(old))
+	for i := range old {
+		c.tallies[i].restarts = old[i].restarts
+		c.tallies[i].matched = old[i].matched
+	}
+	if failed := c.begin(); failed != nil {
+		return c.fails(failed)
+	}
+	return nil
+}
+
+// repeats ends a call whose pages go round.
+func (c *call) repeats(p *policy, out outcome, collected bool) *ended {
+	if !p.endOnRepeat {
+		return c.fails(&failure{kind: "repeat", class: "final", attempt: c.all})
+	}
+	_ = collected // by then, where it was no repeated page
+	return c.succeeds(out, p, false)
+}
+
+// collects takes a page in, and gives what it contributed.
+func (c *call) collects(by *collect, data any) (any, *failure) {
+	if by == nil {
+		return data, nil
+	}
+	c.used = by
+	part, found := at(data, by.path)
+	if !found {
+		if by.optional {
+			c.got = true
+			c.pages = c.data()
+			return nil, nil
+		}
+		return nil, c.expression()
+	}
+	switch by.strategy {
+	case "replace":
+		c.pages = part
+	case "merge":
+		over, ok := part.(map[string]any)
+		if !ok {
+			return nil, c.expression()
+		}
+		under, _ := c.pages.(map[string]any)
+		c.pages = merged(under, over)
+	default:
+		list, _ := c.pages.([]any)
+		list = slices.Clone(list)
+		switch p := part.(type) {
+		case nil:
+		case []any:
+			list = append(list, p...)
+		default:
+			list = append(list, p)
+		}
+		if list == nil {
+			list = []any{}
+		}
+		c.pages = list
+	}
+	c.got = true
+	return part, nil
+}
+
+// at is what a dotted path leads to.
+func at(value any, path string) (any, bool) {
+	if path == "" {
+		return value, true
+	}
+	s := scope{"x": value}
+	found, _ := name("x." + path).eval(s)
+	if found != nil {
+		return found, true
+	}
+	parent, last := value, path
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' {
+			parent, _ = name("x." + path[:i]).eval(s)
+			last = path[i+1:]
+			break
+		}
+	}
+	members, _ := parent.(map[string]any)
+	_, has := members[last]
+	return nil, has
+}
+
+func merged(under, over map[string]any) map[string]any {
+	all := maps.Clone(under)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for key, value := range over {
+		was, ok := all[key].(map[string]any)
+		is, also := value.(map[string]any)
+		if ok && also {
+			all[key] = merged(was, is)
+			continue
+		}
+		all[key] = value
+	}
+	return all
+}
+
+// follow builds the next request.
+func (c *call) follow(next *nextCall, sc scope) *failure {
+	if next.args != nil {
+		args, err := render(next.args, sc)
+		if err != nil || holdsNil(args) {
+			return c.expression()
+		}
+		old := c.request
+		c.request.args = merged(old.args, args.(map[string]any))
+		if failed := c.fields(); failed != nil {
+			return failed
+		}
+	}
+	if next.url != nil {
+		to, err := render(next.url, sc)
+		if err != nil || to == nil {
+			return c.expression()
+		}
+		from, err := url.Parse(c.request.url)
+		if err != nil {
+			panic(err)
+		}
+		relative, err := url.Parse(to.(string))
+		if err != nil {
+			panic(err)
+		}
+		c.request.url = from.ResolveReference(relative).String()
+	}
+	if next.params != nil {
+		params, err := render(next.params, sc)
+		if err != nil || holdsNil(params) {
+			return c.expression()
+		}
+		all := maps.Clone(c.request.params)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, params.(map[string]any))
+		c.request.params = all
+	}
+	if next.body != nil {
+		body, err := render(next.body, sc)
+		if err != nil || holdsNil(body) {
+			return c.expression()
+		}
+		c.request.body = body
+	}
+	return nil
+}
+
+func holdsNil(value any) bool {
+	members, _ := value.(map[string]any)
+	for _, each := range members {
+		if each == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// collecting is the first collect of the step, nil for none.
+func (s *step) collecting() *collect {
+	for _, p := range s.retry {
+		if p.collect != nil {
+			return p.collect
+		}
+	}
+	return nil
+}
+
+// data is the result of the call.
+func (c *call) data() any {
+	first := c.s.collecting()
+	switch {
+	case first == nil:
+		return c.last
+	case c.pages != nil:
+		return c.pages
+	case first.strategy == "merge":
+		return map[string]any{}
+	case first.strategy == "replace":
+		return nil
+	}
+	return []any{}
+}
+
+// skipped is a call that somebody ended while it waited behind a success.
+func (c *call) skipped(p *policy) *ended {
+	f := &failure{kind: "explicit", class: "final", attempt: c.all}
+	return c.failsWith(outcome{failure: f}, p)
+}
+
+// sleeps waits. It gives false where somebody skips what waits.
+func (c *call) sleeps(wait time.Duration) bool {
+	if wait > 0 {
+		c.o.tells(runs.StepRetry)
+	}
+	until, skipped := c.o.waits(c.now, wait)
+	c.now = until
+	return !skipped
+}

@@ -1,0 +1,90 @@
+// Package oracle runs random playbooks against an oracle that is written from the
+// specification of the language, and not from the code.
+package oracle_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+var (
+	seedFlag   = flag.Uint64("oracle.seed", 1000, "seed of the first playbook; 0 is another one each time")
+	roundsFlag = flag.Int("oracle.rounds", 40, "how many playbooks are run in skipped time")
+	serverFlag = flag.Int("oracle.server", 6, "how many playbooks are run on a server")
+)
+
+// TestPlaybooks runs random playbooks in skipped time.
+func TestPlaybooks(t *testing.T) {
+	t.Parallel()
+	seed := firstSeed(t, *roundsFlag)
+	for i := range *roundsFlag {
+		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) {
+			t.Parallel()
+			run(t, seed+uint64(i), newRound, (*round).play)
+		})
+	}
+}
+
+// fixedSeeds are playbooks that found something once: what the code or the oracle had wrong.
+var fixedSeeds = []uint64{9, 12, 16, 20, 29, 49, 68, 87, 90, 94, 109, 122, 147, 170, 192, 246, 300, 322, 487, 650, 680, 839, 908}
+
+// TestFixedPlaybooks runs playbooks that are the same each time.
+func TestFixedPlaybooks(t *testing.T) {
+	t.Parallel()
+	for _, seed := range fixedSeeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			run(t, seed, func(seed uint64) *round { return narrow(seed).round }, (*round).play)
+		})
+	}
+}
+
+func firstSeed(t *testing.T, rounds int) uint64 {
+	t.Helper()
+	seed := *seedFlag
+	if seed == 0 {
+		seed = 1 + rand.Uint64()>>33
+	}
+	t.Logf("seeds %d to %d", seed, seed+uint64(max(rounds, 1))-1)
+	return seed
+}
+
+// run runs a round, and says what is not as it was foretold.
+func run(t *testing.T, seed uint64, build func(uint64) *round, play func(*round, *testing.T) came) {
+	t.Helper()
+	found := func(r *round) disagreements {
+		foretold, o := r.foretell()
+		return r.compare(t, foretold, o, play(r, t))
+	}
+	whole := build(seed)
+	d := found(whole)
+	if len(d) == 0 {
+		return
+	}
+	least := whole
+	if !d.refused() {
+		least, d = shrink(seed, build, found)
+	}
+	t.Errorf("%s\n%s\nThe whole:\n%s", strings.Join(d, "\n"), least.describe(), whole.describe())
+}
+
+func (r *round) describe() string {
+	text := r.book.source()
+	if r.hosted {
+		text += "# attempts without waits go together\n"
+	}
+	for _, s := range r.steers {
+		text += fmt.Sprintf("# at %s: %s\n", s.at, s.verb)
+	}
+	test := "TestPlaybooks"
+	switch {
+	case r.real:
+		test = "TestOnServer"
+	case !r.wide:
+		return text + fmt.Sprintf("# alone: go test ./internal/test/oracle -run '^TestFixedPlaybooks$/^%d$'", r.seed)
+	}
+	return text + fmt.Sprintf("# alone: go test ./internal/test/oracle -run '^%s$' -oracle.seed=%d -oracle.rounds=1 -oracle.server=1", test, r.seed)
+}

@@ -1,0 +1,199 @@
+package oracle_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/activities"
+	"reprise/internal/base/seal"
+	"reprise/internal/observe/ending"
+	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const (
+	// quicker is how much shorter waits are on a real server.
+	quicker = 50
+	// silence is how long a webhook awaits an answer there, in time as it is.
+	silence = 15 * time.Second
+	// replays is how often its histories are replayed.
+	replays = 2
+)
+
+// patience is how long a run may take there.
+var patience = testenv.Within(4 * time.Minute)
+
+// quiet is a worker's log without the failures that tests make on purpose.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+
+func (quiet) Error(message string, pairs ...any) {
+	if message != "Activity error." && message != "the run failed" {
+		slog.Error(message, pairs...)
+	}
+}
+
+// quick makes the round's waits short enough for a real server, where nothing is
+// exact: nothing happens at a known time, and no policy looks at the clock.
+func (r *round) quick() *round {
+	r.steers, r.real = nil, true
+	for name, s := range r.styles {
+		s.told = false
+		for i, word := range s.troubles {
+			s.troubles[i] = strings.TrimSuffix(strings.Replace(word, "403spent", "403", 1), "told")
+		}
+		if len(s.answers) > 0 {
+			s.answers = []string{"complete", "fail", "final", "progress"}
+		}
+		r.styles[name] = s
+	}
+	r.book.quick()
+	return r
+}
+
+func (g *graph) quick() {
+	for _, s := range g.steps {
+		if s.timeout = 0; s.tool == "webhook" {
+			s.timeout = silence
+		}
+		sinks := []*sink{s.sink}
+		if s.loop != nil {
+			sinks = append(sinks, s.loop.sink)
+		}
+		for _, p := range s.retry {
+			p.quick()
+			sinks = append(sinks, p.sink, p.page)
+		}
+		for _, each := range sinks {
+			if each == nil {
+				continue
+			}
+			for _, p := range each.retry {
+				p.quick()
+			}
+		}
+		if s.below != nil {
+			// Another attempt continues the run of the one before, which only a server
+			// can tell of, and the oracle does not foretell.
+			s.retry = nil
+			s.below.quick()
+		}
+	}
+}
+
+// quick has a policy wait for milliseconds. A sink may stand in two places.
+func (p *policy) quick() {
+	p.maxElapsed = 0
+	if p.short || !p.repeats() || p.next != nil && !p.namesWait() {
+		return
+	}
+	p.short = true
+	p.maxDelay /= quicker
+	switch {
+	case p.delay != nil:
+		d := *p.delay / quicker
+		p.delay = &d
+	case p.backoff != "none":
+		d := time.Second / quicker
+		if p.initial != nil {
+			d = *p.initial / quicker
+		}
+		p.initial = &d
+	}
+}
+
+// fixedOnServer are rounds that found something on a server.
+var fixedOnServer = []uint64{70005, 70009, 70029, 80008}
+
+// TestOnServer runs random playbooks on a real server, with waits of milliseconds:
+// batches, runs below with keys of their own, and replays of every history.
+func TestOnServer(t *testing.T) {
+	t.Parallel()
+	first := firstSeed(t, *serverFlag)
+	seeds := slices.Clone(fixedOnServer)
+	for i := range *serverFlag {
+		seeds = append(seeds, first+uint64(i))
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			run(t, seed, func(seed uint64) *round { return newRound(seed).quick() }, (*round).onServer)
+		})
+	}
+}
+
+// onServer runs a round on a real server.
+func (r *round) onServer(t *testing.T) came {
+	t.Helper()
+	env := testenv.Temporal(t)
+	dir := t.TempDir()
+	queue := env.NewTaskQueue()
+	began := time.Now()
+	a := &api{seed: r.seed, styles: r.styles, counts: map[string]int{}, now: func() time.Duration { return time.Since(began) }}
+	server := httptest.NewServer(a)
+	defer server.Close()
+	keys, err := seal.Parse(seal.NewKey())
+	require.NoError(t, err)
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{}, Directory: dir, SecretKeys: keys})
+	w := host.NewWorker(env.Dial(t, client.Options{Logger: quiet{}}), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	defer func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	id := "oracle-" + queue
+	a.outside = func(_ asked, _ int, header http.Header, all []said) {
+		go answerOnServer(ctx, env.Client(), id, header.Get("Idempotency-Key"), all)
+	}
+	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL})})
+	require.NoError(t, err)
+	c := came{apart: true}
+	c.result, c.err = ending.Of(ctx, started)
+	require.NoError(t, ctx.Err(), "the run did not end:\n%s", r.describe())
+	histories := testenv.Histories(t, env.Client(), id, started.GetRunID())
+	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays,
+		testenv.StoredIn(testenv.PayloadStore(t))))
+	c.events, c.order = told(ctx, t, env, id, started.GetRunID())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.log, c.files = a.log, written(t, dir)
+	return c
+}
+
+// answerOnServer says from outside what becomes of an attempt.
+func answerOnServer(ctx context.Context, c client.Client, id, key string, all []said) {
+	last := time.Duration(0)
+	for i, each := range all {
+		select {
+		case <-time.After((each.after - last) / quicker):
+		case <-ctx.Done():
+			return
+		}
+		last = each.after
+		_, _ = c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateName: workflows.AnswerUpdate, Args: []any{each.answer(key, i)},
+			WaitForStage: client.WorkflowUpdateStageAccepted,
+		})
+	}
+}

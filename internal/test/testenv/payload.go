@@ -1,0 +1,56 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/payload"
+)
+
+// PayloadStore returns the process's store of large values, a directory that
+// goes away with the process. Its name is its address, for other processes.
+func PayloadStore(t testing.TB) *payload.Store {
+	t.Helper()
+	store, err := sharedStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
+	dir, err := os.MkdirTemp("", "reprise-payloads-")
+	if err != nil {
+		return nil, fmt.Errorf("make a payload store: %w", err)
+	}
+	atExit(func() { _ = os.RemoveAll(dir) })
+	address, err := payload.Directory(dir)
+	if err != nil {
+		return nil, err
+	}
+	store, err := payload.Open(context.Background(), address)
+	if err == nil {
+		atExit(func() { _ = store.Close() })
+	}
+	return store, err
+})
+
+// Storing is the same server with a client that keeps its large values in
+// PayloadStore.
+func (e *Env) Storing(t testing.TB) *Env {
+	t.Helper()
+	return e.StoringIn(t, PayloadStore(t))
+}
+
+// StoringIn is Storing with a store of the test's own.
+func (e *Env) StoringIn(t testing.TB, store *payload.Store) *Env {
+	t.Helper()
+	storing := *e
+	storing.client = e.Dial(t, store.Use(client.Options{}))
+	return &storing
+}

@@ -1,0 +1,258 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"reprise/internal/base/childproc"
+)
+
+// pgServer is a PostgreSQL server on 127.0.0.1 with its files and its socket in
+// a temporary directory. Its one user has a random password, so that no other
+// user of the machine gets in and tests can look for leaked passwords.
+type pgServer struct {
+	bin      string // directory of the programs
+	dir      string
+	password string
+	as       *account // who runs it, nil for ourselves
+
+	mu      sync.Mutex
+	port    int
+	process *childproc.Process // nil while stopped
+}
+
+// account is a user of the operating system.
+type account struct{ uid, gid int }
+
+const pgHint = "install PostgreSQL (Debian: apt-get install postgresql), put initdb and postgres on PATH, " +
+	"or set TEST_POSTGRES_URL to a server whose user may create databases"
+
+// findPostgres returns the directory that holds initdb and postgres: that of
+// initdb on PATH, or else of the newest Debian package.
+func findPostgres() (string, error) {
+	var candidates []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			candidates = append(candidates, filepath.Dir(real))
+		}
+	}
+	packaged, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	slices.SortFunc(packaged, func(a, b string) int { return majorVersion(b) - majorVersion(a) })
+	for _, dir := range append(candidates, packaged...) {
+		if isProgram(filepath.Join(dir, "initdb")) && isProgram(filepath.Join(dir, "postgres")) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("no PostgreSQL to test with: neither PATH nor /usr/lib/postgresql has initdb and postgres.\n%s", pgHint)
+}
+
+// majorVersion reads 15 from /usr/lib/postgresql/15/bin.
+func majorVersion(bin string) int {
+	version, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
+	return version
+}
+
+func isProgram(path string) bool {
+	_, err := exec.LookPath(path)
+	return err == nil
+}
+
+// runAs returns whom to run PostgreSQL as: it refuses to run as root.
+func runAs() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.Atoi(found.Uid)
+		gid, gidErr := strconv.Atoi(found.Gid)
+		if uidErr == nil && gidErr == nil {
+			return &account{uid: uid, gid: gid}, nil
+		}
+	}
+	return nil, errors.New("run PostgreSQL as root: it refuses, and there is no user postgres or nobody to run it as")
+}
+
+const pgDirPrefix = "reprise-postgres-"
+
+// newPGServer makes a new cluster and starts it. The directory's name holds our
+// process ID, so that a later run can remove what a killed one left behind.
+func newPGServer(ctx context.Context) (*pgServer, error) {
+	bin, err := findPostgres()
+	if err != nil {
+		return nil, err
+	}
+	as, err := runAs()
+	if err != nil {
+		return nil, err
+	}
+	removeStaleDirs(os.TempDir())
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", pgDirPrefix, os.Getpid()))
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as}
+	if err := s.create(ctx); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return s, nil
+}
+
+// removeStaleDirs removes the clusters of test processes that are gone.
+func removeStaleDirs(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, pgDirPrefix+"*-*"))
+	for _, dir := range dirs {
+		text, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), pgDirPrefix), "-")
+		if pid, err := strconv.Atoi(text); err == nil && !isAlive(pid) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// isAlive reports whether a process exists; one that we may not signal does.
+func isAlive(pid int) bool {
+	found, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(found.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// create makes the cluster and starts it on a free port.
+func (s *pgServer) create(ctx context.Context) error {
+	passwordFile := filepath.Join(s.dir, "password")
+	if err := os.WriteFile(passwordFile, []byte(s.password), 0o600); err != nil {
+		return err
+	}
+	if s.as != nil {
+		for _, path := range []string{s.dir, passwordFile} {
+			if err := os.Chown(path, s.as.uid, s.as.gid); err != nil {
+				return err
+			}
+		}
+	}
+	initdb := s.command("initdb", "-D", filepath.Join(s.dir, "data"), "-U", "postgres", "--auth=scram-sha-256",
+		"--pwfile="+passwordFile, "--encoding=UTF8", "--locale=C", "--no-sync")
+	p, err := startProcess(initdb, s.as)
+	if err != nil {
+		return err
+	}
+	<-p.Exited
+	if !initdb.ProcessState.Success() {
+		return fmt.Errorf("initdb: %s\n%s", initdb.ProcessState, p.Output)
+	}
+	var failures []error
+	for range 3 { // a port can be taken between looking and listening
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.start(ctx); err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// command runs a PostgreSQL program in the server's directory: its user may not
+// be allowed to read ours. PG* variables of the developer stay out.
+func (s *pgServer) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "PG")
+	}), "LC_ALL=C")
+	return cmd
+}
+
+// start starts the server on its port and waits until it accepts connections.
+// Nothing in it has to survive a power cut, so it never waits for the disk.
+func (s *pgServer) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		return errors.New("start PostgreSQL: it is running")
+	}
+	ctx, cancel := context.WithTimeout(ctx, Within(startTimeout))
+	defer cancel()
+	args := []string{"-D", filepath.Join(s.dir, "data"), "-p", strconv.Itoa(s.port), "-k", s.socketDir()}
+	for _, setting := range []string{
+		"listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+		"max_connections=300", "autovacuum=off", "max_wal_senders=0", "wal_level=minimal",
+	} {
+		args = append(args, "-c", setting)
+	}
+	server, err := startProcess(s.command("postgres", args...), s.as)
+	if err != nil {
+		return err
+	}
+	for {
+		connection, err := pgx.Connect(ctx, s.url("postgres"))
+		if err == nil {
+			s.process = server
+			return connection.Close(ctx)
+		}
+		if server.HasExited() {
+			return fmt.Errorf("the server has exited: %s\n%s", server.Cmd.ProcessState, server.Output)
+		}
+		if !wait(ctx, 20*time.Millisecond) {
+			server.Stop(syscall.SIGQUIT, 5*time.Second)
+			return fmt.Errorf("the server does not answer: %w\n%s", err, server.Output)
+		}
+	}
+}
+
+// socketDir is the server's directory, or none where its path is too long for
+// a Unix socket (107 bytes with the file name on Linux, less elsewhere).
+func (s *pgServer) socketDir() string {
+	if len(s.dir) > 70 {
+		return ""
+	}
+	return s.dir
+}
+
+// stop ends all sessions and the server (a "fast shutdown").
+func (s *pgServer) stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return errors.New("stop PostgreSQL: it is not running")
+	}
+	s.process.Stop(syscall.SIGINT, 20*time.Second)
+	s.process = nil
+	return nil
+}
+
+// remove stops the server, if it runs, and deletes its files.
+func (s *pgServer) remove() error {
+	_ = s.stop()
+	return os.RemoveAll(s.dir)
+}
+
+// url returns the connection URL of a database.
+func (s *pgServer) url(database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword("postgres", s.password),
+		Host: "127.0.0.1:" + strconv.Itoa(s.port), Path: "/" + database, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}

@@ -1,0 +1,224 @@
+package testenv
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"reprise/internal/program/localserver"
+)
+
+// Env is a Temporal server in use by this test process. It is shared by all
+// tests; task queues and workflow IDs keep them apart.
+type Env struct {
+	Address   string // host:port of the frontend
+	Namespace string
+	UIURL     string // base URL of the web UI without a trailing slash, "" if unknown
+
+	client client.Client
+}
+
+// Client returns the client that all tests of the process share. Do not close
+// it.
+func (e *Env) Client() client.Client { return e.client }
+
+// NewTaskQueue returns a name that no other test uses.
+func (e *Env) NewTaskQueue() string { return "test-" + rand.Text()[:12] }
+
+// Dial returns another client for this server, closed when the test ends.
+// HostPort, Namespace, Logger and ExternalStorage are filled in unless they are
+// set: without one it reads stored values and stores none, like Client.
+func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
+	t.Helper()
+	options.HostPort = cmp.Or(options.HostPort, e.Address)
+	options.Namespace = cmp.Or(options.Namespace, e.Namespace)
+	if options.Logger == nil {
+		options.Logger = logger(slog.LevelError)
+	}
+	if options.ExternalStorage.Drivers == nil {
+		options.ExternalStorage = PayloadStore(t).ReadOnly()
+	}
+	c, err := client.DialContext(t.Context(), options)
+	if err != nil {
+		t.Fatalf("dial Temporal at %s: %v", options.HostPort, err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Temporal returns the process's Temporal server and starts it if need be. The
+// test fails if there is no server to use or to start.
+func Temporal(t testing.TB) *Env {
+	t.Helper()
+	env, err := sharedTemporal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+var sharedTemporal = sync.OnceValues(func() (*Env, error) {
+	env, err := openTemporal()
+	if err == nil {
+		atExit(env.client.Close)
+	}
+	return env, err
+})
+
+const startTimeout = 90 * time.Second
+
+func openTemporal() (*Env, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Within(startTimeout))
+	defer cancel()
+	if address := os.Getenv("TEST_TEMPORAL_ADDRESS"); address != "" {
+		env := &Env{
+			Address:   address,
+			Namespace: cmp.Or(os.Getenv("TEST_TEMPORAL_NAMESPACE"), "default"),
+			UIURL:     strings.TrimRight(os.Getenv("TEST_TEMPORAL_UI_URL"), "/"),
+		}
+		if err := env.connect(ctx); err != nil {
+			return nil, fmt.Errorf("use the Temporal server of TEST_TEMPORAL_ADDRESS: %w", err)
+		}
+		return env, nil
+	}
+	binary, err := findDevServer()
+	if err != nil {
+		return nil, err
+	}
+	return startDevServer(ctx, binary)
+}
+
+// findDevServer returns the path of a binary that understands
+// "server start-dev".
+func findDevServer() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	if path := os.Getenv("TEST_DEVSERVER"); path != "" {
+		if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
+			path = filepath.Join(root, path) // each package's tests run in another directory
+		}
+		if _, err := exec.LookPath(path); err != nil {
+			return "", fmt.Errorf("use the dev server of TEST_DEVSERVER: %w", err)
+		}
+		return path, nil
+	}
+	built := filepath.Join(root, "bin", "devserver")
+	if _, err := exec.LookPath(built); err == nil {
+		return built, nil
+	}
+	if path, err := exec.LookPath("temporal"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("no Temporal server to test with: neither %s nor temporal on PATH exists.\n"+
+		"build it (some minutes, once): cd %s && go build -o ../bin/devserver .\n"+
+		"or set TEST_TEMPORAL_ADDRESS to a running server", built, filepath.Join(root, "devserver"))
+}
+
+// moduleRoot returns the directory of the main module's go.mod, above the
+// directory of the package under test.
+func moduleRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the module root: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && slices.Contains(strings.Split(string(text), "\n"), "module reprise") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the module root: no go.mod of module reprise above %s", start)
+		}
+	}
+}
+
+// collectRarely has a server collect its garbage less often: the collector was a sixth
+// of what it does with many tests at once, and its heap is small.
+const collectRarely = "GOGC=200"
+
+// startDevServer starts the process's server, which keeps its state in memory.
+func startDevServer(ctx context.Context, binary string) (*Env, error) {
+	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: []string{collectRarely}, ReadyTimeout: Within(startTimeout)})
+	if err != nil {
+		return nil, err
+	}
+	env := &Env{Address: server.Address, Namespace: server.Namespace, UIURL: server.UIURL}
+	if err := env.connect(ctx); err != nil {
+		server.Stop()
+		return nil, fmt.Errorf("%w\nits last output:\n%s", err, server.Output())
+	}
+	atExit(server.Stop)
+	return env, nil
+}
+
+// connect dials until the namespace answers or ctx ends.
+func (e *Env) connect(ctx context.Context) error {
+	for {
+		c, err := dialNamespace(ctx, e.Address, e.Namespace)
+		if err == nil {
+			e.client = c
+			return nil
+		}
+		if !wait(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("no answer from %s, namespace %q: %w", e.Address, e.Namespace, err)
+		}
+	}
+}
+
+func dialNamespace(ctx context.Context, address, namespace string) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	store, err := sharedStore()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError), ExternalStorage: store.ReadOnly(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// wait pauses between two attempts and reports false when ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// logger writes to stderr from TEST_LOG_LEVEL on, or from the given level if it
+// is unset.
+func logger(level slog.Level) log.Logger {
+	if text := os.Getenv("TEST_LOG_LEVEL"); text != "" {
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			panic(fmt.Sprintf("TEST_LOG_LEVEL: %v, expected debug, info, warn or error", err))
+		}
+	}
+	return log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+}

@@ -1,0 +1,60 @@
+package testenv
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"reprise/internal/program/localserver"
+)
+
+// Server is a Temporal server of one test, which may kill and restart it. It
+// keeps its state in a file.
+type Server struct {
+	*Env
+
+	options localserver.Options
+	running *localserver.Server
+}
+
+// TemporalServer starts a server that is the test's own and ends with it.
+func TemporalServer(t testing.TB) *Server {
+	t.Helper()
+	binary, err := findDevServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db"), ReadyTimeout: Within(startTimeout)}}
+	for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
+		if *port, err = freePort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Start(t)
+	t.Cleanup(func() { s.running.Kill() })
+	s.Env = &Env{
+		Address: "127.0.0.1:" + strconv.Itoa(s.options.Port), Namespace: s.running.Namespace, UIURL: s.running.UIURL,
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), Within(startTimeout))
+	defer cancel()
+	if err := s.connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.client.Close)
+	return s
+}
+
+// Kill ends the server with SIGKILL.
+func (s *Server) Kill() { s.running.Kill() }
+
+// Start starts the server again after Kill, on the same file and ports, and
+// returns once it serves.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	running, err := localserver.Start(t.Context(), s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.running = running
+}

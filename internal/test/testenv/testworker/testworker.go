@@ -1,0 +1,246 @@
+// Package testworker runs workers in processes of their own, which tests may
+// kill. The process is the test binary itself, so a package that uses it needs
+//
+//	func TestMain(m *testing.M) {
+//		testworker.Main()
+//		testenv.Main(m)
+//	}
+package testworker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
+
+	"reprise/activities"
+	"reprise/activities/tool"
+	"reprise/internal/base/seal"
+	"reprise/internal/program/host"
+	"reprise/internal/program/telemetry"
+)
+
+// Variables that make the test binary a worker.
+const (
+	queueVariable     = "TESTWORKER_QUEUE"
+	addressVariable   = "TESTWORKER_ADDRESS"
+	namespaceVariable = "TESTWORKER_NAMESPACE"
+	directoryVariable = "TESTWORKER_DIRECTORY"
+	stopVariable      = "TESTWORKER_STOP_TIMEOUT"
+	metricsVariable   = "TESTWORKER_METRICS"
+)
+
+// stopTimeout is how long running attempts may continue when a worker is stopped, and
+// stopGrace how long we wait for its process.
+const (
+	stopTimeout = time.Second
+	stopGrace   = 30 * time.Second
+)
+
+// Main is a worker, and does not return, in a process that Start has started;
+// in any other it does nothing. The interceptors see every call that the worker
+// makes to the server.
+func Main(interceptors ...grpc.UnaryClientInterceptor) {
+	if os.Getenv(queueVariable) == "" {
+		return
+	}
+	if err := work(interceptors); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// work runs a worker until the standard input ends, which it does when the
+// test process goes away.
+func work(interceptors []grpc.UnaryClientInterceptor) error {
+	watched, err := watch(context.Background())
+	if err != nil {
+		return err
+	}
+	defer watched.Close()
+	var c client.Client
+	err = reach(func() (err error) {
+		c, err = client.DialContext(context.Background(), watched.Client(client.Options{
+			HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
+			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+			ConnectionOptions: client.ConnectionOptions{
+				DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interceptors...)},
+			},
+		}))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	keys, err := seal.Parse(os.Getenv(seal.Variable))
+	if err != nil {
+		return err
+	}
+	catalogue := activities.NewCatalogue(activities.Resources{
+		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
+		Telemetry: watched.Activities(),
+	})
+	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
+	if err != nil {
+		return err
+	}
+	var w worker.Worker
+	err = reach(func() error {
+		w = host.NewWorker(c, catalogue, host.Options{TaskQueue: os.Getenv(queueVariable), StopTimeout: timeout, Telemetry: watched})
+		return w.Start()
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	w.Stop()
+	return catalogue.Close()
+}
+
+// reachPatience is how long a worker tries to reach a server, which may be killed while
+// the worker comes up, or be slow on a machine that has much else to do.
+const reachPatience = 2 * time.Minute
+
+// reach tries something until it succeeds, or patience is over.
+func reach(try func() error) error {
+	const pause = 200 * time.Millisecond
+	for until := time.Now().Add(reachPatience); ; time.Sleep(pause) {
+		if err := try(); err == nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// watch is the telemetry of a worker whose options or environment ask for some.
+func watch(ctx context.Context) (*telemetry.Telemetry, error) {
+	options := telemetry.Options{Service: "testworker", TraceHeaders: true}
+	file := os.Getenv(metricsVariable)
+	if file != "" {
+		options.MetricsAddress = "127.0.0.1:0"
+	}
+	watched, err := telemetry.New(ctx, options)
+	if err != nil || file == "" {
+		return watched, err
+	}
+	return watched, os.WriteFile(file, []byte(watched.URL()), 0o600)
+}
+
+// Options are what a worker needs to know.
+type Options struct {
+	Address     string // host:port of the Temporal server
+	Namespace   string
+	TaskQueue   string
+	Directory   string // where relative paths of tools begin
+	Connections activities.Connections
+	Env         []string // more variables, NAME=value
+	// Metrics is a file into which the worker writes the URL of its metrics; "" is
+	// no metrics.
+	Metrics string
+	// StopTimeout is how long running attempts may continue when the worker is stopped;
+	// 0 is a second.
+	StopTimeout time.Duration
+}
+
+// Process is a worker in a process of its own.
+type Process struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	stdin io.Closer
+	done  chan struct{}
+}
+
+// Start starts a worker, which is stopped when the test ends. Connections reach
+// it through its environment.
+func Start(t testing.TB, options Options) *Process {
+	t.Helper()
+	p, err := start(options)
+	if err != nil {
+		t.Fatalf("start a worker process: %v", err)
+	}
+	p.t = t
+	t.Cleanup(p.Stop)
+	return p
+}
+
+func start(options Options) (*Process, error) {
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(),
+		queueVariable+"="+options.TaskQueue, addressVariable+"="+options.Address,
+		namespaceVariable+"="+options.Namespace, directoryVariable+"="+options.Directory,
+		metricsVariable+"="+options.Metrics, stopVariable+"="+cmp.Or(options.StopTimeout, stopTimeout).String())
+	for name, url := range options.Connections {
+		cmd.Env = append(cmd.Env, tool.ConnectionVariable(name)+"="+url)
+	}
+	cmd.Env = append(cmd.Env, options.Env...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, stdin: stdin, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // the state is in cmd.ProcessState
+	}()
+	return p, nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// PID is the process ID, with which the identity of the worker begins.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Stop stops the worker in order.
+func (p *Process) Stop() {
+	_ = p.stdin.Close()
+	select {
+	case <-p.done:
+	case <-time.After(stopGrace):
+		p.Kill()
+	}
+}
+
+// Kill ends the process with SIGKILL: it can neither finish nor say goodbye.
+func (p *Process) Kill() {
+	p.t.Helper()
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Killed reports whether SIGKILL has ended the process.
+func (p *Process) Killed() bool {
+	<-p.done
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// Err is nil if the process has ended as it should.
+func (p *Process) Err() error {
+	<-p.done
+	if p.cmd.ProcessState.Success() {
+		return nil
+	}
+	return errors.New(p.cmd.ProcessState.String())
+}
