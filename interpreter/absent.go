@@ -227,7 +227,7 @@ func absence(owner string, value any, path []any) string {
 	case map[string]any:
 		inner, found := value[key]
 		if !found {
-			return fmt.Sprintf("%s has no member %q, so this is nil; its members are %q", owner, key, sortedKeys(value))
+			return fmt.Sprintf("%s has no member %q, so this is nil; its members are %q", owner, key, playbook.SortedKeys(value))
 		}
 		if key == "stats" {
 			return absence(owner+".stats", inner, path[1:])

@@ -24,7 +24,7 @@ func (c *Call) Approval() *playbook.Approval {
 
 func (c *Call) parseApproval() (*playbook.Approval, error) {
 	fields := make(map[string]any, len(c.state.Request.Fields))
-	for _, name := range sortedKeys(c.state.Request.Fields) {
+	for _, name := range playbook.SortedKeys(c.state.Request.Fields) {
 		fields[name] = c.state.Request.Fields[name].Data
 	}
 	approval, err := playbook.ParseApproval(fields)

@@ -188,7 +188,8 @@ type View struct {
 	Written                   int // sinks that are done
 	Noted                     Noted
 	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
-	Failure *ErrorObject
+	// Last is that of the last attempt alone.
+	Failure, Last *ErrorObject
 	// Reported is how far what is awaited has come, nil where nobody has said.
 	Reported *Reported
 }
@@ -198,7 +199,7 @@ func (c *Call) View() View {
 	s := &c.state
 	return View{
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Pages: s.Successes,
-		Written: s.Written, Noted: s.Noted, Failure: s.Failure(), Reported: s.Reported,
+		Written: s.Written, Noted: s.Noted, Failure: s.Failure(), Last: s.Last.Error, Reported: s.Reported,
 	}
 }
 

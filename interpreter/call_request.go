@@ -106,10 +106,11 @@ func (c *Call) renew(request *Request, keys map[string]any) error {
 		wanted = append([]string{"args"}, namesKeys...)
 	}
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
-		keys = withKey(keys, "args", args)
+		keys = playbook.CloneMap(keys, 1)
+		keys["args"] = args
 	}
 	again.scope = again.scope.With(keys)
-	request.Fields = clone(request.Fields, 0) // the attempt before may still be read
+	request.Fields = playbook.CloneMap(request.Fields, 0) // the attempt before may still be read
 	return again.fields(request, naming(wanted...))
 }
 

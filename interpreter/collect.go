@@ -84,7 +84,7 @@ func shape(page any) string {
 	if len(m) == 0 {
 		return "it is empty"
 	}
-	names := sortedKeys(m)
+	names := playbook.SortedKeys(m)
 	const most = 8
 	if len(names) > most {
 		names = append(names[:most:most], "…")

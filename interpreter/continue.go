@@ -329,7 +329,7 @@ func (t Task) Print(call *Call, at time.Time) string {
 // FilesPrint tells sets of playbooks apart.
 func FilesPrint(files map[string]string) string {
 	parts := make([]any, 0, 2*len(files))
-	for _, name := range sortedKeys(files) {
+	for _, name := range playbook.SortedKeys(files) {
 		parts = append(parts, name, files[name])
 	}
 	return hash(parts...)

@@ -252,7 +252,7 @@ func (c Control) Tuned(step string) Tuning { return c.Tunings[step] }
 
 // Tune lays what people set for a step over what was set before.
 func (c *Control) Tune(step string, tuning Tuning) {
-	tunings := clone(c.Tunings, 1)
+	tunings := playbook.CloneMap(c.Tunings, 1)
 	laid := tunings[step]
 	if tuning.MaxConcurrency > 0 {
 		laid.MaxConcurrency = tuning.MaxConcurrency

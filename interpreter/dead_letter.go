@@ -57,7 +57,7 @@ func (c *CallConfig) deadLetter(result CallResult) any {
 	run := c.Run
 	letter := DeadLetter{
 		ExecutionID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, PlaybookHash: c.Book.Hash,
-		Step: c.Step.Name, Visit: c.Visit, Element: expression.Of(c.Scope.root().value),
+		Step: c.Step.Name, Visit: c.Visit, Element: expression.Of(c.Scope.Element()),
 		Attempts: result.Meta.Attempts, LastAttemptAt: result.failedAt(), Error: result.Error,
 	}
 	if c.Index != nil {

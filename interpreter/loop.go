@@ -18,7 +18,7 @@ func Elements(collection any) ([]any, error) {
 		return c, nil
 	case map[string]any:
 		elements := make([]any, 0, len(c))
-		for _, key := range sortedKeys(c) {
+		for _, key := range playbook.SortedKeys(c) {
 			elements = append(elements, map[string]any{"key": key, "value": c[key]})
 		}
 		return elements, nil

@@ -128,7 +128,7 @@ func gather(book *playbook.Playbook, action *playbook.Action, files, found map[s
 		return
 	}
 	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
-		for _, file := range sortedKeys(files) { // which one is known when it is called
+		for _, file := range playbook.SortedKeys(files) { // which one is known when it is called
 			found[file] = files[file]
 		}
 		return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // The statuses of an envelope (language.md, section results); that of a loop may be
@@ -134,7 +135,7 @@ func timeText(at time.Time) any {
 
 func textMap(texts map[string]string) map[string]any {
 	values := make(map[string]any, len(texts))
-	for _, key := range sortedKeys(texts) {
+	for _, key := range playbook.SortedKeys(texts) {
 		values[key] = texts[key]
 	}
 	return values

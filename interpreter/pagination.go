@@ -55,7 +55,7 @@ func renderMap(node *playbook.Node, word string, scope *Scope, budget *expressio
 
 func (r *Request) clone() Request {
 	request := *r
-	request.Fields = clone(r.Fields, 0)
+	request.Fields = playbook.CloneMap(r.Fields, 0)
 	return request
 }
 
@@ -91,7 +91,7 @@ func present(node *playbook.Node, word string, scope *Scope, budget *expression.
 	if node.Entries != nil {
 		return values, absent(node, values, "next_call."+word)
 	}
-	for _, key := range sortedKeys(values) { // of one template that gives the whole map
+	for _, key := range playbook.SortedKeys(values) { // of one template that gives the whole map
 		if err := absent(node, values[key], "next_call."+word+"."+key); err != nil {
 			return nil, err
 		}
@@ -138,8 +138,8 @@ func changes(
 	if err != nil {
 		return nil, err
 	}
-	merged := clone(earlier, len(values))
-	for _, key := range sortedKeys(values) {
+	merged := playbook.CloneMap(earlier, len(values))
+	for _, key := range playbook.SortedKeys(values) {
 		dropKey(merged, field, key)
 		merged[key] = expression.Of(values[key])
 	}
@@ -160,7 +160,7 @@ func (r *Request) replace(field string, node *playbook.Node, scope *Scope, budge
 }
 
 func (r *Request) set(field string, value any) {
-	r.Overlay.Fields = clone(r.Overlay.Fields, 1)
+	r.Overlay.Fields = playbook.CloneMap(r.Overlay.Fields, 1)
 	r.Overlay.Fields[field] = expression.Of(value)
 }
 
@@ -186,8 +186,8 @@ func (r *Request) follow(node *playbook.Node, scope *Scope, budget *expression.B
 		}
 	}
 	r.set(fieldURL, target.String())
-	r.Overlay.Params = clone(r.Overlay.Params, 0)
-	for _, key := range sortedKeys(target.Query()) {
+	r.Overlay.Params = playbook.CloneMap(r.Overlay.Params, 0)
+	for _, key := range playbook.SortedKeys(target.Query()) {
 		r.Overlay.Params[key] = expression.Of(nil)
 	}
 	return nil

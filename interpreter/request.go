@@ -161,7 +161,7 @@ func naming(roots ...string) func(*playbook.Node) bool {
 func (r *Request) applyOverlay() {
 	r.mergeKeys(fieldParams, r.Overlay.Params)
 	r.mergeKeys(fieldHeaders, r.Overlay.Headers)
-	for _, name := range sortedKeys(r.Overlay.Fields) {
+	for _, name := range playbook.SortedKeys(r.Overlay.Fields) {
 		r.Fields[name] = r.Overlay.Fields[name]
 		r.deferNoMore(name)
 	}
@@ -189,8 +189,8 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 		return
 	}
 	before, had := r.Fields[field]
-	merged := clone(asMap(before.Data), len(changes))
-	for _, key := range sortedKeys(changes) {
+	merged := playbook.CloneMap(asMap(before.Data), len(changes))
+	for _, key := range playbook.SortedKeys(changes) {
 		for _, dropped := range dropKey(merged, field, key) {
 			r.deferNoMore(field, dropped)
 		}
@@ -212,7 +212,7 @@ func dropKey[V any](m map[string]V, field, key string) []string {
 	if field != fieldHeaders {
 		return dropped
 	}
-	for _, other := range sortedKeys(m) {
+	for _, other := range playbook.SortedKeys(m) {
 		if strings.EqualFold(other, key) {
 			delete(m, other)
 			dropped = append(dropped, other)

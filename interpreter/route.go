@@ -196,7 +196,7 @@ func Follow(
 	step *playbook.Step, failed bool, scope *Scope, budget *expression.Budget,
 ) (arrivals []Arrival, handled bool, err error) {
 	for _, route := range step.Next {
-		if route.When == nil || (failed && !naming("error")(route.When)) {
+		if route.When == nil || (failed && !route.When.Names("error")) {
 			continue
 		}
 		taken, err := route.When.Truth(scope, budget)

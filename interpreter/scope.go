@@ -75,6 +75,12 @@ func (s *Scope) With(locals map[string]any) *Scope {
 	return &Scope{parent: s, locals: locals}
 }
 
+// Book is the playbook of the scope.
+func (s *Scope) Book() *playbook.Playbook { return s.root().book }
+
+// Element is that of the iteration, nil outside a loop.
+func (s *Scope) Element() any { return s.root().value }
+
 func (s *Scope) root() *Scope {
 	for s.parent != nil {
 		s = s.parent

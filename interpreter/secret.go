@@ -36,7 +36,7 @@ func holdsSealed(v any) bool {
 		if sealedText(v) != "" {
 			return true
 		}
-		for _, key := range sortedKeys(v) {
+		for _, key := range playbook.SortedKeys(v) {
 			if holdsSealed(v[key]) {
 				return true
 			}
@@ -64,7 +64,7 @@ func (c *CallConfig) refuseSealed(input ToolInput) error {
 	if input.Args != nil {
 		written = append(written, input.Args.Data)
 	}
-	for _, name := range sortedKeys(input.Fields) {
+	for _, name := range playbook.SortedKeys(input.Fields) {
 		written = append(written, input.Fields[name].Data)
 	}
 	for _, param := range input.Params {
@@ -323,7 +323,7 @@ func deferredDigest(all []deferred) string {
 func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
 	fields := make(map[string]any, len(in.Fields))
-	for _, name := range sortedKeys(in.Fields) {
+	for _, name := range playbook.SortedKeys(in.Fields) {
 		fields[name] = in.Fields[name].Data
 	}
 	var args any
@@ -352,7 +352,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	}
 	fields = asMap(roots[inFields])
 	in.Fields = make(map[string]expression.Value, len(fields))
-	for _, name := range sortedKeys(fields) {
+	for _, name := range playbook.SortedKeys(fields) {
 		in.Fields[name] = expression.Of(fields[name])
 	}
 	if in.Args != nil {
@@ -473,7 +473,7 @@ func placed(v any, path []string, value any) any {
 		copied[i] = placed(v[i], path[1:], value)
 		return copied
 	case map[string]any:
-		copied := clone(v, 1)
+		copied := playbook.CloneMap(v, 1)
 		copied[path[0]] = placed(v[path[0]], path[1:], value)
 		return copied
 	}
@@ -495,9 +495,9 @@ func (r revealed) Lookup(name string) (any, bool) {
 	if name != "steps" {
 		return value, found
 	}
-	steps := clone(asMap(value), len(r.opened))
-	for _, step := range sortedKeys(r.opened) {
-		envelope := clone(asMap(steps[step]), 1)
+	steps := playbook.CloneMap(asMap(value), len(r.opened))
+	for _, step := range playbook.SortedKeys(r.opened) {
+		envelope := playbook.CloneMap(asMap(steps[step]), 1)
 		envelope["data"] = r.opened[step]
 		steps[step] = envelope
 	}

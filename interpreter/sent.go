@@ -42,7 +42,7 @@ func MergeQuery(query string, params map[string]any, what string) (string, error
 			parts = append(parts, pair)
 		}
 	}
-	for _, name := range sortedKeys(params) {
+	for _, name := range playbook.SortedKeys(params) {
 		values, err := Texts(params[name], what+"."+name)
 		if err != nil {
 			return "", err
@@ -109,7 +109,7 @@ func Body(body any, form map[string]any) (content []byte, contentType string, er
 // sent is what goes out of a request, in one form wherever its parts come from.
 func (r *Request) sent(tool string) map[string]any {
 	fields := make(map[string]any, len(r.Fields)+1)
-	for _, name := range sortedKeys(r.Fields) {
+	for _, name := range playbook.SortedKeys(r.Fields) {
 		fields[name] = r.Fields[name].Data
 	}
 	switch of := playbook.TraitsOf(tool); {
@@ -171,7 +171,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 	if err != nil {
 		return fields
 	}
-	sent := clone(fields, 0)
+	sent := playbook.CloneMap(fields, 0)
 	for _, name := range []string{fieldParams, fieldForm} {
 		delete(sent, name)
 	}
@@ -189,7 +189,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 // headersSent are headers by their names in lower case, with the usual ones.
 func headersSent(headers map[string]any, contentType string) (map[string]any, error) {
 	sent := map[string]any{}
-	for _, name := range sortedKeys(headers) {
+	for _, name := range playbook.SortedKeys(headers) {
 		values, err := Texts(headers[name], name)
 		if err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.
 // withKey copies a map with one member set: a variable takes its new value and
 // is not merged with the one before.
 func withKey(m any, key string, value any) map[string]any {
-	copied := clone(asMap(m), 1)
+	copied := playbook.CloneMap(asMap(m), 1)
 	copied[key] = value
 	return copied
 }
@@ -52,14 +52,14 @@ func withKey(m any, key string, value any) map[string]any {
 // where they do not depend on the element.
 func StepArgs(step *playbook.Step, routed any, scope *Scope, budget *expression.Budget) (any, error) {
 	if step.Action == nil || step.Action.Args == nil ||
-		(step.Loop != nil && naming(step.Loop.Element, "_loop")(step.Action.Args)) {
+		(step.Loop != nil && step.Action.Args.Names(step.Loop.Element, "_loop")) {
 		return routed, nil
 	}
-	if naming(namesKeys...)(step.Action.Args) {
+	if step.Action.Args.Names(namesKeys...) {
 		return routed, nil
 	}
 	// Secret args are not known here, and nothing may name them.
-	secret := deferring{book: scope.root().book, scope: scope, budget: budget, in: inArgs}
+	secret := deferring{book: scope.Book(), scope: scope, budget: budget, in: inArgs}
 	args, err := secret.value(step.Action.Args)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (s Script) Equal(other Script) bool {
 	if s.Source != other.Source || len(s.Files) != len(other.Files) {
 		return false
 	}
-	for _, name := range sortedKeys(s.Files) {
+	for _, name := range playbook.SortedKeys(s.Files) {
 		if file, has := other.Files[name]; !has || file != s.Files[name] {
 			return false
 		}

@@ -123,7 +123,11 @@ func (r *run) completeProgress(progress *Progress) {
 		if r.controls.IsPaused(step.Name) && step.Loop != nil {
 			shown.Status = interpreter.Paused
 		}
-		shown.Show(r.live[record], interpreter.MostAttempts(step, r.Limits))
+		var failure *interpreter.ErrorObject
+		if call := r.live[record]; call != nil {
+			failure = call.View().Failure
+		}
+		shown.Show(interpreter.MostAttempts(step, r.Limits), failure)
 	}
 	if r.input.Reprocess != nil {
 		return

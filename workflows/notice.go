@@ -81,7 +81,7 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
-		record.Await(call, wait, until)
+		record.Await(wait, until, call.View().Last)
 		record.Error = failure
 		r.describe(ctx)
 	}

@@ -413,7 +413,7 @@ func (r *run) progress() (Progress, error) {
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
-			step.Follow(call)
+			step.Attempts, step.Pages, step.Awaits = call.Attempt(), call.View().Pages, call.AwaitedDetails()
 		}
 		step.Error = step.Error.Shrunk()
 		if step.Loop != nil {

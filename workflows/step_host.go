@@ -108,7 +108,7 @@ func (r *run) plays(ctx workflow.Context, record *StepRecord) func(string) {
 // waiter shows a wait in the step's record.
 func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
 	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
-		record.Await(call, wait, until)
+		record.Await(wait, until, call.View().Last)
 		r.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, record.Visit); waits {
 			r.notify(ctx, news, failedWith(news.Error))
