@@ -49,7 +49,7 @@ type attemptInput struct {
 	Sends   string `json:"sends"`
 }
 
-func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }
+func (in attemptInput) call() callID { return callID{in.Step, in.Visit, indexOr(in.Index), in.Place} }
 
 func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
@@ -64,7 +64,7 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 		}
 		p.visits[of.many.Task.Step] = of.many.Task.Visit
 		for _, snapshot := range of.many.Calls {
-			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
+			p.begins(callID{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
 		}
 	} else {
 		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {
