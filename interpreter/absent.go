@@ -121,7 +121,7 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 	if step == nil || step.Secret || slices.Contains(hidden, ref.Root) {
 		return asked{}
 	}
-	return asked{owner: owner, value: member(member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
+	return asked{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
 func starts(path []any, key string) bool { return len(path) > 0 && path[0] == key }

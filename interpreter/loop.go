@@ -60,7 +60,7 @@ func NewLoopError(element any, iteration IterationResult) LoopError {
 	failure.At = time.Time{} // it stands beside it
 	return LoopError{
 		Index: iteration.Index, Element: expression.Of(element), Error: &failure,
-		Attempts: result.Meta.Attempts, LastAttemptAt: result.failedAt(),
+		Attempts: result.Meta.Attempts, LastAttemptAt: result.FailedAt(),
 	}
 }
 

@@ -168,7 +168,7 @@ func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
 	var args any
 	for _, arrival := range joined {
 		if arrival.Args.Data != nil {
-			args = expression.Merge(orEmpty(args), arrival.Args.Data)
+			args = expression.Merge(expression.OrEmpty(args), arrival.Args.Data)
 		}
 	}
 	routing.Waiting = rest

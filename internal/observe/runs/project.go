@@ -8,6 +8,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -179,7 +180,7 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 }
 
 // restore records how far a call had come before.
-func (p *projector) restore(snapshot interpreter.CallSnapshot) {
+func (p *projector) restore(snapshot call.Snapshot) {
 	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return

@@ -1,4 +1,0 @@
-package interpreter
-
-// State is the call's progress, for tests that compare or replace it.
-func (c *Call) State() *CallState { return &c.state }
