@@ -215,7 +215,7 @@ func (c *Call) Next(now time.Time) Command {
 			c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 			return c.Next(now)
 		}
-		if err := c.checkQuestion(); err != nil {
+		if err := c.question().fault(); err != nil {
 			c.attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}
