@@ -63,7 +63,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	}
 	turn := *off.Turn
 	c.state.Turn = &turn
-	c.again(&interpreter.Wait{
+	c.state.again(&interpreter.Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
 		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
 	})
@@ -98,7 +98,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 			c.restart(decision, now)
 			return
 		}
-		c.again(c.wait(decision))
+		c.state.again(c.wait(decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.state.Last.Error.Message
@@ -113,7 +113,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		failure.Policy, failure.Exhausted = decision.Policy, decision.Ruling.Exhausted()
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
-			c.warn(c.config.where() + ": " + decision.Cut)
+			c.state.warn(c.config.where() + ": " + decision.Cut)
 		}
 		c.state.Last.Error = &failure
 		if decision.Ruling == retry.RulingHolds {
@@ -131,7 +131,7 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeats() && then.NextCall == nil:
-		c.again(c.wait(decision)) // a poll's pages are not collected
+		c.state.again(c.wait(decision)) // a poll's pages are not collected
 		return
 	case decision.Ruling == retry.RulingHolds:
 		failure := c.exhaustedError(decision)
@@ -201,7 +201,7 @@ func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now 
 	case failure == nil:
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
-		c.behindPage()
+		c.state.behindPage()
 	case failure.Kind == interpreter.KindRepeat:
 		c.repeated(failure, decision, budget, now, page...)
 	default:
@@ -224,19 +224,6 @@ func (c *Call) repeated(failure *interpreter.ErrorObject, decision retry.Decisio
 		result = c.success(decision, budget, now)
 	}
 	c.end(result, page...)
-}
-
-// again asks for the same request again, after a wait where there is one.
-func (c *Call) again(wait *interpreter.Wait) { c.state.Todo = attemptAfter(wait, nil) }
-
-// attemptAfter is an attempt that is still to do, of another request where that is
-// not nil.
-func attemptAfter(wait *interpreter.Wait, request *Request) []Todo {
-	todo := Todo{Attempt: &PendingAttempt{Request: request}}
-	if wait == nil {
-		return []Todo{todo}
-	}
-	return []Todo{{Wait: wait}, todo}
 }
 
 // wait is the wait that a decision asks for, nil for none.
@@ -266,7 +253,7 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.state.head().Attempt != nil {
-		c.again(wait)
+		c.state.again(wait)
 	}
 }
 
@@ -280,7 +267,7 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	c.state.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
-	c.behindPage()
+	c.state.behindPage()
 }
 
 // sinksOf are the sinks that a result goes to. Those of a success are, in order,
@@ -330,28 +317,6 @@ func (c *Call) pageSink(decision retry.Decision) []Todo {
 	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
 }
 
-// behindPage takes up what waits for the sink of a page, unless that is due: the
-// request of the next page, or the failure that the call ends with.
-func (c *Call) behindPage() {
-	if sink := c.state.head().Sink; sink != nil && sink.Page {
-		return
-	}
-	switch last := c.state.last(); {
-	case last.Attempt != nil && last.Attempt.Request != nil:
-		c.state.Request = *last.Attempt.Request
-		c.state.RequestAttempts, c.state.Lost = 0, 0
-		c.replaceLast(Todo{Attempt: &PendingAttempt{}})
-	case last.End != nil && last.End.Failed() && c.state.Last.Error == nil:
-		c.state.Last.Error = last.End.Error
-	}
-}
-
-// replaceLast puts another attempt or end in the place of the last one.
-func (c *Call) replaceLast(todo Todo) {
-	c.state.Todo = slices.Clone(c.state.Todo)
-	c.state.Todo[len(c.state.Todo)-1] = todo
-}
-
 // Waited tells that the wait is over.
 func (c *Call) Waited() { c.state.Todo = c.state.Todo[1:] }
 
@@ -377,7 +342,7 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 	}
 	rest := *c.state.head().Wait
 	rest.Delay, rest.Rest = left, true
-	c.again(&rest)
+	c.state.again(&rest)
 }
 
 // SinkLeft tells how far the sink's call has come that is due; another host goes
@@ -397,24 +362,13 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	}
 	done := *c.state.head().Sink
 	c.state.Todo = c.state.Todo[1:]
-	c.warn(result.Warnings...)
+	c.state.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
 	} else if c.state.Written++; done.Page {
-		c.behindPage()
+		c.state.behindPage()
 	}
-	c.endsBehindSinks(now)
-}
-
-// endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
-// result, which the sinks see, has the time of the decision.
-func (c *Call) endsBehindSinks(now time.Time) {
-	if !c.Finished() {
-		return
-	}
-	result := *c.Result()
-	result.Meta.EndedAt = now
-	c.replaceLast(Todo{End: &result})
+	c.state.endsBehindSinks(now)
 }
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's
@@ -422,7 +376,7 @@ func (c *Call) endsBehindSinks(now time.Time) {
 func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now time.Time) {
 	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {
-		c.warn(failure.Message)
+		c.state.warn(failure.Message)
 		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
 			return todo.Sink != nil && !todo.Sink.DeadLetter
 		})
@@ -431,7 +385,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 		}
 		result := *c.Result()
 		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.Brief())
-		c.replaceLast(Todo{End: &result})
+		c.state.replaceLast(Todo{End: &result})
 		return
 	}
 	c.fail(failure, now)
@@ -443,21 +397,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 	if !sink.Page {
 		result.Data = before.Data // what the call gave stays, as with the loops
 	}
-	c.replaceLast(Todo{End: &result})
-}
-
-// warn notes what the call's result has to tell.
-func (c *Call) warn(warnings ...string) {
-	if len(warnings) == 0 {
-		return
-	}
-	if end := c.Result(); end != nil {
-		result := *end
-		result.Warnings = slices.Concat(result.Warnings, warnings)
-		c.replaceLast(Todo{End: &result})
-		return
-	}
-	c.state.Warnings = slices.Concat(c.state.Warnings, warnings)
+	c.state.replaceLast(Todo{End: &result})
 }
 
 // Cancel ends the call because it was cancelled; its sinks do not run.
