@@ -77,13 +77,8 @@ type State struct {
 	Restarts        int                   `json:"restarts,omitempty"` // the fields below are of the round since the last one
 	Successes       int                   `json:"successes"`
 	Counters        retry.Counters        `json:"counters"`
-	Collected       expression.Value      `json:"collected,omitzero"`
-	Collector       int                   `json:"collector,omitempty"` // policy whose collect was used last
-	Pager           int                   `json:"pager,omitempty"`     // policy with a page sink that paged last
-	Matched         []int                 `json:"matched,omitempty"`   // policies that matched a success
-	Seen            Fingerprints          `json:"seen,omitempty"`      // of requests made
-	PagedBy         *PagedBy              `json:"paged_by,omitempty"`
-	LastPage        string                `json:"last_page,omitempty"` // digest of the page before
+	Pages                                 // flat in JSON
+	Seen            Fingerprints          `json:"seen,omitempty"` // of requests made
 	Last            lastAttempt           `json:"last"`
 	Turn            *ratelimit.Turn       `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int                   `json:"written,omitempty"`  // sinks that are done

@@ -105,7 +105,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		result := c.success(decision, budget, now)
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
-			c.matched(decision.Policy) // what it matched is an answer
+			c.state.Pages.match(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
@@ -127,7 +127,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 // afterSuccess collects the page, has its sink written, and goes on to the
 // next request or to the end.
 func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	c.matched(decision.Matched...)
+	c.state.Pages.match(decision.Matched...)
 	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeats() && then.NextCall == nil:
@@ -145,12 +145,13 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
-	case decision.Repeats() && c.pageRepeats(then):
+	case decision.Repeats() && c.state.Pages.repeat(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
 		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
 		return
 	}
-	if err := c.collectPage(decision); err != nil {
+	var err error
+	if c.state.Last.Contribution, err = c.state.Pages.add(&c.config, decision, c.state.Last.Data); err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
@@ -159,9 +160,9 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Ruling == retry.RulingFails:
-		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
+		c.end(c.failure(*c.exhaustedError(decision), now), c.state.Pages.sink(&c.config, decision)...)
 	default:
-		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
+		c.end(c.success(decision, budget, now), c.state.Pages.sink(&c.config, decision)...)
 	}
 }
 
@@ -170,15 +171,6 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
 		then.Collect == nil && then.PerIteration == nil
-}
-
-// matched notes policies that matched a success.
-func (c *Call) matched(numbers ...int) {
-	for _, number := range numbers {
-		if !slices.Contains(c.state.Matched, number) {
-			c.state.Matched = append(c.state.Matched, number)
-		}
-	}
 }
 
 // noPolicy is what a call does that no policy matched.
@@ -195,7 +187,7 @@ func (c *Config) then(number int) *playbook.Then {
 // turnPage goes on to the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	page := c.pageSink(decision)
+	page := c.state.Pages.sink(&c.config, decision)
 	request, failure := c.nextRequest(decision, budget, now)
 	switch {
 	case failure == nil:
@@ -207,14 +199,6 @@ func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now 
 	default:
 		c.end(c.failure(*failure, now), page...)
 	}
-}
-
-// pageRepeats reports whether the page before has come again, and notes the page for
-// the one that follows.
-func (c *Call) pageRepeats(then *playbook.Then) bool {
-	before := c.state.LastPage
-	c.state.LastPage = expression.Hash(c.state.Last.Data.Data)
-	return !then.AllowRepeat && c.state.LastPage == before
 }
 
 // repeated ends a call that would go round in circles.
@@ -266,55 +250,8 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	c.state.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
+	c.state.Todo = slices.Concat(page, c.state.Pages.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
 	c.state.behindPage()
-}
-
-// sinksOf are the sinks that a result goes to. Those of a success are, in order,
-// of every policy that pages or collects, or that matched a success of this call,
-// then those that stand on the loop or the step. A failure goes to the sink of the
-// policy that was asked about it, and whatever failed the call, unless somebody
-// cancelled it, to the one for dead letters.
-func (c *Call) sinksOf(result *interpreter.CallResult) []Todo {
-	var todo []Todo
-	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
-	if result.Failed() {
-		if decided := c.state.Last.Policy; result.Error.PoliciesDecide() && c.config.then(decided).Sink != nil {
-			add(pendingSink{Policy: decided})
-		}
-		if c.config.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
-			add(pendingSink{DeadLetter: true})
-		}
-		return todo
-	}
-	for _, policy := range c.config.Policies {
-		then := &policy.Then
-		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.state.Matched, policy.Number)) {
-			add(pendingSink{Policy: policy.Number})
-		}
-	}
-	for i := range c.config.After {
-		add(pendingSink{After: i + 1})
-	}
-	return todo
-}
-
-// pageSink has the page written before anything else happens: by the policy it
-// matched, and the page that ends the call by the policy that paged last, else the
-// first that has such a sink.
-func (c *Call) pageSink(decision retry.Decision) []Todo {
-	number := decision.Policy
-	switch {
-	case c.config.then(number).PerIteration == nil && decision.Repeats():
-		return nil
-	case c.config.then(number).PerIteration == nil:
-		if number = c.config.usedLast(c.state.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
-			return nil
-		}
-	case decision.Repeats():
-		c.state.Pager = number
-	}
-	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
 }
 
 // Waited tells that the wait is over.
@@ -431,37 +368,6 @@ func (c *Call) waitSummary(decision retry.Decision) string {
 	}
 	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
 		decision.Count+1, decision.Limit, name, delay, c.state.Last.Error.Short())
-}
-
-// collectPage adds the page where it belongs: by the policy it matched, and
-// the page that ends the call by the collect used last, else the first.
-func (c *Call) collectPage(decision retry.Decision) error {
-	c.state.Last.Contribution = c.state.Last.Data
-	number := decision.Policy
-	if c.config.then(number).Collect == nil {
-		number = 0
-		if !decision.Repeats() {
-			number = c.collector()
-		}
-	}
-	if number == 0 {
-		return nil
-	}
-	how := c.config.then(number).Collect
-	sum, contribution, err := collect(how, c.state.Collected.Data, c.state.Last.Data.Data)
-	if err != nil {
-		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
-	}
-	c.state.Collector = number
-	c.state.Collected = expression.Of(sum)
-	c.state.Last.Contribution = expression.Of(contribution)
-	return nil
-}
-
-// collector is the policy whose collect was used last, else the first that has one;
-// 0 for none.
-func (c *Call) collector() int {
-	return c.config.usedLast(c.state.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 }
 
 // usedLast is the policy of those that have something which was used last, else
