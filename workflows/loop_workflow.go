@@ -159,8 +159,12 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 			break
 		}
 		first, end := next, min(next+size, total)
-		next = end
 		admitted := l.admit(children, end-first, total-first)
+		if children.Err() != nil {
+			window.release()
+			break
+		}
+		next = end
 		window.open++
 		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {

@@ -100,7 +100,7 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 	if d.allowance == nil || !d.allowance.none {
 		admitted, err := requestAdmission(ctx, controlsOf(ctx).admission(tree, 1), step)
 		switch {
-		case ctx.Err() != nil || admitted.Closed:
+		case ctx.Err() != nil:
 			return &interpreter.Outcome{Err: cancelledError()}
 		case err != nil:
 			return &interpreter.Outcome{Err: AttemptError(err)}
@@ -121,6 +121,9 @@ func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admis
 	return admission
 }
 
+// requestAdmission requests the admission of runs. Where a parent run was cancelled it
+// returns once ctx is cancelled too: who ended before that would be a failure to a
+// parent that does not know of the cancel yet.
 func requestAdmission(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
@@ -130,7 +133,11 @@ func requestAdmission(ctx workflow.Context, admission interpreter.Admission, ste
 		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -admission.Count, step)
 	}
 	to := toTool(interpreter.AdmitActivity, admitTimeout, summary)
-	return send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+	admitted, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+	if admitted.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	return admitted, err
 }
 
 // admits reports whether the loop requests the runs of its iterations.
@@ -150,7 +157,7 @@ func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 		count := max(n, min(rest, mostAdmitted)) - a.left
 		admitted, err := requestAdmission(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
 		a.left += admitted.Count
-		a.none = err == nil && !admitted.Closed && admitted.Count < count
+		a.none = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
 	return l.allowance.consume(n)
 }
