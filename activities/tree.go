@@ -18,9 +18,68 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/slots"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 )
+
+const (
+	// admissionsOfOne is how many admissions the activities of a worker request of one
+	// tree at a time. The server takes ten updates of a workflow at a time. With the
+	// eleventh it drops the workflow task that was to answer them, and all ten are sent
+	// again: where many workers request as fast as they can, none is answered.
+	admissionsOfOne = 2
+	// closedKept is how many cancelled runs a worker remembers.
+	closedKept = 100
+)
+
+// treeDesk requests admissions for the activities of a worker, and cancels trees.
+type treeDesk struct {
+	slots  *slots.ByKey // of each tree
+	mu     sync.Mutex
+	closed []closedRun // those that were cancelled last
+}
+
+// closedRun is a cancelled run: no more start that it waits for.
+type closedRun struct{ tree, run string }
+
+func newTreeDesk() *treeDesk { return &treeDesk{slots: slots.New(admissionsOfOne, 0)} }
+
+// admit has the workflow of a tree of runs admit more of them, in its turn.
+func (d *treeDesk) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+	defer heartbeat.Keep(ctx)()
+	leave, err := d.slots.Enter(ctx, admission.Tree.WorkflowID())
+	if err != nil {
+		return interpreter.Admitted{}, err
+	}
+	defer leave()
+	if d.isClosed(admission) {
+		return interpreter.Admitted{Closed: true}, nil
+	}
+	return admitRuns(ctx, admission)
+}
+
+// close has no more runs start that one waits for. It waits for no turn.
+func (d *treeDesk) close(ctx context.Context, tree interpreter.Tree, run string) error {
+	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = append(d.closed, closedRun{tree.WorkflowID(), run})
+	d.closed = d.closed[max(0, len(d.closed)-closedKept):]
+	return nil
+}
+
+// isClosed reports whether a run was cancelled here that waits for those that are asked
+// for. What a worker does not know, the workflow of the tree does.
+func (d *treeDesk) isClosed(admission interpreter.Admission) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return admission.Count > 0 && slices.ContainsFunc(d.closed, func(closed closedRun) bool {
+		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
+	})
+}
 
 // admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
@@ -83,13 +142,13 @@ const (
 	cancelQuiet = 5
 )
 
-// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
+// cancel cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. A run that no other waits for does not
 // belong to it, nor do its children.
-func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
+func (d *treeDesk) cancel(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
-		if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree.Tree, Close: tree.Run}); err != nil {
+		if err := d.close(ctx, tree.Tree, tree.Run); err != nil {
 			return err
 		}
 	}

@@ -104,11 +104,14 @@ func (c Census) Check() error {
 	return nil
 }
 
-// CancelTree asks for a cancel of all runs below one that was cancelled. Kept in workflow
-// history.
+// CancelTree asks for a cancel of all runs below one that was cancelled, or below a loop.
+// Kept in workflow history.
 type CancelTree struct {
-	Tree Tree `json:"tree"`
-	// First is the workflow ID of the tree's first run, and Run that of the cancelled one.
+	// Tree has no more runs start below the cancelled one; none below a loop, which starts
+	// none itself by then.
+	Tree Tree `json:"tree,omitzero"`
+	// First is the workflow ID of the tree's first run, and Run that of the cancelled one
+	// or of the loop.
 	First string `json:"first"`
 	Run   string `json:"run"`
 }

@@ -170,7 +170,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
 			l.child(ctx, l.callInputs(first, end), admitted)
-			l.withinBudget(cancel)
+			l.withinBudget(ctx, cancel)
 		})
 	}
 	l.started = next
@@ -187,12 +187,13 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 
 // withinBudget ends the loop once its failure budget is spent: those in flight
 // are cancelled, the rest never start.
-func (l *loop) withinBudget(cancel workflow.CancelFunc) {
+func (l *loop) withinBudget(ctx workflow.Context, cancel workflow.CancelFunc) {
 	if l.result.Budget == nil {
 		l.result.Budget = l.known().Spent(l.step)
 	}
-	if l.result.Budget != nil {
+	if l.result.Budget != nil && ctx.Err() == nil {
 		cancel()
+		l.cancelRuns(ctx)
 	}
 }
 

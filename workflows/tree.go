@@ -18,8 +18,8 @@ const (
 	// treeIdle is how long the workflow of a tree stays without a request. The next
 	// request starts it again, with the count of the last one.
 	treeIdle = 10 * time.Minute
-	// admitTimeout bounds one request.
-	admitTimeout = 30 * time.Second
+	// admitTimeout bounds one request, which may wait behind many others.
+	admitTimeout = 10 * time.Minute
 	// cancelTreeTimeout bounds a cancel of all child runs of one.
 	cancelTreeTimeout = 10 * time.Minute
 	// mostAdmitted is how many runs a loop requests at once.
@@ -185,21 +185,32 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
 		if len(r.controls.parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
-			cancelTree(ctx, r.tree(), r.id)
+			cancelTree(ctx, interpreter.CancelTree{Tree: r.tree(), Run: r.id})
 		}
+	})
+}
+
+// cancelRuns has the runs of iterations, and their child runs of any depth, cancelled at
+// once, as the failure budget of the loop is spent.
+func (l *loop) cancelRuns(ctx workflow.Context) {
+	if !l.plays() || len(l.members) == 0 {
+		return
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(disconnected, func(ctx workflow.Context) {
+		cancelTree(ctx, interpreter.CancelTree{Run: workflow.GetInfo(ctx).WorkflowExecution.ID})
 	})
 }
 
 // cancelTree has the child runs of a run, of any depth, cancelled. Their ends show the
 // outcome.
-func cancelTree(ctx workflow.Context, tree interpreter.Tree, run string) {
-	first := run
+func cancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
+	tree.First = tree.Run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
-		first = root.ID
+		tree.First = root.ID
 	}
-	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below")
-	_, err := send[struct{}](ctx, to, interpreter.CancelTree{Tree: tree, First: first, Run: run}, "the names of runs")
-	if err != nil {
+	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below").urgently()
+	if _, err := send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
 		logger(ctx).Warn("cannot cancel the runs below at once", "error", err)
 	}
 }
