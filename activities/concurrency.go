@@ -24,6 +24,7 @@ func RunActivities() map[string]any {
 	trees := newTreeDesk()
 	return map[string]any{
 		interpreter.AdmitActivity:      trees.admit,
+		interpreter.MayStartActivity:   trees.mayStart,
 		interpreter.CancelTreeActivity: trees.cancel,
 		queue.EnterActivity:            enterLine,
 		queue.EndedActivity:            lookAtLine,

@@ -14,6 +14,7 @@ const (
 	TreeUpdate         = "admit"
 	TreeQuery          = "tree"
 	AdmitActivity      = "admit-runs"
+	MayStartActivity   = "may-start"
 	CancelTreeActivity = "cancel-tree"
 )
 
@@ -42,7 +43,7 @@ func (t Tree) check() error {
 type Admission struct {
 	Tree Tree `json:"tree"`
 	// Count is how many are to start. Below 0 it is how many of those that were
-	// admitted did not.
+	// admitted did not. It is 0 where one starts that was admitted before.
 	Count int `json:"count,omitempty"`
 	// Runs are the workflow IDs of the runs that wait for those that are to start, the
 	// first one first.

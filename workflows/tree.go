@@ -20,6 +20,8 @@ const (
 	treeIdle = 10 * time.Minute
 	// admitTimeout bounds one request, which may wait behind many others.
 	admitTimeout = 10 * time.Minute
+	// mayStartTimeout bounds the look whether a parent run was cancelled.
+	mayStartTimeout = 10 * time.Second
 	// cancelTreeTimeout bounds a cancel of all child runs of one.
 	cancelTreeTimeout = 10 * time.Minute
 	// mostAdmitted is how many runs a loop requests at once.
@@ -94,7 +96,13 @@ func (a *allowance) consume(n int) int {
 
 // admit requests the admission of a run that the call starts; nil where it is granted.
 func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if tree.Most == 0 || d.allowance != nil && d.allowance.consume(1) == 1 {
+	if tree.Most == 0 {
+		return nil
+	}
+	if d.allowance != nil && d.allowance.consume(1) == 1 {
+		if !mayStart(ctx, controlsOf(ctx).admission(tree, 0), step) {
+			return &interpreter.Outcome{Err: cancelledError()}
+		}
 		return nil
 	}
 	if d.allowance == nil || !d.allowance.none {
@@ -109,6 +117,20 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 		}
 	}
 	return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+}
+
+// mayStart reports whether a run may start that was admitted before: not where a parent
+// run was cancelled meanwhile. Then it returns once ctx is cancelled too.
+func mayStart(ctx workflow.Context, admission interpreter.Admission, step string) bool {
+	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "looks whether step "+step+" may still start a run")
+	answer, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may still start")
+	if answer.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	if err != nil && ctx.Err() == nil {
+		logger(ctx).Warn("cannot look whether a parent run was cancelled", "error", err)
+	}
+	return ctx.Err() == nil
 }
 
 // admission is the request for runs that this one waits for.

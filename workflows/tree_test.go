@@ -47,3 +47,30 @@ func TestClosedTree(t *testing.T) {
 		})
 	}
 }
+
+// TestClosedTreeOfAdmittedRuns: runs that were admitted do not start either once a parent
+// run was cancelled.
+func TestClosedTreeOfAdmittedRuns(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, fine)
+	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
+		return interpreter.Admitted{Count: in.Count}, nil
+	})
+	s.register(interpreter.MayStartActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
+		return interpreter.Admitted{Closed: true}, nil
+	})
+	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
+	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
+		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	result, took := s.run(`
+  - step: outer
+    tool: playbook
+    loop: {in: "{{ 1..20 }}", iterator: i, mode: parallel, max_concurrency: 5}
+    workflow: [{step: fetch, tool: http, url: http://localhost}]
+`)
+	require.Equal(t, interpreter.Cancelled, result.Status, "%+v", result.Error)
+	require.Equal(t, time.Minute, took)
+	require.Empty(t, s.attempts)
+	require.Equal(t, interpreter.LoopStats{Total: 20, Cancelled: 20}, result.Steps[0].Loop.Stats)
+}
