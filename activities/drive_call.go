@@ -150,10 +150,11 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 		return size, err
 	}
 	h.outcome = &made.outcome
-	if made.outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err)
-	}
 	h.apply(made.outcome)
+	h.holdBack(ctx, input)
+	if made.outcome.PutOff == nil {
+		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()))
+	}
 	return size, nil
 }
 

@@ -23,6 +23,8 @@ type Call struct {
 	operation pageKey
 	// stopped is where the call stood when it was cancelled.
 	stopped *CallState
+	// refused is the failure that a policy has made of the last answer, nil for none.
+	refused *ErrorObject
 	state   CallState
 }
 

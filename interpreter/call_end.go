@@ -86,8 +86,8 @@ func (c *Call) success(decision Decision, budget *expression.Budget, now time.Ti
 	if decision.Ruling.truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: policy %d stopped the call after %s (%s); the result may be incomplete",
-			c.config.where(), decision.Spent, pages(c.state.Successes), decision.Why))
+			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
+			c.config.where(), decision.Spent, c.config.from(decision.Spent), pages(c.state.Successes), decision.Why))
 	} else if decision.Policy == 0 && decision.Ruling != RulingStops {
 		if lacks := cutShort(c.state.PagedBy, c.config.Policies, c.state.Last); lacks != "" {
 			result.Meta.Truncated = true
@@ -146,8 +146,8 @@ func (c *Call) exhaustedError(decision Decision) *ErrorObject {
 	last := source.Cut(expression.Text(answer.Data), most)
 	failure := c.complete(&ErrorObject{
 		Kind: KindExhausted, Class: ClassFinal,
-		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
-			c.config.where(), decision.Policy, decision.Count, decision.Limit, c.state.Attempts, decision.Why, last),
+		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
+			c.config.where(), decision.Policy, c.config.from(decision.Policy), decision.Count, decision.Limit, c.state.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
@@ -176,7 +176,7 @@ func expressionError(book *playbook.Playbook, where string, err error) *ErrorObj
 }
 
 func (c *CallConfig) whereThen(policy int) string {
-	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy)
+	return fmt.Sprintf("%s: retry[%d].then%s", c.where(), policy, c.from(policy))
 }
 
 // Short is the error in a few words, for summaries and tables. Temporal's UI reads
@@ -187,13 +187,23 @@ func (e *ErrorObject) Short() string {
 		return ""
 	case e.Status != 0:
 		return fmt.Sprintf("HTTP %d", e.Status)
+	case e.Kind == KindResponse && e.Type == "":
+		return string(e.Kind) + " " + plainText(source.Cut(e.Message, shortMessage))
 	case e.Type != "":
-		return string(e.Kind) + " " + strings.Map(func(r rune) rune {
-			if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, e.Type)
+		return string(e.Kind) + " " + plainText(e.Type)
 	}
 	return string(e.Kind)
+}
+
+// shortMessage is how many characters a summary has of a message that a playbook made.
+const shortMessage = 60
+
+// plainText is a text in which Markdown finds no link and no format.
+func plainText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

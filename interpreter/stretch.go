@@ -39,10 +39,8 @@ const (
 func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObject) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended}
 	if failure != nil {
-		stretch.Error = &ErrorObject{
-			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,
-			Message: source.Cut(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
-		}
+		stretch.Error = failure.Stretched()
+		stretch.Error.Attempt, stretch.Error.Page = in.Attempt, in.Page
 	}
 	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
 		last := s[n-1]
@@ -50,6 +48,15 @@ func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObjec
 		return append(s[:n-1:n-1], last) // a heartbeat may be reading s
 	}
 	return append(s, stretch)
+}
+
+// Stretched is the failure as histories have it for those who look, without what answers
+// held.
+func (e *ErrorObject) Stretched() *ErrorObject {
+	return &ErrorObject{
+		Kind: e.Kind, Class: e.Class, Status: e.Status, Type: e.Type, RetryAfter: e.RetryAfter,
+		Message: source.Cut(e.Message, stretchMessage), Attempt: e.Attempt, Page: e.Page,
+	}
 }
 
 // Cover reports whether these are the attempts of a call from first to last.

@@ -122,6 +122,7 @@ func (d *driver) next(ctx workflow.Context) {
 		d.attempt(ctx, command.Input)
 	case interpreter.DoAwait:
 		d.await(ctx, command.Await)
+		d.refused(ctx, nil)
 	case interpreter.DoWait:
 		d.wait(ctx, command.Wait)
 	case interpreter.DoHold:
@@ -175,6 +176,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		return
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
+	d.refused(ctx, &input)
 	logVerdict(ctx, d.call)
 }
 
