@@ -7,11 +7,16 @@ import (
 	"reprise/interpreter"
 )
 
+// longestHold is more than attempts are ever held back, in seconds.
+const longestHold = 365 * 24 * 3600
+
 // HoldBack is the local activity with which a workflow holds back the attempts under a
 // rate limit, where an answer that says it worked asks for patience. An attempt that an
 // activity decides about itself does so there.
 func (c *Catalogue) HoldBack(ctx context.Context, in interpreter.HoldBackInput) error {
-	c.pacer.pause(ctx, in.Limit, time.Duration(in.Seconds*float64(time.Second)))
+	if limit := c.pacer.limitOf(in.Attempt); limit != nil {
+		c.pacer.pause(ctx, *limit, time.Duration(min(in.Seconds, longestHold)*float64(time.Second)))
+	}
 	return nil
 }
 

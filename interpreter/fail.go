@@ -17,7 +17,8 @@ const HoldBackActivity = "hold_back"
 
 // HoldBackInput is the argument of HoldBackActivity; it does not travel.
 type HoldBackInput struct {
-	Limit   RateLimit `json:"limit"`
+	// Attempt is the one that was answered so, as far as it says under which limit it is.
+	Attempt ToolInput `json:"attempt"`
 	Seconds float64   `json:"seconds"`
 }
 
@@ -167,10 +168,17 @@ func (c *Call) Refused() *ErrorObject { return c.refused }
 // HoldsBack is what all attempts under the rate limit of the last one have to wait for,
 // as its answer says; false for nothing.
 func (c *Call) HoldsBack(input ToolInput) (HoldBackInput, bool) {
-	if c.refused == nil || c.refused.Class != ClassRateLimited || c.refused.RetryAfter == nil || input.RateLimit == nil {
+	if c.refused == nil || c.refused.Class != ClassRateLimited || c.refused.RetryAfter == nil {
 		return HoldBackInput{}, false
 	}
-	return HoldBackInput{Limit: *input.RateLimit, Seconds: *c.refused.RetryAfter}, true
+	attempt := ToolInput{
+		Tool: input.Tool, Playbook: input.Playbook, Step: input.Step, Auth: input.Auth, RateLimit: input.RateLimit,
+		Fields: map[string]expression.Value{},
+	}
+	if address, has := input.Fields[fieldURL]; has {
+		attempt.Fields[fieldURL] = address
+	}
+	return HoldBackInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
 }
 
 // from names where a policy stands that the retry takes from elsewhere, by its number.
