@@ -219,12 +219,13 @@ func (h *hostedCall) handBack() interpreter.Driven {
 	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
-// ended is the end of the call. Of one stretch of attempts the result says enough.
+// ended is the end of the call. Of one stretch of attempts the result says enough, unless
+// it is the success of a call whose attempt failed.
 func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
 	driven := interpreter.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
-	if len(h.made) > 1 {
+	if len(h.made) > 1 || len(h.made) == 1 && h.made[0].Error != nil && !result.Failed() {
 		driven.Made = h.made
 	}
 	return driven
