@@ -119,7 +119,7 @@ func (g *generator) lends(book *graph) {
 			shared = nil
 			for _, p := range s.retry[from:to] {
 				p.list = named
-				if p.sink == nil && p.page == nil && p.next == nil && p.collect == nil && !p.restart {
+				if s.loop == nil && p.sink == nil && p.page == nil && p.next == nil && p.collect == nil && !p.restart {
 					shared = append(shared, p)
 				}
 			}
