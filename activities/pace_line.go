@@ -11,6 +11,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // waiter is an attempt that waits in its place.
 type waiter struct {
 	ctx      context.Context
-	limit    interpreter.RateLimit
+	limit    ratelimit.Limit
 	step     string
 	index    *int
 	patient  time.Time // until when it waits here
@@ -41,25 +42,25 @@ type waiter struct {
 	due      bool      // it comes for that turn
 	called   bool      // the limiter has called it back, with others
 	tries    int
-	assigned chan told
+	assigned chan assignment
 }
 
-// told is what a waiter is told: its turn, or to go away.
-type told struct {
-	turn time.Time
-	away *putOffError
+// assignment is what a waiter is told: its turn, or to go away.
+type assignment struct {
+	turn   time.Time
+	putOff *putOffError
 }
 
 // away is the end of an attempt that gives up its place, because its turn is too far
 // away.
-func away(turn interpreter.Turn, key string, wait time.Duration) *putOffError {
+func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
-func newWaiter(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput) *waiter {
+func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput) *waiter {
 	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
 	if turn := in.Turn; turn != nil {
 		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
@@ -80,8 +81,8 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	for {
 		select {
 		case told := <-w.assigned:
-			if told.away != nil {
-				return time.Time{}, told.away
+			if told.putOff != nil {
+				return time.Time{}, told.putOff
 			}
 			w.due = true // also where it comes too late for it
 			return told.turn, nil
@@ -102,7 +103,7 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 func (l *turnQueue) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.assigned = make(chan told, 1)
+	w.assigned = make(chan assignment, 1)
 	l.waiters = append(l.waiters, w)
 	if !l.serving {
 		l.serving = true
@@ -179,7 +180,7 @@ func (l *turnQueue) sleep(least, next time.Time) {
 // request puts those who wait in order, and gives those for whom turns are asked
 // for, with the pause that was asked for too; with nobody waiting the queue is no
 // longer served.
-func (l *turnQueue) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
+func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
@@ -188,7 +189,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request interpreter
 		return nil, request, l.pause
 	}
 	after := l.answer.time() + l.ready.time()
-	request = interpreter.LeaseRequest{
+	request = ratelimit.LeaseRequest{
 		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
 		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
 	}
@@ -250,7 +251,7 @@ func byPosition(a, b *waiter) int {
 // assign tells those who wait what a lease gives them: turns to the first in line,
 // promises to the last. Who would have to wait for long is sent away. It gives
 // the time when to ask again. pause is what the lease was asked for with.
-func (l *turnQueue) assign(requested []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
+func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
@@ -267,7 +268,7 @@ func (l *turnQueue) assign(requested []*waiter, lease interpreter.Lease, first, 
 			w.since = lease.At.Add(-lease.Delay())
 		}
 		if i < turns {
-			w.assigned <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
+			w.assigned <- assignment{turn: first.Add(time.Duration(i) * lease.Interval())}
 		}
 	}
 	rest := requested[turns:]
@@ -315,7 +316,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	if w.since.IsZero() {
 		w.since = now.Add(l.skew)
 	}
-	turn := interpreter.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
+	turn := ratelimit.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
 	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
 	if turn.Promised.IsZero() {
 		turn.Promised = at.Add(l.skew)
@@ -357,20 +358,20 @@ func (l *turnQueue) release(ctx context.Context) {
 	l.leaving = nil
 	l.mu.Unlock()
 	if len(going) > 0 && activity.IsActivity(ctx) {
-		away := make([]interpreter.Away, 0, len(going))
+		away := make([]ratelimit.Away, 0, len(going))
 		for _, w := range going {
-			away = append(away, interpreter.Away{
+			away = append(away, ratelimit.Away{
 				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
 			})
 		}
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
-		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", interpreter.AwaySignal, away); err != nil {
+		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
 			l.pacer.logger.Debug("cannot tell the limiter who has gone away", "key", going[0].limit.Key, "error", err)
 		}
 	}
 	for _, w := range going {
-		w.assigned <- told{away: w.away}
+		w.assigned <- assignment{putOff: w.away}
 	}
 }
 

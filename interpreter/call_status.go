@@ -40,42 +40,6 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 }
 
-// Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
-// nothing, and until is when that is over.
-func (c *Call) Status(wait *Wait, until time.Time) CallStatus {
-	status := CallStatus{Attempts: c.state.Attempts, Pages: c.state.Successes, Error: c.state.Failure()}
-	if wait == nil {
-		wait = c.state.wait()
-	}
-	switch end := c.state.head().End; {
-	case end != nil:
-		return end.CallStatus()
-	case wait == nil && !c.Begun():
-		status.Status = Pending
-		return status
-	}
-	status.Await(wait, until)
-	if awaited := c.AwaitedDetails(); awaited != nil {
-		status.Awaits, status.Attempts = awaited, c.Attempt()
-	}
-	if wait == nil {
-		status.Attempts = c.Attempt()
-	}
-	return status
-}
-
-// wait is what the call waits for by itself, nil for nothing.
-func (s *CallState) wait() *Wait {
-	switch head := s.head(); {
-	case head.Wait != nil:
-		return head.Wait
-	case head.Hold != nil:
-		wait := head.Hold.Wait(s.Failure())
-		return &wait
-	}
-	return nil
-}
-
 // CallStatus is the status of a call that has ended with the result.
 func (r CallResult) CallStatus() CallStatus {
 	return CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}

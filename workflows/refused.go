@@ -28,7 +28,8 @@ func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
 	if failure == nil {
 		return
 	}
-	recordMarker(ctx, RefusedMark{Refused: d.call.Step(), Index: d.call.Index(), Attempt: d.call.View().Attempts, Error: failure.Stretched()})
+	brief := failure.Brief()
+	recordMarker(ctx, RefusedMark{Refused: d.call.Step(), Index: d.call.Index(), Attempt: d.call.View().Attempts, Error: &brief})
 	if input == nil {
 		return
 	}
