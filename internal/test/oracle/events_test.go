@@ -53,7 +53,7 @@ func (c *foretoldCall) attempted(failed bool) {
 }
 
 // refused turns the attempt that was noted last into one that failed.
-func (c *call) refused() {
+func (c *foretoldCall) refused() {
 	if c.o.below == 0 {
 		c.o.events[c.o.item.event("action completed")]--
 		if c.o.events[c.o.item.event("action completed")] == 0 {
