@@ -18,6 +18,7 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
+	c.refused = nil
 	if outcome.PutOff != nil {
 		c.putOff(*outcome.PutOff, now)
 		return
@@ -34,6 +35,13 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
+	c.refused = nil
+	c.decide(outcome, now)
+}
+
+// decide asks the policies about the outcome of an attempt.
+func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
+	before := c.beforeAnswer(outcome)
 	c.recordOutcome(outcome, now)
 	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
 		c.end(c.failure(*c.state.Last.Error, now))
@@ -44,6 +52,10 @@ func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+		return
+	}
+	if decision.Ruling == retry.RulingRefuses {
+		c.refuse(decision, *before, outcome, budget, now)
 		return
 	}
 	c.state.Last.Policy = decision.Policy
@@ -411,7 +423,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 	var eval *playbook.EvalError
 	if errors.As(err, &eval) {
 		return false, &playbook.EvalError{
-			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s: %s", policy.Number, word, eval.Message),
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
 		}
 	}
 	return false, err
