@@ -292,9 +292,18 @@ func activityError(
 		return deliverAgain(errLostTouch)
 	}
 	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
-		err = timeoutError(err, in, limit)
+		err = ofRequest(err, timeoutError(err, in, limit))
 	}
 	return applicationError(errorObject(err, in, secrets))
+}
+
+// ofRequest is an error with the request that another one names.
+func ofRequest(of, err error) error {
+	var requested *tool.Requested
+	if !errors.As(of, &requested) {
+		return err
+	}
+	return &tool.Requested{URL: requested.URL, Params: requested.Params, Err: err}
 }
 
 // timeoutError is the error of an attempt whose time is over.

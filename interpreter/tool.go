@@ -205,7 +205,10 @@ type ErrorObject struct {
 	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds the other side asked for
 	// Headers are those of a failed answer, with lower-case names and without
 	// those that carry credentials.
-	Headers   map[string]string `json:"headers,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// URL and Params are those of the request that failed, without its secrets.
+	URL       string            `json:"url,omitempty"`
+	Params    expression.Value  `json:"params,omitzero"`
 	Body      expression.Value  `json:"body,omitzero"`
 	Attempt   int               `json:"attempt,omitempty"`
 	Page      int               `json:"page,omitempty"`

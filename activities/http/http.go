@@ -187,6 +187,16 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	result, err := t.exchange(ctx, out, stop, options)
+	if err != nil {
+		params, _ := tool.MapField(in, "params") // which newRequest has read
+		err = &tool.Requested{URL: tool.ShownURL(out.request.URL, tool.MaxShownURL), Params: params, Err: err}
+	}
+	return result, err
+}
+
+// exchange sends a request and reads its answer.
+func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
 	once := &onceTransport{base: t.transport, stop: stop}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
 	request, err := t.beginOnConnection(out.request)
