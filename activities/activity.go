@@ -58,6 +58,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
+			o.result.Turn = b.turnSeconds()
 			return o.result, o.size, nil
 		}
 		err = o.err
@@ -111,6 +112,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return err
 	}
 	watchOf(ctx).waited(since)
+	b.turn = time.Since(since)
 	return nil
 }
 
@@ -294,6 +296,9 @@ func activityError(
 	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
 		err = ofRequest(err, timeoutError(err, in, limit))
 	}
+	if turn := b.turnSeconds(); turn > 0 {
+		return applicationError(errorObject(err, in, secrets), turn)
+	}
 	return applicationError(errorObject(err, in, secrets))
 }
 
@@ -358,9 +363,9 @@ func workerStopped(ctx context.Context) bool {
 
 // applicationError is the failure of an attempt, which Temporal does not make
 // again.
-func applicationError(object *interpreter.ErrorObject) error {
+func applicationError(object *interpreter.ErrorObject, further ...any) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true,
-		Details:      []any{*object},
+		Details:      append([]any{*object}, further...),
 	})
 }

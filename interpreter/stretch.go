@@ -13,12 +13,24 @@ type Stretch struct {
 	Attempt int `json:"attempt"`
 	Page    int `json:"page"`
 	// AttemptTo and PageTo are the last, 0 where that is the first.
-	AttemptTo int          `json:"attempt_to,omitempty"`
-	PageTo    int          `json:"page_to,omitempty"`
-	Place     string       `json:"place,omitempty"` // of the sink whose attempt it is
-	Began     time.Time    `json:"began"`
-	Ended     time.Time    `json:"ended"`
-	Error     *ErrorObject `json:"error,omitempty"` // without what answers held
+	AttemptTo int    `json:"attempt_to,omitempty"`
+	PageTo    int    `json:"page_to,omitempty"`
+	Place     string `json:"place,omitempty"` // of the sink whose attempt it is
+	// Turn is how many seconds of it were waits for a turn under a rate limit.
+	Turn  float64      `json:"turn,omitempty"`
+	Began time.Time    `json:"began"`
+	Ended time.Time    `json:"ended"`
+	Error *ErrorObject `json:"error,omitempty"` // without what answers held
+}
+
+// TurnOf is how many seconds an attempt that failed waited for its turn: the second
+// detail of its error, behind the ErrorObject.
+func TurnOf(failure interface{ Details(d ...any) error }) (turn float64) {
+	var object ErrorObject
+	if failure.Details(&object, &turn) != nil {
+		return 0
+	}
+	return turn
 }
 
 // last is the number of the last attempt.
@@ -34,10 +46,10 @@ const (
 	stretchMessage = 200
 )
 
-// Add notes an attempt; failure is nil where it succeeded. What stands in s stays as it
-// is.
-func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObject) Stretches {
-	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended}
+// Add notes an attempt, of which turn seconds were waits for its turn; failure is nil
+// where it succeeded. What stands in s stays as it is.
+func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObject, turn float64) Stretches {
+	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {
 		stretch.Error = &ErrorObject{
 			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,
@@ -47,6 +59,7 @@ func (s Stretches) Add(in ToolInput, began, ended time.Time, failure *ErrorObjec
 	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
 		last := s[n-1]
 		last.AttemptTo, last.PageTo, last.Ended, last.Error = in.Attempt, max(in.Page, last.Page), ended, stretch.Error
+		last.Turn += turn
 		return append(s[:n-1:n-1], last) // a heartbeat may be reading s
 	}
 	return append(s, stretch)

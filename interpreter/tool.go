@@ -104,6 +104,9 @@ type ToolResult struct {
 	Meta ToolMeta         `json:"meta,omitzero"`
 	// PutOff is set where the attempt was not made yet. Tools leave it nil.
 	PutOff *PutOff `json:"put_off,omitempty"`
+	// Turn is how many seconds the attempt waited for its turn under a rate limit before
+	// it began, for those who look. Tools leave it 0.
+	Turn float64 `json:"turn,omitempty"`
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`
@@ -207,14 +210,14 @@ type ErrorObject struct {
 	// those that carry credentials.
 	Headers map[string]string `json:"headers,omitempty"`
 	// URL and Params are those of the request that failed, without its secrets.
-	URL       string            `json:"url,omitempty"`
-	Params    expression.Value  `json:"params,omitzero"`
-	Body      expression.Value  `json:"body,omitzero"`
-	Attempt   int               `json:"attempt,omitempty"`
-	Page      int               `json:"page,omitempty"`
-	Policy    int               `json:"policy,omitempty"`
-	Exhausted bool              `json:"exhausted,omitempty"`
-	Collected expression.Value  `json:"collected,omitzero"`
+	URL       string           `json:"url,omitempty"`
+	Params    expression.Value `json:"params,omitzero"`
+	Body      expression.Value `json:"body,omitzero"`
+	Attempt   int              `json:"attempt,omitempty"`
+	Page      int              `json:"page,omitempty"`
+	Policy    int              `json:"policy,omitempty"`
+	Exhausted bool             `json:"exhausted,omitempty"`
+	Collected expression.Value `json:"collected,omitzero"`
 	// Answer is what an attempt that got an answer tells of it beside Status and
 	// Headers, on its way to the meta of the call.
 	Answer *ToolMeta `json:"answer,omitempty"`
