@@ -136,7 +136,10 @@ func (p paced) disturbed(t *testing.T, disturb func(*world, *arrivals, *testwork
 	}, result.Result.Data)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	require.Equal(t, p.elements, asked, "each element is asked for")
-	require.LessOrEqual(t, api.densest(p.per), p.rate, "requests in %s", p.per)
+	// A worker that the machine holds up sends a request later than its turn, and the
+	// next one on time.
+	require.LessOrEqual(t, api.densest(p.per), p.rate+1, "requests in %s", p.per)
+	require.LessOrEqual(t, api.densest(5*p.per), 5*p.rate, "requests in %s", 5*p.per)
 	require.Equal(t, p.elements, step(t, result, "fetch").Attempts, "attempts")
 	for _, history := range w.histories {
 		text, err := protojson.Marshal(history.History)
