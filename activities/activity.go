@@ -62,7 +62,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 			return o.result, o.size, nil
 		}
 		err = o.err
-		tellOthers(ctx, pacer, in, err)
+		pauseOthers(ctx, pacer, in, err)
 		return noResult(ctx, bounded, err, b, in, limit, secrets)
 	}
 }
@@ -166,9 +166,9 @@ func (f measuredFunc) plain() ActivityFunc {
 	}
 }
 
-// tellOthers lets an attempt that was told to wait hold back all those that
+// pauseOthers lets an attempt that was told to wait hold back all those that
 // share its rate limit, instead of each finding out for itself.
-func tellOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
+func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
 	var failure *tool.Error
 	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
 		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)

@@ -21,27 +21,29 @@ import (
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
 func RunActivities() map[string]any {
+	trees := newTreeDesk()
 	return map[string]any{
-		interpreter.AdmitActivity:      admitRuns,
-		interpreter.CancelTreeActivity: cancelTree,
-		queue.EnterActivity:            enterLine,
-		queue.EndedActivity:            lookAtLine,
-		queue.CancelActivity:           cancelForLine,
-		queue.DeadlockActivity:         circleOfLine,
+		interpreter.AdmitActivity:      trees.admit,
+		interpreter.MayStartActivity:   trees.mayStart,
+		interpreter.CancelTreeActivity: trees.cancel,
+		queue.EnterActivity:            enterQueue,
+		queue.EndedActivity:            endedRuns,
+		queue.CancelActivity:           cancelRun,
+		queue.DeadlockActivity:         findDeadlock,
 	}
 }
 
-// enterLine passes a run's request to the workflow of its key, which begins with it
+// enterQueue passes a run's request to the workflow of its key, which begins with it
 // where there is none. The workflow answers the run with a signal, so that nobody
 // waits here.
-func enterLine(ctx context.Context, enter queue.Enter) error {
+func enterQueue(ctx context.Context, enter queue.Enter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
 	if err := awaitContinuation(ctx, c, id); err != nil {
 		return err
 	}
 	err := c.SignalWorkflow(ctx, id, "", queue.RequestSignal, enter.Request)
 	if connect.NotFound(err) {
-		err = beginLine(ctx, c, id, enter)
+		err = startQueue(ctx, c, id, enter)
 	}
 	if err != nil {
 		return fmt.Errorf("ask for a turn under the concurrency key %q: %w", enter.Name.Key, err)
@@ -83,58 +85,58 @@ func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 	return nil
 }
 
-// beginLine begins the workflow of a key with a run's request. Who leaves a line that
+// startQueue begins the workflow of a key with a run's request. Who leaves a queue that
 // nobody knows needs none.
-func beginLine(ctx context.Context, c client.Client, id string, enter queue.Enter) error {
-	line, err := lastLine(ctx, c, id)
+func startQueue(ctx context.Context, c client.Client, id string, enter queue.Enter) error {
+	last, err := lastQueue(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	if enter.Request.Leave && line.Empty() {
+	if enter.Request.Leave && last.Empty() {
 		return nil
 	}
-	line.Name = enter.Name
+	last.Name = enter.Name
 	_, err = c.SignalWithStartWorkflow(ctx, id, queue.RequestSignal, enter.Request,
-		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: lineSummary(enter.Name)},
-		queue.WorkflowName, line)
+		client.StartWorkflowOptions{ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: queueSummary(enter.Name)},
+		queue.WorkflowName, last)
 	return err
 }
 
-// lastLine is what the last workflow of a key knew that was ended from outside. One
+// lastQueue is what the last workflow of a key knew that was ended from outside. One
 // that ended by itself knew of nobody. The error is that it cannot be asked: going on
 // without its answer would give turns that others have.
-func lastLine(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
-	var line queue.Queue
+func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
+	var last queue.Queue
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if connect.NotFound(err) {
-		return line, nil
+		return last, nil
 	}
 	if err != nil {
-		return line, err
+		return last, err
 	}
 	info := described.GetWorkflowExecutionInfo()
 	if status := info.GetStatus(); status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || status == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
-		return line, nil
+		return last, nil
 	}
-	line, err = askLine(ctx, c, id, info.GetExecution().GetRunId())
+	last, err = queryQueue(ctx, c, id, info.GetExecution().GetRunId())
 	if err != nil {
-		return line, fmt.Errorf("the workflow %s of the key was ended from outside, and who has a turn cannot be asked: %w", id, err)
+		return last, fmt.Errorf("the workflow %s of the key was ended from outside, and who has a turn cannot be asked: %w", id, err)
 	}
-	return line.Recovered(), nil
+	return last.Recovered(), nil
 }
 
-// askLine asks the workflow of a key for all that it knows; it may have ended. A
+// queryQueue asks the workflow of a key for all that it knows; it may have ended. A
 // worker of its task queue answers.
-func askLine(ctx context.Context, c client.Client, id, runID string) (line queue.Queue, err error) {
+func queryQueue(ctx context.Context, c client.Client, id, runID string) (found queue.Queue, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, runID, queue.SnapshotQuery)
 	if err != nil {
-		return line, err
+		return found, err
 	}
-	return line, answer.Get(&line)
+	return found, answer.Get(&found)
 }
 
-// lineSummary is what Temporal's UI shows beside the workflow of a key.
-func lineSummary(name queue.Name) string {
+// queueSummary is what Temporal's UI shows beside the workflow of a key.
+func queueSummary(name queue.Name) string {
 	summary := "runs of the concurrency key " + name.Key
 	if name.Playbook != "" {
 		summary += ", playbook " + name.Playbook
@@ -142,23 +144,23 @@ func lineSummary(name queue.Name) string {
 	return tool.CutText(summary, maxLimitSummary)
 }
 
-// lookAtLine gives those of some runs that have ended, or are not there any more:
+// endedRuns gives those of some runs that have ended, or are not there any more:
 // who was terminated cannot say that it needs no turn.
-func lookAtLine(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
+func endedRuns(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
 	ended := []queue.Run{}
 	for _, member := range members {
-		goesOn, err := memberGoesOn(ctx, member)
+		running, err := isRunning(ctx, member)
 		if err != nil {
 			return nil, err
 		}
-		if !goesOn {
+		if !running {
 			ended = append(ended, member)
 		}
 	}
 	return ended, nil
 }
 
-func memberGoesOn(ctx context.Context, member queue.Run) (bool, error) {
+func isRunning(ctx context.Context, member queue.Run) (bool, error) {
 	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
 	if connect.NotFound(err) {
 		return false, nil
@@ -170,8 +172,8 @@ func memberGoesOn(ctx context.Context, member queue.Run) (bool, error) {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == member.RunID, nil
 }
 
-// cancelForLine asks a run to cancel, and says in its history why.
-func cancelForLine(ctx context.Context, cancel queue.Cancel) error {
+// cancelRun asks a run to cancel, and says in its history why.
+func cancelRun(ctx context.Context, cancel queue.Cancel) error {
 	return requestCancel(ctx, &commonpb.WorkflowExecution{WorkflowId: cancel.WorkflowID}, cancel.RunID, cancel.Reason)
 }
 
@@ -193,64 +195,64 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 }
 
 const (
-	// mostWalked bounds the lines that are asked for one circle, and lineAsked how long
+	// mostQueues bounds the queues that are asked for one deadlock, and queryTimeout how long
 	// each is waited for.
-	mostWalked = 50
-	lineAsked  = 2 * time.Second
-	// mostInCircles bounds the runs that are looked at again before one of them fails.
-	mostInCircles = 50
+	mostQueues   = 50
+	queryTimeout = 2 * time.Second
+	// mostInDeadlock bounds the runs that are looked at again before one of them fails.
+	mostInDeadlock = 50
 )
 
-// circleOfLine finds the run of a line that is to fail because runs wait for each other
-// for ever; none where another line has it. Lines are asked one after the other, and
+// findDeadlock finds the run of a queue that is to fail because runs wait for each other
+// for ever; none where another queue has it. Queues are asked one after the other, and
 // what they say may have changed meanwhile. So they are asked twice: what both answers
 // have was so for all of them between the two.
-func circleOfLine(ctx context.Context, id string) (queue.Victim, error) {
+func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	none, c := queue.Victim{}, activity.GetClient(ctx)
-	before := queue.Deadlocks(linesAround(ctx, c, id))
+	before := queue.Deadlocks(queuesAround(ctx, c, id))
 	if len(before) == 0 {
 		return none, nil
 	}
-	lines := linesAround(ctx, c, id)
-	waits := queue.Deadlocks(lines)
+	queues := queuesAround(ctx, c, id)
+	waits := queue.Deadlocks(queues)
 	if !slices.EqualFunc(before, waits, queue.Wait.Equal) {
 		return none, nil
 	}
-	victim, line := queue.VictimOf(waits, lines)
-	if line != id {
+	victim, in := queue.VictimOf(waits, queues)
+	if in != id {
 		return none, nil
 	}
 	var members []queue.Run
-	for _, wait := range waits[:min(len(waits), mostInCircles)] {
+	for _, wait := range waits[:min(len(waits), mostInDeadlock)] {
 		members = append(members, wait.Run, wait.Holder)
 	}
-	ended, err := lookAtLine(ctx, members)
+	ended, err := endedRuns(ctx, members)
 	if err != nil || len(ended) > 0 {
 		return none, err
 	}
 	return victim, nil
 }
 
-// linesAround are the lines that may have to do with a circle of one. Of a line that
+// queuesAround are the queues that may have to do with a deadlock of one. Of a queue that
 // does not answer it is taken that its turns come free.
-func linesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
-	lines, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
-	for len(ahead) > 0 && len(seen) <= mostWalked {
+func queuesAround(ctx context.Context, c client.Client, id string) map[string]queue.Queue {
+	queues, seen, ahead := map[string]queue.Queue{}, map[string]bool{id: true}, []string{id}
+	for len(ahead) > 0 && len(seen) <= mostQueues {
 		next := ahead[0]
 		ahead = ahead[1:]
-		short, stop := context.WithTimeout(ctx, lineAsked)
-		line, err := askLine(short, c, next, "")
+		short, stop := context.WithTimeout(ctx, queryTimeout)
+		found, err := queryQueue(short, c, next, "")
 		stop()
 		if err != nil {
 			continue
 		}
-		lines[next] = line
-		for _, above := range line.ParentQueues() {
-			if !seen[above] {
-				seen[above] = true
-				ahead = append(ahead, above)
+		queues[next] = found
+		for _, parent := range found.ParentQueues() {
+			if !seen[parent] {
+				seen[parent] = true
+				ahead = append(ahead, parent)
 			}
 		}
 	}
-	return lines
+	return queues
 }

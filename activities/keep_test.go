@@ -200,7 +200,7 @@ func TestASlowStoreIsNotWaitedForForEver(t *testing.T) {
 // for again.
 func TestOfABatchOnlyTheLargeIsLost(t *testing.T) {
 	t.Parallel()
-	state := &call.State{Attempts: 3, Collected: expression.Of(strings.Repeat("x", 1_000_000))}
+	state := &call.State{Attempts: 3, Pages: call.Pages{Collected: expression.Of(strings.Repeat("x", 1_000_000))}}
 	output := call.DriveOutput{Calls: []call.Driven{
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("small")}},
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: answer(1_000_000).Data, Meta: interpreter.CallMeta{Attempts: 2}}},

@@ -42,13 +42,13 @@ type waiter struct {
 	due      bool      // it comes for that turn
 	called   bool      // the limiter has called it back, with others
 	tries    int
-	assigned chan told
+	assigned chan assignment
 }
 
-// told is what a waiter is told: its turn, or to go away.
-type told struct {
-	turn time.Time
-	away *putOffError
+// assignment is what a waiter is told: its turn, or to go away.
+type assignment struct {
+	turn   time.Time
+	putOff *putOffError
 }
 
 // away is the end of an attempt that gives up its place, because its turn is too far
@@ -81,8 +81,8 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	for {
 		select {
 		case told := <-w.assigned:
-			if told.away != nil {
-				return time.Time{}, told.away
+			if told.putOff != nil {
+				return time.Time{}, told.putOff
 			}
 			w.due = true // also where it comes too late for it
 			return told.turn, nil
@@ -103,7 +103,7 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 func (l *turnQueue) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.assigned = make(chan told, 1)
+	w.assigned = make(chan assignment, 1)
 	l.waiters = append(l.waiters, w)
 	if !l.serving {
 		l.serving = true
@@ -268,7 +268,7 @@ func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pa
 			w.since = lease.At.Add(-lease.Delay())
 		}
 		if i < turns {
-			w.assigned <- told{turn: first.Add(time.Duration(i) * lease.Interval())}
+			w.assigned <- assignment{turn: first.Add(time.Duration(i) * lease.Interval())}
 		}
 	}
 	rest := requested[turns:]
@@ -371,7 +371,7 @@ func (l *turnQueue) release(ctx context.Context) {
 		}
 	}
 	for _, w := range going {
-		w.assigned <- told{away: w.away}
+		w.assigned <- assignment{putOff: w.away}
 	}
 }
 

@@ -129,10 +129,12 @@ func AnsweredAt(err error) string {
 
 func (e *AnswerError) Error() string { return e.Message }
 
+// RefusedAnswer is the error of an answer that cannot be taken as it is.
 func RefusedAnswer(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
 
+// OversizedAnswer is that of one with more bytes than it may have.
 func OversizedAnswer(most int) error {
 	return RefusedAnswer("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
 }

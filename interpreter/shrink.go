@@ -9,24 +9,6 @@ import (
 	"reprise/interpreter/source"
 )
 
-// DeadLetterSink is where a step's failed iterations are written; nil for
-// nowhere.
-func DeadLetterSink(step *playbook.Step) *playbook.Sink {
-	if step.Loop == nil {
-		return nil
-	}
-	return step.Loop.DeadLetter
-}
-
-// Unwritten warns of a failure that comes after, or instead of, the sinks of its
-// iteration.
-func Unwritten(step *playbook.Step) []string {
-	if DeadLetterSink(step) == nil {
-		return nil
-	}
-	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
-}
-
 // What is too large to cross a boundary is cut down to a size before it does.
 // Here is what each thing goes without first, and what it says of that. Counts,
 // statuses and messages stay; sizes are bytes of JSON, see EncodedSize.

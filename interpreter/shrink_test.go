@@ -148,7 +148,7 @@ func TestShrunkDrive(t *testing.T) {
 		}}
 	}
 	halfWay := func(bytes int) call.Driven {
-		return call.Driven{State: &call.State{Todo: []call.Todo{{Attempt: &call.PendingAttempt{}}}, Collected: bulk(bytes)}}
+		return call.Driven{State: &call.State{Todo: []call.Todo{{Attempt: &call.PendingAttempt{}}}, Pages: call.Pages{Collected: bulk(bytes)}}}
 	}
 	for name, test := range map[string]struct {
 		calls []call.Driven

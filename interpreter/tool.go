@@ -42,7 +42,7 @@ type ToolInput struct {
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	OperationKey   string  `json:"operation_key"`
 	AttemptKey     string  `json:"attempt_key"`
-	// ratelimit.Limit paces the attempt; it waits for its turn before its timeout
+	// RateLimit paces the attempt; it waits for its turn before its timeout
 	// begins to run.
 	RateLimit *ratelimit.Limit `json:"rate_limit,omitempty"`
 	// Turn is the one that the attempt comes back for; nil where it has not waited.
@@ -124,7 +124,7 @@ type ToolMeta struct {
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
 	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
 	URL     string            `json:"url,omitempty"`
-	// ratelimit.RetryAfter is how many seconds an answer that succeeded asks to wait, which
+	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 }

@@ -1,8 +1,6 @@
 package interpreter
 
-import (
-	"time"
-)
+import "time"
 
 // Wait is a pause before the next attempt; kept with call.State.
 type Wait struct {

@@ -14,7 +14,7 @@ import (
 // limiterIdle is how long a limiter stays without a request.
 const limiterIdle = time.Minute
 
-// ratelimit.Workflow shares one rate limit between all workers of a task queue. Workers
+// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
 // lease turns from it, many at a time; it decides nothing but when the next turn is,
 // and signals calls that wait elsewhere for turns that no worker leases. It ends when
 // there was no request for a while, no call waits elsewhere and the turns that it gave

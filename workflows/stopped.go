@@ -11,7 +11,7 @@ import (
 )
 
 // A call that was stopped in the midst is continued by the run that replaces its run
-// (interpreter/stopped.go). Its state is read from the workflow that was making it, by
+// (interpreter/call/stopped.go). Its state is read from the workflow that was making it, by
 // a query, which a worker answers from the history.
 
 // StoppedQuestion says which call is meant; a workflow with one call of a visit needs

@@ -60,8 +60,8 @@ func (c *Call) checkAnswer(answer interpreter.Answer) error {
 	if most := c.config.Limits.PayloadCap(); interpreter.EncodedSize(answer) > most {
 		return interpreter.OversizedAnswer(most)
 	}
-	if c.traits().AsksPeople {
-		return c.checkApproval(answer)
+	if asked := c.question(); asked != nil {
+		return asked.check(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
 		return interpreter.RefusedAnswer("step %s asks for no approval, so there is no option to choose; complete it with a result", c.config.Step.Name)
@@ -168,8 +168,8 @@ func (c *Call) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 
 // overdue is the outcome of an attempt whose time is over.
 func (c *Call) overdue(now time.Time) interpreter.Outcome {
-	if c.traits().AsksPeople {
-		if data := c.unapproved(now); data != nil {
+	if asked := c.question(); asked != nil {
+		if data := asked.overdue(now); data != nil {
 			return interpreter.Outcome{Data: data}
 		}
 	}
@@ -207,15 +207,15 @@ func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 
 // answered is the outcome of an attempt that has its answer.
 func (c *Call) answered(answer interpreter.Answer, now time.Time) interpreter.Outcome {
-	switch {
-	case answer.Verb == interpreter.AnswerFail:
+	if answer.Verb == interpreter.AnswerFail {
 		failure := &interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassRetryable, Message: answer.Message, Body: answer.Details}
 		if answer.Retryable != nil && !*answer.Retryable {
 			failure.Class = interpreter.ClassFinal
 		}
 		return interpreter.Outcome{Err: failure}
-	case c.traits().AsksPeople:
-		return interpreter.Outcome{Data: c.approved(answer, now)}
+	}
+	if asked := c.question(); asked != nil {
+		return interpreter.Outcome{Data: asked.answered(answer, now)}
 	}
 	return interpreter.Outcome{Data: answer.Result.Data}
 }

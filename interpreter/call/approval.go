@@ -11,53 +11,73 @@ import (
 	"reprise/interpreter/playbook"
 )
 
+// question is what the attempt under way asks people.
+type question struct {
+	step    string
+	request *Request
+}
+
+// question is that of the attempt under way, nil where it asks no people.
+func (c *Call) question() *question {
+	if !c.traits().AsksPeople {
+		return nil
+	}
+	return &question{step: c.config.Step.Name, request: &c.state.Request}
+}
+
 // Approval is what the attempt under way asks people, nil where it asks none.
 func (c *Call) Approval() *playbook.Approval {
-	if !c.traits().AsksPeople {
-		return nil
-	}
-	approval, err := c.parseApproval()
-	if err != nil {
-		return nil // the attempt has failed with it
-	}
-	return approval
-}
-
-func (c *Call) parseApproval() (*playbook.Approval, error) {
-	fields := make(map[string]any, len(c.state.Request.Fields))
-	for _, name := range playbook.SortedKeys(c.state.Request.Fields) {
-		fields[name] = c.state.Request.Fields[name].Data
-	}
-	approval, err := playbook.ParseApproval(fields)
-	if err == nil {
-		approval.Data = c.state.Request.Data
-	}
-	return approval, err
-}
-
-// checkQuestion says why people cannot be asked what the fields of an approval give.
-func (c *Call) checkQuestion() error {
-	if !c.traits().AsksPeople {
-		return nil
-	}
-	if _, err := c.parseApproval(); err != nil {
-		return fmt.Errorf("step %q: the approval cannot be asked: %w", c.config.Step.Name, err)
+	if asked := c.question(); asked != nil {
+		return asked.approval()
 	}
 	return nil
 }
 
-// checkApproval says why an answer to an approval cannot be taken.
-func (c *Call) checkApproval(answer interpreter.Answer) error {
-	approval := c.Approval()
+// approval is nil where people cannot be asked: the attempt has failed with that.
+func (q *question) approval() *playbook.Approval {
+	approval, err := q.parse()
+	if err != nil {
+		return nil
+	}
+	return approval
+}
+
+func (q *question) parse() (*playbook.Approval, error) {
+	fields := make(map[string]any, len(q.request.Fields))
+	for _, name := range playbook.SortedKeys(q.request.Fields) {
+		fields[name] = q.request.Fields[name].Data
+	}
+	approval, err := playbook.ParseApproval(fields)
+	if err == nil {
+		approval.Data = q.request.Data
+	}
+	return approval, err
+}
+
+// fault says why people cannot be asked what the fields of an approval give; nil also
+// where nobody is asked.
+func (q *question) fault() error {
+	if q == nil {
+		return nil
+	}
+	if _, err := q.parse(); err != nil {
+		return fmt.Errorf("step %q: the approval cannot be asked: %w", q.step, err)
+	}
+	return nil
+}
+
+// check says why an answer cannot be taken.
+func (q *question) check(answer interpreter.Answer) error {
+	approval := q.approval()
 	switch {
 	case answer.Verb != interpreter.AnswerComplete || approval == nil:
 		return nil
 	case answer.Result.Data != nil:
-		return interpreter.RefusedAnswer("step %s is an approval: answer it with an option, not with a result", c.config.Step.Name)
+		return interpreter.RefusedAnswer("step %s is an approval: answer it with an option, not with a result", q.step)
 	}
 	var faults []string
 	if !slices.Contains(approval.Options, answer.Option) {
-		faults = append(faults, fmt.Sprintf("the options of step %s are %s, not %q", c.config.Step.Name, strings.Join(approval.Options, ", "), answer.Option))
+		faults = append(faults, fmt.Sprintf("the options of step %s are %s, not %q", q.step, strings.Join(approval.Options, ", "), answer.Option))
 	}
 	if _, err := approval.Fill(answer.Form, answer.Option == playbook.OptionReject); err != nil {
 		faults = append(faults, err.Error())
@@ -68,30 +88,30 @@ func (c *Call) checkApproval(answer interpreter.Answer) error {
 	return nil
 }
 
-// approved is the result of an approval that somebody has answered.
-func (c *Call) approved(answer interpreter.Answer, now time.Time) any {
-	result, err := c.Approval().Fill(answer.Form, true)
+// answered is the result of an approval that somebody has answered.
+func (q *question) answered(answer interpreter.Answer, now time.Time) any {
+	result, err := q.approval().Fill(answer.Form, true)
 	if err != nil {
-		result = map[string]any{} // checkApproval has refused it
+		result = map[string]any{} // check has refused it
 	}
 	result["option"], result["at"] = answer.Option, now.UTC().Format(time.RFC3339Nano)
 	result["by"], result["comment"] = orNil(answer.By), orNil(answer.Comment)
 	return result
 }
 
-// unapproved is the result of an approval that nobody has answered in time, nil
-// where that is a failure.
-func (c *Call) unapproved(now time.Time) any {
-	if option := c.lateChoice(); option != "" {
-		return c.approved(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
+// overdue is the result of an approval that nobody has answered in time, nil where
+// that is a failure.
+func (q *question) overdue(now time.Time) any {
+	if option := q.lateChoice(); option != "" {
+		return q.answered(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
 	}
 	return nil
 }
 
 // lateChoice is the option that counts when nobody has answered in time, "" where that
 // is a failure.
-func (c *Call) lateChoice() string {
-	choice := c.state.Request.Fields[playbook.FieldOnTimeout].Data
+func (q *question) lateChoice() string {
+	choice := q.request.Fields[playbook.FieldOnTimeout].Data
 	if option := expression.Text(choice); choice != nil && option != "fail" {
 		return option
 	}
@@ -101,13 +121,14 @@ func (c *Call) lateChoice() string {
 // Choice is the option with which the approval ends that is under way: that of its
 // answer, or without one that of its on_timeout. It is "" where there is none.
 func (c *Call) Choice() string {
+	asked := c.question()
 	switch answer := c.state.Answer; {
-	case !c.traits().AsksPeople:
+	case asked == nil:
 		return ""
 	case answer != nil:
 		return answer.Option
 	}
-	return c.lateChoice()
+	return asked.lateChoice()
 }
 
 func orNil(text string) any {

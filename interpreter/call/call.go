@@ -77,13 +77,8 @@ type State struct {
 	Restarts        int                   `json:"restarts,omitempty"` // the fields below are of the round since the last one
 	Successes       int                   `json:"successes"`
 	Counters        retry.Counters        `json:"counters"`
-	Collected       expression.Value      `json:"collected,omitzero"`
-	Collector       int                   `json:"collector,omitempty"` // policy whose collect was used last
-	Pager           int                   `json:"pager,omitempty"`     // policy with a page sink that paged last
-	Matched         []int                 `json:"matched,omitempty"`   // policies that matched a success
-	Seen            Fingerprints          `json:"seen,omitempty"`      // of requests made
-	PagedBy         *PagedBy              `json:"paged_by,omitempty"`
-	LastPage        string                `json:"last_page,omitempty"` // digest of the page before
+	Pages                                 // flat in JSON
+	Seen            Fingerprints          `json:"seen,omitempty"` // of requests made
 	Last            lastAttempt           `json:"last"`
 	Turn            *ratelimit.Turn       `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int                   `json:"written,omitempty"`  // sinks that are done
@@ -95,37 +90,6 @@ type State struct {
 	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
-}
-
-// Todo is one thing that a call has still to do: the one field that is set. Two
-// rows of them are possible, each behind the sink of a page or without it: an
-// attempt, which may have to wait or be held, or which has been sent and is awaited;
-// or sinks, the dead letter last, and the end. Kept with State.
-type Todo struct {
-	Attempt *PendingAttempt         `json:"attempt,omitempty"`
-	Await   *Awaited                `json:"await,omitempty"`
-	Wait    *interpreter.Wait       `json:"wait,omitempty"`
-	Hold    *interpreter.Hold       `json:"hold,omitempty"`
-	Sink    *pendingSink            `json:"sink,omitempty"`
-	End     *interpreter.CallResult `json:"end,omitempty"`
-}
-
-// PendingAttempt is an attempt that has to be made. Kept with State.
-type PendingAttempt struct {
-	// Request is the one of the next page, while the sink of the page before is to
-	// be written; then it becomes that of the state.
-	Request *Request `json:"request,omitempty"`
-}
-
-// pendingSink is a sink that has to run: by the number of its policy, from
-// Config.After, or Config.DeadLetter. Kept with State.
-type pendingSink struct {
-	Policy     int  `json:"policy,omitempty"`
-	Page       bool `json:"page,omitempty"`
-	After      int  `json:"after,omitempty"`
-	DeadLetter bool `json:"dead_letter,omitempty"`
-	// State is how far its call has come, where that was carried while it waited.
-	State *State `json:"state,omitempty"`
 }
 
 // lastAttempt is the outcome of the attempt before; kept with State.
@@ -215,7 +179,7 @@ func (c *Call) Next(now time.Time) Command {
 			c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 			return c.Next(now)
 		}
-		if err := c.checkQuestion(); err != nil {
+		if err := c.question().fault(); err != nil {
 			c.attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}
@@ -231,22 +195,6 @@ func (c *Call) Next(now time.Time) Command {
 	default:
 		return Command{Kind: DoFinish, Result: *head.End}
 	}
-}
-
-// head is what comes next; nothing where the call has not begun.
-func (s *State) head() Todo {
-	if len(s.Todo) == 0 {
-		return Todo{}
-	}
-	return s.Todo[0]
-}
-
-// last is what the call comes to without a failure: an attempt or the end.
-func (s *State) last() Todo {
-	if len(s.Todo) == 0 {
-		return Todo{}
-	}
-	return s.Todo[len(s.Todo)-1]
 }
 
 // Begun reports whether anything of the call has happened.
@@ -272,9 +220,6 @@ func (c *Call) DueWait(now time.Time) *interpreter.Wait {
 	}
 	return &wait
 }
-
-// held is why the call is held, nil where it is not.
-func (c *Call) held() *interpreter.Hold { return c.state.head().Hold }
 
 // Step is the name of the call's step, and Index that of the iteration, nil without
 // a loop.
@@ -368,7 +313,7 @@ func (c *Config) where() string {
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {
 	failure := c.state.Last.Error
-	if hold := c.held(); failure == nil || c.state.Turn != nil || c.Awaited() != nil || hold != nil && !hold.Exhausted {
+	if hold := c.state.held(); failure == nil || c.state.Turn != nil || c.Awaited() != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
 	verdict := &Verdict{
@@ -388,7 +333,7 @@ func (c *Call) Verdict() *Verdict {
 	case verdict.Ended:
 	case c.state.head().Wait != nil:
 		verdict.Next = c.state.head().Wait.Summary
-	case c.held() != nil:
+	case c.state.held() != nil:
 		verdict.Next = "people decide"
 	default:
 		verdict.Next = "another attempt at once"

@@ -21,7 +21,7 @@ func (c *Call) Hold(hold interpreter.Hold) {
 }
 
 // HoldRecorded notes that the history has a mark of the hold.
-func (c *Call) HoldRecorded() { c.held().Recorded = true }
+func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
 
 // Released tells that the call is held no more.
 func (c *Call) Released() { c.state.Todo = c.state.Todo[1:] }
@@ -32,7 +32,7 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 		c.skip(settlement, now)
 		return
 	}
-	if hold := c.held(); hold != nil && hold.Exhausted {
+	if hold := c.state.held(); hold != nil && hold.Exhausted {
 		c.state.Counters.Settled(c.state.Last.Policy, hold.Failure != nil)
 	}
 	c.state.Todo = c.state.Todo[1:]
@@ -53,7 +53,7 @@ func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
 		failure = *last
 		failure.Message += " (" + said + ")"
 	}
-	if hold := c.held(); hold != nil && hold.Failure != nil {
+	if hold := c.state.held(); hold != nil && hold.Failure != nil {
 		failure.Body = c.lastAnswer()
 	}
 	c.state.Last.Error = &failure

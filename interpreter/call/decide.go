@@ -63,7 +63,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	}
 	turn := *off.Turn
 	c.state.Turn = &turn
-	c.again(&interpreter.Wait{
+	c.state.again(&interpreter.Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
 		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
 	})
@@ -98,14 +98,14 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 			c.restart(decision, now)
 			return
 		}
-		c.again(c.wait(decision))
+		c.state.again(c.wait(decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.state.Last.Error.Message
 		result := c.success(decision, budget, now)
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
-			c.matched(decision.Policy) // what it matched is an answer
+			c.state.Pages.match(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
@@ -113,7 +113,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		failure.Policy, failure.Exhausted = decision.Policy, decision.Ruling.Exhausted()
 		if decision.Cut != "" {
 			failure.Message += " (" + decision.Cut + ")"
-			c.warn(c.config.where() + ": " + decision.Cut)
+			c.state.warn(c.config.where() + ": " + decision.Cut)
 		}
 		c.state.Last.Error = &failure
 		if decision.Ruling == retry.RulingHolds {
@@ -127,11 +127,11 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 // afterSuccess collects the page, has its sink written, and goes on to the
 // next request or to the end.
 func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	c.matched(decision.Matched...)
+	c.state.Pages.match(decision.Matched...)
 	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeats() && then.NextCall == nil:
-		c.again(c.wait(decision)) // a poll's pages are not collected
+		c.state.again(c.wait(decision)) // a poll's pages are not collected
 		return
 	case decision.Ruling == retry.RulingHolds:
 		failure := c.exhaustedError(decision)
@@ -145,12 +145,13 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
-	case decision.Repeats() && c.pageRepeats(then):
+	case decision.Repeats() && c.state.Pages.repeat(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
 		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
 		return
 	}
-	if err := c.collectPage(decision); err != nil {
+	var err error
+	if c.state.Last.Contribution, err = c.state.Pages.add(&c.config, decision, c.state.Last.Data); err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
@@ -159,9 +160,9 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Ruling == retry.RulingFails:
-		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
+		c.end(c.failure(*c.exhaustedError(decision), now), c.state.Pages.sink(&c.config, decision)...)
 	default:
-		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
+		c.end(c.success(decision, budget, now), c.state.Pages.sink(&c.config, decision)...)
 	}
 }
 
@@ -170,15 +171,6 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
 		then.Collect == nil && then.PerIteration == nil
-}
-
-// matched notes policies that matched a success.
-func (c *Call) matched(numbers ...int) {
-	for _, number := range numbers {
-		if !slices.Contains(c.state.Matched, number) {
-			c.state.Matched = append(c.state.Matched, number)
-		}
-	}
 }
 
 // noPolicy is what a call does that no policy matched.
@@ -195,26 +187,18 @@ func (c *Config) then(number int) *playbook.Then {
 // turnPage goes on to the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	page := c.pageSink(decision)
+	page := c.state.Pages.sink(&c.config, decision)
 	request, failure := c.nextRequest(decision, budget, now)
 	switch {
 	case failure == nil:
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
-		c.behindPage()
+		c.state.behindPage()
 	case failure.Kind == interpreter.KindRepeat:
 		c.repeated(failure, decision, budget, now, page...)
 	default:
 		c.end(c.failure(*failure, now), page...)
 	}
-}
-
-// pageRepeats reports whether the page before has come again, and notes the page for
-// the one that follows.
-func (c *Call) pageRepeats(then *playbook.Then) bool {
-	before := c.state.LastPage
-	c.state.LastPage = expression.Hash(c.state.Last.Data.Data)
-	return !then.AllowRepeat && c.state.LastPage == before
 }
 
 // repeated ends a call that would go round in circles.
@@ -224,19 +208,6 @@ func (c *Call) repeated(failure *interpreter.ErrorObject, decision retry.Decisio
 		result = c.success(decision, budget, now)
 	}
 	c.end(result, page...)
-}
-
-// again asks for the same request again, after a wait where there is one.
-func (c *Call) again(wait *interpreter.Wait) { c.state.Todo = attemptAfter(wait, nil) }
-
-// attemptAfter is an attempt that is still to do, of another request where that is
-// not nil.
-func attemptAfter(wait *interpreter.Wait, request *Request) []Todo {
-	todo := Todo{Attempt: &PendingAttempt{Request: request}}
-	if wait == nil {
-		return []Todo{todo}
-	}
-	return []Todo{{Wait: wait}, todo}
 }
 
 // wait is the wait that a decision asks for, nil for none.
@@ -266,7 +237,7 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.state.head().Attempt != nil {
-		c.again(wait)
+		c.state.again(wait)
 	}
 }
 
@@ -279,77 +250,8 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	c.state.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
-	c.behindPage()
-}
-
-// sinksOf are the sinks that a result goes to. Those of a success are, in order,
-// of every policy that pages or collects, or that matched a success of this call,
-// then those that stand on the loop or the step. A failure goes to the sink of the
-// policy that was asked about it, and whatever failed the call, unless somebody
-// cancelled it, to the one for dead letters.
-func (c *Call) sinksOf(result *interpreter.CallResult) []Todo {
-	var todo []Todo
-	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
-	if result.Failed() {
-		if decided := c.state.Last.Policy; result.Error.PoliciesDecide() && c.config.then(decided).Sink != nil {
-			add(pendingSink{Policy: decided})
-		}
-		if c.config.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
-			add(pendingSink{DeadLetter: true})
-		}
-		return todo
-	}
-	for _, policy := range c.config.Policies {
-		then := &policy.Then
-		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.state.Matched, policy.Number)) {
-			add(pendingSink{Policy: policy.Number})
-		}
-	}
-	for i := range c.config.After {
-		add(pendingSink{After: i + 1})
-	}
-	return todo
-}
-
-// pageSink has the page written before anything else happens: by the policy it
-// matched, and the page that ends the call by the policy that paged last, else the
-// first that has such a sink.
-func (c *Call) pageSink(decision retry.Decision) []Todo {
-	number := decision.Policy
-	switch {
-	case c.config.then(number).PerIteration == nil && decision.Repeats():
-		return nil
-	case c.config.then(number).PerIteration == nil:
-		if number = c.config.usedLast(c.state.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
-			return nil
-		}
-	case decision.Repeats():
-		c.state.Pager = number
-	}
-	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
-}
-
-// behindPage takes up what waits for the sink of a page, unless that is due: the
-// request of the next page, or the failure that the call ends with.
-func (c *Call) behindPage() {
-	if sink := c.state.head().Sink; sink != nil && sink.Page {
-		return
-	}
-	switch last := c.state.last(); {
-	case last.Attempt != nil && last.Attempt.Request != nil:
-		c.state.Request = *last.Attempt.Request
-		c.state.RequestAttempts, c.state.Lost = 0, 0
-		c.replaceLast(Todo{Attempt: &PendingAttempt{}})
-	case last.End != nil && last.End.Failed() && c.state.Last.Error == nil:
-		c.state.Last.Error = last.End.Error
-	}
-}
-
-// replaceLast puts another attempt or end in the place of the last one.
-func (c *Call) replaceLast(todo Todo) {
-	c.state.Todo = slices.Clone(c.state.Todo)
-	c.state.Todo[len(c.state.Todo)-1] = todo
+	c.state.Todo = slices.Concat(page, c.state.Pages.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
+	c.state.behindPage()
 }
 
 // Waited tells that the wait is over.
@@ -377,7 +279,7 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 	}
 	rest := *c.state.head().Wait
 	rest.Delay, rest.Rest = left, true
-	c.again(&rest)
+	c.state.again(&rest)
 }
 
 // SinkLeft tells how far the sink's call has come that is due; another host goes
@@ -397,24 +299,13 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	}
 	done := *c.state.head().Sink
 	c.state.Todo = c.state.Todo[1:]
-	c.warn(result.Warnings...)
+	c.state.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
 	} else if c.state.Written++; done.Page {
-		c.behindPage()
+		c.state.behindPage()
 	}
-	c.endsBehindSinks(now)
-}
-
-// endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
-// result, which the sinks see, has the time of the decision.
-func (c *Call) endsBehindSinks(now time.Time) {
-	if !c.Finished() {
-		return
-	}
-	result := *c.Result()
-	result.Meta.EndedAt = now
-	c.replaceLast(Todo{End: &result})
+	c.state.endsBehindSinks(now)
 }
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's
@@ -422,7 +313,7 @@ func (c *Call) endsBehindSinks(now time.Time) {
 func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now time.Time) {
 	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
 	if before != nil && before.Failed() {
-		c.warn(failure.Message)
+		c.state.warn(failure.Message)
 		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
 			return todo.Sink != nil && !todo.Sink.DeadLetter
 		})
@@ -431,7 +322,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 		}
 		result := *c.Result()
 		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.Brief())
-		c.replaceLast(Todo{End: &result})
+		c.state.replaceLast(Todo{End: &result})
 		return
 	}
 	c.fail(failure, now)
@@ -443,21 +334,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 	if !sink.Page {
 		result.Data = before.Data // what the call gave stays, as with the loops
 	}
-	c.replaceLast(Todo{End: &result})
-}
-
-// warn notes what the call's result has to tell.
-func (c *Call) warn(warnings ...string) {
-	if len(warnings) == 0 {
-		return
-	}
-	if end := c.Result(); end != nil {
-		result := *end
-		result.Warnings = slices.Concat(result.Warnings, warnings)
-		c.replaceLast(Todo{End: &result})
-		return
-	}
-	c.state.Warnings = slices.Concat(c.state.Warnings, warnings)
+	c.state.replaceLast(Todo{End: &result})
 }
 
 // Cancel ends the call because it was cancelled; its sinks do not run.
@@ -491,37 +368,6 @@ func (c *Call) waitSummary(decision retry.Decision) string {
 	}
 	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
 		decision.Count+1, decision.Limit, name, delay, c.state.Last.Error.Short())
-}
-
-// collectPage adds the page where it belongs: by the policy it matched, and
-// the page that ends the call by the collect used last, else the first.
-func (c *Call) collectPage(decision retry.Decision) error {
-	c.state.Last.Contribution = c.state.Last.Data
-	number := decision.Policy
-	if c.config.then(number).Collect == nil {
-		number = 0
-		if !decision.Repeats() {
-			number = c.collector()
-		}
-	}
-	if number == 0 {
-		return nil
-	}
-	how := c.config.then(number).Collect
-	sum, contribution, err := collect(how, c.state.Collected.Data, c.state.Last.Data.Data)
-	if err != nil {
-		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
-	}
-	c.state.Collector = number
-	c.state.Collected = expression.Of(sum)
-	c.state.Last.Contribution = expression.Of(contribution)
-	return nil
-}
-
-// collector is the policy whose collect was used last, else the first that has one;
-// 0 for none.
-func (c *Call) collector() int {
-	return c.config.usedLast(c.state.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 }
 
 // usedLast is the policy of those that have something which was used last, else

@@ -49,7 +49,7 @@ func (c *Call) page0() int {
 }
 
 func (c *Call) attemptEnvelope() map[string]any {
-	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: c.state.Last.Data, Meta: c.meta(time.Time{})}
+	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: c.state.Last.Data, Meta: c.state.meta(time.Time{})}
 	if c.state.Last.Partial {
 		last.Status = interpreter.Partial
 	}
@@ -59,10 +59,10 @@ func (c *Call) attemptEnvelope() map[string]any {
 	return last.Envelope()
 }
 
-func (c *Call) meta(ended time.Time) interpreter.CallMeta {
+func (s *State) meta(ended time.Time) interpreter.CallMeta {
 	return interpreter.CallMeta{
-		Attempts: c.state.Attempts, Pages: c.state.Successes,
-		StartedAt: c.state.StartedAt, EndedAt: ended, Tool: c.state.Last.Meta,
+		Attempts: s.Attempts, Pages: s.Successes,
+		StartedAt: s.StartedAt, EndedAt: ended, Tool: s.Last.Meta,
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *Call) success(decision retry.Decision, budget *expression.Budget, now t
 		return c.failure(*c.complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(decision.Policy), err)), now)
 	}
 	result := &interpreter.CallResult{
-		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: c.meta(now), Warnings: slices.Clone(c.state.Warnings),
+		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: c.state.meta(now), Warnings: slices.Clone(c.state.Warnings),
 	}
 	if c.state.Last.Partial {
 		result.Status = interpreter.Partial
@@ -118,7 +118,7 @@ func (c *Call) data(decision retry.Decision, budget *expression.Budget) (any, er
 	if decision.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if number := c.collector(); number != 0 {
+	if number := c.state.Pages.collector(&c.config); number != 0 {
 		return nothing(c.config.then(number).Collect.Strategy, c.state.Collected.Data), nil
 	}
 	return c.state.Last.Data.Data, nil
@@ -130,7 +130,7 @@ func (c *Call) failure(failure interpreter.ErrorObject, now time.Time) *interpre
 	if c.state.Collector != 0 {
 		failure.Collected = c.state.Collected
 	}
-	return &interpreter.CallResult{Status: interpreter.StatusError, Error: &failure, Meta: c.meta(now), Warnings: slices.Clone(c.state.Warnings)}
+	return &interpreter.CallResult{Status: interpreter.StatusError, Error: &failure, Meta: c.state.meta(now), Warnings: slices.Clone(c.state.Warnings)}
 }
 
 func (c *Call) complete(failure *interpreter.ErrorObject) *interpreter.ErrorObject {

@@ -53,13 +53,13 @@ type Mark struct{ restarts, collected, seen int }
 
 // Mark is where the call stands.
 func (c *Call) Mark() Mark {
-	return Mark{restarts: c.state.Restarts, collected: c.collectedSoFar(), seen: len(c.state.Seen)}
+	return Mark{restarts: c.state.Restarts, collected: c.state.collectedSoFar(), seen: len(c.state.Seen)}
 }
 
 // collectedSoFar counts also what a detached call has left with its workflow.
-func (c *Call) collectedSoFar() int {
-	list, _ := c.state.Collected.Data.([]any)
-	return c.state.Detached + len(list)
+func (s *State) collectedSoFar() int {
+	list, _ := s.Collected.Data.([]any)
+	return s.Detached + len(list)
 }
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how

@@ -35,7 +35,7 @@ func (c *Call) begin(now time.Time) {
 	}
 	c.state.Request = request
 	c.state.Seen = append(c.state.Seen, print...)
-	c.again(nil)
+	c.state.again(nil)
 }
 
 // prepare renders the args and the tool's name, which the fields may use.

@@ -200,7 +200,7 @@ func (c *Config) deferringBook() *playbook.Playbook {
 	return c.Book
 }
 
-// interpreter.SecretWork is what the next attempt has to do with secrets, nil for nothing.
+// secretWork is what the next attempt has to do with secrets, nil for nothing.
 func (c *Config) secretWork(request Request) *interpreter.SecretWork {
 	seals := c.Step.Secret && c.Sink == nil
 	if !seals && len(request.Deferred) == 0 {

@@ -72,7 +72,7 @@ func (s *State) fresh() bool {
 func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
 
 // Warn adds to what the result has to say.
-func (c *Call) Warn(warning string) { c.warn(warning) }
+func (c *Call) Warn(warning string) { c.state.warn(warning) }
 
 // StoppedAs is Stopped with what tells the call from others.
 func (t Task) StoppedAs(call *Call) Stopped {

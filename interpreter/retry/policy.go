@@ -134,6 +134,7 @@ type Decision struct {
 	Cut string
 }
 
+// Repeats reports whether there is another attempt.
 func (d *Decision) Repeats() bool { return d.Ruling == RulingRepeats }
 
 // conditions evaluates a policy's conditions for the outcome at hand.

@@ -29,15 +29,3 @@ func (c *Call) Status(wait *interpreter.Wait, until time.Time) interpreter.CallS
 	}
 	return status
 }
-
-// wait is what the call waits for by itself, nil for nothing.
-func (s *State) wait() *interpreter.Wait {
-	switch head := s.head(); {
-	case head.Wait != nil:
-		return head.Wait
-	case head.Hold != nil:
-		wait := head.Hold.Wait(s.Failure())
-		return &wait
-	}
-	return nil
-}
