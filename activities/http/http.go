@@ -56,6 +56,17 @@ func newTransport(dial dialFunc) *http.Transport {
 	}
 }
 
+// requestFields are what is sent.
+var requestFields = []playbook.Field{
+	{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
+	{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
+	{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
+	{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
+	{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
+	{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
+	{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
+}
+
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
@@ -106,15 +117,7 @@ and https.
 
 As a sink the tool sends one POST with args, else the result, as its body.
 The server recognises a repeated write by the header Idempotency-Key.`,
-		Fields: append([]playbook.Field{
-			{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
-			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
-			{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
-			{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
-			{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
-			{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
-			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
-		}, format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
+		Fields: append(slices.Clone(requestFields), format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
 		Writes: true,
 		Example: `step: fetch
 tool: http

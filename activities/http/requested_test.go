@@ -46,7 +46,8 @@ func TestHTTPErrorsNameTheRequest(t *testing.T) {
 	}{
 		"a page by params": {
 			map[string]any{"url": url + "/orders.json", "params": map[string]any{"page": 3, "limit": 250}},
-			url + "/orders.json?limit=250&page=3", map[string]any{"page": 3, "limit": 250},
+			url + "/orders.json?limit=250&page=3",
+			map[string]any{"page": 3, "limit": 250},
 			"HTTP 400 from GET " + url + "/orders.json?limit=250&page=3",
 		},
 		"a page by url": {
@@ -55,15 +56,21 @@ func TestHTTPErrorsNameTheRequest(t *testing.T) {
 		},
 		"a page token": {
 			map[string]any{"url": url + "/x", "params": map[string]any{"pageToken": "CAEQAA"}},
-			url + "/x?pageToken=CAEQAA", map[string]any{"pageToken": "CAEQAA"}, "?pageToken=CAEQAA",
+			url + "/x?pageToken=CAEQAA",
+			map[string]any{"pageToken": "CAEQAA"},
+			"?pageToken=CAEQAA",
 		},
 		"secrets by name": {
 			map[string]any{"url": url + "/x?api_key=hunter22&n=1", "params": map[string]any{"access_token": "hunter23"}},
-			url + "/x?api_key=***&n=1&access_token=***", map[string]any{"access_token": "***"}, "?api_key=***&n=1&access_token=***",
+			url + "/x?api_key=***&n=1&access_token=***",
+			map[string]any{"access_token": "***"},
+			"?api_key=***&n=1&access_token=***",
 		},
 		"a secret that is known": {
 			map[string]any{"url": url + "/x", "params": map[string]any{"q": "tok-123456"}},
-			url + "/x?q=***", map[string]any{"q": "***"}, "?q=***",
+			url + "/x?q=***",
+			map[string]any{"q": "***"},
+			"?q=***",
 		},
 		"no query":  {map[string]any{"url": url + "/x#part"}, url + "/x", nil, "HTTP 400 from GET " + url + "/x"},
 		"a timeout": {map[string]any{"url": url + "/slow?page=2"}, url + "/slow?page=2", nil, "took longer than its timeout"},
