@@ -32,7 +32,7 @@ func TestWaitingForATurnIsNoWork(t *testing.T) {
 	for name, step := range map[string]string{
 		"alone":   `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 1}`,
 		"batches": `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 4}`,
-		"pages":   `retry: [{when: "{{ _retry.page < 8 }}", then: {next_call: {params: {n: "{{ _retry.page }}"}}, collect: {path: status, optional: true}}}]`,
+		"pages":   `retry: [{when: "{{ _retry.page < 8 }}", then: {next_call: {params: {n: "{{ _retry.page }}"}}, collect: {path: status, optional: true}, allow_repeat: true}}]`,
 		"failures": `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 1}
     params: {fail: 1}`,
 	} {
