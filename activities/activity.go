@@ -58,6 +58,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		defer atHandover(ctx, handedOver)
 		o := supervise(ctx, bounded, end, b, measured(res.secretly(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
+			o.result.Turn = b.turnSeconds()
 			return o.result, o.size, nil
 		}
 		err = o.err
@@ -111,6 +112,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return err
 	}
 	watchOf(ctx).waited(since)
+	b.turn = time.Since(since)
 	return nil
 }
 
@@ -292,9 +294,21 @@ func activityError(
 		return deliverAgain(errLostTouch)
 	}
 	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
-		err = timeoutError(err, in, limit)
+		err = ofRequest(err, timeoutError(err, in, limit))
+	}
+	if turn := b.turnSeconds(); turn > 0 {
+		return applicationError(errorObject(err, in, secrets), turn)
 	}
 	return applicationError(errorObject(err, in, secrets))
+}
+
+// ofRequest is an error with the request that another one names.
+func ofRequest(of, err error) error {
+	var requested *tool.Requested
+	if !errors.As(of, &requested) {
+		return err
+	}
+	return &tool.Requested{URL: requested.URL, Params: requested.Params, Err: err}
 }
 
 // timeoutError is the error of an attempt whose time is over.
@@ -349,9 +363,9 @@ func workerStopped(ctx context.Context) bool {
 
 // applicationError is the failure of an attempt, which Temporal does not make
 // again.
-func applicationError(object *interpreter.ErrorObject) error {
+func applicationError(object *interpreter.ErrorObject, further ...any) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true,
-		Details:      []any{*object},
+		Details:      append([]any{*object}, further...),
 	})
 }

@@ -287,6 +287,19 @@ type beginning struct {
 	// onSend is called when the tool acts and when it was answered, under a rate
 	// limit; nil without.
 	onSend func(answered bool)
+	// turn is how long the attempt waited for its turn under a rate limit.
+	turn time.Duration
+}
+
+// leastTurn is the least wait for a turn that is reported as one.
+const leastTurn = 5 * time.Millisecond
+
+// turnSeconds is the wait for a turn as history has it.
+func (b *beginning) turnSeconds() float64 {
+	if b.turn < leastTurn {
+		return 0
+	}
+	return b.turn.Round(time.Millisecond).Seconds()
 }
 
 // beginningIn is that of the attempt of ctx, nil outside of one.

@@ -154,7 +154,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	h.apply(made.outcome)
 	h.holdBack(ctx, input)
 	if made.outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()))
+		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()), made.turn)
 	}
 	return size, nil
 }
@@ -226,7 +226,7 @@ func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
-	if len(h.made) > 1 || len(h.made) == 1 && h.made[0].Error != nil && !result.Failed() {
+	if len(h.made) > 1 || len(h.made) == 1 && (h.made[0].Turn > 0 || h.made[0].Error != nil && !result.Failed()) {
 		driven.Made = h.made
 	}
 	return driven
@@ -310,7 +310,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	}
 	s.wrote = !made.outcome.Failed() && made.outcome.PutOff == nil
 	if made.outcome.Failed() {
-		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err)
+		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.now(), made.outcome.Err, made.turn)
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
@@ -424,6 +424,7 @@ type made struct {
 	outcome   interpreter.Outcome
 	noted     []byte // see interpreter.ToolResult
 	unnotable bool
+	turn      float64 // seconds that it waited for its turn
 }
 
 // attempt makes one attempt with the tool's own wrapping, and takes its failure
@@ -440,13 +441,15 @@ func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (mad
 	}
 	result, size, err := run(ctx, input)
 	if err == nil {
-		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable}, size, nil
+		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable, turn: result.Turn}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	if errors.As(err, &application) && application.NonRetryable() &&
 		application.HasDetails() && application.Details(&object) == nil {
-		return failed(&object)
+		of, size, err := failed(&object)
+		of.turn = interpreter.TurnOf(application)
+		return of, size, err
 	}
 	return made{}, size, err
 }

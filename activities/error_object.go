@@ -34,6 +34,11 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 	if e.Answer != nil {
 		object.Answer = maskedAnswer(*e.Answer, secrets)
 	}
+	var requested *tool.Requested
+	if errors.As(err, &requested) {
+		object.URL = maskedText(requested.URL, tool.MaxShownURL, secrets)
+		object.Params = expression.Of(secrets.Value(tool.ShownParams(requested.Params)))
+	}
 	object.Body = expression.Of(maskedBody(e.Body, secrets))
 	return object
 }

@@ -36,7 +36,7 @@ const root = "reprise/activities"
 // shared are the packages that tools build on, with those of them that each may
 // import. Every other folder is a tool.
 var shared = map[string][]string{
-	"tool": {}, "memory": {"tool"}, "sqltool": {"memory", "tool"},
+	"tool": {}, "memory": {"tool"}, "sqltool": {"memory", "tool"}, "format": {"memory", "tool"},
 }
 
 // importing are the packages of this folder with what they import.
@@ -106,7 +106,7 @@ func TestToolsImportNoTool(t *testing.T) {
 
 		may, isShared := shared[name]
 		if !isShared {
-			may = []string{"memory", "sqltool", "tool"}
+			may = []string{"format", "memory", "sqltool", "tool"}
 		}
 
 		for _, imported := range imports {

@@ -216,6 +216,9 @@ func (e *ErrorObject) Value() any {
 	if e.Headers != nil {
 		value["headers"] = textMap(e.Headers)
 	}
+	if e.URL != "" {
+		value["url"], value["params"] = e.URL, e.Params.Data
+	}
 	if e.Policy != 0 {
 		value["policy"] = e.Policy
 	}

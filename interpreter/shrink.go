@@ -61,17 +61,18 @@ func (e *ErrorObject) ShortMessage() string {
 func (e *ErrorObject) Brief() ErrorObject {
 	small := *e
 	small.Message, small.Headers, small.Body, small.Collected = e.ShortMessage(), nil, expression.Value{}, expression.Value{}
+	small.URL, small.Params = "", expression.Value{} // the message has the address
 	return small
 }
 
 // Shrunk is an error without its bulky data: what was collected, the body, or
-// both. Headers go first: a loop may have many errors with a few of them each.
+// both. Headers and params go first: a loop may have many errors with a few of them each.
 func (e *ErrorObject) Shrunk() *ErrorObject {
 	if e == nil {
 		return nil
 	}
 	small := *e
-	small.Headers = nil
+	small.Headers, small.Params = nil, expression.Value{}
 	if EncodedSize(small) <= bulky {
 		return &small
 	}

@@ -106,6 +106,9 @@ type ToolResult struct {
 	Meta ToolMeta         `json:"meta,omitzero"`
 	// PutOff is set where the attempt was not made yet. Tools leave it nil.
 	PutOff *PutOff `json:"put_off,omitempty"`
+	// Turn is how many seconds the attempt waited for its turn under a rate limit before
+	// it began, for those who look. Tools leave it 0.
+	Turn float64 `json:"turn,omitempty"`
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`
@@ -208,13 +211,16 @@ type ErrorObject struct {
 	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds the other side asked for
 	// Headers are those of a failed answer, with lower-case names and without
 	// those that carry credentials.
-	Headers   map[string]string `json:"headers,omitempty"`
-	Body      expression.Value  `json:"body,omitzero"`
-	Attempt   int               `json:"attempt,omitempty"`
-	Page      int               `json:"page,omitempty"`
-	Policy    int               `json:"policy,omitempty"`
-	Exhausted bool              `json:"exhausted,omitempty"`
-	Collected expression.Value  `json:"collected,omitzero"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// URL and Params are those of the request that failed, without its secrets.
+	URL       string           `json:"url,omitempty"`
+	Params    expression.Value `json:"params,omitzero"`
+	Body      expression.Value `json:"body,omitzero"`
+	Attempt   int              `json:"attempt,omitempty"`
+	Page      int              `json:"page,omitempty"`
+	Policy    int              `json:"policy,omitempty"`
+	Exhausted bool             `json:"exhausted,omitempty"`
+	Collected expression.Value `json:"collected,omitzero"`
 	// Answer is what an attempt that got an answer tells of it beside Status and
 	// Headers, on its way to the meta of the call.
 	Answer *ToolMeta `json:"answer,omitempty"`

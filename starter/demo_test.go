@@ -67,7 +67,7 @@ func TestDemo(t *testing.T) {
 	text := whole.output.String()
 	require.Regexp(t, `(?m)^│ fetch_medications +│ partial_success │`, text)
 	require.Regexp(t, `(?m)^fetch_medications: 25 total, 24 success, 1 failed$`, text)
-	require.Regexp(t, `(?m)^  \[12\] p13: HTTP 404 from GET .*/p13/medications \(1 attempt\)$`, text)
+	require.Regexp(t, `(?m)^  \[12\] p13: HTTP 404 from GET .*/p13/medications\?page=1 \(1 attempt\)$`, text)
 	require.Regexp(t, `(?m)^patient_medications-\w+: partial_success$`, text)
 	require.Regexp(t, `patient_medications-\w+ runs: http://\S+/namespaces/default/workflows/patient_medications-\S+/history\n`, text)
 	_, end, _ := strings.Cut(text, ": partial_success\n")

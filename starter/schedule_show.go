@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -192,6 +193,17 @@ func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) st
 	return rows.Render()
 }
 
+// layout is that of the times in a list: with seconds where runs of a minute differ by
+// them, or begin within one.
+func (d *scheduleDocument) layout() string {
+	every, err := time.ParseDuration(d.Every)
+	within := func(at time.Time) bool { return at.Second() != 0 }
+	if err == nil && every%time.Minute != 0 || d.Jitter == "" && slices.ContainsFunc(d.Next, within) {
+		return "01-02 15:04:05"
+	}
+	return "01-02 15:04"
+}
+
 // cells are the columns of a list.
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	name, due, last := terminal.Visible(d.Name), "never again", ""
@@ -202,14 +214,14 @@ func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	case d.Paused:
 		due = "paused"
 	case len(d.Next) > 0:
-		due = d.Next[0].Local().Format("01-02 15:04")
+		due = d.Next[0].Local().Format(d.layout())
 	}
 	next := due
 	if d.Paused && d.Note != "" {
 		next += ": " + terminal.Shorten(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
-		last = d.Recent[0].StartedAt.Local().Format("01-02 15:04") + " " + string(d.Recent[0].Status)
+		last = d.Recent[0].StartedAt.Local().Format(d.layout()) + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
 		"schedule": name, "playbook": text.Snip(terminal.Visible(d.Playbook), 30, "…"), "when": terminal.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),

@@ -634,6 +634,20 @@ func TestGoldenSchedules(t *testing.T) {
 	golden(t, "schedule/show", out.String())
 }
 
+// TestListShowsSecondsWhereTheyMatter: two runs within a minute are told apart.
+func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 28, 2, 0, 10, 0, time.Local)
+	for every, want := range map[string]string{"10s": "03-28 02:00:10", "90s": "03-28 02:00:10", "15m": "03-28 02:00", "": "03-28 02:00:10"} {
+		doc := &scheduleDocument{Name: "poll", Every: every, Next: []time.Time{at}, Recent: []scheduledRun{{StartedAt: at, Status: "completed"}}}
+		if every == "15m" {
+			doc.Jitter = "30s"
+		}
+		require.Equal(t, want, doc.cells(0)["due"], every)
+		require.Equal(t, want+" completed", doc.cells(0)["last run"], every)
+	}
+}
+
 func TestTimesInWords(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

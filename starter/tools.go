@@ -102,7 +102,7 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 		DefaultTimeout: playbook.TraitsOf(spec.Name).Timeout.Seconds(), Fields: []fieldDoc{},
 		RequireOneOf: spec.RequireOneOf, Example: spec.Example,
 	}
-	for _, field := range spec.Fields {
+	for _, field := range spec.Described() {
 		doc.Fields = append(doc.Fields, fieldDoc{
 			Name: field.Name, Kind: string(field.Kind), Required: field.Required,
 			Enum: field.Enum, Default: field.Default, Doc: field.Doc,
@@ -118,7 +118,7 @@ func explain(w io.Writer, spec playbook.ToolSpec) {
 	}
 	if len(spec.Fields) > 0 {
 		rows := terminal.NewTable("field", "kind", "default", "meaning")
-		for _, field := range spec.Fields {
+		for _, field := range spec.Described() {
 			rows.AppendRow(table.Row{field.Name, field.Kind, fallback(field), meaning(field)})
 		}
 		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.Fit(rows, terminal.PaperOf(w).Width, terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))

@@ -178,7 +178,7 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 		text = fmt.Sprintf("the run %s failed, in %s: %s", id, in, message)
 	}
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindPlaybook, Class: cause.Class, Final: cause.Final, Type: string(cause.Kind), Message: text,
+		Kind: interpreter.KindPlaybook, Class: cause.Class, Status: cause.Status, Final: cause.Final, Type: string(cause.Kind), Message: text,
 		Body: expression.Of(map[string]any{
 			"workflow_id": id, "status": string(interpreter.Failed), "error": shown.Value(), "failed_in": in, "cause": message,
 		}),

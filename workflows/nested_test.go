@@ -77,27 +77,28 @@ func TestNestedAnswers(t *testing.T) {
 		answer     play
 		kind       interpreter.Kind
 		class      interpreter.Class
+		status     int
 		message    string
 	}{
 		{
 			"final", inner, always(failure(interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 404})),
-			interpreter.KindPlaybook, interpreter.ClassFinal, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
+			interpreter.KindPlaybook, interpreter.ClassFinal, 404, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
 		},
 		{
 			"retryable", inner, always(unavailable()),
-			interpreter.KindPlaybook, interpreter.ClassRetryable, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
+			interpreter.KindPlaybook, interpreter.ClassRetryable, 503, "the run default-test-workflow-id/outer#1!1 failed: HTTP 503",
 		},
 		{
 			"wait is no boolean", "    wait: \"{{ 'no' }}\"" + inner, nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: wait must be true or false, not string",
+			interpreter.KindPlaybook, interpreter.ClassFinal, 0, "step outer: wait must be true or false, not string",
 		},
 		{
 			"workload is no map", "    workload: \"{{ [1] }}\"" + inner, nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal, "step outer: workload is a list and no map",
+			interpreter.KindPlaybook, interpreter.ClassFinal, 0, "step outer: workload is a list and no map",
 		},
 		{
 			"no file", "    path: x.yaml\n", nil,
-			interpreter.KindPlaybook, interpreter.ClassFinal,
+			interpreter.KindPlaybook, interpreter.ClassFinal, 0,
 			"step outer: the run does not have the playbook x.yaml; it was not there when the run began",
 		},
 	} {
@@ -109,6 +110,7 @@ func TestNestedAnswers(t *testing.T) {
 			require.Equal(t, interpreter.Failed, result.Status)
 			require.Equal(t, ending.kind, result.Error.Kind)
 			require.Equal(t, ending.class, result.Error.Class)
+			require.Equal(t, ending.status, result.Error.Status)
 			require.Equal(t, ending.message, result.Error.Message)
 		})
 	}

@@ -2,30 +2,24 @@
 package file
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 
+	"reprise/activities/format"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-)
-
-// The formats of the file tool.
-const (
-	formatJSON  = "json"
-	formatJSONL = "jsonl"
-	formatCSV   = "csv"
-	formatText  = "text"
 )
 
 // Tool reads and writes files under the worker's directory.
@@ -54,8 +48,11 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Doc: `Paths are relative to the worker's directory and cannot leave it.
 
 A step reads: json gives the value, jsonl a list with one value per line, csv a
-list of maps by the names of the first line (all values are text), and text the
-text.
+list of maps by the names of the columns (all values are text), and text the
+text. Without format the name says it, such as orders.csv.gz; packed files whose name
+does not are JSON, JSON Lines or text, whichever they are. Files packed by gzip and
+zstd are unpacked, and limits hold on what comes out. What is not of its format is a
+final error with the line.
 
 A sink writes its rows: args, else the result; a list is many rows. append adds
 them at the end and overwrite replaces the file in one go. In CSV nested values
@@ -73,12 +70,11 @@ renamed, emptied or replaced is begun anew, and a write that comes again is made
 again; so it is where somebody changed or cut what the last write has put there.
 What others add at the end does no harm. Where the file goes during a write, the
 write is an error of type moved and class retryable.`,
-		Fields: []playbook.Field{
+		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
-			{Name: "format", Kind: playbook.KindText, Enum: []string{formatJSON, formatJSONL, formatCSV, formatText}, Default: "by the file's name", Doc: "The format; a sink writes jsonl or csv."},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does with a file that is there."},
 			{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
-		},
+		}, format.Fields("by the file's name", "The format; a sink writes jsonl or csv.")...),
 		Writes: true,
 		Example: `step: report
 tool: file
@@ -90,9 +86,18 @@ format: jsonl
 
 // Run reads a file.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	path, format, err := t.target(in, formatJSON, formatJSONL, formatCSV, formatText)
+	options, err := format.Of(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
+	}
+	path, err := localPath(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	byName, packedName := format.ByName(path)
+	options.Format = cmp.Or(options.Format, byName)
+	if options.Format == "" && options.Compression == "" && !packedName {
+		return interpreter.ToolResult{}, noFormat(in, path, format.All)
 	}
 	root, err := t.open(in)
 	if err != nil {
@@ -102,71 +107,61 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err := tool.Begin(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	content, err := t.content(ctx, root, path)
+	content, err := t.content(ctx, root, path, options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	if ctx.Err() != nil {
 		return interpreter.ToolResult{}, ctx.Err()
 	}
-	if err := t.admit(ctx, content, path, format); err != nil {
+	v, err := options.Value(ctx, content, path, t.res.MaxPayload)
+	var own *tool.Error
+	var waited *memory.WaitError
+	switch {
+	case err == nil:
+		return interpreter.ToolResult{Data: expression.Of(v)}, nil
+	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):
 		return interpreter.ToolResult{}, err
 	}
-	v, err := parseFile(content, format)
-	if err != nil {
-		return interpreter.ToolResult{}, tool.Errorf("read %s as %s: %w", path, format, err)
-	}
-	return interpreter.ToolResult{Data: expression.Of(v)}, nil
+	return interpreter.ToolResult{}, tool.Errorf("read %s as %s: %w", path, options.Format, err)
 }
 
-// admit acquires the memory that the value of a file needs.
-func (t *Tool) admit(ctx context.Context, content []byte, path, format string) error {
-	switch format {
-	case formatJSON, formatJSONL:
-		return memory.AcquireJSON(ctx, content, t.res.MaxPayload, path)
-	case formatCSV:
-		rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(","))
-		return memory.AcquireValue(ctx, int64(len(content)+rows*memory.MapBytes+(rows+values)*(memory.EntryBytes+memory.TextBytes)), path)
-	}
-	return memory.AcquireValue(ctx, int64(len(content)), path)
-}
-
-// target is the path, relative to the worker's directory, and the format.
-func (t *Tool) target(in interpreter.ToolInput, accepted ...string) (path, format string, err error) {
+// localPath is the path, relative to the worker's directory.
+func localPath(in interpreter.ToolInput) (string, error) {
 	raw, err := tool.RequiredText(in, "path")
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	path = filepath.Clean(raw)
+	path := filepath.Clean(raw)
 	if !filepath.IsLocal(path) || path == "." {
-		return "", "", tool.ConfigErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
+		return "", tool.ConfigErrorf("step %q: path is %q; it must be a file under the worker's directory, such as out/rows.jsonl",
 			in.Step, raw)
 	}
-	format, err = tool.Choice(in, "format", "", accepted...)
-	if err != nil || format != "" {
-		return path, format, err
-	}
-	format = formatOf(path)
-	for _, word := range accepted {
-		if format == word {
-			return path, format, nil
-		}
-	}
-	return "", "", tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
+	return path, nil
 }
 
-func formatOf(path string) string {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".json":
-		return formatJSON
-	case ".jsonl", ".ndjson":
-		return formatJSONL
-	case ".csv":
-		return formatCSV
-	case ".txt", ".text", ".md":
-		return formatText
+// target is the path and the format of a write.
+func (t *Tool) target(in interpreter.ToolInput) (path, as string, err error) {
+	accepted := []string{format.JSONL, format.CSV}
+	if path, err = localPath(in); err != nil {
+		return "", "", err
 	}
-	return ""
+	if err := format.RefuseToWrite(in); err != nil {
+		return "", "", err
+	}
+	if as, err = tool.Choice(in, "format", "", accepted...); err != nil || as != "" {
+		return path, as, err
+	}
+	as, packed := format.ByName(path)
+	if packed || !slices.Contains(accepted, as) {
+		return "", "", noFormat(in, path, accepted)
+	}
+	return path, as, nil
+}
+
+// noFormat is the error of a name that does not say its format.
+func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
+	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
 }
 
 // open opens the worker's directory. Nothing is opened outside it, also not
@@ -179,8 +174,8 @@ func (t *Tool) open(in interpreter.ToolInput) (*os.Root, error) {
 	return root, nil
 }
 
-// content reads a whole file, at most MaxResponseBytes.
-func (t *Tool) content(ctx context.Context, root *os.Root, path string) ([]byte, error) {
+// content reads a whole file in UTF-8, unpacked at most MaxResponseBytes.
+func (t *Tool) content(ctx context.Context, root *os.Root, path string, options format.Options) ([]byte, error) {
 	// Opening a pipe would wait for its other end, so it is opened without.
 	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -194,18 +189,39 @@ func (t *Tool) content(ctx context.Context, root *os.Root, path string) ([]byte,
 	if !info.Mode().IsRegular() {
 		return nil, tool.Errorf("read %s: it is not a file", path)
 	}
+	unpacked, packed, err := options.Unpack(file, false)
+	if err != nil {
+		return nil, t.unpackError(path, err)
+	}
+	defer unpacked.Close()
 	limit := t.res.MaxResponseBytes
-	content, err := memory.ReadAll(ctx, file, min(info.Size(), limit), limit)
-	var waited *memory.WaitError
-	switch {
-	case errors.Is(err, memory.ErrTooLarge):
-		return nil, tool.TooLargef("read %s: the file is over the limit of %d bytes", path, limit)
-	case errors.As(err, &waited):
-		return nil, err
-	case err != nil:
-		return nil, fileError("read", path, err)
+	most := limit
+	if !packed {
+		most = min(info.Size(), limit)
+	}
+	content, err := memory.ReadAll(ctx, unpacked, most, limit)
+	if err == nil {
+		content, err = format.Decode(ctx, content, options.CSV.Encoding)
+	}
+	if err != nil {
+		return nil, t.unpackError(path, err)
 	}
 	return content, nil
+}
+
+// unpackError is the error of a file that cannot be read to its end.
+func (t *Tool) unpackError(path string, err error) error {
+	var waited *memory.WaitError
+	var cause *fs.PathError
+	switch {
+	case errors.Is(err, memory.ErrTooLarge):
+		return tool.TooLargef("read %s: the file is over the limit of %d bytes", path, t.res.MaxResponseBytes)
+	case errors.As(err, &waited):
+		return err
+	case errors.As(err, &cause):
+		return fileError("read", path, err)
+	}
+	return tool.Errorf("read %s: it cannot be unpacked: %w", path, cmp.Or(format.Unpackable(err), err))
 }
 
 // fileError classifies: what is missing or forbidden stays so, a full disk may

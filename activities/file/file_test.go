@@ -1,7 +1,9 @@
 package file_test
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +59,8 @@ func TestFileConforms(t *testing.T) {
 	put(t, dir, "bad.jsonl", "{}\n{\n")
 	put(t, dir, "large.txt", strings.Repeat("x", 1001))
 	put(t, dir, "twice.csv", "a,a\n1,2\n")
+	put(t, dir, "bomb.json.gz", packed(strings.Repeat(" ", 2000)))
+	put(t, dir, "torn.json.gz", packed("[1, 2, 3]")[:15])
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.json"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link.txt")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.txt"), 0o600))
@@ -102,6 +106,20 @@ func TestFileConforms(t *testing.T) {
 			fails("no format", "rows.bin", "", "set format to json, jsonl, csv or text"),
 			fails("bad line", "bad.jsonl", "", "read bad.jsonl as jsonl: line 2"),
 			fails("column twice", "twice.csv", "", `the column "a" stands there twice`),
+			fails("torn", "torn.json.gz", "", "read torn.json.gz: it cannot be unpacked: unexpected EOF"),
+			{
+				Name: "not packed", Kind: "tool", Class: "final", Says: "it cannot be unpacked: the bytes are not zstd",
+				Input: fileInput(map[string]any{"path": "rows.jsonl", "compression": "zstd"}),
+			},
+			{
+				Name: "a bomb", Input: fileInput(map[string]any{"path": "bomb.json.gz"}),
+				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1000 bytes",
+			},
+			sinkFails("write packed", "x.jsonl.gz", 1, "set format to jsonl or csv"),
+			{
+				Name: "write as CSV is read", AsSink: true, Kind: "tool", Class: "final", Says: "csv says how a file is read, and this is a sink",
+				Input: fileInput(map[string]any{"path": "x.csv", "csv": map[string]any{"delimiter": ";"}}),
+			},
 			{
 				Name: "too large", Input: fileInput(map[string]any{"path": "large.txt"}),
 				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1000 bytes",
@@ -135,6 +153,30 @@ func TestFileConforms(t *testing.T) {
 	})
 }
 
+// packed is a text as gzip.
+func packed(text string) string {
+	var b strings.Builder
+
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return b.String()
+}
+
+// TestFileReadsAsItIsTold: what the author says counts more than the name.
+func TestFileReadsAsItIsTold(t *testing.T) {
+	t.Parallel()
+
+	c, dir := fileWorker(t)
+	put(t, dir, "export.txt", "id;name;note\n1;caf\xe9;-\n")
+
+	result, err := tooltest.Call(t, c, "file", "file", fileInput(map[string]any{
+		"path": "export.txt", "csv": map[string]any{"delimiter": ";", "encoding": "windows-1252", "null": "-"},
+	})(t))
+	require.NoError(t, err)
+	require.Equal(t, []any{map[string]any{"id": "1", "name": "café", "note": nil}}, result.Data.Data)
+}
+
 func TestFileReads(t *testing.T) {
 	t.Parallel()
 
@@ -143,12 +185,19 @@ func TestFileReads(t *testing.T) {
 	put(t, dir, "rows.csv", "\uFEFFid,name\n1,\"Ana, Ben\"\n2,\"two\nlines\"\n")
 	put(t, dir, "empty.csv", "")
 	put(t, dir, "note.txt", "hello\n")
+	put(t, dir, "rows.jsonl.gz", packed("{\"id\": 1}\n{\"id\": 2}\n"))
+	put(t, dir, "export.gz", packed(`{"id": 1}`))
+	put(t, dir, "utf16.csv", "\xff\xfei\x00d\x00\n\x00\xe9\x00")
 
 	for path, want := range map[string]string{
 		"v.json":    `{"n":12345678901234567890,"x":[1.5,null]}`,
 		"rows.csv":  `[{"id":"1","name":"Ana, Ben"},{"id":"2","name":"two\nlines"}]`,
 		"empty.csv": `[]`,
 		"note.txt":  `"hello\n"`,
+
+		"rows.jsonl.gz": `[{"id":1},{"id":2}]`,
+		"export.gz":     `{"id":1}`,
+		"utf16.csv":     `[{"id":"é"}]`,
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()

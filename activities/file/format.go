@@ -3,91 +3,13 @@ package file
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"reprise/interpreter/expression"
 )
-
-// byteOrderMark is at the beginning of files from some editors and
-// spreadsheets; it belongs to no value.
-const byteOrderMark = "\uFEFF"
-
-func parseFile(content []byte, format string) (any, error) {
-	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
-	switch format {
-	case formatJSON:
-		return expression.Decode(content)
-	case formatJSONL:
-		return parseLines(content)
-	case formatCSV:
-		return parseCSV(content)
-	}
-	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
-}
-
-// parseLines reads JSON Lines; empty lines are left out.
-func parseLines(content []byte) (any, error) {
-	rows := []any{}
-	number := 0
-	for line := range bytes.Lines(content) {
-		number++
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		row, err := expression.Decode(line)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-// parseCSV reads rows as maps by the names in the first line (RFC 4180).
-func parseCSV(content []byte) (any, error) {
-	reader := csv.NewReader(bytes.NewReader(content))
-	rows := []any{}
-	header, err := reader.Read()
-	if errors.Is(err, io.EOF) {
-		return rows, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if name, twice := duplicate(header); twice {
-		return nil, fmt.Errorf("line 1: the column %q stands there twice", name)
-	}
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		row := make(map[string]any, len(header))
-		for i, name := range header {
-			row[name] = strings.ToValidUTF8(record[i], "\uFFFD")
-		}
-		rows = append(rows, row)
-	}
-}
-
-func duplicate(names []string) (string, bool) {
-	seen := map[string]bool{}
-	for _, name := range names {
-		if seen[name] {
-			return name, true
-		}
-		seen[name] = true
-	}
-	return "", false
-}
 
 // formatLines writes JSON Lines.
 func formatLines(rows []any) ([]byte, error) {

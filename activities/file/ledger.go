@@ -24,7 +24,7 @@ func (t *Tool) Notes(interpreter.ToolInput) bool { return true }
 
 // Recall gives the notes of a call.
 func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
-	path, format, err := t.target(in, formatJSONL, formatCSV)
+	path, as, err := t.target(in)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	w := &fileWrite{root: root, path: path, format: format}
+	w := &fileWrite{root: root, path: path, format: as}
 	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -56,7 +56,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 // Forget drops what the notes of calls hold. That they were made is still
 // there, as it does for a write without a note.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
-	path, format, err := t.target(in, formatJSONL, formatCSV)
+	path, as, err := t.target(in)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	w := &fileWrite{root: root, path: path, format: format}
+	w := &fileWrite{root: root, path: path, format: as}
 	if _, err := root.Stat(path + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"reprise/activities/format"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -23,7 +24,7 @@ func (*Tool) BeginsItself() {}
 
 // Write writes rows; see Spec.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	path, format, err := t.target(in, formatJSONL, formatCSV)
+	path, as, err := t.target(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -41,7 +42,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	defer func() { _ = root.Close() }()
 	w := &fileWrite{
-		root: root, path: path, format: format, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		root: root, path: path, format: as, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
 		LedgerEntry: tool.LedgerEntry{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
 	return t.once(ctx, in, w)
@@ -248,7 +249,7 @@ func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, err
 	if file == nil {
 		return 0, nil, nil
 	}
-	if info.Size() == 0 || w.format != formatCSV {
+	if info.Size() == 0 || w.format != format.CSV {
 		return info.Size(), nil, nil
 	}
 	header, err := csv.NewReader(bufio.NewReader(file)).Read()
@@ -256,14 +257,14 @@ func (w *fileWrite) state(file *os.File, info os.FileInfo) (int64, []string, err
 		return 0, nil, tool.Errorf("write %s: its first line is no CSV: %w", w.path, err)
 	}
 	if len(header) > 0 {
-		header[0] = strings.TrimPrefix(header[0], byteOrderMark)
+		header[0] = strings.TrimPrefix(header[0], "\uFEFF")
 	}
 	return info.Size(), header, nil
 }
 
 // content is what this write puts into the file.
 func (w *fileWrite) content(size int64, header []string) ([]byte, error) {
-	if w.format == formatJSONL {
+	if w.format == format.JSONL {
 		return formatLines(w.rows)
 	}
 	switch {

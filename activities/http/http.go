@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"reprise/activities/format"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -55,19 +56,38 @@ func newTransport(dial dialFunc) *http.Transport {
 	}
 }
 
+// requestFields are what is sent.
+var requestFields = []playbook.Field{
+	{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
+	{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
+	{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
+	{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
+	{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
+	{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
+	{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
+}
+
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "http",
 		Secrets: []string{"url", "headers", "params", "body", "form"},
 		Summary: "Sends an HTTP request; its result is the parsed body.",
-		Doc: `The result is the parsed body where the response says it is JSON, else the body
-as text, or nil for an empty one. A byte order mark and the charset are heeded; one
-that is not known is a final error of type charset. A gzip file is unpacked. Bytes
-that are no text are a final error of type not_text that says what came. Status,
-headers, links and the final URL are in the envelope's meta: at most 100 headers of
-8 KiB and 32 KiB in all, and as many links. A link to the next page of more than
-8 KiB is a final error of type link.
+		Doc: `The result is the parsed body, or nil for an empty one: JSON gives the value, JSON
+Lines a list with one value per line, CSV a list of maps of texts by the names of
+the columns, and everything else is text. Its format is the field format, else what
+the content type says, such as text/csv and application/x-ndjson, and where that
+says nothing (none, application/octet-stream, application/gzip), the file's name:
+that of Content-Disposition, else of the url, such as orders.jsonl.gz. Packed bytes
+without such a name are JSON, JSON Lines or text, whichever they are. Files packed
+by gzip and zstd are unpacked; limits hold on what comes out. What is not of its
+format is an error of type invalid_json, invalid_jsonl or invalid_csv with the line.
+
+A byte order mark and the charset are heeded; one that is not known is a final error
+of type charset. Bytes that are no text are a final error of type not_text that says
+what came. Status, headers, links and the final URL are in the envelope's meta: at
+most 100 headers of 8 KiB and 32 KiB in all, and as many links. A link to the next
+page of more than 8 KiB is a final error of type link.
 
 A status of 400 or more is an error of kind http with the status, the headers,
 what Retry-After or a spent rate limit says, and the body. A request that gets
@@ -97,15 +117,7 @@ and https.
 
 As a sink the tool sends one POST with args, else the result, as its body.
 The server recognises a repeated write by the header Idempotency-Key.`,
-		Fields: []playbook.Field{
-			{Name: "url", Kind: playbook.KindText, Required: true, Doc: "Where to send the request; absolute, or a path where auth names a connection with a host."},
-			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Default: "GET", Doc: "The method; a sink's default is POST."},
-			{Name: "params", Kind: playbook.KindMap, Doc: "Query parameters, which replace those of the same name in url; a list repeats the name, nil leaves it out."},
-			{Name: "headers", Kind: playbook.KindMap, Doc: "Request headers; a list repeats the header, nil leaves it out."},
-			{Name: "body", Kind: playbook.KindValue, Doc: "The body: maps and lists are sent as JSON, text as it is."},
-			{Name: "form", Kind: playbook.KindMap, Doc: "A body of form fields, sent as application/x-www-form-urlencoded."},
-			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true", Doc: "Whether to follow redirects, at most 10."},
-		},
+		Fields: append(slices.Clone(requestFields), format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
 		Writes: true,
 		Example: `step: fetch
 tool: http
@@ -131,7 +143,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	result, err := t.Send(ctx, in, http.MethodPost)
 	var answer *tool.Error
-	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink}, answer.Type) {
+	if errors.As(err, &answer) && slices.Contains([]string{typeNotText, typeCharset, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err
@@ -168,12 +180,26 @@ func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 
 // Send makes the request of an attempt.
 func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
+	options, err := format.Of(in)
+	if err != nil {
+		return interpreter.ToolResult{}, err
+	}
 	sending, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	out, err := t.newRequest(sending, in, defaultMethod)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	result, err := t.exchange(ctx, out, stop, options)
+	if err != nil {
+		params, _ := tool.MapField(in, "params") // which newRequest has read
+		err = &tool.Requested{URL: tool.ShownURL(out.request.URL, tool.MaxShownURL), Params: params, Err: err}
+	}
+	return result, err
+}
+
+// exchange sends a request and reads its answer.
+func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
 	once := &onceTransport{base: t.transport, stop: stop}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
 	request, err := t.beginOnConnection(out.request)
@@ -188,7 +214,7 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 		return interpreter.ToolResult{}, requestError(ctx, out.request, err)
 	}
 	defer response.Body.Close()
-	return t.read(ctx, response)
+	return t.read(ctx, response, options)
 }
 
 // withField is a copy of fields with one more.

@@ -47,18 +47,18 @@ func TestHTTPConforms(t *testing.T) {
 		Slow:    tooltest.Input(map[string]any{"url": url + "/slow?ms=60000"}),
 		Secrets: []string{"s3cretpw", "s3crettoken", "s3cretquery"},
 		Failures: []tooltest.Failure{
-			fails("500", "/status/500?k=s3cretquery", "http", "retryable", "", 500, "HTTP 500 from GET http://127.0.0.1"),
+			fails("500", "/status/500?key=s3cretquery", "http", "retryable", "", 500, "HTTP 500 from GET http://127.0.0.1"),
 			fails("429", "/status/429?retry_after=7", "http", "rate_limited", "", 429, "HTTP 429"),
 			fails("404", "/status/404", "http", "final", "", 404, "HTTP 404"),
 			fails("403 told to wait", "/status/403?retry_after=1", "http", "rate_limited", "", 403, "HTTP 403"),
 			fails("cut short", "/truncated", "connection", "retryable", "eof", 0, "the body was cut short"),
-			fails("dropped", "/drop?k=s3cretquery", "connection", "retryable", "eof", 0, "GET http://127.0.0.1"),
+			fails("dropped", "/drop?key=s3cretquery", "connection", "retryable", "eof", 0, "GET http://127.0.0.1"),
 			fails("not JSON", "/not-json", "http", "retryable", "invalid_json", 200, "says it is JSON and is not"),
 			fails("too large", "/body?bytes=1100000", "payload_too_large", "final", "", 0, "over the limit of 1048576 bytes"),
 			fails("too large unpacked", "/body?bytes=3000000&gzip=1", "payload_too_large", "final", "", 0, "over the limit of 1048576 bytes"),
 			{
 				Name: "refused", Input: tooltest.Input(map[string]any{"url": closed.URL + "/x?token=s3crettoken"}),
-				Kind: "connection", Class: "retryable", Type: "econnrefused", Says: "GET " + closed.URL + "/x: dial tcp",
+				Kind: "connection", Class: "retryable", Type: "econnrefused", Says: "GET " + closed.URL + "/x?token=***: dial tcp",
 			},
 			{
 				Name: "dns", Input: tooltest.Input(map[string]any{"url": "http://ana:s3cretpw@does-not-exist.invalid/"}),

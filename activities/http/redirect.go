@@ -20,18 +20,18 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return http.ErrUseLastResponse
 	}
 	if len(via) > maxRedirects {
-		return redirectErrorf("stopped after 10 redirects from %s", requestLine(out.request))
+		return redirectErrorf("stopped after 10 redirects from %s", requestPath(out.request))
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
 		return redirectErrorf("the redirect from %s leads to no web address (%s); only http and https are followed",
-			requestLine(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
+			requestPath(out.request), tool.CutText(next.URL.Scheme, maxShownScheme))
 	}
 	if out.left = out.left || !tool.SameHost(out.request.URL, next.URL); !out.left {
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
 		return redirectErrorf("the redirect sends the body on from %s to %s, where it is not sent; "+
-			"if it is meant for that host, name it in url", requestLine(out.request), tool.Origin(next.URL))
+			"if it is meant for that host, name it in url", requestPath(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
 	return nil

@@ -158,12 +158,17 @@ func setDefault(header http.Header, name, value string) {
 	}
 }
 
-// requestLine names a request in messages: method, host and path only.
+// requestLine names a request in messages: method, host, path and query.
 func requestLine(request *http.Request) string {
+	return request.Method + " " + tool.ShownURL(request.URL, tool.MaxShownQuery)
+}
+
+// requestPath names the request of a step that is wrong whatever page it asks for.
+func requestPath(request *http.Request) string {
 	return request.Method + " " + redacted(request.URL)
 }
 
-// redacted is a URL as errors may show it: scheme, host and path, without
+// redacted is a URL as configuration errors show it: scheme, host and path, without
 // user, password, query and fragment.
 func redacted(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}

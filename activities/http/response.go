@@ -1,7 +1,6 @@
 package http
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -15,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reprise/activities/format"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/interpreter"
@@ -24,9 +24,9 @@ import (
 
 // read turns a response into the attempt's result or its error, which describes the answer
 // too.
-func (t *Tool) read(ctx context.Context, response *http.Response) (interpreter.ToolResult, error) {
+func (t *Tool) read(ctx context.Context, response *http.Response, options format.Options) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
-	result, err := t.readAnswer(ctx, response, headers)
+	result, err := t.readAnswer(ctx, response, headers, options)
 	var e *tool.Error
 	if errors.As(err, &e) {
 		related, _ := links(response.Header.Values("Link"), response.Request.URL) // no page follows from them
@@ -38,11 +38,11 @@ func (t *Tool) read(ctx context.Context, response *http.Response) (interpreter.T
 	return result, err
 }
 
-func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers map[string]string) (interpreter.ToolResult, error) {
+func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers map[string]string, options format.Options) (interpreter.ToolResult, error) {
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
-	body, err := readBody(ctx, response, t.res.MaxResponseBytes)
+	body, packed, err := readBody(ctx, response, t.res.MaxResponseBytes, options)
 	var waited *memory.WaitError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
@@ -50,11 +50,14 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 			requestLine(response.Request), t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return interpreter.ToolResult{}, err
+	case format.Unpackable(err) != nil:
+		return interpreter.ToolResult{}, notUnpacked(response, err)
 	case err != nil:
 		return interpreter.ToolResult{}, requestError(ctx, response.Request, fmt.Errorf("the body was cut short: %w", err))
 	}
 	tool.SecretsOf(ctx).Inspect(body)
-	data, err := t.parseBody(ctx, response, body)
+	options.Format = formatOf(response, options.Format, packed)
+	data, err := t.parseBody(ctx, response, body, options)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -90,56 +93,66 @@ func flatHeaders(header http.Header) map[string]string {
 }
 
 // readBody reads at most limit bytes, counted after decompression, for which
-// there is memory. It gives what it has read with every error.
-func readBody(ctx context.Context, response *http.Response, limit int64) ([]byte, error) {
+// there is memory, and reports whether they were a packed file. It gives what it has
+// read with every error.
+func readBody(ctx context.Context, response *http.Response, limit int64, options format.Options) (_ []byte, packed bool, err error) {
 	var body io.Reader = response.Body
 	most := limit
 	if claimed := response.ContentLength; claimed >= 0 {
 		most = min(claimed, limit)
 	}
+	unpacked := response.Uncompressed
 	// The transport decompresses by itself, unless the author asked for an
 	// encoding.
 	if strings.EqualFold(response.Header.Get("Content-Encoding"), "gzip") {
 		reader, err := gzip.NewReader(body)
 		if errors.Is(err, io.EOF) {
-			return nil, nil // an answer without a body, such as one to HEAD
+			return nil, false, nil // an answer without a body, such as one to HEAD
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		body, most = reader, limit
+		body, most, unpacked = reader, limit, true
 	}
-	body, packed, err := unpacked(body)
+	file, packed, err := options.Unpack(body, unpacked)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	defer file.Close()
 	if packed {
 		most = limit
 	}
-	return memory.ReadAll(ctx, body, most, limit)
+	content, err := memory.ReadAll(ctx, file, most, limit)
+	return content, packed, err
 }
 
-// gzipMagic is what every gzip file begins with, and no text in UTF-8.
-const gzipMagic = "\x1f\x8b"
-
-// unpacked is a body that may be a gzip file, whatever its headers say.
-func unpacked(body io.Reader) (_ io.Reader, packed bool, err error) {
-	buffered := bufio.NewReader(body)
-	if magic, _ := buffered.Peek(len(gzipMagic)); string(magic) != gzipMagic {
-		return buffered, false, nil // what broke the connection is seen by who reads on
+// formatOf is the format of an answer that went well: what the author says, its
+// content type, its name, and for packed bytes what they are.
+func formatOf(response *http.Response, said string, packed bool) string {
+	if said != "" {
+		return said
 	}
-	reader, err := gzip.NewReader(buffered)
-	return reader, true, err
+	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	byType, packedType := format.ByType(mediaType)
+	if byType != "" {
+		return byType
+	}
+	name := cmp.Or(format.NameOf(response.Header.Get("Content-Disposition")), response.Request.URL.Path)
+	byName, _ := format.ByName(name)
+	if byName != "" || packed || packedType {
+		return byName // format.Unpacked without one
+	}
+	return format.Text
 }
 
-// parseBody gives the body's value by its content type: JSON with exact
-// numbers, else text.
-func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []byte) (any, error) {
-	if len(bytes.TrimSpace(body)) == 0 {
+// parseBody gives the body's value by its format: JSON with exact numbers, rows, else
+// text.
+func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []byte, options format.Options) (any, error) {
+	if len(bytes.TrimSpace(body)) == 0 && options.Format != format.JSONL && options.Format != format.CSV {
 		return nil, nil
 	}
 	mediaType, parameters, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	charset := parameters["charset"]
+	charset := cmp.Or(options.CSV.Encoding, parameters["charset"])
 	if charset == "" && strings.HasPrefix(mediaType, "text/") && !utf8.Valid(body) {
 		charset = oldCharset
 	}
@@ -147,44 +160,61 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	if err != nil {
 		return nil, err
 	}
-	what := "the body from " + requestLine(response.Request)
-	if !isJSON(mediaType) {
-		if !isText(body) {
-			return nil, notText(response, body)
-		}
-		if err := memory.AcquireValue(ctx, int64(len(body)), what); err != nil {
-			return nil, err
-		}
-		return string(body), nil
+	if (options.Format == format.Text || options.Format == format.Unpacked) && !format.IsText(body) {
+		return nil, notText(response, body)
 	}
-	if err := memory.AcquireJSON(ctx, body, t.res.MaxPayload, what); err != nil {
+	what := "the body from " + requestLine(response.Request)
+	v, err := options.Value(ctx, body, what, t.res.MaxPayload)
+	var own *tool.Error
+	var waited *memory.WaitError
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):
 		return nil, err
 	}
-	v, err := expression.Decode(body)
-	if err == nil {
-		return v, nil
-	}
-	invalid := &tool.Error{
-		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: "invalid_json", Status: response.StatusCode,
-		Message: fmt.Sprintf("%s says it is JSON and is not: %s", what, err),
+	return nil, invalid(response, body, options.Format, what, err)
+}
+
+// typeInvalid begins the type of the error of a body that is not of its format.
+const typeInvalid = "invalid_"
+
+// formatNames are the formats as people call them.
+var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV"}
+
+// invalid is the error of a body that is not of its format, which may be what is left
+// of one that was cut short.
+func invalid(response *http.Response, body []byte, as, what string, err error) error {
+	e := &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeInvalid + as, Status: response.StatusCode,
+		Message: fmt.Sprintf("%s cannot be read as %s: %s", what, formatNames[as], err),
 		Headers: flatHeaders(response.Header), Err: err,
 	}
-	if errors.Is(err, expression.ErrLongNumber) { // not what is left of a body that was cut short
-		invalid.Class, invalid.Type = interpreter.ClassFinal, typeLongNumber
-		invalid.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
+	if as == format.JSON {
+		e.Message = fmt.Sprintf("%s says it is JSON and is not: %s", what, err)
 	}
-	if isText(body) {
-		invalid.Body = leadingText(body)
+	if errors.Is(err, expression.ErrLongNumber) {
+		e.Class, e.Type = interpreter.ClassFinal, typeLongNumber
+		e.Message = fmt.Sprintf("the JSON of %s cannot be taken: %s", what, err)
 	}
-	return nil, invalid
+	if format.IsText(body) {
+		e.Body = leadingText(body)
+	}
+	return e
 }
 
-func isJSON(mediaType string) bool {
-	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
+// notUnpacked is the error of a body that is not packed as the author says, or takes
+// too much to unpack.
+func notUnpacked(response *http.Response, err error) error {
+	return &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCompression, Status: response.StatusCode,
+		Message: fmt.Sprintf("the body from %s cannot be unpacked: %s", requestLine(response.Request), format.Unpackable(err)),
+		Headers: flatHeaders(response.Header), Err: err,
+	}
 }
 
-// isText reports whether bytes are text in UTF-8.
-func isText(body []byte) bool { return utf8.Valid(body) && bytes.IndexByte(body, 0) < 0 }
+// typeCompression is the type of the error of a body that cannot be unpacked.
+const typeCompression = "compression"
 
 // typeLongNumber is the type of the error of a number with too many digits.
 const typeLongNumber = "long_number"
@@ -220,16 +250,25 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 	if told {
 		e.RetryAfter = &wait
 	}
-	body, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead))
+	body, _, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead), format.Options{})
 	if err == nil {
-		e.Body, err = t.parseBody(ctx, response, body)
+		e.Body, err = t.parseBody(ctx, response, body, format.Options{Format: formatOfError(response)})
 	}
 	if err != nil {
-		if text := leadingText(body); isText([]byte(text)) {
+		if text := leadingText(body); format.IsText([]byte(text)) {
 			e.Body = nilIfEmpty(text)
 		}
 	}
 	return e
+}
+
+// formatOfError is the format of an answer that failed.
+func formatOfError(response *http.Response) string {
+	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if byType, _ := format.ByType(mediaType); byType == format.JSON {
+		return format.JSON
+	}
+	return format.Text
 }
 
 // leadingText is as much of a text as an error may quote. What a bound has cut

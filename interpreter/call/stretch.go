@@ -14,12 +14,14 @@ type Stretch struct {
 	Attempt int `json:"attempt"`
 	Page    int `json:"page"`
 	// AttemptTo and PageTo are the last, 0 where that is the first.
-	AttemptTo int                      `json:"attempt_to,omitempty"`
-	PageTo    int                      `json:"page_to,omitempty"`
-	Place     string                   `json:"place,omitempty"` // of the sink whose attempt it is
-	Began     time.Time                `json:"began"`
-	Ended     time.Time                `json:"ended"`
-	Error     *interpreter.ErrorObject `json:"error,omitempty"` // without what answers held
+	AttemptTo int    `json:"attempt_to,omitempty"`
+	PageTo    int    `json:"page_to,omitempty"`
+	Place     string `json:"place,omitempty"` // of the sink whose attempt it is
+	// Turn is how many seconds of it were waits for a turn under a rate limit.
+	Turn  float64                  `json:"turn,omitempty"`
+	Began time.Time                `json:"began"`
+	Ended time.Time                `json:"ended"`
+	Error *interpreter.ErrorObject `json:"error,omitempty"` // without what answers held
 }
 
 // last is the number of the last attempt.
@@ -35,10 +37,10 @@ const (
 	stretchMessage = 200
 )
 
-// Add notes an attempt; failure is nil where it succeeded. What stands in s stays as it
-// is.
-func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject) Stretches {
-	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended}
+// Add notes an attempt, of which turn seconds were waits for its turn; failure is nil
+// where it succeeded. What stands in s stays as it is.
+func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
+	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {
 		stretch.Error = &interpreter.ErrorObject{
 			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,
@@ -48,6 +50,7 @@ func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure
 	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
 		last := s[n-1]
 		last.AttemptTo, last.PageTo, last.Ended, last.Error = in.Attempt, max(in.Page, last.Page), ended, stretch.Error
+		last.Turn += turn
 		return append(s[:n-1:n-1], last) // a heartbeat may be reading s
 	}
 	return append(s, stretch)

@@ -24,7 +24,7 @@ func TestStretchesAreNotChanged(t *testing.T) {
 			failed = failure
 		}
 		reported, kept := made, slices.Clone(made)
-		made = made.Add(interpreter.ToolInput{Attempt: attempt, Page: attempt}, at, at.Add(time.Duration(attempt)*time.Second), failed)
+		made = made.Add(interpreter.ToolInput{Attempt: attempt, Page: attempt}, at, at.Add(time.Duration(attempt)*time.Second), failed, 0)
 		require.Equal(t, kept, reported, "attempt %d", attempt)
 		require.True(t, made.Cover(1, attempt), "attempt %d", attempt)
 	}

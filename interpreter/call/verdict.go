@@ -37,6 +37,9 @@ func (v *Verdict) Message() string {
 func (v *Verdict) Fields() []any {
 	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
 	fields = append(fields, "kind", string(v.Error.Kind), "error", v.Error.Message)
+	if v.Error.URL != "" {
+		fields = append(fields, "url", v.Error.URL)
+	}
 	if v.Next != "" {
 		return append(fields, "next", v.Next)
 	}

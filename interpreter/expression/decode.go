@@ -40,12 +40,20 @@ func whyNot(data []byte) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("not JSON: the text is empty")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: %w at byte %d", syntax.Err, syntax.ByteOffset)
+		return fmt.Errorf("not JSON: %w at byte %d%s", syntax.Err, syntax.ByteOffset, inLine(data[:min(int(syntax.ByteOffset), len(data))]))
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("not JSON: there is more text behind the value")
 	}
 	return errDepth
+}
+
+// inLine says in which line a text ends, of text with more than one.
+func inLine(text []byte) string {
+	if lines := bytes.Count(text, []byte("\n")); lines > 0 {
+		return fmt.Sprintf(" (line %d)", lines+1)
+	}
+	return ""
 }
 
 // reader reads JSON into canonical values in one pass. Its methods give false

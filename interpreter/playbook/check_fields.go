@@ -33,6 +33,8 @@ func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
 		c.errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; give it a value", field.Name, spec.Name)
 	} else if field.Kind == KindRequest {
 		c.checkRequest(field.Name, entry.Value)
+	} else if len(field.Keys) > 0 {
+		c.checkKeys(field, entry.Value)
 	}
 }
 
@@ -356,7 +358,7 @@ func (f Field) enumProblem(node *Node) string {
 	if slices.ContainsFunc(f.Enum, func(one string) bool { return strings.EqualFold(one, text) }) {
 		return ""
 	}
-	if near := expression.Suggest(text, f.Enum); near != "" {
+	if near := cmp.Or(f.foreignValue(text), expression.Suggest(text, f.Enum)); near != "" {
 		return fmt.Sprintf("must be %s, not %q; did you mean %q?", oneOf(f.Enum), text, near)
 	}
 	return fmt.Sprintf("must be %s, not %q", oneOf(f.Enum), text)

@@ -13,7 +13,7 @@ import (
 // member that is none of them is always nil, which is never what was meant.
 var members = map[string][]string{
 	"error": {
-		"kind", "class", "status", "message", "type", "retry_after", "headers", "body", "attempt", "page", "policy",
+		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
 		"exhausted", "collected",
 	},
 	"this":   {"status", "data", "error", "meta"},

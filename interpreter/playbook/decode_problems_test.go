@@ -269,6 +269,7 @@ func TestLimits(t *testing.T) {
 		{"template as key", "workload: {\"{{ a }}\": 1}\n", `a template cannot stand here [template-not-allowed]`},
 		{"list as key", "workload: {? [a] : 1}\n", `a key must be text, not a list [wrong-type]`},
 		{"no key", "workload: {? : 1}\n", `a key must be text, not nothing [wrong-type]`},
+		{"no key either", "workload: {~: 1}\n", `a key must be text, not nothing [wrong-type]`},
 		{"binary", "workload: {a: !!binary eA==}\n", `the YAML type !!binary is not accepted`},
 		{"own tag", "workload: {a: !x y}\n", `the YAML type !x is not accepted; text that begins with ! must stand in quotes [yaml-tag]`},
 		{"set", "workload: {a: !!set {b: null}}\n", `the YAML type !!set is not accepted`},

@@ -125,6 +125,9 @@ var foreignWords = []foreignWord{
 	{words: "writedisposition ifexists loadtype syncmode", level: levelCall | levelSink, field: "mode", write: `write "mode"`},
 	{words: "filename file filepath output", level: levelCall | levelSink, field: "path", write: `write "path"`},
 	{words: "script source pythoncallable callable function", level: levelCall | levelSink, field: "code", write: `write "code" with def main(…)`},
+	{words: "delimiter sep separator quote quotechar encoding charset header", level: levelCall, field: "csv", write: `write "csv": csv: {delimiter: ";", encoding: windows-1252}`},
+	{words: "decompress compressed uncompress unzip gunzip gzip", level: levelCall, field: "compression", write: `write "compression", which is gzip, zstd or none`},
+	{words: "responseformat responsetype filetype fileformat parse parser decoder", level: levelCall, field: "format", write: `write "format", which is json, jsonl, csv or text`},
 	{words: "steps tasks", level: levelCall, field: "workflow", write: `write "workflow", the list of its steps`},
 }
 

@@ -38,6 +38,7 @@ type Field struct {
 	Unquoted bool     // a literal that the tool puts into double quotes, so that it has none
 	Default  string   // as the author would write it, for the documentation
 	Doc      string   // one sentence
+	Keys     []Field  // what a map may have, where that is fixed
 }
 
 // ToolSpec is what a playbook may say to a tool. The check at the door,
@@ -141,6 +142,20 @@ func (s ToolSpec) needs(field Field) bool {
 	return field.Required ||
 		slices.ContainsFunc(s.RequireOneOf, func(group []string) bool { return slices.Contains(group, field.Name) }) ||
 		slices.ContainsFunc(s.RequireIf, func(r Requirement) bool { return r.Needs == field.Name })
+}
+
+// Described are the fields and, behind each that is a map with fixed keys, those as
+// csv.delimiter, for documents.
+func (s ToolSpec) Described() []Field {
+	var all []Field
+	for _, field := range s.Fields {
+		all = append(all, field)
+		for _, key := range field.Keys {
+			key.Name = field.Name + "." + key.Name
+			all = append(all, key)
+		}
+	}
+	return all
 }
 
 // FieldNames are the names of all fields in the spec's order.

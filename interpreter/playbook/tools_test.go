@@ -21,7 +21,7 @@ func (c catalogue) Names() []string { return slices.Sorted(maps.Keys(c)) }
 var testTools = catalogue{
 	"http": {
 		Name: "http", Writes: true, Secrets: []string{"url", "headers", "params", "body", "form"},
-		Fields: []playbook.Field{
+		Fields: append([]playbook.Field{
 			{Name: "url", Kind: playbook.KindText, Required: true},
 			{Name: "method", Kind: playbook.KindText, Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, Default: "GET"},
 			{Name: "params", Kind: playbook.KindMap},
@@ -29,7 +29,7 @@ var testTools = catalogue{
 			{Name: "body", Kind: playbook.KindValue},
 			{Name: "form", Kind: playbook.KindMap},
 			{Name: "follow_redirects", Kind: playbook.KindBoolean, Default: "true"},
-		},
+		}, readFields()...),
 	},
 	"postgres": {
 		Name: "postgres", Writes: true, Dialect: "postgres", Secrets: []string{"statement"},
@@ -45,11 +45,10 @@ var testTools = catalogue{
 	},
 	"file": {
 		Name: "file", Writes: true,
-		Fields: []playbook.Field{
+		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true},
-			{Name: "format", Kind: playbook.KindText, Enum: []string{"json", "jsonl", "csv", "text"}},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}},
-		},
+		}, readFields()...),
 	},
 	"python": {
 		Name: "python", Writes: true, Secrets: []string{"args"},
@@ -87,6 +86,20 @@ var withPlaybooks = func() catalogue {
 	}
 	return tools
 }()
+
+func readFields() []playbook.Field {
+	return []playbook.Field{
+		{Name: "format", Kind: playbook.KindText, Enum: []string{"json", "jsonl", "csv", "text"}},
+		{Name: "compression", Kind: playbook.KindText, Enum: []string{"gzip", "zstd", "none"}},
+		{Name: "csv", Kind: playbook.KindMap, Keys: []playbook.Field{
+			{Name: "delimiter", Kind: playbook.KindText},
+			{Name: "quote", Kind: playbook.KindText},
+			{Name: "header", Kind: playbook.KindValue},
+			{Name: "null", Kind: playbook.KindValue},
+			{Name: "encoding", Kind: playbook.KindText},
+		}},
+	}
+}
 
 func sqlFields() []playbook.Field {
 	return []playbook.Field{

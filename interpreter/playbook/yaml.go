@@ -147,7 +147,7 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 		in.errorf(position(n), codeWrongType, "a key must be text, not %s", describeYAML(n))
 	case n.ShortTag() == "!!merge":
 		in.errorf(position(n), codeMergeKey, "the merge key << is not accepted; write the keys out, or repeat a whole value with an alias")
-	case n.ShortTag() == "!!null":
+	case n.ShortTag() == "!!null" && n.Value != "null": // which is a word like any other
 		in.errorf(position(n), codeWrongType, "a key must be text, not nothing")
 	case strings.Contains(n.Value, "{{"):
 		in.errorf(position(n), codeTemplateNotAllowed, "a key must be written out: a template cannot stand here")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -275,6 +276,16 @@ func isPath(raw string) bool {
 
 // secretNames are parts of the names of what holds a secret.
 var secretNames = []string{"pass", "pwd", "secret", "token", "key", "sig", "auth", "cred", "session", "code"}
+
+// pageNames are parts of the names of tokens that say which page is meant.
+var pageNames = []string{"page", "next", "cursor", "continu", "sync"}
+
+// NamesSecret reports whether the name of a parameter is that of a secret.
+func NamesSecret(name string) bool {
+	lower := strings.ToLower(name)
+	isPage := func(part string) bool { return strings.Contains(lower, part) }
+	return isSecretName(lower) && !slices.ContainsFunc(pageNames, isPage)
+}
 
 func isSecretName(name string) bool {
 	name = strings.ToLower(name)

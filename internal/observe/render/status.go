@@ -188,6 +188,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 	var said []string
 	if step.Loop != nil {
 		said = append(said, Counts(step))
+		said = append(said, waitsText(step, now)...)
 	}
 	if step.Child != "" && step.EndedAt.IsZero() {
 		said = append(said, "runs "+terminal.Visible(step.Child))
@@ -200,7 +201,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 	} else if held := heldOf(step.Item); held != "" {
 		said = append(said, held)
 	}
-	if step.Error != nil && step.Status != interpreter.Completed {
+	if step.Error != nil && step.Status != interpreter.Completed && len(step.Waits) == 0 {
 		said = append(said, errorOf(step.Error))
 	}
 	if step.Handled {

@@ -28,6 +28,19 @@ func (s *Step) summarize(now time.Time) {
 	if c.Asks || s.HeldBy == HeldByPause || s.HeldBy == HeldByPerson || s.HeldBy == HeldByAnswer {
 		c.Left = 0 // people decide
 	}
+	if s.HeldBy == HeldByPause {
+		s.rest()
+	}
+}
+
+// rest is a loop that is paused: it has no pace, and what its iterations do that were
+// not asked is to wait.
+func (s *Step) rest() {
+	c := s.Loop
+	c.PerSecond = 0
+	if !s.counted {
+		c.Waiting, c.Running = c.Waiting+c.Running, 0
+	}
 }
 
 // setHeldBy says what holds a loop whose iterations were counted.
@@ -60,6 +73,8 @@ func (s *Step) setHeldBy() {
 func (s *Step) recount(answers []workflows.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns = 0
+	s.counted = true
+	s.groupWaits(answers)
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			counted.count(iteration)

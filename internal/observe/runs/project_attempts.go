@@ -48,6 +48,8 @@ type attemptInput struct {
 	Attempt int    `json:"attempt"`
 	Place   string `json:"place"`
 	Sends   string `json:"sends"`
+	// RateLimit is the limit under which the attempt waits for its turn, nil for none.
+	RateLimit *struct{} `json:"rate_limit"`
 }
 
 func (in attemptInput) call() callID { return callID{in.Step, in.Visit, indexOr(in.Index), in.Place} }
@@ -95,6 +97,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 		return nil // it informs others of the end of an attempt
 	}
 	started := p.attemptStarted(of)
+	started.At = p.turn(id, "", started, started.Attempt-1, turnOf(event))
 	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
 		p.add(id, "", started)
 		p.calls[of.one.call()].began = started.At
@@ -207,6 +210,10 @@ func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
 			}
 			started := p.attemptStarted(of)
 			started.At = activity.GetLastStartedTime().AsTime()
+			if of.one.RateLimit != nil && !begun(activity.GetHeartbeatDetails()) {
+				started.Event, started.Reason = StepRetry, string(interpreter.ReasonTurn)
+				started.Attempt, started.IsRetry = started.Attempt-1, false
+			}
 			p.add(id, "", started)
 		}
 	}

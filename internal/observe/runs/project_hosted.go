@@ -90,6 +90,7 @@ func (p *projector) unwritten(id int64, which string, first Event, failed call.S
 		event.Sink, event.IsRetry = stretch.Place, stretch.Attempt > 1
 		event.Attempt, event.AttemptTo, event.Page = stretch.Attempt, stretch.AttemptTo, stretch.Page
 		event.At = between(at, stretch.Began, ended)
+		event.At = p.turn(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, stretch.Attempt-1, stretch.Turn)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
 		p.calls[callID{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastMade{
@@ -108,6 +109,7 @@ func (p *projector) attempts(id int64, which string, first Event, made call.Stre
 			event.PageTo = 0
 		}
 		event.At = between(at, stretch.Began, ended)
+		event.At = p.turn(id, fmt.Sprintf("%s/%d", which, i), event, stretch.Attempt-1, stretch.Turn)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%d", which, i), event, at, stretch.Error)
 		event.IsRetry = stretch.Error != nil && i+1 < len(made) && made[i+1].Page == stretch.Page

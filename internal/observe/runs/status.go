@@ -85,14 +85,20 @@ type Step struct {
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
-	Left       int         `json:"iterations_left,omitempty"`
+	// Waits are what the iterations of a running loop wait for, most of them first.
+	// WaitsOf is how many iterations were asked.
+	Waits   []WaitsFor `json:"waits,omitempty"`
+	WaitsOf int        `json:"waits_of,omitempty"`
+	Left    int        `json:"iterations_left,omitempty"`
 
-	open   []string              // workflow IDs of the children of its loop
-	turns  int                   // iterations that wait for their turns, where they were queried
-	under  int                   // iterations of these
-	ended  interpreter.LoopStats // the other ones that have ended
-	silent bool                  // not all of its loop was queried, or has answered
-	failed []interpreter.LoopError
+	open  []string // workflow IDs of the children of its loop
+	turns int      // iterations that wait for their turns, where they were queried
+	// counted says that all of its iterations that are open were queried.
+	counted bool
+	under   int                   // iterations of these
+	ended   interpreter.LoopStats // the other ones that have ended
+	silent  bool                  // not all of its loop was queried, or has answered
+	failed  []interpreter.LoopError
 }
 
 // Counts is where a loop is. Total = Success + Failed + Cancelled + Running +

@@ -167,6 +167,32 @@ func TestPaceOfALoop(t *testing.T) {
 	require.Zero(t, step.Loop.Left)
 }
 
+// TestAPausedLoopRests: it has no pace, and nothing that is not known to run runs.
+func TestAPausedLoopRests(t *testing.T) {
+	t.Parallel()
+	paused := func() *Step {
+		return &Step{
+			StartedAt: noon, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, under: 10, ended: interpreter.LoopStats{Success: 40},
+			Loop: &Counts{Total: 100, Success: 40, Running: 7, Waiting: 3, Pending: 50},
+		}
+	}
+	step := paused()
+	step.summarize(noon.Add(20 * time.Second))
+	require.Equal(t, Counts{Total: 100, Success: 40, Waiting: 10, Pending: 50}, *step.Loop)
+	step = paused()
+	answer := workflows.Iterations{}
+	for i := range 10 {
+		call := interpreter.CallStatus{Status: interpreter.Paused, Reason: interpreter.ReasonPaused}
+		if i == 0 {
+			call = interpreter.CallStatus{Status: interpreter.Running} // its attempt was under way
+		}
+		answer.Iterations = append(answer.Iterations, iterationWith(i, call))
+	}
+	step.recount([]workflows.Iterations{answer})
+	step.summarize(noon.Add(20 * time.Second))
+	require.Equal(t, Counts{Total: 100, Success: 40, Running: 1, Waiting: 9, Pending: 50}, *step.Loop)
+}
+
 // TestListQueries: a filter is a query of the server, for each status of runs.
 func TestListQueries(t *testing.T) {
 	t.Parallel()

@@ -208,19 +208,13 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 // addOpenIterations queries the children of a loop where few are open for their
 // iterations that wait or have ended: the loop does not know of those in slots.
 func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
-	if len(step.open) > StatusCalls-q.status.Calls {
+	if left := StatusCalls - q.status.Calls; len(step.open) > left {
+		if step.Loop.Waiting > 0 {
+			step.groupWaits(q.openIterations(ctx, step.open[:min(mostSampled, left)]))
+		}
 		return
 	}
-	answers := make([]workflows.Iterations, len(step.open))
-	var group errgroup.Group
-	for i, id := range step.open {
-		q.spend()
-		group.Go(func() error {
-			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
-			return nil
-		})
-	}
-	_ = group.Wait()
+	answers := q.openIterations(ctx, step.open)
 	step.recount(answers)
 	var children []string
 	for _, answer := range answers {
@@ -236,6 +230,21 @@ func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 			step.add(found)
 		}
 	}
+}
+
+// openIterations queries children of a loop for their iterations.
+func (q *inquiry) openIterations(ctx context.Context, open []string) []workflows.Iterations {
+	answers := make([]workflows.Iterations, len(open))
+	var group errgroup.Group
+	for i, id := range open {
+		q.spend()
+		group.Go(func() error {
+			_ = q.query(ctx, id, "", workflows.IterationsQuery, &answers[i]) // one that gives none runs
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return answers
 }
 
 // ended reads the result of a run that has ended.

@@ -172,7 +172,7 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	event := span.Event
 	figures.Items++
 	if span.Open {
-		figures.Open++
+		figures.open(span)
 		return
 	}
 	c.ended++
@@ -181,6 +181,7 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	switch event.Status.Tally() {
 	case interpreter.TallyCancelled:
 		figures.Cancelled++
+		figures.Retries += max(0, failures-1)
 		return
 	case interpreter.TallyFailed:
 		figures.Failed++
@@ -197,9 +198,22 @@ func (c *Collector) settle(figures *Figures, span Span) {
 		}
 		c.attempts[at]++
 	}
-	figures.Retries += retries
+	figures.tried(retries)
+}
+
+// open counts an item that is running: what has happened to it, and not what may.
+func (f *Figures) open(span Span) {
+	f.Open++
+	if span.Failures > 0 {
+		f.missed++
+	}
+	f.tried(span.Retries)
+}
+
+func (f *Figures) tried(retries int) {
+	f.Retries += retries
 	if retries > 0 {
-		figures.Retried++
+		f.Retried++
 	}
 }
 
@@ -293,11 +307,19 @@ func (f *Figures) rounded() Figures {
 	copied := *f
 	copied.AttemptSeconds, copied.WaitSeconds = milliseconds(f.AttemptSeconds), milliseconds(f.WaitSeconds)
 	copied.LimitSeconds = milliseconds(f.LimitSeconds)
-	if ended := f.Success + f.Failed; ended > 0 {
-		share := func(n int) *float64 { x := round(float64(n)/float64(ended), 10_000); return &x }
-		copied.Reliability, copied.SuccessRate, copied.RetryRate = share(f.FirstTry), share(f.Success), share(f.Retried)
-	}
+	ended := f.Success + f.Failed
+	copied.Reliability, copied.RetryRate = share(f.FirstTry, ended+f.missed), share(f.Retried, ended+f.missed)
+	copied.SuccessRate = share(f.Success, ended)
 	return copied
+}
+
+// share is n of all, nil for none.
+func share(n, all int) *float64 {
+	if all == 0 {
+		return nil
+	}
+	x := round(float64(n)/float64(all), 10_000)
+	return &x
 }
 
 func milliseconds(seconds float64) float64 { return round(seconds, 1000) }

@@ -26,6 +26,9 @@ type Span struct {
 	// the one that describes it.
 	Event runs.Event
 	Open  bool
+	// Failures and Retries are how many attempts of an open item have failed, and were
+	// made again.
+	Failures, Retries int
 }
 
 // Spans turns the events of one run, in their order, into spans. It holds what is
@@ -51,6 +54,8 @@ type underWay struct {
 type call struct {
 	attempt, wait *runs.Event
 	made          int // attempts
+	failed        int // of them
+	retries       int // attempts that were made again after a failure
 }
 
 // NewSpans has every span given to emit when it has ended.
@@ -87,6 +92,9 @@ func (s *Spans) begins(event runs.Event, of runs.Subject) {
 		call := s.call(event)
 		s.waited(call, event.At)
 		call.attempt, call.made = &event, max(event.Attempt, event.AttemptTo)
+		if event.IsRetry {
+			call.retries++
+		}
 	case runs.OfWait:
 		call := s.call(event)
 		s.waited(call, event.At)
@@ -101,6 +109,9 @@ func (s *Spans) ends(event runs.Event, of runs.Subject) {
 		call := s.call(event)
 		s.waited(call, event.At)
 		call.attempt = nil
+		if event.Error != nil {
+			call.failed++
+		}
 		s.emit(Span{Of: Attempt, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event})
 	case runs.OfIteration:
 		s.end(event, Iteration)
@@ -133,7 +144,7 @@ func (s *Spans) Close(at time.Time) {
 			span.Of = Iteration
 		}
 		if own := state.calls[""]; own != nil {
-			span.Event.Attempts = own.made
+			span.Event.Attempts, span.Failures, span.Retries = own.made, own.failed, own.retries
 		}
 		s.emit(span)
 	}

@@ -92,9 +92,10 @@ type Figures struct {
 	FirstTry int `json:"first_try"`
 	Retried  int `json:"retried"`
 	Retries  int `json:"retries"`
-	// Reliability is the share of FirstTry in those that succeeded or failed,
-	// SuccessRate that of Success and RetryRate that of Retried. They are nil where
-	// there are none.
+	// Reliability is the share of FirstTry in those that succeeded or failed, or have
+	// failed once and are still open, RetryRate that of Retried in the same, and
+	// SuccessRate that of Success in those that have ended. They are nil where there are
+	// none.
 	Reliability *float64 `json:"reliability"`
 	SuccessRate *float64 `json:"success_rate"`
 	RetryRate   *float64 `json:"retry_rate"`
@@ -104,6 +105,7 @@ type Figures struct {
 	LimitSeconds   float64 `json:"limit_seconds"`
 
 	looped bool // its items are iterations
+	missed int  // of those that are open have failed once
 }
 
 // Slow is a step or an iteration and how long it took.

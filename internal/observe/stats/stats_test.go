@@ -166,6 +166,40 @@ func TestAFailedLoopIsOneStep(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1}, []int{sums.Steps[0].Visits, sums.Steps[0].Items, sums.Steps[0].Failed})
 }
 
+// TestARunThatContinuesCountsWhatHasHappened: attempts of what is running count as they
+// are made, and what has failed once is no longer reliable.
+func TestARunThatContinuesCountsWhatHasHappened(t *testing.T) {
+	t.Parallel()
+	var events []runs.Event
+	fetch := teller{step: "fetch", events: &events}
+	fetch.tell(runs.StepStarted, 0, nil)
+	again := func(item teller, number int, seconds float64) {
+		item.attempt(number, seconds, failure("retryable", "http", 503))
+		events[len(events)-2].IsRetry = number > 1
+	}
+	for i := range 4 {
+		fetch.of(i).tell(runs.IterationStarted, 0, nil)
+	}
+	fetch.of(0).attempt(1, 0, nil)
+	fetch.of(0).tell(runs.IterationCompleted, 1, func(event *runs.Event) {
+		event.Attempts, event.Pages, event.Status = 1, 1, interpreter.Completed
+	})
+	for number := 1; number <= 3; number++ {
+		again(fetch.of(1), number, float64(number))
+	}
+	again(fetch.of(2), 1, 1)
+	of := collected(someRun, events, nil).Steps[0]
+	require.Equal(t, []int{4, 1, 3, 2, 1}, []int{of.Items, of.Success, of.Open, of.Retries, of.Retried})
+	require.InDelta(t, 0.3333, *of.Reliability, 0.0001)
+	require.InDelta(t, 0.3333, *of.RetryRate, 0.0001)
+	require.InDelta(t, 1, *of.SuccessRate, 0)
+	// Cancelled, it has made these retries all the same.
+	fetch.of(1).tell(runs.IterationFailed, 5, func(event *runs.Event) {
+		event.Attempts, event.Status, event.Error = 3, interpreter.Cancelled, failure("final", "cancelled", 0)
+	})
+	require.Equal(t, 2, collected(someRun, events, nil).Steps[0].Retries)
+}
+
 // TestRunsAreSummedUp: those of one playbook by step, those of another apart.
 func TestRunsAreSummedUp(t *testing.T) {
 	t.Parallel()
@@ -181,7 +215,7 @@ func TestRunsAreSummedUp(t *testing.T) {
 	require.Len(t, sums.Runs, 3)
 	require.Len(t, sums.Steps, 4)
 	require.Equal(t, 10, sums.Steps[1].Items)
-	require.InDelta(t, 0.3333, *sums.Steps[1].Reliability, 0.0001)
+	require.InDelta(t, 0.25, *sums.Steps[1].Reliability, 0.0001)
 	require.Equal(t, "others", sums.Steps[3].Playbook)
 	require.InDelta(t, 3*(5+2+2), sums.WaitSeconds, 0.001, "the last wait is over with its run")
 }

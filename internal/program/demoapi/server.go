@@ -68,6 +68,7 @@ func New(options Options) *Server {
 		log:       newRequestLog(options.LogSize, options.Now),
 	}
 	s.addLists()
+	s.addExports()
 	s.addPatients()
 	s.addJobs()
 	s.addWrites()

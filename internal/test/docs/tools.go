@@ -51,7 +51,7 @@ func tool(spec playbook.ToolSpec) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "holds", "what it says"}}
-	for _, field := range spec.Fields {
+	for _, field := range spec.Described() {
 		rows = append(rows, []string{code(field.Name), valuesOf(field), fieldDoc(field)})
 	}
 	out.WriteString(table(rows))

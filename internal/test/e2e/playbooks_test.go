@@ -126,7 +126,7 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			"failed": []any{map[string]any{"patient": demoapi.MissingPatient, "status": 404}},
 		},
 		warnings: []string{"step fetch_medications: 1 of 25 iterations failed (4 %); the first (index 12): " +
-			"HTTP 404 from GET API/api/v1/patients/" + demoapi.MissingPatient + "/medications"},
+			"HTTP 404 from GET API/api/v1/patients/" + demoapi.MissingPatient + "/medications?page=1"},
 		after: afterMedications,
 	},
 }

@@ -46,6 +46,7 @@ var recipes = map[string]recipe{
 		"/api/v1/orders?pageSize=10", "/api/v1/orders?page=2&pageSize=10",
 		"/api/v1/orders?page=3&pageSize=10", "/api/v1/orders?page=4&pageSize=10",
 	}},
+	"recipe_file":   {requests: []string{"/api/v1/exports/users.csv.gz"}},
 	"recipe_keyset": {requests: []string{}},
 	"recipe_polling": {requests: []string{
 		"/api/v1/jobs", "/api/v1/jobs/job-1?ready_after=3",

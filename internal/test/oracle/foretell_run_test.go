@@ -195,7 +195,7 @@ func (o *oracle) playbookBelow(c *foretoldCall) outcome {
 	o.figures = figures
 	c.now = r.at
 	if r.failure != nil {
-		return outcome{failure: &failure{kind: "playbook", class: r.failure.class}}
+		return outcome{failure: &failure{kind: "playbook", class: r.failure.class, status: r.failure.status}}
 	}
 	return outcome{data: r.result, partial: r.status == "partial_success"}
 }

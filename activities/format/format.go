@@ -1,0 +1,141 @@
+// Package format reads what tools bring: JSON, JSON Lines, CSV and text, packed or
+// not, in any charset. What is read row by row is an iterator over a reader, so that
+// a tool may pass rows on before it has all of them.
+package format
+
+import (
+	"mime"
+	"path"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// The formats.
+const (
+	JSON  = "json"
+	JSONL = "jsonl"
+	CSV   = "csv"
+	Text  = "text"
+	// Unpacked is that of packed bytes whose format nobody says: they are JSON, JSON
+	// Lines or text.
+	Unpacked = ""
+)
+
+// The fields of a tool that reads.
+const (
+	fieldFormat      = "format"
+	fieldCompression = "compression"
+	fieldCSV         = "csv"
+)
+
+// All are the formats that can be read.
+var All = []string{JSON, JSONL, CSV, Text}
+
+// Fields are those of a tool that reads; byDefault and what describe the field format.
+func Fields(byDefault, what string) []playbook.Field {
+	return []playbook.Field{
+		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
+		{
+			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedNot}, Default: "by the first bytes",
+			Doc: "How what is read is packed; none takes the bytes as they are.",
+		},
+		{Name: fieldCSV, Kind: playbook.KindMap, Keys: csvKeys, Doc: "How CSV is written."},
+	}
+}
+
+// Options are what an author says of what is read.
+type Options struct {
+	Format      string // "" where the author does not say
+	Compression string // "" for what the first bytes say
+	CSV         Dialect
+}
+
+// Of reads the options of a call.
+func Of(in interpreter.ToolInput) (o Options, err error) {
+	if o.Format, err = tool.Choice(in, fieldFormat, "", All...); err != nil {
+		return o, err
+	}
+	if o.Compression, err = tool.Choice(in, fieldCompression, "", packedGzip, packedZstd, packedNot); err != nil {
+		return o, err
+	}
+	written, err := tool.MapField(in, fieldCSV)
+	if err != nil {
+		return o, err
+	}
+	if o.CSV, err = dialect(in.Step, written); err != nil || written == nil {
+		return o, err
+	}
+	if o.Format != "" && o.Format != CSV {
+		return o, tool.ConfigErrorf("step %q: csv says how CSV is written, and format is %s; leave one of them out", in.Step, o.Format)
+	}
+	o.Format = CSV
+	return o, nil
+}
+
+// RefuseToWrite is an error where a sink has fields that say how something is read.
+func RefuseToWrite(in interpreter.ToolInput) error {
+	for _, name := range []string{fieldCompression, fieldCSV} {
+		if in.Fields[name].Data != nil {
+			return tool.ConfigErrorf("step %q: %s says how a file is read, and this is a sink; leave it out", in.Step, name)
+		}
+	}
+	return nil
+}
+
+// packedNames are the endings of the names of packed files.
+var packedNames = []string{".gz", ".gzip", ".zst", ".zstd"}
+
+// ByName is the format that a file's name says, and whether the name is one of packed
+// bytes. "" is a name that says none.
+func ByName(name string) (format string, packed bool) {
+	name = strings.ToLower(name)
+	if ext := path.Ext(name); slices.Contains(packedNames, ext) {
+		name, packed = strings.TrimSuffix(name, ext), true
+	}
+	switch path.Ext(name) {
+	case ".json", ".geojson":
+		return JSON, packed
+	case ".jsonl", ".ndjson":
+		return JSONL, packed
+	case ".csv":
+		return CSV, packed
+	case ".txt", ".text", ".md":
+		return Text, packed
+	}
+	return "", packed
+}
+
+// ByType is the format that a content type says, "" for one that says none, and
+// whether it is one of packed bytes.
+func ByType(mediaType string) (format string, packed bool) {
+	switch mediaType {
+	case "", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
+		return "", false
+	case "application/gzip", "application/x-gzip", "application/zstd", "application/x-zstd":
+		return "", true
+	case "application/json", "text/json":
+		return JSON, false
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl",
+		"application/jsonlines", "application/x-jsonlines", "application/json-lines", "application/x-json-stream":
+		return JSONL, false
+	case "text/csv", "application/csv", "text/x-csv", "application/x-csv":
+		return CSV, false
+	}
+	if strings.HasSuffix(mediaType, "+json") {
+		return JSON, false
+	}
+	return Text, false
+}
+
+// NameOf is the file's name that an answer says, "" for none.
+func NameOf(contentDisposition string) string {
+	_, parameters, err := mime.ParseMediaType(contentDisposition)
+	if err != nil {
+		return ""
+	}
+	return parameters["filename"]
+}

@@ -1,0 +1,248 @@
+package format_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities/format"
+	"reprise/activities/memory"
+	"reprise/activities/tooltest"
+	"reprise/interpreter/expression"
+)
+
+// read is what options make of content, as JSON.
+func read(t *testing.T, fields map[string]any, content string) (string, error) {
+	t.Helper()
+
+	options, err := format.Of(tooltest.Input(fields)(t))
+	if err != nil {
+		return "", err
+	}
+	decoded, err := format.Decode(t.Context(), []byte(content), options.CSV.Encoding)
+	require.NoError(t, err)
+	v, err := options.Value(t.Context(), decoded, "it", 1<<20)
+	if err != nil {
+		return "", err
+	}
+	encoded, err := expression.Encode(v)
+	require.NoError(t, err)
+	return string(encoded), nil
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+
+	csv := func(keys map[string]any) map[string]any { return map[string]any{"csv": keys} }
+	as := func(name string) map[string]any { return map[string]any{"format": name} }
+
+	for name, test := range map[string]struct {
+		fields  map[string]any
+		content string
+		want    string
+	}{
+		"json":                      {as("json"), ` {"n": 9007199254740993}`, `{"n":9007199254740993}`},
+		"jsonl":                     {as("jsonl"), "{\"n\":1}\n\n [2]\r\n3", `[{"n":1},[2],3]`},
+		"no lines":                  {as("jsonl"), "", `[]`},
+		"csv":                       {as("csv"), "id,name\r\n1,\"Ana, \"\"B\"\"\"\r\n2,\"two\nlines\"\r\n", `[{"id":"1","name":"Ana, \"B\""},{"id":"2","name":"two\nlines"}]`},
+		"a header alone":            {as("csv"), "id,name\n", `[]`},
+		"nothing":                   {as("csv"), "", `[]`},
+		"a byte order mark":         {as("csv"), "\ufeffid\n1", `[{"id":"1"}]`},
+		"leading zeroes stay":       {as("csv"), "id\n007\n", `[{"id":"007"}]`},
+		"text":                      {as("text"), "a\n", `"a\n"`},
+		"semicolons":                {csv(map[string]any{"delimiter": ";"}), "a;b\n1,5;2", `[{"a":"1,5","b":"2"}]`},
+		"tabs":                      {csv(map[string]any{"delimiter": "tab"}), "a\tb\n1\t2", `[{"a":"1","b":"2"}]`},
+		"tabs as in other programs": {csv(map[string]any{"delimiter": `\t`}), "a\tb\n1\t2", `[{"a":"1","b":"2"}]`},
+		"a delimiter of two bytes":  {csv(map[string]any{"delimiter": "§"}), "a§b\n1§2", `[{"a":"1","b":"2"}]`},
+		"another quote":             {csv(map[string]any{"quote": "'"}), "a,b\n'1,''2',\"3\n", `[{"a":"1,'2","b":"\"3"}]`},
+		"quote and delimiter swap":  {csv(map[string]any{"quote": "'", "delimiter": `"`}), "a\"b\n'1\"2'\"3\n", `[{"a":"1\"2","b":"3"}]`},
+		"no quote":                  {csv(map[string]any{"quote": "none"}), "a,b\n\"1,5\" tube\n", `[{"a":"\"1","b":"5\" tube"}]`},
+		"no quote, empty":           {csv(map[string]any{"quote": ""}), "a\n\"", `[{"a":"\""}]`},
+		"no header":                 {csv(map[string]any{"header": false}), "1,2\n3,4", `[{"column1":"1","column2":"2"},{"column1":"3","column2":"4"}]`},
+		"names":                     {csv(map[string]any{"header": []any{"a", "b"}}), "1,2", `[{"a":"1","b":"2"}]`},
+		"empty is nil":              {csv(map[string]any{"null": ""}), "a,b\n,\"\"", `[{"a":null,"b":null}]`},
+		"texts that are nil":        {csv(map[string]any{"null": []any{"NA", "-"}}), "a,b,c\nNA,-,", `[{"a":null,"b":null,"c":""}]`},
+		"windows-1252":              {csv(map[string]any{"encoding": "windows-1252"}), "a\ncaf\xe9 \x80", `[{"a":"café €"}]`},
+		"utf-16 with a mark":        {csv(map[string]any{"encoding": "utf-16"}), "\xff\xfea\x00\n\x00\xe9\x00", `[{"a":"é"}]`},
+		"utf-16 without":            {csv(map[string]any{"encoding": "utf-16le"}), "a\x00\n\x00\xe9\x00", `[{"a":"é"}]`},
+		"unpacked JSON":             {nil, `[{"a": 1}]`, `[{"a":1}]`},
+		"unpacked JSON Lines":       {nil, "{\"a\":1}\n{\"a\":2}\n", `[{"a":1},{"a":2}]`},
+		"unpacked text":             {nil, "{a}", `"{a}"`},
+		"an unpacked number":        {nil, "12", `"12"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := read(t, test.fields, test.content)
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// TestLines: what is wrong has its line.
+func TestLines(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		fields  map[string]any
+		content string
+		says    string
+	}{
+		"json":               {map[string]any{"format": "json"}, "{\n\"a\": 1,\n}", "(line 3)"},
+		"jsonl":              {map[string]any{"format": "jsonl"}, "{}\n\n{\n", "line 3: not JSON"},
+		"too few":            {map[string]any{"format": "csv"}, "a,b\n1,2\n\"x\ny\",2\n3\n", "line 5: 1 value, and there are 2 columns"},
+		"too many":           {map[string]any{"csv": map[string]any{"header": []any{"a"}}}, "1,2", "line 1: 2 values, and there are 1 column"},
+		"ragged, no names":   {map[string]any{"csv": map[string]any{"header": false}}, "1\n2,3", "line 2: 2 values"},
+		"twice":              {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" stands there twice`},
+		"open quote":         {map[string]any{"format": "csv"}, "a\n1\n\"2\n3\n4\n", "line 3: a quoted value does not end"},
+		"quote in a value":   {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote stands within a value that does not begin with one; set csv.quote"},
+		"not UTF-8":          {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "line 3: the text is not UTF-8; set csv.encoding, such as windows-1252"},
+		"a key":              {map[string]any{"csv": map[string]any{"sep": ";"}}, "", `csv has no key "sep"; its keys are delimiter, quote, header, null or encoding`},
+		"delimiter":          {map[string]any{"csv": map[string]any{"delimiter": "::"}}, "", `csv.delimiter is "::"; it must be one character, or tab`},
+		"quote":              {map[string]any{"csv": map[string]any{"quote": "«"}}, "", `csv.quote is "«"; it must be one ASCII character, or none`},
+		"one for both":       {map[string]any{"csv": map[string]any{"delimiter": `"`}}, "", "csv.delimiter and csv.quote are one character"},
+		"no quote for both":  {map[string]any{"csv": map[string]any{"delimiter": `"`, "quote": "none"}}, "", "csv.delimiter and csv.quote are one character"},
+		"header":             {map[string]any{"csv": map[string]any{"header": 1}}, "", "csv.header is a number; it must be true, false or a list of names"},
+		"names twice":        {map[string]any{"csv": map[string]any{"header": []any{"a", "a"}}}, "", `csv.header has the name "a" twice`},
+		"null":               {map[string]any{"csv": map[string]any{"null": map[string]any{}}}, "", "csv.null is a map; it must be text, or a list of texts"},
+		"encoding":           {map[string]any{"csv": map[string]any{"encoding": "klingon"}}, "", `csv.encoding is "klingon"; it must be the name of a charset`},
+		"csv of JSON":        {map[string]any{"format": "json", "csv": map[string]any{}}, "", "csv says how CSV is written, and format is json"},
+		"no such format":     {map[string]any{"format": "xml"}, "", `format is "xml"; it must be json, jsonl, csv or text`},
+		"no such packing":    {map[string]any{"compression": "zip"}, "", `compression is "zip"; it must be gzip, zstd or none`},
+		"csv that is no map": {map[string]any{"csv": ";"}, "", "csv must be a map"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := read(t, test.fields, test.content)
+			require.ErrorContains(t, err, test.says)
+		})
+	}
+}
+
+// TestRowsComeOneByOne: whoever reads rows has them before the rest of the file is there.
+func TestRowsComeOneByOne(t *testing.T) {
+	t.Parallel()
+
+	content := io.MultiReader(strings.NewReader("a\n1\n2\n"), iotest.ErrReader(io.ErrUnexpectedEOF))
+
+	var got []any
+	for row, err := range (format.Dialect{}).Rows(content) {
+		if err != nil {
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			break
+		}
+		got = append(got, row)
+	}
+	require.Equal(t, []any{map[string]any{"a": "1"}, map[string]any{"a": "2"}}, got)
+}
+
+// gzipped is a text as gzip.
+func gzipped(text string) string {
+	var b bytes.Buffer
+
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return b.String()
+}
+
+func zstandard(t *testing.T, text string, options ...zstd.EOption) string {
+	t.Helper()
+
+	var b bytes.Buffer
+
+	w, err := zstd.NewWriter(&b, options...)
+	require.NoError(t, err)
+	_, err = io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.String()
+}
+
+func TestUnpacks(t *testing.T) {
+	t.Parallel()
+
+	text := strings.Repeat("row\n", 1000)
+
+	for name, test := range map[string]struct {
+		compression, content string
+		unpacked             bool // by its sender's encoding already
+		packed               bool
+		want, says           string
+	}{
+		"gzip":                     {"", gzipped(text), false, true, text, ""},
+		"zstd":                     {"", zstandard(t, text), false, true, text, ""},
+		"gzip that is said":        {"gzip", gzipped(text), false, true, text, ""},
+		"zstd that is said":        {"zstd", zstandard(t, text), false, true, text, ""},
+		"members":                  {"", gzipped("a") + gzipped("b"), false, true, "ab", ""},
+		"frames":                   {"", zstandard(t, "a") + zstandard(t, "b"), false, true, "ab", ""},
+		"none":                     {"none", gzipped("a"), false, false, gzipped("a"), ""},
+		"not packed":               {"", "text", false, false, "text", ""},
+		"empty":                    {"gzip", "", false, false, "", ""},
+		"unpacked on its way":      {"gzip", "text", true, false, "text", ""},
+		"not what is said":         {"gzip", zstandard(t, "a"), false, false, "", "the bytes are not gzip"},
+		"text that is no zstd":     {"zstd", "text", false, false, "", "the bytes are not zstd"},
+		"torn gzip":                {"", gzipped(text)[:15], false, true, "", "unexpected EOF"},
+		"torn zstd":                {"", zstandard(t, text)[:15], false, true, "", "unexpected EOF"},
+		"a bomb of gzip":           {"", gzipped(strings.Repeat("a", 5<<20)), false, true, "", memory.ErrTooLarge.Error()},
+		"a bomb of zstd":           {"", zstandard(t, strings.Repeat("a", 5<<20)), false, true, "", memory.ErrTooLarge.Error()},
+		"zstd with a large window": {"", zstandard(t, strings.Repeat("a", 5<<20), zstd.WithWindowSize(64<<20)), false, true, "", "window"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			const limit = 1 << 20
+			content, packed, err := format.Options{Compression: test.compression}.Unpack(iotest.OneByteReader(strings.NewReader(test.content)), test.unpacked)
+			require.Equal(t, test.packed, packed)
+
+			var got []byte
+			if err == nil {
+				got, err = memory.ReadAll(t.Context(), content, limit, limit)
+				_ = content.Close() // says again what was torn
+			}
+			if test.says != "" {
+				require.ErrorContains(t, err, test.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(got))
+		})
+	}
+}
+
+func TestByName(t *testing.T) {
+	t.Parallel()
+
+	for name, want := range map[string]string{
+		"a.json": "json", "a.JSON.gz": "json+", "x/a.ndjson.zst": "jsonl+", "a.jsonl": "jsonl", "a.csv.gzip": "csv+", "a.txt": "text", "a": "", "a.gz": "+", "a.xml": "",
+	} {
+		got, packed := format.ByName(name)
+		if packed {
+			got += "+"
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+func TestByType(t *testing.T) {
+	t.Parallel()
+
+	for mediaType, want := range map[string]string{
+		"application/json": "json", "application/vnd.api+json": "json", "application/x-ndjson": "jsonl", "text/csv": "csv",
+		"text/plain": "text", "application/xml": "text", "": "", "application/octet-stream": "", "application/gzip": "+", "application/zstd": "+",
+	} {
+		got, packed := format.ByType(mediaType)
+		if packed {
+			got += "+"
+		}
+		require.Equal(t, want, got, mediaType)
+	}
+}

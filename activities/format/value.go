@@ -1,0 +1,97 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"reprise/activities/memory"
+	"reprise/interpreter/expression"
+)
+
+// LineError says in which line something is wrong.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Err) }
+
+// Unwrap gives what is wrong.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Value is what content in UTF-8 holds, as what, for which there is memory; most bounds
+// it as JSON. The format is that of o, and Unpacked one of three.
+func (o Options) Value(ctx context.Context, content []byte, what string, most int) (any, error) {
+	switch o.Format {
+	case JSON:
+		if err := memory.AcquireJSON(ctx, content, most, what); err != nil {
+			return nil, err
+		}
+		return expression.Decode(content)
+	case JSONL:
+		if err := memory.AcquireJSON(ctx, content, most, what); err != nil {
+			return nil, err
+		}
+		return all(lines(content))
+	case CSV:
+		if err := memory.AcquireValue(ctx, o.CSV.estimate(content), what); err != nil {
+			return nil, err
+		}
+		return all(o.CSV.Rows(bytes.NewReader(content)))
+	case Unpacked:
+		return sniffed(ctx, content, what, most)
+	}
+	if err := memory.AcquireValue(ctx, int64(len(content)), what); err != nil {
+		return nil, err
+	}
+	return strings.ToValidUTF8(string(content), "\uFFFD"), nil
+}
+
+// sniffed is the value of bytes that nobody says the format of. Numbers and words are
+// text, as they would be without a packing.
+func sniffed(ctx context.Context, content []byte, what string, most int) (any, error) {
+	if begin := bytes.TrimSpace(content); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
+		if v, err := (Options{Format: JSON}).Value(ctx, content, what, most); err == nil {
+			return v, nil
+		}
+		if v, err := (Options{Format: JSONL}).Value(ctx, content, what, most); err == nil {
+			return v, nil
+		}
+	}
+	return Options{Format: Text}.Value(ctx, content, what, most)
+}
+
+// all are rows as a list.
+func all(rows iter.Seq2[any, error]) (any, error) {
+	list := []any{}
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, nil
+}
+
+// lines are the values of JSON Lines; empty lines are left out.
+func lines(content []byte) iter.Seq2[any, error] {
+	return func(yield func(any, error) bool) {
+		number := 0
+		for line := range bytes.Lines(content) {
+			number++
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				continue
+			}
+			row, err := expression.Decode(line)
+			if err != nil {
+				err = &LineError{Line: number, Err: err}
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}

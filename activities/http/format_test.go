@@ -1,0 +1,134 @@
+package http_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+)
+
+func zstandard(t *testing.T, text string) string {
+	t.Helper()
+
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	return string(w.EncodeAll([]byte(text), nil))
+}
+
+// TestHTTPFormats: the author's word counts, then the content type, then the name, and
+// packed bytes are what they are.
+func TestHTTPFormats(t *testing.T) {
+	t.Parallel()
+
+	row := []any{map[string]any{"id": "1", "name": "Ana"}}
+	numbered := []any{map[string]any{"id": 1}}
+
+	for name, test := range map[string]struct {
+		path, contentType, disposition, body string
+		fields                               map[string]any
+		want                                 any
+	}{
+		"text/csv":                         {"", "text/csv", "", "id,name\n1,Ana\n", nil, row},
+		"CSV by the author":                {"", "text/plain", "", "id,name\n1,Ana\n", map[string]any{"format": "csv"}, row},
+		"CSV of another kind":              {"", "text/plain", "", "id;name\n1;Ana\n", map[string]any{"csv": map[string]any{"delimiter": ";"}}, row},
+		"its charset is that of the field": {"", "text/csv; charset=utf-8", "", "id\ncaf\xe9", map[string]any{"csv": map[string]any{"encoding": "windows-1252"}}, []any{map[string]any{"id": "café"}}},
+		"CSV as text":                      {"", "text/csv", "", "id\n1\n", map[string]any{"format": "text"}, "id\n1\n"},
+		"CSV without rows":                 {"", "text/csv", "", "", nil, []any{}},
+		"JSON as text":                     {"", "application/json", "", "[1]", map[string]any{"format": "text"}, "[1]"},
+		"JSON by the author":               {"", "text/html", "", `[{"id": 1}]`, map[string]any{"format": "json"}, numbered},
+		"ndjson":                           {"", "application/x-ndjson", "", "{\"id\": 1}\n", nil, numbered},
+		"no lines":                         {"", "application/x-ndjson", "", "", nil, []any{}},
+		"octets with a name":               {"/orders.json", "application/octet-stream", "", `[{"id": 1}]`, nil, numbered},
+		"a name and a query":               {"/orders.csv?day=1", "application/octet-stream", "", "id,name\n1,Ana", nil, row},
+		"the name that the answer says":    {"/download", "application/octet-stream", `attachment; filename="orders.csv"`, "id,name\n1,Ana", nil, row},
+		"the content type says more":       {"/orders.json", "text/plain", "", "[1]", nil, "[1]"},
+		"packed JSON as gzip":              {"/orders.json.gz", "application/gzip", "", packed(`[{"id": 1}]`), nil, numbered},
+		"packed JSON as octets":            {"/orders.json.gz", "application/octet-stream", "", packed(`[{"id": 1}]`), nil, numbered},
+		"packed JSON without a name":       {"/export", "application/gzip", "", packed(`[{"id": 1}]`), nil, numbered},
+		"packed JSON Lines":                {"/export", "application/gzip", "", packed("{\"id\": 1}\n{\"id\": 2}\n"), nil, []any{map[string]any{"id": 1}, map[string]any{"id": 2}}},
+		"packed CSV":                       {"/orders.csv.zst", "application/zstd", "", zstandard(t, "id,name\n1,Ana\n"), nil, row},
+		"compression":                      {"/x", "text/csv", "", zstandard(t, "id,name\n1,Ana\n"), map[string]any{"compression": "zstd"}, row},
+		"an empty file":                    {"/x.json.gz", "application/gzip", "", "", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", test.contentType)
+				if test.disposition != "" {
+					w.Header().Set("Content-Disposition", test.disposition)
+				}
+				_, _ = io.WriteString(w, test.body)
+			})
+			fields := map[string]any{"url": url + test.path}
+			for field, value := range test.fields {
+				fields[field] = value
+			}
+
+			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			require.NoError(t, err)
+			require.Equal(t, test.want, result.Data.Data)
+		})
+	}
+}
+
+// TestHTTPFormatsThatAreNot: what is not of its format is an error with its line, and
+// an answer that failed is told as ever.
+func TestHTTPFormatsThatAreNot(t *testing.T) {
+	t.Parallel()
+
+	for name, test := range map[string]struct {
+		body   string
+		fields map[string]any
+		class  string
+		typ    string
+		says   string
+	}{
+		"json":             {"{\n]", map[string]any{"format": "json"}, "retryable", "invalid_json", "says it is JSON and is not: not JSON: "},
+		"jsonl":            {"{}\n{", map[string]any{"format": "jsonl"}, "retryable", "invalid_jsonl", "cannot be read as JSON Lines: line 2: not JSON"},
+		"csv":              {"a,b\n1", map[string]any{"format": "csv"}, "retryable", "invalid_csv", "cannot be read as CSV: line 2: 1 value, and there are 2 columns"},
+		"not packed":       {"text", map[string]any{"compression": "gzip"}, "final", "compression", "cannot be unpacked: the bytes are not gzip"},
+		"packed, as it is": {packed("text"), map[string]any{"compression": "none", "format": "text"}, "final", "not_text", "is no text"},
+		"a bomb":           {zstandard(t, strings.Repeat("a", 5000)), nil, "final", "", "is over the limit of 2000 bytes"},
+		"torn":             {zstandard(t, strings.Repeat("a", 5000))[:12], nil, "retryable", "eof", "the body was cut short"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			c := activities.NewCatalogue(activities.Resources{MaxResponseBytes: 2000})
+			t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+			url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/plain")
+				if r.URL.Path == "/missing" {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = io.WriteString(w, `{"why": "gone"}`)
+					return
+				}
+				_, _ = io.WriteString(w, test.body)
+			})
+			fields := map[string]any{"url": url}
+			for field, value := range test.fields {
+				fields[field] = value
+			}
+
+			_, err := tooltest.CallHTTP(t, c, tooltest.Input(fields)(t))
+			object := tooltest.ErrorObject(t, err)
+			require.Contains(t, object.Message, test.says)
+			require.Equal(t, [2]string{test.class, test.typ}, [2]string{string(object.Class), object.Type})
+
+			fields["url"] = url + "/missing"
+			_, err = tooltest.CallHTTP(t, c, tooltest.Input(fields)(t))
+			object = tooltest.ErrorObject(t, err)
+			require.Equal(t, 404, object.Status)
+			require.Equal(t, map[string]any{"why": "gone"}, object.Body.Data)
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package tool
+
+import (
+	"net/url"
+	"strings"
+
+	"reprise/internal/base/secrets"
+	"reprise/interpreter/expression"
+)
+
+// Requested is an error with the request that failed: error.url and error.params of the
+// playbook's expressions.
+type Requested struct {
+	URL    string         // as it was sent; with its query, without what it says to log in
+	Params map[string]any // nil for none
+	Err    error
+}
+
+func (e *Requested) Error() string { return e.Err.Error() }
+
+// Unwrap gives what went wrong.
+func (e *Requested) Unwrap() error { return e.Err }
+
+// Bounds of what a message, and error.url, have of an address.
+const (
+	MaxShownQuery = 300
+	MaxShownURL   = 2 << 10
+)
+
+// ShownURL is an address as errors may show it: without user, password and fragment,
+// and without the values of parameters that are secret by their names. At most so many
+// bytes of the query are shown.
+func ShownURL(u *url.URL, most int) string {
+	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Opaque != "" {
+		return u.Scheme + ":" + secrets.Stars
+	}
+	if query := shownQuery(u.RawQuery); query != "" {
+		return short.String() + "?" + CutText(query, most)
+	}
+	return short.String()
+}
+
+func shownQuery(query string) string {
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, _, isPair := strings.Cut(pair, "=")
+		switch {
+		case isPair && secrets.NamesSecret(unescaped(name)):
+			pairs[i] = name + "=" + secrets.Stars
+		case !isPair && secrets.LooksSecret(name):
+			pairs[i] = secrets.Stars
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+func unescaped(name string) string {
+	if plain, err := url.QueryUnescape(name); err == nil {
+		return plain
+	}
+	return name
+}
+
+// maxShownParams bounds error.params, in bytes of JSON.
+const maxShownParams = 4 << 10
+
+// ShownParams are parameters as errors may show them, nil for none and where they are
+// very large.
+func ShownParams(params map[string]any) any {
+	if len(params) == 0 {
+		return nil
+	}
+	shown := make(map[string]any, len(params))
+	for name, value := range params {
+		if shown[name] = value; secrets.NamesSecret(name) && value != nil {
+			shown[name] = secrets.Stars
+		}
+	}
+	encoded, err := expression.Encode(shown)
+	if err != nil || len(encoded) > maxShownParams {
+		return nil
+	}
+	return shown
+}

@@ -1,0 +1,54 @@
+package runs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// TestWaitsAreGrouped: iterations that wait for the same are one group, whatever page or
+// element they ask for, and there are few groups.
+func TestWaitsAreGrouped(t *testing.T) {
+	t.Parallel()
+	fails := func(i int, message string) workflows.IterationRecord {
+		return iterationWith(i, interpreter.CallStatus{
+			Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, NextRetryAt: noon.Add(time.Duration(10-i) * time.Second),
+			Error: &interpreter.ErrorObject{Message: message},
+		})
+	}
+	answer := workflows.Iterations{Iterations: []workflows.IterationRecord{
+		iterationWith(0, interpreter.CallStatus{Status: interpreter.Completed}),
+		iterationWith(1, interpreter.CallStatus{Status: interpreter.Running, Reason: interpreter.ReasonTurn, NextRetryAt: noon.Add(time.Minute)}),
+		iterationWith(2, interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}),
+		iterationWith(3, interpreter.CallStatus{Status: interpreter.Running}),
+		fails(4, "GET http://127.0.0.1:8088/x?n=4: dial tcp 127.0.0.1:8088: connection refused"),
+	}}
+	for i := 5; i < 8; i++ {
+		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprintf("HTTP 503 from GET https://api.example.com/orders/%d?page=2", i)))
+	}
+	step := &Step{Loop: &Counts{Total: 10}}
+	step.recount([]workflows.Iterations{answer})
+	require.Equal(t, 8, step.WaitsOf)
+	require.Equal(t, []WaitsFor{
+		{3, interpreter.ReasonFailure, "HTTP 503 from GET api.example.com", noon.Add(3 * time.Second)},
+		{1, interpreter.ReasonTurn, "", noon.Add(time.Minute)},
+		{1, interpreter.ReasonPerson, "", time.Time{}},
+		{1, interpreter.ReasonFailure, "GET 127.0.0.1:8088: dial tcp 127.0.0.1:8088: connection refused", noon.Add(6 * time.Second)},
+	}, step.Waits)
+
+	for i := range 100 {
+		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i)))
+	}
+	step.recount([]workflows.Iterations{answer})
+	require.Len(t, step.Waits, mostWaits)
+	sum := 0
+	for _, group := range step.Waits {
+		sum += group.Items
+	}
+	require.Equal(t, 106, sum)
+}

@@ -1,0 +1,11 @@
+package interpreter
+
+// TurnOf is how many seconds an attempt that failed waited for its turn under a rate
+// limit: the second detail of its error, behind the ErrorObject.
+func TurnOf(failure interface{ Details(d ...any) error }) (turn float64) {
+	var object ErrorObject
+	if failure.Details(&object, &turn) != nil {
+		return 0
+	}
+	return turn
+}
