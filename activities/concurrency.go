@@ -21,9 +21,11 @@ import (
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
 func RunActivities() map[string]any {
+	trees := newTreeDesk()
 	return map[string]any{
-		interpreter.AdmitActivity:      admitRuns,
-		interpreter.CancelTreeActivity: cancelTree,
+		interpreter.AdmitActivity:      trees.admit,
+		interpreter.MayStartActivity:   trees.mayStart,
+		interpreter.CancelTreeActivity: trees.cancel,
 		queue.EnterActivity:            enterQueue,
 		queue.EndedActivity:            endedRuns,
 		queue.CancelActivity:           cancelRun,

@@ -18,9 +18,125 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/heartbeat"
+	"reprise/internal/base/slots"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 )
+
+const (
+	// admissionsOfOne is how many admissions the activities of a worker request of one
+	// tree at a time. The server takes ten updates of a workflow at a time. With the
+	// eleventh it drops the workflow task that was to answer them, and all ten are sent
+	// again: where many workers request as fast as they can, none is answered.
+	admissionsOfOne = 2
+	// closedKept is how many cancelled runs a worker remembers.
+	closedKept = 100
+	// firstLooked is how old what a worker knows of a first run may be, lookTimeout how
+	// long the server is asked, and firstForgotten how long it is kept unused.
+	firstLooked    = time.Second
+	lookTimeout    = 2 * time.Second
+	firstForgotten = time.Minute
+)
+
+// treeDesk requests admissions for the activities of a worker, and cancels trees.
+type treeDesk struct {
+	slots  *slots.ByKey // of each tree
+	mu     sync.Mutex
+	closed []closedRun // those that were cancelled last
+	firsts map[string]*firstRun
+}
+
+// closedRun is a cancelled run: no more start that it waits for.
+type closedRun struct{ tree, run string }
+
+// firstRun is what a worker knows of a run that waits for others, and for which none
+// waits.
+type firstRun struct {
+	mu        sync.Mutex // held while the server is asked
+	cancelled bool
+	looked    time.Time
+	used      time.Time // under the desk's lock
+}
+
+func newTreeDesk() *treeDesk {
+	return &treeDesk{slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+}
+
+// admit has the workflow of a tree of runs admit more of them, in its turn.
+func (d *treeDesk) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+	defer heartbeat.Keep(ctx)()
+	leave, err := d.slots.Enter(ctx, admission.Tree.WorkflowID())
+	if err != nil {
+		return interpreter.Admitted{}, err
+	}
+	defer leave()
+	if admission.Count > 0 && d.isClosed(ctx, admission) {
+		return interpreter.Admitted{Closed: true}, nil
+	}
+	return admitRuns(ctx, admission)
+}
+
+// mayStart reports whether a run still may start that was admitted.
+func (d *treeDesk) mayStart(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+	return interpreter.Admitted{Closed: d.isClosed(ctx, admission)}, nil
+}
+
+// close has no more runs start that one waits for. It waits for no turn.
+func (d *treeDesk) close(ctx context.Context, tree interpreter.Tree, run string) error {
+	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = append(d.closed, closedRun{tree.WorkflowID(), run})
+	d.closed = d.closed[max(0, len(d.closed)-closedKept):]
+	return nil
+}
+
+// isClosed reports whether a run was cancelled that waits for those that are asked for:
+// the first one, or one whose tree was cancelled here. Of the others the workflow of the
+// tree knows.
+func (d *treeDesk) isClosed(ctx context.Context, admission interpreter.Admission) bool {
+	d.mu.Lock()
+	closed := slices.ContainsFunc(d.closed, func(closed closedRun) bool {
+		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
+	})
+	d.mu.Unlock()
+	return closed || len(admission.Runs) > 0 && d.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
+}
+
+// first finds what is known of a first run, and forgets those that nobody asks about.
+func (d *treeDesk) first(id string) *firstRun {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, first := time.Now(), d.firsts[id]
+	if first == nil {
+		maps.DeleteFunc(d.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstForgotten })
+		first = &firstRun{}
+		d.firsts[id] = first
+	}
+	first.used = now
+	return first
+}
+
+// isCancelled reports whether a first run was cancelled, as the server knows at once,
+// whatever waits for a worker. Who cannot ask goes by what was known.
+func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if now.Sub(f.looked) < firstLooked {
+		return f.cancelled
+	}
+	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
+	if err == nil {
+		f.cancelled = described.GetWorkflowExtendedInfo().GetCancelRequested()
+	}
+	f.looked = now
+	return f.cancelled
+}
 
 // admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
@@ -83,13 +199,13 @@ const (
 	cancelQuiet = 5
 )
 
-// cancelTree cancels all workflows that belong to a run that was cancelled, whatever
+// cancel cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. A run that no other waits for does not
 // belong to it, nor do its children.
-func cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
+func (d *treeDesk) cancel(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
-		if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree.Tree, Close: tree.Run}); err != nil {
+		if err := d.close(ctx, tree.Tree, tree.Run); err != nil {
 			return err
 		}
 	}

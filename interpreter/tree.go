@@ -14,6 +14,7 @@ const (
 	TreeUpdate         = "admit"
 	TreeQuery          = "tree"
 	AdmitActivity      = "admit-runs"
+	MayStartActivity   = "may-start"
 	CancelTreeActivity = "cancel-tree"
 )
 
@@ -42,7 +43,7 @@ func (t Tree) check() error {
 type Admission struct {
 	Tree Tree `json:"tree"`
 	// Count is how many are to start. Below 0 it is how many of those that were
-	// admitted did not.
+	// admitted did not. It is 0 where one starts that was admitted before.
 	Count int `json:"count,omitempty"`
 	// Runs are the workflow IDs of the runs that wait for those that are to start, the
 	// first one first.
@@ -104,11 +105,14 @@ func (c Census) Check() error {
 	return nil
 }
 
-// CancelTree asks for a cancel of all runs below one that was cancelled. Kept in workflow
-// history.
+// CancelTree asks for a cancel of all runs below one that was cancelled, or below a loop.
+// Kept in workflow history.
 type CancelTree struct {
-	Tree Tree `json:"tree"`
-	// First is the workflow ID of the tree's first run, and Run that of the cancelled one.
+	// Tree has no more runs start below the cancelled one; none below a loop, which starts
+	// none itself by then.
+	Tree Tree `json:"tree,omitzero"`
+	// First is the workflow ID of the tree's first run, and Run that of the cancelled one
+	// or of the loop.
 	First string `json:"first"`
 	Run   string `json:"run"`
 }

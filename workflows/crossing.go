@@ -33,6 +33,8 @@ type destination struct {
 	// that it is for.
 	acts func(Steering) bool
 	step string
+	// urgent says that an activity goes before all others that wait for a worker.
+	urgent bool
 	// attributes are search attributes that a child begins with.
 	attributes []temporal.SearchAttributeUpdate
 }
@@ -49,6 +51,12 @@ const (
 // toTool is an activity that makes one attempt. Its failure is an ErrorObject.
 func toTool(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary}
+}
+
+// urgently has an activity go before all others that wait for a worker.
+func (d destination) urgently() destination {
+	d.urgent = true
+	return d
 }
 
 // toHost is an activity that makes many attempts, and reports its progress.
@@ -213,8 +221,13 @@ func (d destination) options(ctx workflow.Context) workflow.Context {
 		}
 		return workflow.WithChildOptions(ctx, options)
 	}
+	var priority temporal.Priority
+	if d.urgent {
+		priority.PriorityKey = 1
+	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: d.limit,
+		Priority:            priority,
 		HeartbeatTimeout:    heartbeatTimeout,
 		WaitForCancellation: true,
 		Summary:             d.summary,

@@ -160,14 +160,18 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 			break
 		}
 		first, end := next, min(next+size, total)
-		next = end
 		admitted := l.admit(children, end-first, total-first)
+		if children.Err() != nil {
+			window.release()
+			break
+		}
+		next = end
 		window.open++
 		l.under += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
 			l.child(ctx, l.callInputs(first, end), admitted)
-			l.withinBudget(cancel)
+			l.withinBudget(ctx, cancel)
 		})
 	}
 	l.started = next
@@ -184,12 +188,13 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 
 // withinBudget ends the loop once its failure budget is spent: those in flight
 // are cancelled, the rest never start.
-func (l *loop) withinBudget(cancel workflow.CancelFunc) {
+func (l *loop) withinBudget(ctx workflow.Context, cancel workflow.CancelFunc) {
 	if l.result.Budget == nil {
 		l.result.Budget = l.known().Spent(l.step)
 	}
-	if l.result.Budget != nil {
+	if l.result.Budget != nil && ctx.Err() == nil {
 		cancel()
+		l.cancelRuns(ctx)
 	}
 }
 

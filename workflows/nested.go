@@ -89,7 +89,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 				late = true
 				cancel()
 				ctx, _ := workflow.NewDisconnectedContext(ctx)
-				cancelTree(ctx, input.Called.Tree, id)
+				cancelTree(ctx, interpreter.CancelTree{Tree: input.Called.Tree, Run: id})
 			}
 		})
 	}

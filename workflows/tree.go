@@ -18,8 +18,10 @@ const (
 	// treeIdle is how long the workflow of a tree stays without a request. The next
 	// request starts it again, with the count of the last one.
 	treeIdle = 10 * time.Minute
-	// admitTimeout bounds one request.
-	admitTimeout = 30 * time.Second
+	// admitTimeout bounds one request, which may wait behind many others.
+	admitTimeout = 10 * time.Minute
+	// mayStartTimeout bounds the look whether a parent run was cancelled.
+	mayStartTimeout = 10 * time.Second
 	// cancelTreeTimeout bounds a cancel of all child runs of one.
 	cancelTreeTimeout = 10 * time.Minute
 	// mostAdmitted is how many runs a loop requests at once.
@@ -94,13 +96,19 @@ func (a *allowance) consume(n int) int {
 
 // admit requests the admission of a run that the call starts; nil where it is granted.
 func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if tree.Most == 0 || d.allowance != nil && d.allowance.consume(1) == 1 {
+	if tree.Most == 0 {
+		return nil
+	}
+	if d.allowance != nil && d.allowance.consume(1) == 1 {
+		if !mayStart(ctx, controlsOf(ctx).admission(tree, 0), step) {
+			return &interpreter.Outcome{Err: cancelledError()}
+		}
 		return nil
 	}
 	if d.allowance == nil || !d.allowance.none {
 		admitted, err := requestAdmission(ctx, controlsOf(ctx).admission(tree, 1), step)
 		switch {
-		case ctx.Err() != nil || admitted.Closed:
+		case ctx.Err() != nil:
 			return &interpreter.Outcome{Err: cancelledError()}
 		case err != nil:
 			return &interpreter.Outcome{Err: AttemptError(err)}
@@ -109,6 +117,20 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 		}
 	}
 	return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+}
+
+// mayStart reports whether a run may start that was admitted before: not where a parent
+// run was cancelled meanwhile. Then it returns once ctx is cancelled too.
+func mayStart(ctx workflow.Context, admission interpreter.Admission, step string) bool {
+	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "looks whether step "+step+" may still start a run")
+	answer, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may still start")
+	if answer.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	if err != nil && ctx.Err() == nil {
+		logger(ctx).Warn("cannot look whether a parent run was cancelled", "error", err)
+	}
+	return ctx.Err() == nil
 }
 
 // admission is the request for runs that this one waits for.
@@ -121,6 +143,9 @@ func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admis
 	return admission
 }
 
+// requestAdmission requests the admission of runs. Where a parent run was cancelled it
+// returns once ctx is cancelled too: who ended before that would be a failure to a
+// parent that does not know of the cancel yet.
 func requestAdmission(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
@@ -130,7 +155,11 @@ func requestAdmission(ctx workflow.Context, admission interpreter.Admission, ste
 		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -admission.Count, step)
 	}
 	to := toTool(interpreter.AdmitActivity, admitTimeout, summary)
-	return send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+	admitted, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+	if admitted.Closed {
+		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
+	}
+	return admitted, err
 }
 
 // admits reports whether the loop requests the runs of its iterations.
@@ -150,7 +179,7 @@ func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 		count := max(n, min(rest, mostAdmitted)) - a.left
 		admitted, err := requestAdmission(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
 		a.left += admitted.Count
-		a.none = err == nil && !admitted.Closed && admitted.Count < count
+		a.none = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
 	return l.allowance.consume(n)
 }
@@ -178,21 +207,32 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
 		if len(r.controls.parents) == 0 || r.Failure != nil { // else the run does that was cancelled first
-			cancelTree(ctx, r.tree(), r.id)
+			cancelTree(ctx, interpreter.CancelTree{Tree: r.tree(), Run: r.id})
 		}
+	})
+}
+
+// cancelRuns has the runs of iterations, and their child runs of any depth, cancelled at
+// once, as the failure budget of the loop is spent.
+func (l *loop) cancelRuns(ctx workflow.Context) {
+	if !l.plays() || len(l.members) == 0 {
+		return
+	}
+	disconnected, _ := workflow.NewDisconnectedContext(ctx)
+	workflow.Go(disconnected, func(ctx workflow.Context) {
+		cancelTree(ctx, interpreter.CancelTree{Run: workflow.GetInfo(ctx).WorkflowExecution.ID})
 	})
 }
 
 // cancelTree has the child runs of a run, of any depth, cancelled. Their ends show the
 // outcome.
-func cancelTree(ctx workflow.Context, tree interpreter.Tree, run string) {
-	first := run
+func cancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
+	tree.First = tree.Run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
-		first = root.ID
+		tree.First = root.ID
 	}
-	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below")
-	_, err := send[struct{}](ctx, to, interpreter.CancelTree{Tree: tree, First: first, Run: run}, "the names of runs")
-	if err != nil {
+	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below").urgently()
+	if _, err := send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
 		logger(ctx).Warn("cannot cancel the runs below at once", "error", err)
 	}
 }

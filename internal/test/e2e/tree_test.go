@@ -207,3 +207,51 @@ func TestCancelReachesAllChildRuns(t *testing.T) {
 		return record.Loop != nil && record.Loop.Stats.Failed > 0
 	}))
 }
+
+// TestFailureBudgetReachesAllChildRuns: a loop whose failure budget is spent has the runs
+// below its iterations cancelled at once, however deep.
+func TestFailureBudgetReachesAllChildRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	run := w.start(book(`
+  - step: each
+    tool: playbook
+    loop: {in: "{{ 0..2 }}", iterator: i, mode: parallel, max_concurrency: 3, failure_budget: {rate: 0.1, min_samples: 1}}
+    workload: {deep: "{{ i > 0 }}"}
+    workflow:
+      - step: begin
+        next: [{step: deep, when: "{{ workload.deep }}"}, {step: ask}]
+      - step: ask
+        tool: webhook
+      - step: deep
+        tool: playbook
+        loop: {in: "{{ 0..2 }}", iterator: j, mode: parallel, max_concurrency: 3}
+        workload: {}
+        workflow: [{step: wait, tool: webhook}]
+`), nil)
+	for i := 1; i <= 2; i++ {
+		for j := range 3 {
+			w.awaited(fmt.Sprintf("%s/each#1/%d!1/deep#1/%d!1", run.GetID(), i, j), "wait")
+		}
+	}
+	first := run.GetID() + "/each#1/0!1"
+	w.awaited(first, "ask")
+	_, err := w.answerTo(first, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerFail, Message: "no"})
+	require.NoError(t, err)
+	result, err := w.outcome(run)
+	require.NoError(t, err)
+	require.Equal(t, interpreter.Failed, result.Status)
+	require.Equal(t, interpreter.LoopStats{Total: 3, Failed: 1, Cancelled: 2}, result.Steps[0].Loop.Stats)
+	cancels := map[string]bool{}
+	for _, history := range w.histories {
+		for _, event := range history.History.GetEvents() {
+			if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == interpreter.CancelTreeActivity {
+				cancels[history.WorkflowID] = true
+			}
+		}
+		if strings.Contains(history.WorkflowID, "/deep#1") {
+			require.Equal(t, "Canceled", history.Ending(), "%s", history)
+		}
+	}
+	require.True(t, cancels[run.GetID()+"/each#1"], "the loop does")
+}
