@@ -117,7 +117,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		result := c.success(decision, budget, now)
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
-			c.state.Pages.match(decision.Policy) // what it matched is an answer
+			c.state.match(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
@@ -139,7 +139,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 // afterSuccess collects the page, has its sink written, and goes on to the
 // next request or to the end.
 func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	c.state.Pages.match(decision.Matched...)
+	c.state.match(decision.Matched...)
 	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeats() && then.NextCall == nil:
@@ -157,13 +157,13 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
-	case decision.Repeats() && c.state.Pages.repeat(c.state.Last.Data.Data) && !then.AllowRepeat:
+	case decision.Repeats() && c.state.pageRepeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
 		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
 		return
 	}
 	var err error
-	if c.state.Last.Contribution, err = c.state.Pages.add(&c.config, decision, c.state.Last.Data); err != nil {
+	if c.state.Last.Contribution, err = c.state.addPage(&c.config, decision, c.state.Last.Data); err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
@@ -172,9 +172,9 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Ruling == retry.RulingFails:
-		c.end(c.failure(*c.exhaustedError(decision), now), c.state.Pages.sink(&c.config, decision)...)
+		c.end(c.failure(*c.exhaustedError(decision), now), c.state.pageSink(&c.config, decision)...)
 	default:
-		c.end(c.success(decision, budget, now), c.state.Pages.sink(&c.config, decision)...)
+		c.end(c.success(decision, budget, now), c.state.pageSink(&c.config, decision)...)
 	}
 }
 
@@ -199,7 +199,7 @@ func (c *Config) then(number int) *playbook.Then {
 // turnPage goes on to the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	page := c.state.Pages.sink(&c.config, decision)
+	page := c.state.pageSink(&c.config, decision)
 	request, failure := c.nextRequest(decision, budget, now)
 	switch {
 	case failure == nil:
@@ -262,7 +262,7 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	c.state.Todo = slices.Concat(page, c.state.Pages.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
+	c.state.Todo = slices.Concat(page, c.state.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
 	c.state.behindPage()
 }
 

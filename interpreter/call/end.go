@@ -118,7 +118,7 @@ func (c *Call) data(decision retry.Decision, budget *expression.Budget) (any, er
 	if decision.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if number := c.state.Pages.collector(&c.config); number != 0 {
+	if number := c.state.collector(&c.config); number != 0 {
 		return nothing(c.config.then(number).Collect.Strategy, c.state.Collected.Data), nil
 	}
 	return c.state.Last.Data.Data, nil
