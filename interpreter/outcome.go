@@ -9,9 +9,9 @@ import (
 	"unicode"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/source"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
+	"reprise/interpreter/source"
 )
 
 // ExpressionError turns an error of rendering or evaluating into the final

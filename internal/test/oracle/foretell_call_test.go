@@ -490,7 +490,9 @@ func (c *foretoldCall) goes(p *policy, out outcome, wait time.Duration, sc scope
 	return nil
 }
 
-func (c *foretoldCall) pageID() string { return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round) }
+func (c *foretoldCall) pageID() string {
+	return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round)
+}
 
 func (c *foretoldCall) restart() *ended {
 	c.round++

@@ -8,10 +8,7 @@ import (
 )
 
 // list is a list of policies that the playbook gives a name.
-type list struct {
-	name string
-	used bool // each use of it is written as one
-}
+type list struct{ name string }
 
 // moreWords gives a round what wide ones do not have: answers that say they worked and did
 // not, lists of policies with a name, calls of the workbook and bodies that are merged.
