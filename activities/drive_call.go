@@ -151,10 +151,11 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 		return size, err
 	}
 	h.outcome = &made.outcome
-	if made.outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.now(), made.outcome.Err, made.turn)
-	}
 	h.apply(made.outcome)
+	h.holdBack(ctx, input)
+	if made.outcome.PutOff == nil {
+		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()), made.turn)
+	}
 	return size, nil
 }
 
@@ -219,12 +220,13 @@ func (h *hostedCall) handBack() call.Driven {
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
-// ended is the end of the call. Of one stretch of attempts the result says enough.
+// ended is the end of the call. Of one stretch of attempts the result says enough, unless
+// it is the success of a call whose attempt failed.
 func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
-	if len(h.made) > 1 || len(h.made) == 1 && h.made[0].Turn > 0 {
+	if len(h.made) > 1 || len(h.made) == 1 && (h.made[0].Turn > 0 || h.made[0].Error != nil && !result.Failed()) {
 		driven.Made = h.made
 	}
 	return driven

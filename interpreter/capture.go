@@ -17,10 +17,7 @@ func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 	whole := map[string]any{
 		"workload": data.Workload.Data, "vars": data.Vars.Data, "steps": data.Steps.Data,
 	}
-	pruned := map[string]any{}
-	for _, path := range WithoutCovered(paths) {
-		CopyPath(whole, pruned, path)
-	}
+	pruned := Prune(whole, paths)
 	return Data{
 		Workload: expression.Of(pruned["workload"]),
 		Vars:     expression.Of(pruned["vars"]),
@@ -62,8 +59,17 @@ func loopPaths(book *playbook.Playbook, name string) [][]string {
 	return dataPaths(book, append(book.CallNodes(step), step.EndNodes()...))
 }
 
-// WithoutCovered sorts the paths and drops those that a shorter one includes.
-func WithoutCovered(paths [][]string) [][]string {
+// Prune copies of a map what lies at some paths.
+func Prune(whole map[string]any, paths [][]string) map[string]any {
+	pruned := map[string]any{}
+	for _, path := range withoutCovered(paths) {
+		copyPath(whole, pruned, path)
+	}
+	return pruned
+}
+
+// withoutCovered sorts the paths and drops those that a shorter one includes.
+func withoutCovered(paths [][]string) [][]string {
 	const separator = "\x00"
 	keys := make([]string, 0, len(paths))
 	for _, path := range paths {
@@ -82,8 +88,8 @@ func WithoutCovered(paths [][]string) [][]string {
 	return kept
 }
 
-// CopyPath copies the branch that path names from one map into another.
-func CopyPath(from, to map[string]any, path []string) {
+// copyPath copies the branch that path names from one map into another.
+func copyPath(from, to map[string]any, path []string) {
 	value, found := from[path[0]]
 	if !found || value == nil {
 		return
@@ -98,5 +104,5 @@ func CopyPath(from, to map[string]any, path []string) {
 		target = map[string]any{}
 		to[path[0]] = target
 	}
-	CopyPath(inner, target, path[1:])
+	copyPath(inner, target, path[1:])
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 )
@@ -35,15 +36,25 @@ func (e *ErrorObject) Short() string {
 		return ""
 	case e.Status != 0:
 		return fmt.Sprintf("HTTP %d", e.Status)
+	case e.Kind == KindResponse && e.Type == "":
+		return string(e.Kind) + " " + plainText(source.Cut(e.Message, shortMessage))
 	case e.Type != "":
-		return string(e.Kind) + " " + strings.Map(func(r rune) rune {
-			if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, e.Type)
+		return string(e.Kind) + " " + plainText(e.Type)
 	}
 	return string(e.Kind)
+}
+
+// shortMessage is how many characters a summary has of a message that a playbook made.
+const shortMessage = 60
+
+// plainText is a text in which Markdown finds no link and no format.
+func plainText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // FailedAt is when the last attempt of a failed call ended.

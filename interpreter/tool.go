@@ -146,6 +146,7 @@ type Kind string
 // The kinds of errors.
 const (
 	KindHTTP            Kind = "http"
+	KindResponse        Kind = "response"
 	KindTimeout         Kind = "timeout"
 	KindConnection      Kind = "connection"
 	KindTool            Kind = "tool"

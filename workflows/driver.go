@@ -123,6 +123,7 @@ func (d *driver) next(ctx workflow.Context) {
 		d.attempt(ctx, command.Input)
 	case call.DoAwait:
 		d.await(ctx, command.Await)
+		d.refused(ctx, nil)
 	case call.DoWait:
 		d.wait(ctx, command.Wait)
 	case call.DoHold:
@@ -176,6 +177,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 		return
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
+	d.refused(ctx, &input)
 	logVerdict(ctx, d.call)
 }
 

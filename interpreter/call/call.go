@@ -26,6 +26,8 @@ type Call struct {
 	operation pageKey
 	// stopped is where the call stood when it was cancelled.
 	stopped *State
+	// refused is the failure that a policy has made of the last answer, nil for none.
+	refused *interpreter.ErrorObject
 	state   State
 }
 

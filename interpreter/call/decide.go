@@ -18,6 +18,7 @@ import (
 
 // Attempted takes the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
+	c.refused = nil
 	if outcome.PutOff != nil {
 		c.putOff(*outcome.PutOff, now)
 		return
@@ -34,6 +35,13 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	c.state.Attempts++
 	c.state.RequestAttempts++
+	c.refused = nil
+	c.decide(outcome, now)
+}
+
+// decide asks the policies about the outcome of an attempt.
+func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
+	before := c.beforeAnswer(outcome)
 	c.recordOutcome(outcome, now)
 	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
 		c.end(c.failure(*c.state.Last.Error, now))
@@ -44,6 +52,10 @@ func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+		return
+	}
+	if decision.Ruling == retry.RulingRefuses {
+		c.refuse(decision, *before, outcome, budget, now)
 		return
 	}
 	c.state.Last.Policy = decision.Policy
@@ -105,7 +117,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		result := c.success(decision, budget, now)
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
-			c.state.Pages.match(decision.Policy) // what it matched is an answer
+			c.state.match(decision.Policy) // what it matched is an answer
 		}
 		c.end(result)
 	default:
@@ -127,7 +139,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 // afterSuccess collects the page, has its sink written, and goes on to the
 // next request or to the end.
 func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	c.state.Pages.match(decision.Matched...)
+	c.state.match(decision.Matched...)
 	then := c.config.then(decision.Policy)
 	switch {
 	case decision.Repeats() && then.NextCall == nil:
@@ -145,13 +157,13 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
-	case decision.Repeats() && c.state.Pages.repeat(c.state.Last.Data.Data) && !then.AllowRepeat:
+	case decision.Repeats() && c.state.pageRepeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
 		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
 		return
 	}
 	var err error
-	if c.state.Last.Contribution, err = c.state.Pages.add(&c.config, decision, c.state.Last.Data); err != nil {
+	if c.state.Last.Contribution, err = c.state.addPage(&c.config, decision, c.state.Last.Data); err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
@@ -160,9 +172,9 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(decision, budget, now)
 	case decision.Ruling == retry.RulingFails:
-		c.end(c.failure(*c.exhaustedError(decision), now), c.state.Pages.sink(&c.config, decision)...)
+		c.end(c.failure(*c.exhaustedError(decision), now), c.state.pageSink(&c.config, decision)...)
 	default:
-		c.end(c.success(decision, budget, now), c.state.Pages.sink(&c.config, decision)...)
+		c.end(c.success(decision, budget, now), c.state.pageSink(&c.config, decision)...)
 	}
 }
 
@@ -187,7 +199,7 @@ func (c *Config) then(number int) *playbook.Then {
 // turnPage goes on to the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
-	page := c.state.Pages.sink(&c.config, decision)
+	page := c.state.pageSink(&c.config, decision)
 	request, failure := c.nextRequest(decision, budget, now)
 	switch {
 	case failure == nil:
@@ -250,7 +262,7 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	c.state.Todo = slices.Concat(page, c.state.Pages.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
+	c.state.Todo = slices.Concat(page, c.state.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
 	c.state.behindPage()
 }
 
@@ -411,7 +423,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 	var eval *playbook.EvalError
 	if errors.As(err, &eval) {
 		return false, &playbook.EvalError{
-			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s: %s", policy.Number, word, eval.Message),
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
 		}
 	}
 	return false, err

@@ -85,8 +85,8 @@ func (c *Call) success(decision retry.Decision, budget *expression.Budget, now t
 	if decision.Ruling.Truncated() {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: policy %d stopped the call after %s (%s); the result may be incomplete",
-			c.config.where(), decision.Spent, pages(c.state.Successes), decision.Why))
+			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
+			c.config.where(), decision.Spent, c.config.from(decision.Spent), pages(c.state.Successes), decision.Why))
 	} else if decision.Policy == 0 && decision.Ruling != retry.RulingStops {
 		if lacks := cutShort(c.state.PagedBy, c.config.Policies, c.state.Last); lacks != "" {
 			result.Meta.Truncated = true
@@ -118,7 +118,7 @@ func (c *Call) data(decision retry.Decision, budget *expression.Budget) (any, er
 	if decision.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if number := c.state.Pages.collector(&c.config); number != 0 {
+	if number := c.state.collector(&c.config); number != 0 {
 		return nothing(c.config.then(number).Collect.Strategy, c.state.Collected.Data), nil
 	}
 	return c.state.Last.Data.Data, nil
@@ -145,8 +145,8 @@ func (c *Call) exhaustedError(decision retry.Decision) *interpreter.ErrorObject 
 	last := source.Cut(expression.Text(answer.Data), most)
 	failure := c.complete(&interpreter.ErrorObject{
 		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
-		Message: fmt.Sprintf("%s: policy %d matched %d of %d times after %d attempts (%s); last response: %s",
-			c.config.where(), decision.Policy, decision.Count, decision.Limit, c.state.Attempts, decision.Why, last),
+		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
+			c.config.where(), decision.Policy, c.config.from(decision.Policy), decision.Count, decision.Limit, c.state.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
@@ -161,5 +161,5 @@ func (c *Call) lastAnswer() expression.Value {
 }
 
 func (c *Config) whereThen(policy int) string {
-	return fmt.Sprintf("%s: retry[%d].then", c.where(), policy)
+	return fmt.Sprintf("%s: retry[%d].then%s", c.where(), policy, c.from(policy))
 }

@@ -28,17 +28,17 @@ func (p *Pages) match(numbers ...int) {
 	}
 }
 
-// repeat reports whether a page is the one before, and notes it for the one that
+// pageRepeats reports whether a page is the one before, and notes it for the one that
 // follows.
-func (p *Pages) repeat(page any) bool {
+func (p *Pages) pageRepeats(page any) bool {
 	before := p.LastPage
 	p.LastPage = expression.Hash(page)
 	return p.LastPage == before
 }
 
-// add collects a page where it belongs, and gives what it contributes: by the policy it
+// addPage collects a page where it belongs, and gives what it contributes: by the policy it
 // matched, and the page that ends the call by the collect used last, else the first.
-func (p *Pages) add(config *Config, decision retry.Decision, page expression.Value) (contribution expression.Value, err error) {
+func (p *Pages) addPage(config *Config, decision retry.Decision, page expression.Value) (contribution expression.Value, err error) {
 	number := decision.Policy
 	if config.then(number).Collect == nil {
 		number = 0
@@ -64,10 +64,10 @@ func (p *Pages) collector(config *Config) int {
 	return config.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
 }
 
-// sink has the page written before anything else happens: by the policy it
+// pageSink has the page written before anything else happens: by the policy it
 // matched, and the page that ends the call by the policy that paged last, else the
 // first that has such a sink.
-func (p *Pages) sink(config *Config, decision retry.Decision) []Todo {
+func (p *Pages) pageSink(config *Config, decision retry.Decision) []Todo {
 	number := decision.Policy
 	switch {
 	case config.then(number).PerIteration == nil && decision.Repeats():

@@ -12,8 +12,8 @@ import (
 
 // next builds the request that follows a success (language.md, section
 // next_call): args merge first and the fields that name args are rendered
-// again, then params and headers merge per key and url, method and body
-// replace. scope is that of the policy's then.
+// again, then params and headers merge per key, a body merges at every depth, and url
+// and method replace. scope is that of the policy's then.
 func (r renderer) next(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {
 	request := previous.clone()
 	if call.Args != nil {
@@ -72,7 +72,7 @@ func (r *Request) change(call *playbook.NextCall, scope *interpreter.Scope, budg
 	if err = r.replace(playbook.FieldMethod, call.Method, scope, budget); err != nil {
 		return err
 	}
-	if err = r.replace(playbook.FieldBody, call.Body, scope, budget); err != nil {
+	if err = r.changeBody(call.Body, scope, budget); err != nil {
 		return err
 	}
 	if call.URL == nil {

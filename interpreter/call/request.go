@@ -39,11 +39,13 @@ type overlay struct {
 	Headers map[string]expression.Value `json:"headers,omitempty"`
 	// Fields are those that are replaced: url, method and body.
 	Fields map[string]expression.Value `json:"fields,omitempty"`
+	// Body is merged into the body; nil for nothing.
+	Body *bodyPatch `json:"body,omitempty"`
 }
 
 // IsZero tells encoding/json to leave an empty overlay out.
 func (o overlay) IsZero() bool {
-	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0
+	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
 
 // namesKeys are the names whose values differ between attempts.
@@ -140,6 +142,7 @@ func (r *Request) applyOverlay() {
 		r.Fields[name] = r.Overlay.Fields[name]
 		r.deferNoMore(name)
 	}
+	r.patchBody()
 }
 
 // deferNoMore drops what was deferred at a place that has another value now.

@@ -143,7 +143,7 @@ func (d *deferring) sealedOf(refs []expression.Ref) []string {
 // capture copies what expressions name, so that an activity can evaluate them. A
 // sealed result goes along sealed.
 func (d *deferring) capture(refs []expression.Ref) map[string]any {
-	whole, captured := map[string]any{}, map[string]any{}
+	whole := map[string]any{}
 	var paths [][]string
 	for _, ref := range refs {
 		value, found := d.scope.Lookup(ref.Root)
@@ -157,10 +157,7 @@ func (d *deferring) capture(refs []expression.Ref) map[string]any {
 		}
 		paths = append(paths, path)
 	}
-	for _, path := range interpreter.WithoutCovered(paths) {
-		interpreter.CopyPath(whole, captured, path)
-	}
-	return captured
+	return interpreter.Prune(whole, paths)
 }
 
 // without drops what was deferred where a field, or the args, are rendered again.

@@ -51,6 +51,7 @@ func Validate(file *source.File, tools Tools, options CheckOptions) (*Playbook, 
 	c.check()
 	found = append(found, c.found...)
 	found.Sort()
+	pb.nameUses(found)
 	return pb, found
 }
 
@@ -64,6 +65,7 @@ func rules() []func(*checker) {
 		checkRetry,
 		checkPaging,
 		checkSinkRetry,
+		checkPolicyLists,
 		checkNotices,
 		checkLoop,
 		checkCollection,

@@ -43,6 +43,7 @@ func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 		c.checkFailedMeta(policy.When, policy.StopWhen)
 		if !ofSink { // check_sink_retry.go refuses pages there
 			c.checkPages(policy)
+			c.checkFail(policy)
 		}
 	}
 }

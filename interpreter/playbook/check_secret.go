@@ -66,7 +66,7 @@ func (c *checker) checkSecretStep(step *Step) {
 		then := policy.Then
 		has := map[string]bool{
 			"sink": then.Sink != nil, "per_iteration": then.PerIteration != nil, "next_call": then.NextCall != nil,
-			"collect": then.Collect != nil, "result": then.Result != nil,
+			"collect": then.Collect != nil, "result": then.Result != nil, "fail": then.Fail != nil,
 		}
 		for _, word := range slices.Sorted(maps.Keys(has)) {
 			if has[word] {

@@ -24,6 +24,9 @@ func checkSinkRetry(c *checker) {
 					c.errorf(then.word(word), codeSinkRetry, "the retry of %[1]s cannot have %[2]s: %[1]s has no pages and no sinks; %[3]s", kind, word, instead)
 				}
 			}
+			if then.Words.Has("fail") {
+				c.errorf(then.word("fail"), codeSinkRetry, "the retry of %[1]s cannot have fail: it handles failures only, and an answer that says it worked ends %[1]s; leave it out", kind)
+			}
 			if then.Words.Has("result") {
 				c.errorf(then.word("result"), codeSinkRetry, "the retry of %[1]s cannot have result: nothing reads what %[1]s gives; leave it out", kind)
 			}

@@ -49,6 +49,8 @@ const (
 	codeUnknownMember          = "unknown-member"
 	codeUnknownName            = "unknown-name"
 	codeUnknownTool            = "unknown-tool"
+	codeUnusedPolicies         = "unused-policies"
+	codeFailAfterFailure       = "fail-after-failure"
 	codeUnreachable            = "unreachable-step"
 	codeUnreachablePolicy      = "unreachable-policy"
 	codeUnusedEntry            = "unused-entry"
@@ -110,6 +112,8 @@ var checkCodes = []CodeDoc{
 	{codeUnknownMember, "a word of the language, or a result of known shape, has no such member, so that it is always nil (warning)"},
 	{codeUnknownName, "an expression names something that no step, workload key or word is called"},
 	{codeUnknownTool, "there is no tool of that name"},
+	{codeUnusedPolicies, "nobody uses a list of policies (warning)"},
+	{codeFailAfterFailure, "a policy for failures has fail, which makes one of an answer"},
 	{codeUnreachable, "no route leads to a step"},
 	{codeUnreachablePolicy, "earlier policies match everything that a policy could match (warning)"},
 	{codeUnusedEntry, "no step uses an entry of the workbook (warning)"},

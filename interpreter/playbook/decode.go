@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +104,10 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection),
 	},
 	{
+		key{name: "policies", doc: "lists of policies by name, for `- use: NAME` in any `retry`", nullable: true},
+		as(kindLists, func(*decoder, written, *Playbook) {}).of(policySection), // read before the others
+	},
+	{
 		key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
 		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection),
 	},
@@ -119,7 +124,10 @@ func (d *decoder) playbook() *Playbook {
 		return nil
 	}
 	pb := &Playbook{File: d.file, Hash: hash(d.file.Bytes()), Workload: map[string]any{}, WorkloadPos: Words{}}
+	d.policyLists(f.get("policies"))
 	d.words(f, pb, at{place: runPlace})
+	d.lendRetry(pb)
+	pb.lent = slices.Concat(d.lent.lists, d.lent.entries)
 	if _, has := pb.Workload[TriggerKey]; len(pb.Triggers) > 0 && !has {
 		pb.Workload[TriggerKey] = nil
 	}

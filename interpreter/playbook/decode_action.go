@@ -188,6 +188,10 @@ var workbookSection = sectionOf(section{name: "workbook entry", called: "an entr
 		key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
 		asPart[Action](kindTextValue),
 	},
+	{
+		key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
+		as(kindSections, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection),
+	},
 }))
 
 func (d *decoder) workbook(n *yaml.Node) []*Action {

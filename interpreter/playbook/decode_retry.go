@@ -23,6 +23,12 @@ func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
 	if d.broken[n] {
 		return nil
 	}
+	if name, isUse := d.useOf(n); isUse {
+		if name != nil {
+			d.errorf(position(n), codeWrongType, "use stands in a list: retry: [{use: %s}]", shorten(name.Value))
+		}
+		return nil
+	}
 	if n.Kind != yaml.SequenceNode {
 		return d.olderRetry(n, place, tool)
 	}
@@ -43,10 +49,20 @@ func (d *decoder) olderRetry(n *yaml.Node, place, tool string) []*Policy {
 	return policies
 }
 
-func (d *decoder) policies(n *yaml.Node, place string) []*Policy {
+func (d *decoder) policies(n *yaml.Node, place string) []*Policy { return d.policiesFrom(n, place, 0) }
+
+// policiesFrom reads policies that stand behind others, so many of them.
+func (d *decoder) policiesFrom(n *yaml.Node, place string, before int) []*Policy {
 	var policies []*Policy
-	for i, item := range n.Content {
-		if policy := d.policy(item, i+1, fmt.Sprintf("%s[%d]", place, i+1)); policy != nil {
+	for _, item := range n.Content {
+		number := before + len(policies) + 1
+		if name, isUse := d.useOf(item); isUse {
+			if name != nil {
+				policies = append(policies, d.usedPolicies(name, place, number-1)...)
+			}
+			continue
+		}
+		if policy := d.policy(item, number, fmt.Sprintf("%s[%d]", place, number)); policy != nil {
 			policies = append(policies, policy)
 		}
 	}
@@ -60,6 +76,7 @@ var policySection = sectionOf(section{name: "retry policy", called: "a retry pol
 	},
 	{key{name: "stop_when", doc: "ends the call; asked before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
 	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
+	{key{name: useWord, doc: "alone: the list of `policies` that stands here"}, asName(func(*Policy, string) {})},
 })
 
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
@@ -120,6 +137,19 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	{
 		key{name: "result", doc: "the data of the call where this policy ends it as a success"},
 		asValue(func(t *Then, n *Node) { t.Result = n }),
+	},
+	{
+		key{name: "fail", doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
+		asTextValue(func(t *Then, n *Node) { t.Fail = n }),
+	},
+	{
+		key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
+		asOneOf(func(t *Then, class string) { t.Class = class }, DefaultFailClass, "retryable", "rate_limited").or(DefaultFailClass),
+	},
+	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
+	{
+		key{name: "retry_after", doc: "of that failure: the wait that the answer asks for, in seconds or as a duration"},
+		asValue(func(t *Then, n *Node) { t.RetryAfter = n }),
 	},
 	{
 		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
@@ -216,7 +246,7 @@ var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}
 		asTextValue(func(c *NextCall, n *Node) { c.URL = n }),
 	},
 	{key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })},
-	{key{name: "body", older: []string{"payload"}, doc: "replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })},
+	{key{name: "body", older: []string{"payload"}, doc: "a map is merged into a map at every depth, null removes a key; anything else replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })},
 })
 
 func (*NextCall) section() *section { return nextCallSection }

@@ -81,6 +81,7 @@ func (d *decoder) step(n *yaml.Node) *Step {
 	d.first(f, "step", step)
 	step.Action = d.stepAction(f, step)
 	d.stepPagination(f, step)
+	step.ownRetry = f.get("retry") != nil || len(step.Retry) > 0
 	d.words(f, step, at{place: step.Name, tool: literalTool(step.Action)})
 	return step
 }

@@ -26,8 +26,9 @@ const (
 	kindConstants kind = "constants"  // a map without templates
 	kindTexts     kind = "texts"      // a list of texts
 	kindSection   kind = "section"
-	kindSections  kind = "sections" // a list of them
-	kindTargets   kind = "targets"  // the name of a step, a section, or a list of both
+	kindSections  kind = "sections"         // a list of them
+	kindLists     kind = "sections by name" // a map of names and lists of them
+	kindTargets   kind = "targets"          // the name of a step, a section, or a list of both
 )
 
 // domain says what may stand behind a word: what a tool that completes or

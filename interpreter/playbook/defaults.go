@@ -13,6 +13,9 @@ const (
 	DefaultSuccessAttempts = 100
 	DefaultRestarts        = 1
 
+	// DefaultFailClass is the class of a failure that fail makes of an answer.
+	DefaultFailClass = "final"
+
 	// DefaultInto is the name of what was collected.
 	DefaultInto = "pages"
 )

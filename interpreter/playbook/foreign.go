@@ -89,6 +89,7 @@ var foreignWords = []foreignWord{
 	{words: "backofffactor multiplier backoffcoefficient exponentialbase", level: levelRetry, write: `write "backoff_multiplier"`},
 	{words: "maxinterval maximuminterval", level: levelRetry, write: `write "max_delay"`},
 	{words: "statusforcelist statuscodes retryon httpcodes onstatus", level: levelCall | levelRetry, write: `the condition says which failures: when: error.status in [500, 502, 503]`},
+	{words: "raise throw error abort failif failwhen errormessage", level: levelRetry, write: `write "fail" with the message, in a policy whose when names the answer`},
 	{words: "if condition on matches", level: levelRetry | levelRoute, write: `write "when"`},
 	{words: "goto target to", level: levelRoute, write: `write "step" or "then" with the name of the step`},
 	{words: "timeoutminutes timeoutseconds timeoutms executiontimeout maxtime readtimeout", level: levelCall, write: `write "timeout", such as timeout: 5m`},

@@ -26,7 +26,8 @@ type inline struct {
 	// source is its text as a document of its own.
 	source   string
 	workflow *yaml.Node
-	older    bool // noetl.io/v1
+	policies *yaml.Node // the lists of the playbook around it that it uses; nil for none
+	older    bool       // noetl.io/v1
 }
 
 // Source is the text of a playbook that stands within another one, as a document of
@@ -42,11 +43,12 @@ func (pb *Playbook) Source() string {
 // Expressions in them are those of the playbook that they make, so none is a
 // template of the call.
 func (d *decoder) inlined(field restField) *Playbook {
-	before := len(d.unread)
+	before, used := len(d.unread), len(d.lent.usedHere)
 	inner := &Playbook{
 		File: d.file, Workload: map[string]any{}, WorkloadPos: Words{}, Steps: d.steps(field.value),
 		inline: &inline{workflow: field.value, older: d.older},
 	}
+	inner.inline.policies = d.usedLists(used)
 	inner.unread = d.unread[before:]
 	inner.secrets = secretSteps(inner.Steps)
 	return inner
@@ -105,17 +107,24 @@ func (in *inline) document(name string) string {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 	}
 	document := func(workflow *yaml.Node) *yaml.Node {
-		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
+		made := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
 			text("apiVersion"), text(version), text("kind"), text("Playbook"),
 			text("metadata"),
 			{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text("name"), text(name)}},
-			text("workflow"), workflow,
 		}}
+		if in.policies != nil {
+			made.Content = append(made.Content, text("policies"), in.policies)
+		}
+		made.Content = append(made.Content, text("workflow"), workflow)
+		return made
 	}
 	workflow := yamltree.Resolved(in.workflow, false)
 	written := yamltree.Encode(document(workflow))
 	if root, err := yamltree.Parse([]byte(written)); err == nil && sameTree(root.Content[0], document(workflow)) {
 		return written
+	}
+	if in.policies != nil {
+		quoteAll(in.policies)
 	}
 	quoteAll(workflow) // the encoder does not keep every text in every style
 	return yamltree.Encode(document(workflow))

@@ -36,6 +36,8 @@ type Playbook struct {
 	ExpectPos source.Position
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
+	// lent are the lists of policies, and the retries of workbook entries, that steps take.
+	lent []*lentList
 	// inline is set for a playbook that stands within another one.
 	inline *inline
 	// unread are the texts below keys that no section has. They may be names
@@ -93,6 +95,7 @@ type Step struct {
 	SecretPos source.Position
 	Loop      *Loop
 	Retry     []*Policy
+	ownRetry  bool // it stands in the step, and not in a workbook entry
 	Sink      *Sink
 	// OnSuccess and OnFailure tell others how a visit of the step has ended.
 	OnSuccess, OnFailure []*Notice
@@ -264,6 +267,7 @@ type Policy struct {
 	When     *Node // a condition
 	StopWhen *Node // a condition, nil when absent
 	Then     Then
+	Lent     *Lent // nil for a policy that stands in the retry itself
 }
 
 // Backoff names how delays grow.
@@ -324,6 +328,11 @@ type Then struct {
 	// Result is the data of a call that this policy ends as a success; nil where
 	// the author left it out.
 	Result *Node
+	// Fail is the message with which a success becomes a failure, nil for none. Class,
+	// Type and RetryAfter are those of that failure.
+	Fail             *Node
+	Class            string
+	Type, RetryAfter *Node
 	// Restart drops what was collected after a failure and begins the call again.
 	Restart bool
 	// PagesPerActivity bounds the pages that one activity fetches; 0 is the

@@ -35,6 +35,8 @@ const (
 	codeTooLarge           = "too-large"
 	codeTooManyAliases     = "too-many-aliases"
 	codeTooManySteps       = "too-many-steps"
+	codeUnknownPolicies    = "unknown-policies"
+	codeCircularUse        = "circular-use"
 	codeUnknownKey         = "unknown-key"
 	codeUnquotedTemplate   = "unquoted-template"
 	codeWrongType          = "wrong-type"
@@ -66,6 +68,8 @@ var decodeCodes = []CodeDoc{
 	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
 	{codeTooManyAliases, "YAML aliases repeat too much"},
 	{codeTooManySteps, "the workflow has too many steps"},
+	{codeUnknownPolicies, "use names a list that policies does not have"},
+	{codeCircularUse, "a list of policies uses itself"},
 	{codeUnknownKey, "a section has no such key"},
 	{codeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},
 	{codeWrongType, "a value is of the wrong type"},
@@ -89,6 +93,7 @@ type decoder struct {
 	unread []string
 	// spelt are the words of an older form that values of the list come from.
 	spelt map[*yaml.Node]string
+	lent  lending
 	// origins are the conditions that were rewritten.
 	origins map[*yaml.Node]*scalarOrigin
 }

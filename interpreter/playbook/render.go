@@ -130,10 +130,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	}
 	var nodes []*Node
 	for _, policy := range step.Retry {
-		nodes = append(nodes, policy.When, policy.StopWhen, policy.Then.Result)
-		if next := policy.Then.NextCall; next != nil {
-			nodes = append(nodes, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
-		}
+		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.nodes()...)
 	}
 	for _, sink := range step.sinks() {
 		if sink.spot != atStepSink || step.Loop == nil {

@@ -122,10 +122,7 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 		}
 		for _, policy := range step.Retry {
 			some(site{spot: atWhen, step: step}, policy.When, policy.StopWhen)
-			some(site{spot: atThen, step: step}, policy.Then.Result)
-			if next := policy.Then.NextCall; next != nil {
-				some(site{spot: atThen, step: step}, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
-			}
+			some(site{spot: atThen, step: step}, policy.Then.nodes()...)
 		}
 		some(site{spot: atVars, step: step}, entryValues(step.Vars)...)
 		for _, route := range step.Next {

@@ -99,6 +99,7 @@ const (
 	RulingStops                   // so it is, by stop_when
 	RulingRepeats                 // another attempt follows
 	RulingIgnores                 // the failure is an empty answer
+	RulingRefuses                 // the success is a failure, and the policies are asked about that
 	RulingGivesUp                 // the failure stays
 	RulingHolds                   // people decide how the call goes on
 	RulingSucceeds                // the failure is a success, which may lack pages
@@ -174,6 +175,10 @@ func Decide(
 		}
 		decision.Policy = policy.Number
 		decision.Matched = append(decision.Matched, policy.Number)
+		if !outcome.Failed() && policy.Then.Fail != nil {
+			decision.Ruling = RulingRefuses
+			return decision, nil
+		}
 		if !policy.Then.Repeats || policy.Then.Restart && !outcome.Failed() {
 			if outcome.Failed() && policy.Then.Ignore {
 				decision.Ruling, decision.Spent, decision.Why = RulingIgnores, 0, ""
@@ -221,8 +226,8 @@ func (r round) repeat(decision *Decision) {
 	}
 	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
 		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
-		decision.Cut = fmt.Sprintf("policy %d ended after %d of %d attempts: %s",
-			r.policy.Number, decision.Count, decision.Limit, decision.Why)
+		decision.Cut = fmt.Sprintf("policy %d%s ended after %d of %d attempts: %s",
+			r.policy.Number, r.policy.From(), decision.Count, decision.Limit, decision.Why)
 		return
 	}
 	delay, why := r.wait(*count)

@@ -18,6 +18,11 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 		p.answerMark(event, mark)
 		return
 	}
+	var refused workflows.RefusedMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &refused) == nil && refused.Refused != "" {
+		p.refusedMark(refused)
+		return
+	}
 	var held workflows.HoldMark
 	if converter.GetDefaultDataConverter().FromPayloads(data, &held) == nil && held.Held != "" {
 		p.holdMark(event, held)

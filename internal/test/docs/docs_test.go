@@ -136,7 +136,7 @@ func TestConditions(t *testing.T) {
 		"this":  map[string]any{"meta": map[string]any{}},
 	}
 	success := expression.MapScope{
-		"response": map[string]any{"paging": map[string]any{"hasMore": true}, "status": "pending"},
+		"response": map[string]any{"paging": map[string]any{"hasMore": true}, "status": "pending", "ok": false},
 		"this":     map[string]any{"meta": map[string]any{"links": map[string]any{"next": "https://example.com/2"}}},
 	}
 	conditions := conditionRow.FindAllStringSubmatch(rows, -1)

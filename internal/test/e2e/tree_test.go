@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,7 +13,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -200,8 +204,18 @@ func TestCancelReachesAllChildRuns(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Cancelled, result.Status)
+	var asked time.Time
+	for _, event := range w.histories[0].History.GetEvents() {
+		if event.GetWorkflowExecutionCancelRequestedEventAttributes() != nil {
+			asked = event.GetEventTime().AsTime()
+		}
+	}
 	for _, history := range w.histories {
 		require.Equal(t, "Canceled", history.Ending(), "%s", history)
+		if history.Type == workflows.PlaybookWorkflowName {
+			late := history.History.GetEvents()[0].GetEventTime().AsTime().Sub(asked)
+			require.Less(t, late, testenv.Within(4*time.Second), "%s started after the cancel", history)
+		}
 	}
 	require.False(t, slices.ContainsFunc(result.Steps, func(record workflows.StepRecord) bool {
 		return record.Loop != nil && record.Loop.Stats.Failed > 0
@@ -254,4 +268,36 @@ func TestFailureBudgetReachesAllChildRuns(t *testing.T) {
 		}
 	}
 	require.True(t, cancels[run.GetID()+"/each#1"], "the loop does")
+}
+
+// TestFewAdmissionsAtATime: however many runs request admission at once, a worker has few
+// requests under way. The server would drop all of them with the eleventh.
+func TestFewAdmissionsAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.resources.Limits = playbook.Limits{MaxRuns: 100}
+	var open, most atomic.Int64
+	count := func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		update, isUpdate := request.(*workflowservice.UpdateWorkflowExecutionRequest)
+		if isUpdate && update.GetRequest().GetInput().GetName() == interpreter.TreeUpdate {
+			now := open.Add(1)
+			defer open.Add(-1)
+			for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+			}
+		}
+		return invoke(ctx, method, request, reply, cc, options...)
+	}
+	w.workWith(w.env.Dial(t, client.Options{Logger: quiet{}, ConnectionOptions: client.ConnectionOptions{
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(count)},
+	}}))
+	result := w.ends("completed", book(`
+  - step: outer
+    tool: playbook
+    loop: {in: "{{ 1..30 }}", iterator: i, mode: parallel, max_concurrency: 30}
+    workload: {}
+    workflow: [{step: inner, tool: playbook, workflow: [{step: end}]}]
+`), nil)
+	require.Equal(t, interpreter.LoopStats{Total: 30, Success: 30}, result.Steps[0].Loop.Stats)
+	require.LessOrEqual(t, most.Load(), int64(2))
+	require.Positive(t, most.Load())
 }

@@ -52,6 +52,17 @@ func (c *foretoldCall) attempted(failed bool) {
 	}
 }
 
+// refused turns the attempt that was noted last into one that failed.
+func (c *foretoldCall) refused() {
+	if c.o.below == 0 {
+		c.o.events[c.o.item.event("action completed")]--
+		if c.o.events[c.o.item.event("action completed")] == 0 {
+			delete(c.o.events, c.o.item.event("action completed"))
+		}
+	}
+	c.o.tells("action error")
+}
+
 // tells notes how a visit of a step ended.
 func (e *stepEnded) tells(o *oracle) {
 	if e.status != "failed" || e.loop != nil {

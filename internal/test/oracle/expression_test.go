@@ -76,6 +76,8 @@ func (b binary) text() string { return "(" + b.left.text() + " " + b.op + " " + 
 
 var errArithmetic = errors.New("arithmetic with something that is no number")
 
+var errNil = errors.New("an expression of a page gives nil")
+
 func (b binary) eval(s scope) (any, error) {
 	left, err := b.left.eval(s)
 	if err != nil {

@@ -293,6 +293,7 @@ func (c *foretoldCall) decide(out outcome) *ended {
 	if out.failure != nil && out.failure.deaf {
 		return c.fails(out.failure)
 	}
+	page, last, partial, tallies := c.page, c.last, c.partial, slices.Clone(c.tallies)
 	if out.failure == nil {
 		c.page++
 		c.last = out.data
@@ -321,6 +322,15 @@ func (c *foretoldCall) decide(out outcome) *ended {
 			if !truthy(matches) {
 				continue
 			}
+		}
+		if p.fail != nil && out.failure == nil {
+			refused, failed := c.refuses(p, out, sc)
+			if failed != nil {
+				return c.fails(failed)
+			}
+			c.page, c.last, c.partial, c.tallies = page, last, partial, tallies
+			c.refused()
+			return c.decide(outcome{failure: refused})
 		}
 		c.tallies[i].matched = c.tallies[i].matched || out.failure == nil
 		if !p.repeats() {
@@ -630,8 +640,8 @@ func (c *foretoldCall) follow(next *nextCall, sc scope) *failure {
 		c.request.params = all
 	}
 	if next.body != nil {
-		body, err := render(next.body, sc)
-		if err != nil || holdsNil(body) {
+		body, err := patched(c.request.body, next.body, sc)
+		if err != nil {
 			return c.expression()
 		}
 		c.request.body = body

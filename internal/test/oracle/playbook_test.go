@@ -42,6 +42,8 @@ type step struct {
 	style       style
 	who         []any // what tells its calls apart
 	writes      bool  // it stands for a sink
+	entry       bool  // it calls an entry of the workbook
+	decoy       bool  // which has a retry that its own replaces
 }
 
 type loop struct {
@@ -85,7 +87,12 @@ type policy struct {
 	page        *sink
 	perPage     bool // the other spelling
 	onePerAct   bool // pages_per_activity: 1
-	short       bool // its waits are those of a real server
+	fail        any
+	class       string
+	retryAfter  any
+	list        *list // that it stands in
+	uses        bool  // and is written as a use of
+	short       bool  // its waits are those of a real server
 }
 
 // repeats says that a match of the policy goes on.
@@ -156,12 +163,24 @@ func (g *graph) source() string {
 		{"metadata", fields{{"name", "oracle"}}},
 		{"workload", fields{{"api", "http://127.0.0.1:1"}}},
 	}
+	var lists fields
+	g.named(map[string]string{}, &lists)
+	var workbook []any
+	for _, s := range g.steps {
+		if s.entry {
+			workbook = append(workbook, s.entryYAML())
+		}
+	}
+	top = top.add("policies", lists).add("workbook", workbook)
 	top = top.add("strict", g.strict).add("output", g.output).add("workflow", g.yaml())
 	return yaml(top)
 }
 
 func (s *step) yaml() fields {
 	f := fields{{"step", bare(s.name)}}.add("tool", tidy(s.tool))
+	if s.entry {
+		return s.around(fields{{"step", bare(s.name)}, {"tool", bare("workbook")}, {"name", bare("call_" + s.name)}})
+	}
 	if s.tool == "webhook" {
 		f = f.add("on_start", fields{{"url", s.url}})
 	} else {
@@ -172,13 +191,25 @@ func (s *step) yaml() fields {
 	if s.timeout > 0 {
 		f = f.add("timeout", seconds(s.timeout))
 	}
+	return s.around(f)
+}
+
+// around adds what stands in a step around its call.
+func (s *step) around(f fields) fields {
 	if s.loop != nil {
 		f = f.add("loop", s.loop.yaml())
 	}
 	if s.below != nil {
 		f = f.add("workload", s.workload).add("workflow", s.below.yaml())
 	}
-	f = f.add("retry", policies(s.retry))
+	switch {
+	case !s.entry:
+		f = f.add("retry", policies(s.retry))
+	case s.decoy && len(s.retry) == 0:
+		f = append(f, field{"retry", []any{}})
+	case s.decoy:
+		f = f.add("retry", policies(s.retry))
+	}
 	if s.sink != nil {
 		f = f.add("sink", s.sink.yaml())
 	}
@@ -200,9 +231,15 @@ func policies(all []*policy) any {
 	if len(all) == 0 {
 		return nil
 	}
-	list := make([]any, len(all))
-	for i, p := range all {
-		list[i] = p.yaml()
+	var list []any
+	for _, run := range runsOf(all) {
+		if run[0].list != nil && run[0].uses {
+			list = append(list, fields{{"use", bare(run[0].list.name)}})
+			continue
+		}
+		for _, p := range run {
+			list = append(list, p.yaml())
+		}
 	}
 	return list
 }
@@ -269,6 +306,12 @@ func (p *policy) yaml() fields {
 	}
 	then = then.add("backoff", tidy(p.backoff)).add("jitter", tidy(p.jitter)).add("on_exhausted", tidy(p.onExhausted))
 	then = then.add("ignore", p.ignore).add("result", p.result).add("restart", p.restart)
+	then = then.add("fail", p.fail).add("class", tidy(p.class))
+	if wait, fixed := p.retryAfter.(time.Duration); fixed {
+		then = then.add("retry_after", bare(wait.String()))
+	} else {
+		then = then.add("retry_after", p.retryAfter)
+	}
 	then = then.add("allow_repeat", p.allowRepeat).add("end_on_repeat", p.endOnRepeat)
 	return append(f, field{"then", p.paging(then)})
 }

@@ -27,6 +27,7 @@ type style struct {
 	flat     bool     // pages do not tell their number
 	told     bool     // answers that are not ready say when to ask again
 	apart    bool     // rows are not in every page
+	coded    int      // of answers before a page that say they worked and did not
 	seldom   float64  // share of requests that have trouble at all
 	answers  []string // of webhooks: complete, fail, refuse, progress, none
 }
@@ -95,6 +96,11 @@ func (s style) script(seed uint64, a asked) []answer {
 			all = append(all, s.notReady(a.page(), r))
 		}
 	}
+	if s.coded > 0 {
+		for range r.IntN(s.coded + 1) {
+			all = append(all, s.code(a, r))
+		}
+	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return append(all, answer{status: http.StatusOK, body: s.pageOf(a, r)})
 }
@@ -112,6 +118,17 @@ func (s style) notReady(page int, r *rand.Rand) answer {
 	a := answer{status: http.StatusOK, body: map[string]any{"state": "pending", "page": page, "more": false, "items": []any{}}}
 	if s.told && r.IntN(2) == 0 {
 		a.status, a.headers = http.StatusAccepted, map[string]string{"Retry-After": strconv.Itoa(1 + r.IntN(9))}
+	}
+	return a
+}
+
+// code is an answer with a page that says it worked and did not.
+func (s style) code(asked asked, r *rand.Rand) answer {
+	a := answer{status: http.StatusOK, body: s.pageOf(asked, r)}
+	body := a.body.(map[string]any)
+	body["code"], body["wait"] = []string{"BUSY", "LIMIT"}[r.IntN(2)], r.IntN(4)
+	if s.told && r.IntN(3) == 0 {
+		a.headers = map[string]string{"Retry-After": strconv.Itoa(1 + r.IntN(4))}
 	}
 	return a
 }

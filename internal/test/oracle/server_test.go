@@ -101,6 +101,7 @@ func (g *graph) quick() {
 
 // quick has a policy wait for milliseconds. A sink may stand in two places.
 func (p *policy) quick() {
+	p.retryAfter = nil
 	p.maxElapsed = 0
 	if p.short || !p.repeats() || p.next != nil && !p.namesWait() {
 		return

@@ -41,7 +41,7 @@ func (g *graph) without(gone *step) {
 
 func (s *step) parts() []func() {
 	all := []func(){
-		func() { s.sink = nil }, func() { s.idempotency = "" }, func() {
+		func() { s.entry = false }, func() { s.sink = nil }, func() { s.idempotency = "" }, func() {
 			s.vars = nil // by which its visits are counted
 			s.next = slices.DeleteFunc(s.next, func(e entry) bool { return e.targets[0].step == s.name })
 		},
@@ -49,7 +49,8 @@ func (s *step) parts() []func() {
 	for _, p := range s.retry {
 		all = append(all, func() { s.retry = slices.DeleteFunc(s.retry, func(each *policy) bool { return each == p }) })
 		all = append(all, func() { p.sink = nil }, func() { p.page = nil }, func() { p.stop = nil }, func() { p.onExhausted = "" },
-			func() { p.endOnRepeat = false }, func() { p.onePerAct = false }, func() { p.collect = nil }, func() { p.maxElapsed = 0 })
+			func() { p.endOnRepeat = false }, func() { p.onePerAct = false }, func() { p.collect = nil }, func() { p.maxElapsed = 0 },
+			func() { p.list = nil }, func() { p.retryAfter = nil })
 	}
 	if l := s.loop; l != nil {
 		all = append(all, func() { l.batch = nil }, func() { l.budget = nil }, func() { l.sink = nil }, func() { l.parallel = false },

@@ -1,0 +1,86 @@
+package e2e_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/observe/runs"
+)
+
+// refusing asks an API for one thing and then for many, under one rate limit; what it is
+// refused comes in a 200.
+const refusing = `
+apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: refusing}
+policies:
+  limited:
+    - when: "{{ response.limited }}"
+      then: {fail: slow down, class: rate_limited, type: LIMIT, retry_after: "{{ response.wait }}"}
+    - when: "{{ error.class == 'rate_limited' }}"
+      then: {max_attempts: 2, jitter: none}
+workflow:
+  - step: start
+    next: [one, many]
+  - step: one
+    tool: http
+    url: "{{ at }}/one"
+    rate_limit: {requests: 20, key: refusing}
+    retry: [{use: limited}]
+  - step: many
+    tool: http
+    url: "{{ at }}/many"
+    params: {n: "{{ n }}"}
+    rate_limit: {requests: 20, key: refusing}
+    loop: {collection: "{{ 1..16 }}", element: n, mode: parallel, max_concurrency: 16}
+    retry: [{use: limited}]
+output: {one: "{{ one.ok }}", many: "{{ many.stats.success }}"}
+`
+
+// TestRefusedAnswerHoldsBackOthers: an answer that a policy makes a failure of class
+// rate_limited holds back what shares the rate limit, whether a workflow has made its
+// attempt or an activity that hosts calls.
+func TestRefusedAnswerHoldsBackOthers(t *testing.T) {
+	t.Parallel()
+	const closed = 3 * time.Second
+	for _, first := range []string{"/one", "/many"} {
+		t.Run(first[1:], func(t *testing.T) {
+			t.Parallel()
+			w := newWorking(t)
+			var until time.Time
+			refused := 0
+			at := jobAPI(t, func(w http.ResponseWriter, r *http.Request) {
+				now := time.Now()
+				if until.IsZero() && r.URL.Path == first {
+					until = now.Add(closed)
+				}
+				if now.Before(until) {
+					refused++
+					answerJSON(w, http.StatusOK, map[string]any{"limited": true, "wait": until.Sub(now).Seconds()})
+					return
+				}
+				answerJSON(w, http.StatusOK, map[string]any{"ok": true})
+			})
+			run := w.start(refusing, map[string]any{"at": at})
+			result := w.endsAs(run, "completed")
+			require.Equal(t, map[string]any{"one": true, "many": 16}, result.Result.Data)
+			require.LessOrEqual(t, refused, 4, "those that had left before the first was answered")
+			reader := &runs.Reader{Client: w.env.Client(), Store: w.store, Namespace: w.env.Namespace}
+			found, err := reader.Find(t.Context(), run.GetID(), run.GetRunID())
+			require.NoError(t, err)
+			failed := 0
+			_, err = reader.Events(t.Context(), found, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
+				if event.Event == runs.ActionError {
+					failed++
+					require.EqualValues(t, "response", event.Error.Kind)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, refused, failed, "attempts that failed")
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package call
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+	"reprise/interpreter/source"
+)
+
+// Bounds of a failure that a policy makes of an answer, in characters; that of the body
+// in bytes of JSON.
+const (
+	maxFailMessage = 4 << 10
+	maxFailType    = interpreter.MaxErrorType / 4
+	maxFailBody    = 16 << 10
+)
+
+// beforeAnswer is what an answer changes in a call before the policies are asked about
+// it: a policy that refuses the answer takes that back.
+type beforeAnswer struct {
+	successes int
+	last      lastAttempt
+	counters  retry.Counters
+}
+
+// beforeAnswer keeps what a success would change, where a policy may refuse it.
+func (c *Call) beforeAnswer(outcome interpreter.Outcome) *beforeAnswer {
+	refuses := func(policy *playbook.Policy) bool { return policy.Then.Fail != nil }
+	if outcome.Failed() || !slices.ContainsFunc(c.config.Policies, refuses) {
+		return nil
+	}
+	counters := c.state.Counters
+	counters.Policies = slices.Clone(counters.Policies)
+	return &beforeAnswer{successes: c.state.Successes, last: c.state.Last, counters: counters}
+}
+
+// refuse makes a failure of an answer, and asks the policies about that (language.md,
+// section fail). Nothing of the answer stays but its meta.
+func (c *Call) refuse(decision retry.Decision, before beforeAnswer, answer interpreter.Outcome, budget *expression.Budget, now time.Time) {
+	failure, err := c.answerFailure(decision.Policy, answer, budget)
+	if err != nil {
+		c.fail(interpreter.ExpressionError(c.config.Book, c.config.whereThen(decision.Policy), err), now)
+		return
+	}
+	c.state.Successes, c.state.Last, c.state.Counters = before.successes, before.last, before.counters
+	failure.Attempt, failure.Page = c.state.Attempts, c.page()
+	c.refused = failure
+	c.decide(interpreter.Outcome{Err: failure}, now)
+}
+
+// answerFailure is the failure that a policy makes of an answer.
+func (c *Call) answerFailure(policy int, answer interpreter.Outcome, budget *expression.Budget) (*interpreter.ErrorObject, error) {
+	then, scope := c.config.then(policy), c.policyScope()
+	texts := map[*playbook.Node]string{}
+	for _, node := range []*playbook.Node{then.Fail, then.Type} {
+		if node == nil {
+			continue
+		}
+		value, err := node.Render(scope, budget)
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			texts[node] = strings.TrimSpace(expression.Text(value))
+		}
+	}
+	failure := &interpreter.ErrorObject{
+		Kind: interpreter.KindResponse, Class: interpreter.ClassFinal, Message: source.Cut(texts[then.Fail], maxFailMessage),
+		Type: source.Cut(texts[then.Type], maxFailType), RetryAfter: answer.Meta.RetryAfter,
+		Headers: withoutCredentials(answer.Meta.Headers), Body: c.answerBody(answer), Answer: &answer.Meta,
+	}
+	if then.Class != "" {
+		failure.Class = interpreter.Class(then.Class)
+	}
+	if failure.Message == "" {
+		failure.Message = fmt.Sprintf("%s: policy %d%s takes the answer for a failure", c.config.where(), policy, c.config.from(policy))
+	}
+	if then.RetryAfter == nil {
+		return failure, nil
+	}
+	value, err := then.RetryAfter.Render(scope, budget)
+	if err == nil {
+		failure.RetryAfter, err = namedWait(value)
+	}
+	if err != nil {
+		return nil, &playbook.EvalError{Pos: then.RetryAfter.Pos, Message: err.Error()}
+	}
+	return failure, nil
+}
+
+// namedWait reads retry_after: seconds or a duration. Nil is none, and a time that is
+// over is 0.
+func namedWait(value any) (*float64, error) {
+	var seconds float64
+	switch value := value.(type) {
+	case nil:
+		return nil, nil
+	case int:
+		seconds = float64(value)
+	case float64:
+		seconds = value
+	case string:
+		text := strings.TrimSpace(value)
+		number, notNumber := strconv.ParseFloat(text, 64)
+		wait, err := time.ParseDuration(text)
+		switch {
+		case notNumber == nil && !math.IsNaN(number) && !math.IsInf(number, 0):
+			seconds = number
+		case err == nil:
+			seconds = wait.Seconds()
+		default:
+			return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not the text %q", value)
+		}
+	default:
+		return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not a %s", expression.TypeName(value))
+	}
+	seconds = max(seconds, 0)
+	return &seconds, nil
+}
+
+// answerBody is an answer as the error has it, the beginning of its text where it is
+// long.
+func (c *Call) answerBody(answer interpreter.Outcome) expression.Value {
+	if c.config.Step.Secret {
+		return expression.Of(playbook.Hidden)
+	}
+	encoded, err := expression.Encode(answer.Data)
+	if err == nil && len(encoded) <= maxFailBody {
+		return expression.Of(answer.Data)
+	}
+	return expression.Of(source.Cut(expression.Text(answer.Data), maxFailBody))
+}
+
+// withoutCredentials are headers as errors have them.
+func withoutCredentials(headers map[string]string) map[string]string {
+	var kept map[string]string
+	for _, name := range playbook.SortedKeys(headers) {
+		if playbook.HoldsCredentials(name) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = headers[name]
+	}
+	return kept
+}
+
+// Refused is the failure that a policy has made of the answer to the last attempt, nil
+// where none has.
+func (c *Call) Refused() *interpreter.ErrorObject { return c.refused }
+
+// HoldsBack is what all attempts under the rate limit of the last one have to wait for,
+// as its answer says; false for nothing.
+func (c *Call) HoldsBack(input interpreter.ToolInput) (interpreter.HoldBackInput, bool) {
+	if c.refused == nil || c.refused.Class != interpreter.ClassRateLimited || c.refused.RetryAfter == nil {
+		return interpreter.HoldBackInput{}, false
+	}
+	attempt := interpreter.ToolInput{
+		Tool: input.Tool, Playbook: input.Playbook, Step: input.Step, Auth: input.Auth, RateLimit: input.RateLimit,
+		Fields: map[string]expression.Value{},
+	}
+	if address, has := input.Fields[playbook.FieldURL]; has {
+		attempt.Fields[playbook.FieldURL] = address
+	}
+	return interpreter.HoldBackInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
+}
+
+// from names where a policy stands that the retry takes from elsewhere, by its number.
+func (c *Config) from(policy int) string {
+	if policy == 0 {
+		return ""
+	}
+	return c.Policies[policy-1].From()
+}

@@ -1,0 +1,256 @@
+package playbook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// useWord stands for a list of policies that has a name: docs/language.md, section
+// policies.
+const useWord = "use"
+
+// Lent says where a policy stands that a retry takes from elsewhere: a list of the
+// playbook's policies, or the retry of a workbook entry.
+type Lent struct {
+	From   string // such as "policies.api"
+	Number int    // there, from 1
+}
+
+// From names the place of a policy that stands elsewhere, for messages that name its
+// number: " (policies.api[2])"; "" for one that stands in the retry itself.
+func (p *Policy) From() string {
+	if p.Lent == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s[%d])", p.Lent.From, p.Lent.Number)
+}
+
+// lentList is a list of policies that others take.
+type lentList struct {
+	name string // of the list or of the workbook entry
+	from string // how messages call it
+	pos  source.Position
+	node *yaml.Node // nil where it cannot be read
+	tool string     // of the entry
+	used bool
+	uses []listUse
+}
+
+// listUse is a place of a step that takes a list.
+type listUse struct {
+	place string
+	pos   source.Position
+}
+
+// lending is what the decoder knows of lists that retries take.
+type lending struct {
+	lists, entries []*lentList // of policies, and of workbook entries
+	using          []string    // the lists that are being read
+	usedHere       []string    // all that were used so far
+}
+
+// policyLists reads `policies`. The lists are read before all else, since they may
+// stand behind their uses; each is decoded once by itself, so that its problems are
+// reported also where nobody uses it, and once more for every use.
+func (d *decoder) policyLists(n *yaml.Node) {
+	if n == nil || isNull(n) || d.broken[n] {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.errorf(position(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := n.Content[i], n.Content[i+1]
+		list := &lentList{name: name.Value, from: "policies." + name.Value, pos: position(name)}
+		d.lent.lists = append(d.lent.lists, list)
+		if items, ok := d.items(value, list.from); ok && len(items) == 0 {
+			d.errorf(position(value), codeEmpty, "%s has no policies; write at least one, such as - when: \"{{ error.class == 'retryable' }}\"", list.from)
+		} else if ok {
+			list.node = value
+		}
+	}
+	for _, list := range d.lent.lists {
+		if list.node != nil {
+			d.lent.using = []string{list.name}
+			d.policies(list.node, list.from)
+			d.lent.using = nil
+		}
+	}
+}
+
+// useOf is the name that an item of a retry uses; false where it is a policy. A use
+// that cannot be read is reported, and has the name "".
+func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
+	if item.Kind != yaml.MappingNode || d.broken[item] {
+		return nil, false
+	}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		if item.Content[i].Value == useWord {
+			name, isUse = item.Content[i+1], true
+		}
+	}
+	if !isUse {
+		return nil, false
+	}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		if key := item.Content[i]; key.Value != useWord {
+			d.errorf(position(key), codeConflict, "%q cannot stand beside use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
+			return nil, true
+		}
+	}
+	if name.Kind == yaml.AliasNode {
+		name = name.Alias
+	}
+	if text, ok := d.name(name, useWord); !ok || text == "" {
+		return nil, true
+	}
+	return name, true
+}
+
+// usedPolicies are those of the list that a use names, with the numbers that follow
+// those before it.
+func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Policy {
+	list := d.listOf(name)
+	switch {
+	case list == nil || list.node == nil:
+		return nil
+	case slices.Contains(d.lent.using, list.name):
+		circle := append(slices.Clone(d.lent.using[slices.Index(d.lent.using, list.name):]), list.name)
+		d.errorf(position(name), codeCircularUse, "policies.%s uses itself: %s", list.name, strings.Join(circle, " → "))
+		return nil
+	}
+	list.used = true
+	known := slices.ContainsFunc(list.uses, func(use listUse) bool { return use.pos == position(name) })
+	if len(d.lent.using) == 0 && !known {
+		list.uses = append(list.uses, listUse{place: place, pos: position(name)})
+	}
+	d.lent.usedHere = append(d.lent.usedHere, list.name)
+	d.lent.using = append(d.lent.using, list.name)
+	defer func() { d.lent.using = d.lent.using[:len(d.lent.using)-1] }()
+	return d.lend(list, d.policiesFrom(list.node, place, before))
+}
+
+// lend marks policies as those of a list. What a list takes from another one stands
+// there.
+func (d *decoder) lend(list *lentList, policies []*Policy) []*Policy {
+	for i, policy := range policies {
+		if policy.Lent == nil {
+			policy.Lent = &Lent{From: list.from, Number: i + 1}
+		}
+	}
+	return policies
+}
+
+// listOf finds the list of a name, and reports one that there is not.
+func (d *decoder) listOf(name *yaml.Node) *lentList {
+	var names []string
+	for _, list := range d.lent.lists {
+		if list.name == name.Value {
+			return list
+		}
+		names = append(names, list.name)
+	}
+	wanted := shorten(name.Value)
+	switch near := expression.Suggest(name.Value, names); {
+	case near != "":
+		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
+	case len(names) == 0:
+		d.errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
+	default:
+		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, listed(names))
+	}
+	return nil
+}
+
+// entryRetry reads the retry of a workbook entry, which its steps take.
+func (d *decoder) entryRetry(w written, entry *Action) {
+	list := &lentList{
+		name: entry.Name, from: "workbook." + entry.Name + ".retry", pos: position(w.node), node: w.node, tool: literalTool(entry), used: true,
+	}
+	d.retry(w.node, list.from, list.tool)
+	if slices.ContainsFunc(d.lent.entries, func(other *lentList) bool { return other.name == entry.Name }) {
+		return // of another entry of that name, which is reported
+	}
+	d.lent.entries = append(d.lent.entries, list)
+}
+
+// lendRetry gives steps without a retry of their own that of the workbook entry they
+// call.
+func (d *decoder) lendRetry(pb *Playbook) {
+	for _, step := range pb.Steps {
+		if step.ownRetry || step.Action == nil || literalTool(step.Action) != WorkbookTool {
+			continue
+		}
+		name, _ := step.Action.entryName()
+		for _, list := range d.lent.entries {
+			if list.name == name && name != "" {
+				list.uses = append(list.uses, listUse{place: step.Name, pos: step.NamePos})
+				step.Retry = d.lend(list, d.retry(list.node, step.Name+".retry", list.tool))
+			}
+		}
+	}
+}
+
+// usedLists are the lists that a playbook needs which stands within this one and has
+// used them since a point.
+func (d *decoder) usedLists(before int) *yaml.Node {
+	names := d.lent.usedHere[before:]
+	if len(names) == 0 {
+		return nil
+	}
+	lists := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	for _, list := range d.lent.lists {
+		if slices.Contains(names, list.name) {
+			key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: list.name}
+			lists.Content = append(lists.Content, key, yamltree.Resolved(list.node, false))
+		}
+	}
+	return lists
+}
+
+// end is the place of the last node below one.
+func end(n *yaml.Node) source.Position {
+	last := position(n)
+	for _, inner := range n.Content {
+		if at := end(inner); last.Before(at) {
+			last = at
+		}
+	}
+	return last
+}
+
+// nameUses adds to problems of lists who uses them: what is wrong may be so only
+// there.
+func (pb *Playbook) nameUses(found source.Diagnostics) {
+	for i := range found {
+		for _, list := range pb.lent {
+			if list.node == nil || len(list.uses) == 0 {
+				continue
+			}
+			if at := found[i].Pos; !at.Before(position(list.node)) && !end(list.node).Before(at) {
+				found[i].Message += list.usedBy()
+			}
+		}
+	}
+}
+
+// usedBy names the places that use a list.
+func (l *lentList) usedBy() string {
+	const most = 3
+	var uses []string
+	for _, use := range l.uses[:min(len(l.uses), most)] {
+		uses = append(uses, fmt.Sprintf("%s in line %d", use.place, use.pos.Line))
+	}
+	if more := len(l.uses) - most; more > 0 {
+		uses = append(uses, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf(" (%s is used by %s)", l.from, strings.Join(uses, ", "))
+}

@@ -1,0 +1,44 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+)
+
+// holdBackTimeout bounds how long the other attempts may take to learn that they wait.
+const holdBackTimeout = 5 * time.Second
+
+// RefusedMark marks in the history that a policy has made a failure of the answer to an
+// attempt, which no other event shows. Kept in workflow history.
+type RefusedMark struct {
+	Refused string                   `json:"refused"` // the step
+	Index   *int                     `json:"index,omitempty"`
+	Attempt int                      `json:"attempt"`
+	Error   *interpreter.ErrorObject `json:"error"` // without what the answer held
+}
+
+// refused records that a policy has made a failure of the last answer, and holds back
+// the other attempts under its rate limit where that asks for patience. The call itself
+// waits in any case. input is nil where the attempt was answered from outside.
+func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
+	failure := d.call.Refused()
+	if failure == nil {
+		return
+	}
+	brief := failure.Brief()
+	recordMarker(ctx, RefusedMark{Refused: d.call.Step(), Index: d.call.Index(), Attempt: d.call.View().Attempts, Error: &brief})
+	if input == nil {
+		return
+	}
+	in, holds := d.call.HoldsBack(*input)
+	if !holds {
+		return
+	}
+	to := toLocal(interpreter.HoldBackActivity, holdBackTimeout, "others wait for "+input.Step)
+	if _, err := send[struct{}](ctx, to, in, "the rate limit of "+input.Step); err != nil {
+		logger(ctx).Warn("others under the rate limit are not held back", "error", err)
+	}
+}
