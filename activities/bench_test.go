@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -60,27 +61,27 @@ func benchAPI(b *testing.B) string {
 // BenchmarkDrivePages fetches a call's pages, as many in one activity as
 // belong there, with and without the JSON that lies between two of them.
 func BenchmarkDrivePages(b *testing.B) {
-	task := interpreter.Task{
+	task := call.Task{
 		Name: "bench.yaml", Source: fmt.Sprintf(benchPaged, benchAPI(b)), Step: "fetch", Visit: 1,
 		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}
 	catalogue := activities.Default()
-	for name, travel := range map[string]func(interpreter.DriveOutput) interpreter.DriveOutput{
-		"alone":     func(output interpreter.DriveOutput) interpreter.DriveOutput { return output },
-		"with JSON": func(output interpreter.DriveOutput) interpreter.DriveOutput { return overJSON(b, output) },
+	for name, travel := range map[string]func(call.DriveOutput) call.DriveOutput{
+		"alone":     func(output call.DriveOutput) call.DriveOutput { return output },
+		"with JSON": func(output call.DriveOutput) call.DriveOutput { return overJSON(b, output) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				call := pagedCall(b, catalogue, task)
-				for !call.Finished() {
-					output, err := catalogue.Drive(b.Context(), interpreter.DriveInput{
-						Task: task, Calls: []interpreter.CallSnapshot{{State: call.SnapshotFor(true)}}, Width: 1, Pages: true,
-					}, interpreter.Script{Source: task.Source})
+				machine := pagedCall(b, catalogue, task)
+				for !machine.Finished() {
+					output, err := catalogue.Drive(b.Context(), call.DriveInput{
+						Task: task, Calls: []call.Snapshot{{State: machine.SnapshotFor(true)}}, Width: 1, Pages: true,
+					}, call.Script{Source: task.Source})
 					require.NoError(b, err)
-					call.Apply(travel(output).Calls[0], time.Now())
+					machine.Apply(travel(output).Calls[0], time.Now())
 				}
-				require.Len(b, call.Result().Data.Data, 100*benchPages)
+				require.Len(b, machine.Result().Data.Data, 100*benchPages)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchPages, "ns/page")
 		})
@@ -89,11 +90,11 @@ func BenchmarkDrivePages(b *testing.B) {
 
 // pagedCall is a call whose first page is there: what follows may share an
 // activity.
-func pagedCall(b *testing.B, catalogue *activities.Catalogue, task interpreter.Task) *interpreter.Call {
+func pagedCall(b *testing.B, catalogue *activities.Catalogue, task call.Task) *call.Call {
 	b.Helper()
 	book, step, err := task.Load()
 	require.NoError(b, err)
-	call := task.Call(book, step, interpreter.CallSnapshot{}, func() float64 { return 0 })
+	call := task.Call(book, step, call.Snapshot{}, func() float64 { return 0 })
 	result, err := activityNamed(b, catalogue, "http")(b.Context(), call.Next(time.Now()).Input)
 	require.NoError(b, err)
 	call.Attempted(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
@@ -113,7 +114,7 @@ func activityNamed(b *testing.B, catalogue *activities.Catalogue, name string) a
 }
 
 // overJSON is what the other side of Temporal gets.
-func overJSON(b *testing.B, output interpreter.DriveOutput) (back interpreter.DriveOutput) {
+func overJSON(b *testing.B, output call.DriveOutput) (back call.DriveOutput) {
 	b.Helper()
 	encoded, err := json.Marshal(output)
 	require.NoError(b, err)
@@ -146,15 +147,15 @@ func BenchmarkDriveBatch(b *testing.B) {
 	const calls = 50
 	catalogue := activities.Default()
 	require.NoError(b, catalogue.Register(echo{}))
-	in := interpreter.DriveInput{Width: 50, Task: interpreter.Task{
+	in := call.DriveInput{Width: 50, Task: call.Task{
 		Name: "bench.yaml", Source: benchLoop, Step: "each", Visit: 1, Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}}
 	for i := range calls {
-		in.Calls = append(in.Calls, interpreter.CallSnapshot{Index: &i, Size: calls, Element: expression.Of(i)})
+		in.Calls = append(in.Calls, call.Snapshot{Index: &i, Size: calls, Element: expression.Of(i)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		output, err := catalogue.Drive(b.Context(), in, interpreter.Script{Source: benchLoop})
+		output, err := catalogue.Drive(b.Context(), in, call.Script{Source: benchLoop})
 		require.NoError(b, err)
 		require.Equal(b, calls-1, output.Calls[calls-1].Result.Data.Data)
 	}

@@ -22,7 +22,9 @@ import (
 	"reprise/activities"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/ratelimit"
 )
 
 // TestWhichDeliveriesCount: each word is one delivery, by how it ended.
@@ -303,12 +305,12 @@ func TestALostBatchGivesWhatItHas(t *testing.T) {
 
 	output := doneUntilLost(t, err)
 	require.Equal(t, "kept", output.Calls[0].Result.Data.Data)
-	require.Equal(t, interpreter.Driven{}, output.Calls[1])
+	require.Equal(t, call.Driven{}, output.Calls[1])
 	require.Empty(t, p.asked)
 }
 
 // doneUntilLost is what an activity had done whose workers were lost too often.
-func doneUntilLost(t *testing.T, err error) (output interpreter.DriveOutput) {
+func doneUntilLost(t *testing.T, err error) (output call.DriveOutput) {
 	t.Helper()
 
 	var application *temporal.ApplicationError
@@ -333,7 +335,7 @@ func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
 	output := doneUntilLost(t, err)
-	require.Equal(t, interpreter.Driven{}, output.Calls[0])
+	require.Equal(t, call.Driven{}, output.Calls[0])
 	require.Equal(t, 1, output.Calls[1].State.Lost)
 	require.Empty(t, p.asked)
 }
@@ -438,7 +440,7 @@ func TestTurnsByTheClockOfTheWorker(t *testing.T) {
 	t.Parallel()
 
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // when the limiter decided, by its clock
-	lease := interpreter.Lease{DelaySeconds: 0.5, At: at.Add(500 * time.Millisecond)}
+	lease := ratelimit.Lease{DelaySeconds: 0.5, At: at.Add(500 * time.Millisecond)}
 	ms := time.Millisecond
 
 	for name, test := range map[string]struct {
@@ -454,7 +456,7 @@ func TestTurnsByTheClockOfTheWorker(t *testing.T) {
 		require.Equal(t, at.Add(test.turn), activities.FirstTurn(lease, at.Add(test.asked), at.Add(test.answered)), name)
 	}
 
-	old := interpreter.Lease{DelaySeconds: 0.5} // of a limiter that does not tell
+	old := ratelimit.Lease{DelaySeconds: 0.5} // of a limiter that does not tell
 	require.Equal(t, at.Add(530*ms), activities.FirstTurn(old, at, at.Add(30*ms)))
 }
 

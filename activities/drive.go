@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
@@ -29,27 +30,27 @@ const (
 // no wait. A call that has to wait, or that has had its share of this activity,
 // is given back with its state. Heartbeats hold what is done, so a worker that
 // takes over continues behind it.
-func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script interpreter.Script) (interpreter.DriveOutput, error) {
+func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()
 	if err != nil {
-		return interpreter.DriveOutput{}, applicationError(&interpreter.ErrorObject{
+		return call.DriveOutput{}, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
 	d := &hosting{
 		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: newTally(in, step),
 	}
-	d.notes = interpreter.NotedOnce
+	d.notes = call.NotedOnce
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
-		d.notes = interpreter.NotedAgain
+		d.notes = call.NotedAgain
 	}
 	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()
 	if err := d.start(hosted(ctx, d.delivery)); err != nil {
-		return interpreter.DriveOutput{}, err
+		return call.DriveOutput{}, err
 	}
 	if in.Recall {
 		for i, call := range d.calls {
@@ -58,7 +59,7 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 		return d.output(), nil
 	}
 	if d.delivery.state.spent(lostBefore(in)) || len(d.delivery.state.Received) > 0 {
-		return interpreter.DriveOutput{}, d.lost()
+		return call.DriveOutput{}, d.lost()
 	}
 	err = d.driveAll(hosted(ctx, d.delivery))
 	switch {
@@ -66,19 +67,19 @@ func (c *Catalogue) Drive(ctx context.Context, in interpreter.DriveInput, script
 		return d.finish()
 	case err == nil, workerStopped(ctx):
 		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
-		return interpreter.DriveOutput{}, deliverAgain(errStopped)
+		return call.DriveOutput{}, deliverAgain(errStopped)
 	case cancelled(ctx):
-		return interpreter.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
+		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
 	case ctx.Err() != nil:
-		return interpreter.DriveOutput{}, deliverAgain(errLostTouch)
+		return call.DriveOutput{}, deliverAgain(errLostTouch)
 	}
-	return interpreter.DriveOutput{}, err
+	return call.DriveOutput{}, err
 }
 
 // finish is what the activity gives. Where it has one call, whose last attempt failed, it
 // ends as failed, so that the failure shows where people look for it; what was done
 // travels in the details.
-func (d *hosting) finish() (interpreter.DriveOutput, error) {
+func (d *hosting) finish() (call.DriveOutput, error) {
 	output := d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)
 	if len(output.Calls) > 1 {
 		return output, nil
@@ -87,7 +88,7 @@ func (d *hosting) finish() (interpreter.DriveOutput, error) {
 	if failure == nil || interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
 		return output, nil
 	}
-	return interpreter.DriveOutput{}, temporal.NewApplicationErrorWithOptions(failure.Message, string(failure.Kind),
+	return call.DriveOutput{}, temporal.NewApplicationErrorWithOptions(failure.Message, string(failure.Kind),
 		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{output}})
 }
 
@@ -105,7 +106,7 @@ func (d *hosting) lost() error {
 }
 
 // lostBefore is how often the requests of the calls were lost, at most.
-func lostBefore(in interpreter.DriveInput) int {
+func lostBefore(in call.DriveInput) int {
 	most := 0
 	for _, call := range in.Calls {
 		if call.State != nil {
@@ -122,14 +123,14 @@ func (d *hosting) countReceived() {
 		if at < len(d.calls) && !d.calls[at].done {
 			state := d.calls[at].call.Snapshot()
 			state.Lost++
-			d.progress.set(at, interpreter.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
+			d.progress.set(at, call.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
 		}
 	}
 }
 
 // output is what the calls have come to. Pages go back without what they came
 // with.
-func (d *hosting) output() interpreter.DriveOutput {
+func (d *hosting) output() call.DriveOutput {
 	output := d.progress.output()
 	output.Budget = d.tally.over()
 	for i, driven := range output.Calls {
@@ -141,14 +142,14 @@ func (d *hosting) output() interpreter.DriveOutput {
 // hosting is one run of Drive.
 type hosting struct {
 	catalogue *Catalogue
-	in        interpreter.DriveInput
+	in        call.DriveInput
 	book      *playbook.Playbook
 	step      *playbook.Step
 	progress  *progress
 	tally     *tally
 	delivery  *delivery
 	clock     clock
-	notes     interpreter.Noted // what its notes are
+	notes     call.Noted // what its notes are
 	calls     []*hostedCall
 	cut       atomic.Bool // a call was left because the worker stops
 	// interrupted says that one of its attempts was cut.
@@ -197,7 +198,7 @@ type tally struct {
 	spent *interpreter.ErrorObject
 }
 
-func newTally(in interpreter.DriveInput, step *playbook.Step) *tally {
+func newTally(in call.DriveInput, step *playbook.Step) *tally {
 	return &tally{step: step, known: in.Known}
 }
 
@@ -238,7 +239,7 @@ func (d *hosting) left(err error) error {
 // progress is what Drive has done so far.
 type progress struct {
 	mu    sync.Mutex
-	calls []interpreter.Driven
+	calls []call.Driven
 	fresh []int // calls that ended or were left since the heartbeat before
 	held  held
 	most  int  // bytes of held
@@ -257,10 +258,10 @@ type held struct {
 }
 
 // newProgress begins with what the heartbeats of a lost worker report.
-func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
+func newProgress(ctx context.Context, in call.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
-		calls: make([]interpreter.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
+		calls: make([]call.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
 		before: make([]int, n),
 	}
 	if in.Pages {
@@ -272,7 +273,7 @@ func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 			p.before[i] = call.State.Attempts
 		}
 	}
-	var before interpreter.DriveOutput
+	var before call.DriveOutput
 	if activity.IsActivity(ctx) && activity.HasHeartbeatDetails(ctx) &&
 		activity.GetHeartbeatDetails(ctx, &before) == nil && len(before.Calls) == n {
 		for i, driven := range before.Calls {
@@ -287,7 +288,7 @@ func newProgress(ctx context.Context, in interpreter.DriveInput) *progress {
 	return p
 }
 
-func (p *progress) of(i int) interpreter.Driven {
+func (p *progress) of(i int) call.Driven {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[i]
@@ -295,7 +296,7 @@ func (p *progress) of(i int) interpreter.Driven {
 
 // set records where the call ended, or was left. It changes no more, so that
 // the heartbeat that reports it can encode it; most activities end before.
-func (p *progress) set(i int, driven interpreter.Driven) {
+func (p *progress) set(i int, driven call.Driven) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[i] = driven
@@ -303,7 +304,7 @@ func (p *progress) set(i int, driven interpreter.Driven) {
 }
 
 // hold puts what is known of a call into the heartbeats, if it fits.
-func (p *progress) hold(i int, driven interpreter.Driven) {
+func (p *progress) hold(i int, driven call.Driven) {
 	encoded, err := json.Marshal(driven)
 	if err != nil {
 		return
@@ -313,7 +314,7 @@ func (p *progress) hold(i int, driven interpreter.Driven) {
 	p.put(i, driven, encoded)
 }
 
-func (p *progress) put(i int, driven interpreter.Driven, encoded json.RawMessage) {
+func (p *progress) put(i int, driven call.Driven, encoded json.RawMessage) {
 	if bytes := p.held.bytes - len(p.held.Calls[i]) + len(encoded); bytes <= p.most {
 		p.held.bytes, p.held.Calls[i] = bytes, encoded
 		p.moved = p.moved || driven.Result != nil || driven.Outcome != nil ||
@@ -321,10 +322,10 @@ func (p *progress) put(i int, driven interpreter.Driven, encoded json.RawMessage
 	}
 }
 
-func (p *progress) output() interpreter.DriveOutput {
+func (p *progress) output() call.DriveOutput {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return interpreter.DriveOutput{Calls: slices.Clone(p.calls)}
+	return call.DriveOutput{Calls: slices.Clone(p.calls)}
 }
 
 func (p *progress) snapshot() held {

@@ -14,28 +14,29 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // hostedCall is one call of Drive.
 type hostedCall struct {
 	*hosting
 	at    int
-	call  *interpreter.Call
-	chunk interpreter.Chunk
+	call  *call.Call
+	chunk call.Chunk
 	done  bool // before a worker was lost
 	// before and outcome are the last attempt, until what it gave is sure.
-	before  interpreter.CallState
+	before  call.State
 	outcome *interpreter.Outcome
 	// made are the attempts that were made here.
-	made interpreter.Stretches
+	made call.Stretches
 	// unwritten are the attempts of sinks that failed here.
-	unwritten interpreter.Stretches
+	unwritten call.Stretches
 	// sure says that whoever takes the call up comes to where it is now: that is
 	// in history, or noted in a ledger. What an attempt has given since is not:
 	// another worker may be given something else.
 	sure bool
 	// mark is where the call was sure last.
-	mark interpreter.Mark
+	mark call.Mark
 	// forget is the last write of which history knows; its note may go.
 	forget int
 	// unnotable says that a ledger could not be made.
@@ -67,7 +68,7 @@ func (d *hosting) start(ctx context.Context) error {
 		}
 		h.mark = h.call.Mark()
 		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
-			h.call = d.in.Task.Call(d.book, d.step, interpreter.CallSnapshot{
+			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
 			}, rand.Float64)
 			h.sure = false // a run that is stopped loses its heartbeats
@@ -103,17 +104,17 @@ func (h *hostedCall) showProgress() {
 // run takes the call as far as it goes without a wait: to its end, to where it has had
 // its share, or, where the workflow holds what was collected before, to where something
 // else than a page is due.
-func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
+func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
 		if h.in.Pages && !h.call.TurnsPage() {
 			return h.handBack(), nil
 		}
 		command := h.call.Next(h.clock.now())
-		if command.Kind != interpreter.DoSink {
+		if command.Kind != call.DoSink {
 			h.logVerdict()
 		}
 		switch command.Kind {
-		case interpreter.DoAttempt:
+		case call.DoAttempt:
 			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
@@ -125,14 +126,14 @@ func (h *hostedCall) run(ctx context.Context) (interpreter.Driven, error) {
 				return h.handBack(), nil
 			}
 			h.chunk.Add(size.all)
-		case interpreter.DoWait, interpreter.DoHold:
+		case call.DoWait, call.DoHold:
 			return h.here(), nil
-		case interpreter.DoSink:
+		case call.DoSink:
 			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
 				return h.leftAt(end), err
 			}
 			h.logVerdict()
-		case interpreter.DoFinish:
+		case call.DoFinish:
 			return h.ended(command.Result), nil
 		}
 		h.showProgress()
@@ -158,13 +159,13 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 }
 
 // here leaves the call where it is.
-func (h *hostedCall) here() interpreter.Driven {
+func (h *hostedCall) here() call.Driven {
 	state := h.call.Snapshot()
-	return interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
+	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
 // leftAt leaves the call where a sink has ended that is not done.
-func (h *hostedCall) leftAt(end sinkEnd) interpreter.Driven {
+func (h *hostedCall) leftAt(end sinkEnd) call.Driven {
 	if end == sinkFirst {
 		return h.handBack()
 	}
@@ -189,7 +190,7 @@ func (h *hostedCall) logVerdict() {
 }
 
 // log tells of an attempt that failed what was decided about it.
-func (d *hosting) log(call *interpreter.Call) {
+func (d *hosting) log(call *call.Call) {
 	verdict := call.Verdict()
 	d.count(call, verdict)
 	if verdict == nil {
@@ -211,16 +212,16 @@ const maxPageBytes = 300_000
 // form of what was before and the outcome, which takes the least room. An
 // outcome that cannot travel is left out, and the workflow makes that attempt
 // again, alone.
-func (h *hostedCall) handBack() interpreter.Driven {
+func (h *hostedCall) handBack() call.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
-	return interpreter.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
+	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
 // ended is the end of the call. Of one stretch of attempts the result says enough.
-func (h *hostedCall) ended(result interpreter.CallResult) interpreter.Driven {
-	driven := interpreter.Driven{
+func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
+	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
 	if len(h.made) > 1 {
@@ -258,22 +259,22 @@ const (
 // section written once).
 type hostedSink struct {
 	of    *hostedCall
-	sink  *interpreter.Call
+	sink  *call.Call
 	note  *interpreter.LedgerEntry
 	wrote bool // a sink may end well that wrote nothing
 }
 
 // sink writes what is due.
-func (h *hostedCall) sink(ctx context.Context, sink *interpreter.Call) (end sinkEnd, err error) {
+func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
 	for end == sinkGoesOn && err == nil {
 		switch command := sink.Next(s.of.clock.now()); command.Kind {
-		case interpreter.DoAttempt:
+		case call.DoAttempt:
 			end, err = s.write(ctx, command.Input)
-		case interpreter.DoFinish:
+		case call.DoFinish:
 			h.countSink(ctx, sink)
 			end = s.finish(command.Result)
-		case interpreter.DoWait, interpreter.DoHold, interpreter.DoSink:
+		case call.DoWait, call.DoHold, call.DoSink:
 			end = s.leave()
 		}
 	}
@@ -346,7 +347,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry 
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
-	if err != nil || len(note.Continuation) > interpreter.MaxContinuation {
+	if err != nil || len(note.Continuation) > call.MaxContinuation {
 		return nil
 	}
 	note.Forget = h.forget
@@ -395,7 +396,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	if h.call.View().Written > written {
 		state := h.call.Snapshot()
-		h.progress.set(h.at, interpreter.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
+		h.progress.set(h.at, call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"reprise/activities"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // moving answers like pager, with other rows for each worker.
@@ -22,7 +23,7 @@ func moving(worker string, n int) func(context.Context, interpreter.ToolInput) (
 
 // lost is the worker that is lost behind its third write: what it has told
 // nobody is gone, but what it wrote is there.
-func lost(t *testing.T, in interpreter.DriveInput) *player {
+func lost(t *testing.T, in call.DriveInput) *player {
 	t.Helper()
 	p := &player{answer: moving("first ", 6)}
 	newStage(t, p, activities.Resources{}).drive(in)
@@ -43,7 +44,7 @@ func TestDriveFollowsTheLedger(t *testing.T) {
 			second := &player{answer: moving("second ", 6), notes: first.notes}
 			stage := newStage(t, second, activities.Resources{})
 			if told {
-				stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+				stage.env.SetHeartbeatDetails(call.DriveOutput{})
 			}
 			call := stage.drive(in)[0]
 			rows := []any{"first 1", "first 2", "first 3", "second 4", "second 5", "second 6"}
@@ -69,7 +70,7 @@ func TestDriveFollowsTheLedgerOfPages(t *testing.T) {
 	require.Equal(t, []string{`a: ["history 1"]`, `a: ["first 2"]`, `a: ["first 3"]`}, first.written)
 	second := &player{answer: moving("second ", 6), notes: first.notes}
 	stage := newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+	stage.env.SetHeartbeatDetails(call.DriveOutput{})
 	turned := stage.drive(in)[0]
 	require.Equal(t, []any{"first 2", "first 3", "first 4", "second 5"}, turned.State.Collected.Data)
 	require.Equal(t, 5, turned.State.Successes)
@@ -88,7 +89,7 @@ func TestDriveKeepsAFailure(t *testing.T) {
 
 	second := &player{answer: pager(1, 0), notes: first.notes}
 	stage := newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+	stage.env.SetHeartbeatDetails(call.DriveOutput{})
 	require.Equal(t, 404, stage.drive(in)[0].Result.Error.Status)
 	require.Empty(t, second.asked)
 	require.Empty(t, second.written)
@@ -115,7 +116,7 @@ func TestDriveNotesNoWriteThatFailed(t *testing.T) {
 
 			second := &player{answer: moving("second ", 6), notes: first.notes[:2]}
 			stage := newStage(t, second, activities.Resources{})
-			stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+			stage.env.SetHeartbeatDetails(call.DriveOutput{})
 			call := stage.drive(in)[0]
 			require.Equal(t, []any{"first 1", "first 2", "first 3", "second 4", "second 5", "second 6"}, call.Result.Data.Data)
 			require.Equal(t, []string{"a/4", "a/5", "a/6"}, second.asked)
@@ -154,7 +155,7 @@ func TestDriveFollowsTheLedgerPastARestart(t *testing.T) {
 	} {
 		second := &player{answer: expiring("second "), notes: slices.Clone(first.notes[:kept])}
 		stage := newStage(t, second, activities.Resources{})
-		stage.env.SetHeartbeatDetails(interpreter.DriveOutput{})
+		stage.env.SetHeartbeatDetails(call.DriveOutput{})
 		call := stage.drive(in)[0]
 		require.NotNil(t, call.Result, "%d notes", kept)
 		require.Equal(t, want, call.Result.Data.Data, "%d notes", kept)
@@ -172,7 +173,7 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 		sink   string
 	}{
 		"no ledger":           {player: &player{plain: true}, sink: perPage},
-		"a page too large":    {player: &player{}, bytes: interpreter.MaxContinuation + 1, sink: perPage},
+		"a page too large":    {player: &player{}, bytes: call.MaxContinuation + 1, sink: perPage},
 		"a place of the page": {player: &player{}, sink: strings.Replace(perPage, "per_page: {sink: {tool: player, params: {item: \"{{ item }}\"}", "per_page: {sink: {tool: player, params: {item: \"{{ item }}\", n: \"{{ response.rows }}\"}", 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 }
 
 // resumed is the input for the activity after the one that gave turned.
-func resumed(t *testing.T, in interpreter.DriveInput, turned interpreter.Driven) interpreter.DriveInput {
+func resumed(t *testing.T, in call.DriveInput, turned call.Driven) call.DriveInput {
 	t.Helper()
 	book, step, err := in.Task.Load()
 	require.NoError(t, err)

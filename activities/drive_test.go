@@ -23,6 +23,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -147,21 +148,21 @@ const (
 )
 
 // driveInput hosts the elements, none begun yet.
-func driveInput(loopWords, then string, elements ...string) interpreter.DriveInput {
-	in := interpreter.DriveInput{Width: 10, Task: interpreter.Task{
+func driveInput(loopWords, then string, elements ...string) call.DriveInput {
+	in := call.DriveInput{Width: 10, Task: call.Task{
 		Name: "driven.yaml", Source: fmt.Sprintf(driven, loopWords, then), Step: "fetch", Visit: 1,
 		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}}
 	for i, element := range elements {
 		index := i
-		in.Calls = append(in.Calls, interpreter.CallSnapshot{Index: &index, Size: len(elements), Element: expression.Of(element)})
+		in.Calls = append(in.Calls, call.Snapshot{Index: &index, Size: len(elements), Element: expression.Of(element)})
 	}
 	return in
 }
 
 // turning is an input of pages only: the call of one element whose first page
 // is there.
-func turning(t *testing.T, then string, first any) interpreter.DriveInput {
+func turning(t *testing.T, then string, first any) call.DriveInput {
 	t.Helper()
 	in := driveInput("", then, "a")
 	in.Pages, in.Width = true, 1
@@ -182,7 +183,7 @@ func firstPage() any { return map[string]any{"more": true, "rows": []any{1}} }
 type stageOf struct {
 	t    *testing.T
 	env  *testsuite.TestActivityEnvironment
-	last interpreter.DriveOutput // of the heartbeats
+	last call.DriveOutput // of the heartbeats
 	mu   sync.Mutex
 }
 
@@ -193,12 +194,12 @@ func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stageOf{t: t, env: suite.NewTestActivityEnvironment()}
-	s.env.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
+	s.env.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	s.env.SetTestTimeout(30 * time.Second)
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		var output interpreter.DriveOutput
+		var output call.DriveOutput
 		if details.Get(&output) == nil {
 			s.last = output
 		}
@@ -209,12 +210,12 @@ func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 // background makes ctx the parent of the activity's context.
 func (s *stageOf) background(ctx context.Context) { s.env.SetWorkerOptions(workerOptions(ctx)) }
 
-func (s *stageOf) tryDrive(in interpreter.DriveInput) (interpreter.DriveOutput, error) {
+func (s *stageOf) tryDrive(in call.DriveInput) (call.DriveOutput, error) {
 	s.t.Helper()
-	var output interpreter.DriveOutput
+	var output call.DriveOutput
 	task, script := in.Task.Apart()
 	in.Task = task
-	value, err := s.env.ExecuteActivity(interpreter.DriveActivity, in, script)
+	value, err := s.env.ExecuteActivity(call.DriveActivity, in, script)
 	if err != nil {
 		return output, err
 	}
@@ -225,7 +226,7 @@ func (s *stageOf) tryDrive(in interpreter.DriveInput) (interpreter.DriveOutput, 
 
 // drive gives what the activity did, which travels in the details of a failure where
 // the last attempt of its one call failed.
-func (s *stageOf) drive(in interpreter.DriveInput) []interpreter.Driven {
+func (s *stageOf) drive(in call.DriveInput) []call.Driven {
 	s.t.Helper()
 	output, err := s.tryDrive(in)
 	var failure *temporal.ApplicationError
@@ -323,7 +324,7 @@ func TestDriveInOrder(t *testing.T) {
 	require.Equal(t, []string{"a/1", "b/1"}, p.asked)
 	require.NotNil(t, calls[0].Result)
 	require.NotNil(t, calls[1].State.Todo[0].Wait)
-	require.Equal(t, interpreter.Driven{}, calls[2])
+	require.Equal(t, call.Driven{}, calls[2])
 }
 
 // TestDriveYields: what one activity does for a call is bounded, in a batch and
@@ -466,13 +467,13 @@ func TestDriveTurnsPagesAfterALostWorker(t *testing.T) {
 
 	second := &player{answer: pager(20, 0)}
 	stage := newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{{State: &whole, Outcome: turned.Outcome, Made: turned.Made}}})
+	stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &whole, Outcome: turned.Outcome, Made: turned.Made}}})
 	again := stage.drive(in)[0]
 	require.Empty(t, second.asked)
 	require.Equal(t, toJSON(t, turned), toJSON(t, again))
 
 	stage = newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(interpreter.DriveOutput{Calls: []interpreter.Driven{{State: &whole}}})
+	stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &whole}}})
 	anew := stage.drive(in)[0]
 	require.True(t, anew.Made.Cover(20, 20), "%+v", anew.Made) // the last page, which they do not hold
 	anew.Made, turned.Made = nil, nil
@@ -514,7 +515,7 @@ func TestDriveCancelled(t *testing.T) {
 	_, err := stage.tryDrive(in)
 	var cancelled *temporal.CanceledError
 	require.ErrorAs(t, err, &cancelled)
-	var output interpreter.DriveOutput
+	var output call.DriveOutput
 	require.NoError(t, cancelled.Details(&output))
 	require.Equal(t, []any{1}, output.Calls[0].Result.Data.Data)
 	require.Equal(t, []any{1}, output.Calls[1].Result.Data.Data)
@@ -562,7 +563,7 @@ func TestDriveOutputOverTheCap(t *testing.T) {
 	require.Contains(t, calls[0].Result.Error.Message, "more than its share of 333333")
 	require.Equal(t, 1, calls[0].Result.Meta.Attempts)
 	require.Equal(t, []any{1}, calls[1].Result.Data.Data)
-	require.Equal(t, interpreter.Driven{}, calls[2])
+	require.Equal(t, call.Driven{}, calls[2])
 }
 
 // TestDriveUnknownTool is an error of the call and not of the activity.

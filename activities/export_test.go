@@ -7,6 +7,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 // MaskFor resolves a connection as an attempt does and gives what masks its
@@ -32,7 +33,7 @@ func Deliver(before DeliveryState, n int, tells bool) (DeliveryState, bool) {
 }
 
 // FirstTurn is when the first turn of a lease is by the clock of this machine.
-func FirstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
+func FirstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
 	return firstTurn(lease, asked, answered)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // forgetTimeout bounds how long a ledger may take to forget. A workflow waits for it.
@@ -16,7 +17,7 @@ const forgetTimeout = 3 * time.Second
 // Forget is the local activity that has ledgers forget calls whose results are in
 // history, so that pages do not stay where they are not needed. It changes nothing
 // about the run: what a ledger that is away keeps is deleted with its old notes.
-func (c *Catalogue) Forget(ctx context.Context, in interpreter.ForgetInput) error {
+func (c *Catalogue) Forget(ctx context.Context, in call.ForgetInput) error {
 	ctx, _ = tool.WithSecrets(ctx, c.res.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
@@ -44,7 +45,7 @@ type notedPlace struct {
 }
 
 // notedBy are the ledgers of calls. What cannot be rendered was not written to.
-func (c *Catalogue) notedBy(in interpreter.ForgetInput) []*notedPlace {
+func (c *Catalogue) notedBy(in call.ForgetInput) []*notedPlace {
 	book, step, err := in.Task.Load()
 	if err != nil {
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // PayloadStore is where large values go. It is safe for concurrent use.
@@ -125,7 +126,7 @@ func (k *keeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
 func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	result, err := k.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &k.beats), in)
 	var cancelled *temporal.CanceledError
-	if output := (interpreter.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
+	if output := (call.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
 		value, err := k.keep(ctx, output)
 		if err != nil {
 			return nil, err
@@ -259,7 +260,7 @@ func unkept(result any, reason error) (any, error) {
 		Kind: interpreter.KindPayloadStore, Class: interpreter.ClassRetryable, Final: true,
 		Message: tool.CutText("the attempt was made, and its outcome could not be kept: "+reason.Error(), tool.MaxMessage),
 	}
-	output, many := result.(interpreter.DriveOutput)
+	output, many := result.(call.DriveOutput)
 	if !many {
 		return nil, applicationError(failure)
 	}
@@ -275,12 +276,12 @@ func unkept(result any, reason error) (any, error) {
 		case driven.Outcome != nil:
 			calls[i].Outcome = &interpreter.Outcome{Err: failure, Meta: driven.Outcome.Meta}
 		default:
-			calls[i] = interpreter.Driven{Result: &interpreter.CallResult{
+			calls[i] = call.Driven{Result: &interpreter.CallResult{
 				Status: interpreter.StatusError, Error: failure, Meta: interpreter.CallMeta{
 					Attempts: driven.State.Attempts, Pages: driven.State.Successes, StartedAt: driven.State.StartedAt,
 				},
 			}}
 		}
 	}
-	return interpreter.DriveOutput{Calls: calls}, nil
+	return call.DriveOutput{Calls: calls}, nil
 }

@@ -22,6 +22,7 @@ import (
 	"reprise/internal/base/payload"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 )
 
@@ -199,18 +200,18 @@ func TestASlowStoreIsNotWaitedForForEver(t *testing.T) {
 // for again.
 func TestOfABatchOnlyTheLargeIsLost(t *testing.T) {
 	t.Parallel()
-	state := &interpreter.CallState{Attempts: 3, Collected: expression.Of(strings.Repeat("x", 1_000_000))}
-	output := interpreter.DriveOutput{Calls: []interpreter.Driven{
+	state := &call.State{Attempts: 3, Collected: expression.Of(strings.Repeat("x", 1_000_000))}
+	output := call.DriveOutput{Calls: []call.Driven{
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("small")}},
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: answer(1_000_000).Data, Meta: interpreter.CallMeta{Attempts: 2}}},
 		{},
 		{State: state},
 	}}
-	value, _, err := outcome(t, &away{times: -1}, time.Millisecond, func(context.Context) (interpreter.DriveOutput, error) {
+	value, _, err := outcome(t, &away{times: -1}, time.Millisecond, func(context.Context) (call.DriveOutput, error) {
 		return output, nil
 	})
 	require.NoError(t, err)
-	var back interpreter.DriveOutput
+	var back call.DriveOutput
 	require.NoError(t, value.Get(&back))
 	require.Equal(t, "small", back.Calls[0].Result.Data.Data)
 
@@ -219,24 +220,24 @@ func TestOfABatchOnlyTheLargeIsLost(t *testing.T) {
 		require.Equal(t, interpreter.KindPayloadStore, back.Calls[i].Result.Error.Kind)
 		require.Equal(t, attempts, back.Calls[i].Result.Meta.Attempts)
 	}
-	require.Equal(t, interpreter.Driven{}, back.Calls[2])
+	require.Equal(t, call.Driven{}, back.Calls[2])
 }
 
 // TestWhatACancelledBatchHad is kept like a result.
 func TestWhatACancelledBatchHad(t *testing.T) {
 	t.Parallel()
-	output := interpreter.DriveOutput{Calls: []interpreter.Driven{
+	output := call.DriveOutput{Calls: []call.Driven{
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: answer(200_000).Data}},
 	}}
 
 	for times, kept := range map[int]int{1: 1, -1: 0} {
 		store := &away{times: times}
-		_, _, err := outcome(t, store, time.Second, func(context.Context) (interpreter.DriveOutput, error) {
-			return interpreter.DriveOutput{}, temporal.NewCanceledError(output)
+		_, _, err := outcome(t, store, time.Second, func(context.Context) (call.DriveOutput, error) {
+			return call.DriveOutput{}, temporal.NewCanceledError(output)
 		})
 		var cancelled *temporal.CanceledError
 		require.ErrorAs(t, err, &cancelled)
-		var back interpreter.DriveOutput
+		var back call.DriveOutput
 		require.NoError(t, cancelled.Details(&back))
 		require.Equal(t, output, back)
 		require.Len(t, store.kept, kept)

@@ -16,6 +16,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 const (
@@ -60,17 +61,17 @@ type turnQueue struct {
 	mu         sync.Mutex
 	waiters    []*waiter
 	serving    bool
-	nextLease  time.Time           // when the next lease is requested
-	wake       chan struct{}       // signalled when nextLease became earlier
-	skew       time.Duration       // how far the server's clock is ahead, by the last lease
-	pause      time.Time           // nobody sends before
-	long       bool                // the other side asked for more than the pause
-	askedUntil time.Time           // until when it asked to wait, the last time
-	answer     estimate            // how long a lease takes to arrive
-	ready      estimate            // how long an attempt takes to begin
-	leaving    []leaving           // those that are sent away and do not know yet
-	sends      []*time.Time        // when attempts of this worker arrived, at the latest
-	local      interpreter.Limiter // outside of activities
+	nextLease  time.Time         // when the next lease is requested
+	wake       chan struct{}     // signalled when nextLease became earlier
+	skew       time.Duration     // how far the server's clock is ahead, by the last lease
+	pause      time.Time         // nobody sends before
+	long       bool              // the other side asked for more than the pause
+	askedUntil time.Time         // until when it asked to wait, the last time
+	answer     estimate          // how long a lease takes to arrive
+	ready      estimate          // how long an attempt takes to begin
+	leaving    []leaving         // those that are sent away and do not know yet
+	sends      []*time.Time      // when attempts of this worker arrived, at the latest
+	local      ratelimit.Limiter // outside of activities
 }
 
 // estimate is how long something takes, on the safe side. It follows what was
@@ -92,7 +93,7 @@ func (e estimate) time() time.Duration { return max(time.Duration(e), leastEstim
 // knows that the attempt begins before its turn comes; a turn that the attempt
 // comes too late for is spent. The error is that of ctx, or of begin, or an
 // *putOffError where the turn is too far away to wait for it here.
-func (p *pacer) await(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput, b *beginning) error {
+func (p *pacer) await(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
 	queue := p.queue(ctx, limit)
 	w := newWaiter(ctx, limit, in)
 	for {
@@ -139,7 +140,7 @@ func (p *pacer) crowded(ctx context.Context) bool {
 
 // acquire waits for the turn of an attempt that has begun; false if it cannot be
 // used. The error says that the attempt is not made.
-func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit interpreter.RateLimit, b *beginning) (bool, error) {
+func (l *turnQueue) acquire(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
 	for at := turn; !at.After(turn.Add(limit.Slack())); {
 		if err := sleepUntil(ctx, at); err != nil {
 			b.reset()
@@ -160,7 +161,7 @@ const mostSends = 1000
 // use uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
 // case it gives the time when to look again.
-func (l *turnQueue) use(turn time.Time, limit interpreter.RateLimit, b *beginning) (again time.Time, ok bool) {
+func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -224,7 +225,7 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 // pause holds back all attempts under a limit, as the other side asked for patience, for
 // no longer than the operator says; the attempt that it asked waits by itself for as long
 // as its policy says.
-func (p *pacer) pause(ctx context.Context, limit interpreter.RateLimit, wait time.Duration) {
+func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
 	queue, now, most := p.queue(ctx, limit), time.Now(), p.limits.maxPause(limit)
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
@@ -238,7 +239,7 @@ func (p *pacer) pause(ctx context.Context, limit interpreter.RateLimit, wait tim
 
 // queue finds the queue of a key. Keys belong to the task queue, and to a playbook
 // unless it shares them.
-func (p *pacer) queue(ctx context.Context, limit interpreter.RateLimit) *turnQueue {
+func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	taskQueue := ""
 	if activity.IsActivity(ctx) {
 		taskQueue = activity.GetInfo(ctx).TaskQueue
@@ -255,15 +256,15 @@ func (p *pacer) queue(ctx context.Context, limit interpreter.RateLimit) *turnQue
 
 // lease requests turns of the workflow that holds the limit, and gives the time of the first
 // turn by the clock of this machine.
-func (l *turnQueue) lease(ctx context.Context, request interpreter.LeaseRequest) (interpreter.Lease, time.Time, error) {
+func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	asked := time.Now()
-	var lease interpreter.Lease
+	var lease ratelimit.Lease
 	var err error
 	if activity.IsActivity(ctx) {
 		if lease, err = requestLease(ctx, l.id, request); err != nil {
-			return interpreter.Lease{}, time.Time{}, err
+			return ratelimit.Lease{}, time.Time{}, err
 		}
 	} else {
 		lease = l.local.Lease(request, time.Now())
@@ -278,7 +279,7 @@ func (l *turnQueue) lease(ctx context.Context, request interpreter.LeaseRequest)
 }
 
 // limitSummary is what Temporal's UI shows beside the limiter.
-func limitSummary(limit interpreter.RateLimit) string {
+func limitSummary(limit ratelimit.Limit) string {
 	summary := fmt.Sprintf("%d requests per %gs to %s", limit.Requests, limit.PerSeconds, limit.Key)
 	if limit.Playbook != "" {
 		summary += ", playbook " + limit.Playbook
@@ -292,7 +293,7 @@ const maxLimitSummary = 300
 // firstTurn is when the first turn of a lease is by the clock of this machine.
 // That clock is believed as far as the lease does not contradict it: the limiter
 // has answered after the request was sent, and before its answer came.
-func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
+func firstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
 	if lease.At.IsZero() {
 		return answered.Add(lease.Delay())
 	}
@@ -301,26 +302,26 @@ func firstTurn(lease interpreter.Lease, asked, answered time.Time) time.Time {
 	return answered.Add(lease.Delay() - since)
 }
 
-func requestLease(ctx context.Context, id string, request interpreter.LeaseRequest) (interpreter.Lease, error) {
+func requestLease(ctx context.Context, id string, request ratelimit.LeaseRequest) (ratelimit.Lease, error) {
 	c := activity.GetClient(ctx)
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            limitSummary(request.Limit),
-	}, interpreter.RateLimitWorkflow, interpreter.Limiter{})
+	}, ratelimit.Workflow, ratelimit.Limiter{})
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: interpreter.LeaseUpdate, Args: []any{request},
+			WorkflowID: id, UpdateName: ratelimit.LeaseUpdate, Args: []any{request},
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if err != nil {
-		return interpreter.Lease{}, fmt.Errorf("lease turns: %w", err)
+		return ratelimit.Lease{}, fmt.Errorf("lease turns: %w", err)
 	}
-	var lease interpreter.Lease
+	var lease ratelimit.Lease
 	if err := handle.Get(ctx, &lease); err != nil {
-		return interpreter.Lease{}, fmt.Errorf("lease turns: %w", err)
+		return ratelimit.Lease{}, fmt.Errorf("lease turns: %w", err)
 	}
 	return lease, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // waiter is an attempt that waits in its place.
 type waiter struct {
 	ctx      context.Context
-	limit    interpreter.RateLimit
+	limit    ratelimit.Limit
 	step     string
 	index    *int
 	patient  time.Time // until when it waits here
@@ -52,14 +53,14 @@ type told struct {
 
 // away is the end of an attempt that gives up its place, because its turn is too far
 // away.
-func away(turn interpreter.Turn, key string, wait time.Duration) *putOffError {
+func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
 // newWaiter is an attempt that comes for a turn, nil for its first one.
-func newWaiter(ctx context.Context, limit interpreter.RateLimit, in interpreter.ToolInput) *waiter {
+func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput) *waiter {
 	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
 	if turn := in.Turn; turn != nil {
 		w.since, w.promise, w.tries = turn.Since, turn.Promised, turn.Tries
@@ -179,7 +180,7 @@ func (l *turnQueue) sleep(least, next time.Time) {
 // request puts those who wait in order, and gives those for whom turns are asked
 // for, with the pause that was asked for too; with nobody waiting the queue is no
 // longer served.
-func (l *turnQueue) request(now time.Time) (asked []*waiter, request interpreter.LeaseRequest, pause time.Time) {
+func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return w.ctx.Err() != nil || workerStopping(w.ctx) })
@@ -188,7 +189,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request interpreter
 		return nil, request, l.pause
 	}
 	after := l.answer.time() + l.ready.time()
-	request = interpreter.LeaseRequest{
+	request = ratelimit.LeaseRequest{
 		Limit: l.waiters[0].limit, Count: min(len(l.waiters), maxTurns), Promises: true,
 		AfterSeconds: after.Seconds(), WithinSeconds: (after + leaseAhead).Seconds(),
 	}
@@ -250,7 +251,7 @@ func byPosition(a, b *waiter) int {
 // assign tells those who wait what a lease gives them: turns to the first in line,
 // promises to the last. Who would have to wait for long is sent away. It gives
 // the time when to ask again. pause is what the lease was asked for with.
-func (l *turnQueue) assign(requested []*waiter, lease interpreter.Lease, first, pause time.Time) time.Time {
+func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
@@ -315,7 +316,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	if w.since.IsZero() {
 		w.since = now.Add(l.skew)
 	}
-	turn := interpreter.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
+	turn := ratelimit.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
 	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
 	if turn.Promised.IsZero() {
 		turn.Promised = at.Add(l.skew)
@@ -357,15 +358,15 @@ func (l *turnQueue) release(ctx context.Context) {
 	l.leaving = nil
 	l.mu.Unlock()
 	if len(going) > 0 && activity.IsActivity(ctx) {
-		away := make([]interpreter.Away, 0, len(going))
+		away := make([]ratelimit.Away, 0, len(going))
 		for _, w := range going {
-			away = append(away, interpreter.Away{
+			away = append(away, ratelimit.Away{
 				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
 			})
 		}
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
-		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", interpreter.AwaySignal, away); err != nil {
+		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
 			l.pacer.logger.Debug("cannot tell the limiter who has gone away", "key", going[0].limit.Key, "error", err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/ratelimit"
 )
 
 // TestLateRequestsDoNotBunch: a request that takes its time to get a connection
@@ -25,7 +26,7 @@ import (
 func TestLateRequestsDoNotBunch(t *testing.T) {
 	t.Parallel()
 
-	limit := interpreter.RateLimit{Key: "api", Requests: 5, PerSeconds: 1}
+	limit := ratelimit.Limit{Key: "api", Requests: 5, PerSeconds: 1}
 
 	var (
 		mu       sync.Mutex

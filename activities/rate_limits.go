@@ -7,6 +7,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
 )
 
 // defaultMaxPause is how long an answer that asks for patience holds back the
@@ -19,7 +20,7 @@ const defaultMaxPause = 5 * time.Minute
 type RateLimits map[string]playbook.OwnedLimit
 
 // maxPause is how long an answer may hold back those under a limit.
-func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
+func (r RateLimits) maxPause(limit ratelimit.Limit) time.Duration {
 	if pause := r[limit.Key].MaxPause; pause > 0 {
 		return pause
 	}
@@ -28,7 +29,7 @@ func (r RateLimits) maxPause(limit interpreter.RateLimit) time.Duration {
 
 // of is the limit that an attempt is under, nil for none; more says that its
 // playbook asks for more than the operator gives.
-func (r RateLimits) of(in interpreter.ToolInput) (limit *interpreter.RateLimit, more bool) {
+func (r RateLimits) of(in interpreter.ToolInput) (limit *ratelimit.Limit, more bool) {
 	asked := in.RateLimit
 	key := ""
 	if asked != nil {
@@ -40,7 +41,7 @@ func (r RateLimits) of(in interpreter.ToolInput) (limit *interpreter.RateLimit, 
 	if !ok || owned.Requests == 0 {
 		return asked, false
 	}
-	given := &interpreter.RateLimit{Key: key, Requests: owned.Requests, PerSeconds: owned.Per.Seconds()}
+	given := &ratelimit.Limit{Key: key, Requests: owned.Requests, PerSeconds: owned.Per.Seconds()}
 	if asked == nil {
 		return given, false
 	}
@@ -56,7 +57,7 @@ func (p *pacer) owns() bool { return len(p.limits) > 0 }
 
 // limitOf is the limit that an attempt is under, nil for none. A playbook
 // that asks for more than it gets is logged once.
-func (p *pacer) limitOf(in interpreter.ToolInput) *interpreter.RateLimit {
+func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
 	limit, more := p.limits.of(in)
 	if !more {
 		return limit
@@ -83,7 +84,7 @@ func (r RateLimits) warnings(book *playbook.Playbook) []string {
 			continue
 		}
 		asked := step.Action.RateLimit
-		in := interpreter.ToolInput{RateLimit: &interpreter.RateLimit{
+		in := interpreter.ToolInput{RateLimit: &ratelimit.Limit{
 			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
 		}}
 		if limit, more := r.of(in); more {

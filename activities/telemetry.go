@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
@@ -105,7 +106,7 @@ func (w *watch) ended(result interpreter.ToolResult, err error) {
 	if !w.began.IsZero() {
 		took = time.Since(w.began)
 	}
-	facts := interpreter.CallFacts{Playbook: w.in.Playbook, Step: w.in.Step, Tool: w.in.Tool, Place: w.in.Place}
+	facts := call.Facts{Playbook: w.in.Playbook, Step: w.in.Step, Tool: w.in.Tool, Place: w.in.Place}
 	meter.Attempt(w.to, facts, failure, took)
 	if failure == nil && w.in.Place != "" {
 		w.to.Add(meter.Rows, rowsWritten(w.in, result), w.in.Playbook, w.in.Step, w.in.Tool)
@@ -135,14 +136,14 @@ func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 
 }
 
 // count counts what was decided about the last attempt of a call.
-func (d *hosting) count(call *interpreter.Call, verdict *interpreter.Verdict) {
+func (d *hosting) count(call *call.Call, verdict *call.Verdict) {
 	if to := d.catalogue.res.Telemetry; to != nil && verdict != nil {
 		meter.Verdict(to, call.Facts(), verdict)
 	}
 }
 
 // countSink counts a sink that has ended.
-func (d *hosting) countSink(ctx context.Context, sink *interpreter.Call) {
+func (d *hosting) countSink(ctx context.Context, sink *call.Call) {
 	if to := d.catalogue.res.Telemetry; to != nil {
 		facts, result := sink.Facts(), *sink.Result()
 		meter.Call(to, facts, result)

@@ -121,7 +121,7 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 	if step == nil || step.Secret || slices.Contains(hidden, ref.Root) {
 		return asked{}
 	}
-	return asked{owner: owner, value: member(member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
+	return asked{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
 func starts(path []any, key string) bool { return len(path) > 0 && path[0] == key }
@@ -227,7 +227,7 @@ func absence(owner string, value any, path []any) string {
 	case map[string]any:
 		inner, found := value[key]
 		if !found {
-			return fmt.Sprintf("%s has no member %q, so this is nil; its members are %q", owner, key, sortedKeys(value))
+			return fmt.Sprintf("%s has no member %q, so this is nil; its members are %q", owner, key, playbook.SortedKeys(value))
 		}
 		if key == "stats" {
 			return absence(owner+".stats", inner, path[1:])

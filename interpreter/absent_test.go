@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
+
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -13,7 +15,7 @@ import (
 // nothing is said of shapes that nobody knows.
 func TestAbsentMembers(t *testing.T) {
 	t.Parallel()
-	book := decode(t, `workflow:
+	book := tables.Decode(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -79,7 +81,7 @@ func TestAbsentMembers(t *testing.T) {
 // nearly always a body that was not read as JSON. The warning has the place.
 func TestMembersOfTexts(t *testing.T) {
 	t.Parallel()
-	book := decode(t, `workflow:
+	book := tables.Decode(t, `workflow:
   - step: fetch
     tool: http
     url: http://x

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/playbook"
 )
 
 // Answer is what somebody outside says of an attempt that waits for them: of tool
@@ -130,12 +129,12 @@ func AnsweredAt(err error) string {
 
 func (e *AnswerError) Error() string { return e.Message }
 
-func refused(format string, args ...any) error {
+func RefusedAnswer(format string, args ...any) error {
 	return &AnswerError{Type: AnswerRefused, Message: fmt.Sprintf(format, args...)}
 }
 
-func oversized(most int) error {
-	return refused("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
+func OversizedAnswer(most int) error {
+	return RefusedAnswer("an answer may have %d bytes; keep what is larger elsewhere, and answer with where that is", most)
 }
 
 // Check finds what no answer may hold.
@@ -144,15 +143,15 @@ func (a Answer) Check() error {
 	case AnswerComplete, AnswerFail, AnswerProgress:
 		return cmp.Or(a.checkPlace(), a.checkSizes(), a.checkVerb(), a.checkForeign())
 	case AnswerOversized:
-		return oversized(MaxInlinePayload)
+		return OversizedAnswer(MaxInlinePayload)
 	}
-	return refused("an answer is complete, fail or progress, not %q", a.Verb)
+	return RefusedAnswer("an answer is complete, fail or progress, not %q", a.Verb)
 }
 
 // checkPlace finds numbers that no attempt has.
 func (a Answer) checkPlace() error {
 	if a.Visit < 0 || a.Attempt < 0 || a.Index != nil && *a.Index < 0 {
-		return refused("visits and attempts count from 1, and an index from 0")
+		return RefusedAnswer("visits and attempts count from 1, and an index from 0")
 	}
 	return nil
 }
@@ -161,11 +160,11 @@ func (a Answer) checkPlace() error {
 func (a Answer) checkSizes() error {
 	switch {
 	case len(a.Message) > maxAnswerText, len(a.Comment) > maxAnswerText:
-		return refused("a message or a comment may have %d bytes", maxAnswerText)
+		return RefusedAnswer("a message or a comment may have %d bytes", maxAnswerText)
 	case len(a.By) > maxAnswerBy, len(a.ID) > maxAnswerBy, len(a.Option) > maxAnswerBy:
-		return refused("by, option and id may have %d bytes each", maxAnswerBy)
+		return RefusedAnswer("by, option and id may have %d bytes each", maxAnswerBy)
 	case EncodedSize(a.Details) > maxDetails:
-		return refused("details may have %d bytes", maxDetails)
+		return RefusedAnswer("details may have %d bytes", maxDetails)
 	}
 	return nil
 }
@@ -174,11 +173,11 @@ func (a Answer) checkSizes() error {
 func (a Answer) checkVerb() error {
 	switch {
 	case a.Verb == AnswerFail && a.Message == "":
-		return refused("fail needs a message that says why")
+		return RefusedAnswer("fail needs a message that says why")
 	case a.Verb == AnswerProgress && (a.Done < 0 || a.Total < 0):
-		return refused("done and total must not be negative")
+		return RefusedAnswer("done and total must not be negative")
 	case a.Verb == AnswerProgress && a.Total > 0 && a.Done > a.Total:
-		return refused("done is %d, which is more than the total of %d", a.Done, a.Total)
+		return RefusedAnswer("done is %d, which is more than the total of %d", a.Done, a.Total)
 	}
 	return nil
 }
@@ -187,9 +186,9 @@ func (a Answer) checkVerb() error {
 func (a Answer) checkForeign() error {
 	switch {
 	case a.Verb != AnswerComplete && (a.Result.Data != nil || a.Option != "" || len(a.Form) > 0):
-		return refused("%s has no result", a.Verb)
+		return RefusedAnswer("%s has no result", a.Verb)
 	case a.Verb != AnswerFail && (a.Details.Data != nil || a.Retryable != nil):
-		return refused("%s has no details and no retryable", a.Verb)
+		return RefusedAnswer("%s has no details and no retryable", a.Verb)
 	}
 	return nil
 }
@@ -229,32 +228,11 @@ func (a Answer) Digest() string {
 	if a.Retryable != nil {
 		retryable = *a.Retryable
 	}
-	return hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
-}
-
-// Awaited is an attempt that somebody outside answers. Kept with CallState.
-type Awaited struct {
-	Since time.Time `json:"since"`
-	// Until is when its time is over, zero for never; progress sets it anew.
-	Until time.Time `json:"until,omitzero"`
-	// Limit is what it has from Since, and from each progress; 0 is no limit.
-	Limit time.Duration `json:"limit,omitempty"`
-}
-
-// Wait is the attempt as a wait that others see.
-func (a Awaited) Wait(reported *Reported) Wait {
-	summary := "awaits an answer"
-	if !a.Until.IsZero() {
-		summary += " until " + a.Until.UTC().Format(time.RFC3339)
-	}
-	if reported != nil {
-		summary += ": " + reported.String()
-	}
-	return Wait{Reason: ReasonAnswer, Summary: summary}
+	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
 // Reported is how far what is awaited has come, as the other side tells. It
-// survives retries. Kept with CallState.
+// survives retries. Kept with call.State.
 type Reported struct {
 	Done    int64     `json:"done"`
 	Total   int64     `json:"total,omitempty"` // 0 is not known
@@ -272,195 +250,4 @@ func (r *Reported) String() string {
 		text += ", " + r.Message
 	}
 	return text
-}
-
-// Awaited is the attempt of the call that somebody outside answers, nil for none.
-func (c *Call) Awaited() *Awaited { return c.state.head().Await }
-
-// HasAnswer reports whether the attempt under way has its answer.
-func (c *Call) HasAnswer() bool { return c.state.Answer != nil }
-
-// IsAddressed reports whether an answer is for the attempt of the call that is under way.
-// sent says that it is being made, though nobody awaits it yet.
-func (c *Call) IsAddressed(to AnswerTo, sent bool) bool {
-	if c.Awaited() == nil && !sent {
-		return false
-	}
-	return to.Matches(c.Address())
-}
-
-// CheckAnswer says why an answer to the attempt under way cannot be taken.
-func (c *Call) CheckAnswer(answer Answer) error {
-	if c.HasAnswer() {
-		return &AnswerError{Type: AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.state.Attempts+1, c.config.name())}
-	}
-	return c.checkAnswer(answer)
-}
-
-// checkAnswer is CheckAnswer for an attempt that may have its answer.
-func (c *Call) checkAnswer(answer Answer) error {
-	if err := answer.Check(); err != nil {
-		return err
-	}
-	if most := c.config.Limits.PayloadCap(); EncodedSize(answer) > most {
-		return oversized(most)
-	}
-	if c.traits().AsksPeople {
-		return c.checkApproval(answer)
-	}
-	if answer.Option != "" || len(answer.Form) > 0 {
-		return refused("step %s asks for no approval, so there is no option to choose; complete it with a result", c.config.Step.Name)
-	}
-	return nil
-}
-
-// AcceptAnswer applies an answer that CheckAnswer has nothing against.
-func (c *Call) AcceptAnswer(answer Answer, now time.Time) AnswerReceipt {
-	if answer.Verb == AnswerProgress {
-		c.state.Reported = &Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
-		if awaited := c.Awaited(); awaited != nil && awaited.Limit > 0 {
-			longer := *awaited
-			longer.Until = now.Add(awaited.Limit)
-			c.state.Todo = []Todo{{Await: &longer}, {Attempt: &PendingAttempt{}}}
-		}
-	} else {
-		c.state.Answer = &answer
-	}
-	return AnswerReceipt{
-		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, ID: answer.ID,
-	}
-}
-
-// Address is the attempt that is under way or due.
-func (c *Call) Address() AnswerTo {
-	return AnswerTo{
-		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, Key: c.attemptKey(),
-	}
-}
-
-// DueAttempt is the number of the attempt that is under way or due.
-func (c *Call) DueAttempt() int { return c.state.Attempts + 1 }
-
-// Page is the page under way.
-func (c *Call) Page() int { return c.page() }
-
-// AnsweredBy is who has answered the attempt under way, "" for nobody who says so.
-func (c *Call) AnsweredBy() string {
-	if c.state.Answer == nil {
-		return ""
-	}
-	return c.state.Answer.By
-}
-
-// AnsweredFromOutside reports whether the attempts of the call are answered from outside.
-func (c *Call) AnsweredFromOutside() bool { return c.traits().Awaits }
-
-// Sends reports whether the attempt that is due sends a request before it is
-// awaited.
-func (c *Call) Sends() bool {
-	_, sends := c.state.Request.Fields[fieldOnStart]
-	return sends
-}
-
-// maxSending bounds the request with which an attempt begins that is then awaited.
-const maxSending = 30 * time.Second
-
-// attemptLimit bounds what an activity does of an attempt.
-func (c *Call) attemptLimit() time.Duration {
-	limit := timeoutOf(c.action, c.tool)
-	if c.AnsweredFromOutside() && (limit == 0 || limit > maxSending) {
-		return maxSending
-	}
-	return limit
-}
-
-// awaitLimit bounds the time until the answer, and between reports of progress; 0
-// is no bound.
-func (c *Call) awaitLimit() time.Duration {
-	return timeoutOf(c.action, c.toolName())
-}
-
-// callback is what requests name where the answer is to be sent. The worker puts
-// the address in its place when it sends them: a token is a secret, and history
-// keeps none.
-func callback(operation string) map[string]any {
-	members := make(map[string]any, len(playbook.CallbackMembers))
-	for _, name := range playbook.CallbackMembers {
-		members[name] = CallbackPlace(operation, name)
-	}
-	return members
-}
-
-// CallbackPlace is the text that stands for a member of callback until a request
-// is sent. Who does not know the operation key cannot write it.
-func CallbackPlace(operation, member string) string {
-	return "reprise_callback_" + operation + "_" + member
-}
-
-// Cancels is the request that tells the other side that the attempt under way is
-// cancelled; false where there is none.
-func (c *Call) Cancels(now time.Time) (ToolInput, bool) {
-	if _, told := c.state.Request.Fields[fieldOnCancel]; !told {
-		return ToolInput{}, false
-	}
-	input, err := c.attempt(now)
-	input.Sends = fieldOnCancel
-	if input.IdempotencyKey != "" {
-		input.IdempotencyKey += ":" + fieldOnCancel // or the other side takes it for on_start again
-	}
-	return input, err == nil
-}
-
-// overdue is the outcome of an attempt whose time is over.
-func (c *Call) overdue(now time.Time) Outcome {
-	if c.traits().AsksPeople {
-		if data := c.unapproved(now); data != nil {
-			return Outcome{Data: data}
-		}
-	}
-	awaited := c.Awaited()
-	message := fmt.Sprintf("step %q: no answer within %s", c.config.Step.Name, awaited.Limit)
-	if reported := c.state.Reported; reported != nil && reported.At.After(awaited.Since) {
-		message += " of the last report: " + reported.String()
-	}
-	return Outcome{Err: &ErrorObject{Kind: KindTimeout, Class: ClassRetryable, Message: message}}
-}
-
-// await has the call wait for an answer to the attempt that has just been sent.
-func (c *Call) await(outcome Outcome, now time.Time) {
-	awaited := Awaited{Since: now, Limit: c.awaitLimit()}
-	if awaited.Limit > 0 {
-		awaited.Until = now.Add(awaited.Limit)
-	}
-	c.state.Last.Meta = outcome.Meta
-	c.state.Todo = []Todo{{Await: &awaited}, {Attempt: &PendingAttempt{}}}
-}
-
-// ApplyAnswer goes on with the answer that has come, or without one where the time
-// of the attempt is over. It gives the failure of the attempt, nil for none.
-func (c *Call) ApplyAnswer(now time.Time) *ErrorObject {
-	outcome := c.overdue(now)
-	if c.state.Answer != nil {
-		outcome = c.answered(*c.state.Answer, now)
-	}
-	outcome.Meta = c.state.Last.Meta
-	c.state.Todo = c.state.Todo[1:]
-	c.state.Answer = nil
-	c.attempted(outcome, now)
-	return outcome.Err
-}
-
-// answered is the outcome of an attempt that has its answer.
-func (c *Call) answered(answer Answer, now time.Time) Outcome {
-	switch {
-	case answer.Verb == AnswerFail:
-		failure := &ErrorObject{Kind: KindExplicit, Class: ClassRetryable, Message: answer.Message, Body: answer.Details}
-		if answer.Retryable != nil && !*answer.Retryable {
-			failure.Class = ClassFinal
-		}
-		return Outcome{Err: failure}
-	case c.traits().AsksPeople:
-		return Outcome{Data: c.approved(answer, now)}
-	}
-	return Outcome{Data: answer.Result.Data}
 }

@@ -27,19 +27,6 @@ type AwaitedDetails struct {
 	Approval *playbook.Approval `json:"approval,omitempty"`
 }
 
-// AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
-func (c *Call) AwaitedDetails() *AwaitedDetails {
-	awaited := c.Awaited()
-	if awaited == nil || c.HasAnswer() {
-		return nil
-	}
-	shown := &AwaitedDetails{Attempt: c.Attempt(), Since: awaited.Since, Until: awaited.Until, Approval: c.Approval()}
-	if reported := c.state.Reported; reported != nil {
-		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
-	}
-	return shown
-}
-
 // Progress is how far it has come in a few words, "" where nobody has said so.
 func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {

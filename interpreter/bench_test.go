@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -123,7 +125,7 @@ func benchScope(b *testing.B, rows int) (*playbook.Playbook, *interpreter.Scope,
 		data[i] = map[string]any{"id": i, "name": "n", "tags": []any{"a", "b"}}
 	}
 	page := map[string]any{"data": data, "paging": map[string]any{"page": 1, "hasMore": true}}
-	scope := interpreter.NewScope(book, run, interpreter.Data{Workload: expression.Of(book.Workload)})
+	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
 	return book, scope, page
 }
 
@@ -136,24 +138,11 @@ func BenchmarkEvaluate(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := node.Render(scope, newBudget()); err != nil {
+				if _, err := node.Render(scope, tables.NewBudget()); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkDecide(b *testing.B) {
-	policies := []*playbook.Policy{
-		{Number: 1, Then: playbook.Then{Repeats: true, MaxAttempts: ptr(1 << 60)}},
-	}
-	counters := interpreter.NewCounters(1)
-	outcome := interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout}}
-	for b.Loop() {
-		if _, err := interpreter.Decide(policies, outcome, &counters, always{}, started, func() float64 { return 0.5 }); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 
@@ -166,7 +155,7 @@ func BenchmarkGraph(b *testing.B) {
 	for i := range most {
 		fmt.Fprintf(&text, "  - {step: s%d, tool: http, url: http://x, next: [s%d, s%d]}\n", i, (i+1)%most, (i+7)%most)
 	}
-	book := decode(b, text.String())
+	book := tables.Decode(b, text.String())
 	for b.Loop() {
 		interpreter.NewGraph(book)
 	}
@@ -180,13 +169,13 @@ func BenchmarkCall(b *testing.B) {
 			book, scope, _ := benchScope(b, 0)
 			step := book.Steps[0]
 			for b.Loop() {
-				call := interpreter.NewCall(interpreter.CallConfig{
-					Book: book, Run: run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
+				machine := call.New(call.Config{
+					Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
 					Scope: scope, Random: func() float64 { return 0.5 },
 				})
 				for page := 1; ; page++ {
-					command := call.Next(started)
-					if command.Kind == interpreter.DoFinish {
+					command := machine.Next(tables.Started)
+					if command.Kind == call.DoFinish {
 						require.Len(b, command.Result.Data.Data, 50*rows)
 						break
 					}
@@ -194,9 +183,9 @@ func BenchmarkCall(b *testing.B) {
 					for i := range data {
 						data[i] = map[string]any{"id": page*rows + i}
 					}
-					call.Attempted(interpreter.Outcome{Data: map[string]any{
+					machine.Attempted(interpreter.Outcome{Data: map[string]any{
 						"data": data, "paging": map[string]any{"page": page, "hasMore": page < 50},
-					}}, started)
+					}}, tables.Started)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/50, "ns/page")
@@ -213,18 +202,18 @@ func BenchmarkCollect(b *testing.B) {
 			step := book.Steps[0]
 			policies := []*playbook.Policy{step.Retry[1]}
 			then := &policies[0].Then
-			then.MaxAttempts = ptr(pages + 1)
+			then.MaxAttempts = new(pages + 1)
 			policies[0].Number = 1
 			for b.Loop() {
-				call := interpreter.NewCall(interpreter.CallConfig{
-					Book: book, Run: run, Step: step, Action: step.Action, Policies: policies, Visit: 1,
+				call := call.New(call.Config{
+					Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: policies, Visit: 1,
 					Scope: scope, Random: func() float64 { return 0.5 },
 				})
 				for page := 1; page <= pages; page++ {
-					call.Next(started)
+					call.Next(tables.Started)
 					call.Attempted(interpreter.Outcome{Data: map[string]any{
 						"data": []any{page}, "paging": map[string]any{"page": page, "hasMore": true},
-					}}, started)
+					}}, tables.Started)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pages), "ns/page")
@@ -250,7 +239,7 @@ func BenchmarkAggregate(b *testing.B) {
 				for i := range iterations {
 					loop.Add(n-1-i, i, iterations[n-1-i]) // the worst order
 				}
-				loop.CallResult(step, started, started.Add(time.Second))
+				loop.CallResult(step, tables.Started, tables.Started.Add(time.Second))
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/iteration")
 		})

@@ -1,30 +1,8 @@
 package interpreter
 
-import "time"
-
-// CallStatus is the status of a call, as queries carry it to whoever shows it. As part of a
-// StepRecord kept in workflow history.
-type CallStatus struct {
-	Status Status `json:"status"`
-	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
-	// until when, zero where nobody knows.
-	Reason      Reason    `json:"reason,omitempty"`
-	Attempts    int       `json:"attempts"` // made; while it runs, with the one that is being made
-	Pages       int       `json:"pages"`
-	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
-	Waiting     string    `json:"waiting,omitempty"`
-	// MaxAttempts is how many attempts a request that goes on failing gets; 0 where that is not
-	// known, and of a call that has ended.
-	MaxAttempts int `json:"max_attempts,omitempty"`
-	// Awaits is the attempt that somebody outside answers, nil for none.
-	Awaits *AwaitedDetails `json:"awaits,omitempty"`
-	// Child is the workflow ID of the run of another playbook that it has started last.
-	Child string `json:"child,omitempty"`
-	// Error is the last one: of the attempt before, where the call has not ended.
-	Error *ErrorObject `json:"error,omitempty"`
-	// SinkErrors are those of CallResult.
-	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
-}
+import (
+	"time"
+)
 
 // Await notes that the call waits until a time, or for nil that it does not.
 func (s *CallStatus) Await(wait *Wait, until time.Time) {
@@ -38,42 +16,6 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	default:
 		s.NextRetryAt = until
 	}
-}
-
-// Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
-// nothing, and until is when that is over.
-func (c *Call) Status(wait *Wait, until time.Time) CallStatus {
-	status := CallStatus{Attempts: c.state.Attempts, Pages: c.state.Successes, Error: c.state.Failure()}
-	if wait == nil {
-		wait = c.state.wait()
-	}
-	switch end := c.state.head().End; {
-	case end != nil:
-		return end.CallStatus()
-	case wait == nil && !c.Begun():
-		status.Status = Pending
-		return status
-	}
-	status.Await(wait, until)
-	if awaited := c.AwaitedDetails(); awaited != nil {
-		status.Awaits, status.Attempts = awaited, c.Attempt()
-	}
-	if wait == nil {
-		status.Attempts = c.Attempt()
-	}
-	return status
-}
-
-// wait is what the call waits for by itself, nil for nothing.
-func (s *CallState) wait() *Wait {
-	switch head := s.head(); {
-	case head.Wait != nil:
-		return head.Wait
-	case head.Hold != nil:
-		wait := head.Hold.Wait(s.Failure())
-		return &wait
-	}
-	return nil
 }
 
 // CallStatus is the status of a call that has ended with the result.

@@ -18,8 +18,8 @@ func Capture(book *playbook.Playbook, data Data, nodes []*playbook.Node) Data {
 		"workload": data.Workload.Data, "vars": data.Vars.Data, "steps": data.Steps.Data,
 	}
 	pruned := map[string]any{}
-	for _, path := range withoutCovered(paths) {
-		copyPath(whole, pruned, path)
+	for _, path := range WithoutCovered(paths) {
+		CopyPath(whole, pruned, path)
 	}
 	return Data{
 		Workload: expression.Of(pruned["workload"]),
@@ -62,8 +62,8 @@ func loopPaths(book *playbook.Playbook, name string) [][]string {
 	return dataPaths(book, append(book.CallNodes(step), step.EndNodes()...))
 }
 
-// withoutCovered sorts the paths and drops those that a shorter one includes.
-func withoutCovered(paths [][]string) [][]string {
+// WithoutCovered sorts the paths and drops those that a shorter one includes.
+func WithoutCovered(paths [][]string) [][]string {
 	const separator = "\x00"
 	keys := make([]string, 0, len(paths))
 	for _, path := range paths {
@@ -82,8 +82,8 @@ func withoutCovered(paths [][]string) [][]string {
 	return kept
 }
 
-// copyPath copies the branch that path names from one map into another.
-func copyPath(from, to map[string]any, path []string) {
+// CopyPath copies the branch that path names from one map into another.
+func CopyPath(from, to map[string]any, path []string) {
 	value, found := from[path[0]]
 	if !found || value == nil {
 		return
@@ -98,5 +98,5 @@ func copyPath(from, to map[string]any, path []string) {
 		target = map[string]any{}
 		to[path[0]] = target
 	}
-	copyPath(inner, target, path[1:])
+	CopyPath(inner, target, path[1:])
 }

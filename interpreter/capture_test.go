@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
+
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -16,10 +18,10 @@ import (
 // everything is the data of a run in which each part can be told apart.
 func everything(t testing.TB) interpreter.Data {
 	return interpreter.Data{
-		Workload: expression.Of(value(t, `{"api": "http://x", "secret": "no", "q": "o'b", "deep": {"a": {"b": 1, "c": 2}, "d": 3},
+		Workload: expression.Of(tables.Value(t, `{"api": "http://x", "secret": "no", "q": "o'b", "deep": {"a": {"b": 1, "c": 2}, "d": 3},
 			"list": [{"x": 1, "y": 2}, {"x": 3}], "before": "hidden", "patients": ["p1", "p2"]}`)),
-		Vars: expression.Of(value(t, `{"n": 1, "other": {"a": 1}}`)),
-		Steps: expression.Of(value(t, `{"before": {"status": "success", "data": {"token": "t", "rows": [1, 2]}, "meta": {"pages": 3}},
+		Vars: expression.Of(tables.Value(t, `{"n": 1, "other": {"a": 1}}`)),
+		Steps: expression.Of(tables.Value(t, `{"before": {"status": "success", "data": {"token": "t", "rows": [1, 2]}, "meta": {"pages": 3}},
 			"third": {"status": "success", "data": [7], "meta": {"pages": 1}}}`)),
 	}
 }
@@ -67,7 +69,7 @@ func TestCapture(t *testing.T) {
 		} else if strings.Contains(row.step, "statement") {
 			tool = "postgres"
 		}
-		book := decode(t, `workbook: [{name: shared, tool: http, url: "{{ api }}", args: {n: "{{ vars.n }}"}}]
+		book := tables.Decode(t, `workbook: [{name: shared, tool: http, url: "{{ api }}", args: {n: "{{ vars.n }}"}}]
 workflow:
   - step: a
     tool: `+tool+"\n    "+row.step+`
@@ -85,7 +87,7 @@ workflow:
 				got[name] = part.Data
 			}
 		}
-		require.Equal(t, row.want, encode(t, got), row.name)
+		require.Equal(t, row.want, tables.Encode(t, got), row.name)
 	}
 }
 
@@ -138,7 +140,7 @@ func TestCaptureProperty(t *testing.T) {
 			fmt.Fprintf(&fields, "      f%d: %q\n", i, "{{ "+randomExpression(rng)+" }}")
 		}
 		fmt.Fprintf(&fields, "    headers: {h: %q}\n", "x{{ "+randomExpression(rng)+" }}y")
-		book, found := tryDecode("workflow:\n  - step: each\n    tool: http\n    url: http://x\n    loop: {collection: [1]}\n    params:\n" +
+		book, found := tables.TryDecode("workflow:\n  - step: each\n    tool: http\n    url: http://x\n    loop: {collection: [1]}\n    params:\n" +
 			fields.String() + "  - {step: fetch, tool: http, url: http://x}\n")
 		if found.HasErrors() {
 			continue // refused, such as an expression that means two things
@@ -152,11 +154,11 @@ func TestCaptureProperty(t *testing.T) {
 		}
 		part := interpreter.Capture(book, whole, book.CallNodes(book.Steps[0]))
 		scope := func(data interpreter.Data) *interpreter.Scope {
-			return interpreter.NewScope(book, run, data).WithElement("item", "a", interpreter.Position{Size: 1})
+			return interpreter.NewScope(book, tables.Run, data).WithElement("item", "a", interpreter.Position{Size: 1})
 		}
 		for _, node := range leaves(book.Steps[0].Action) {
-			want, wantErr := node.Render(scope(whole), newBudget())
-			got, err := node.Render(scope(part), newBudget())
+			want, wantErr := node.Render(scope(whole), tables.NewBudget())
+			got, err := node.Render(scope(part), tables.NewBudget())
 			require.Equal(t, fmt.Sprint(wantErr), fmt.Sprint(err), "seed %d: %s", seed, node.Raw)
 			require.Equal(t, want, got, "seed %d: %s", seed, node.Raw)
 			if err != nil {

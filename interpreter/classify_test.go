@@ -10,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/ratelimit"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -80,7 +83,7 @@ func TestRetryAfter(t *testing.T) {
 		{"structured, not of our time", 429, map[string]string{"ratelimit": `"default";r=0;t=x`}, none},
 		{"structured, in the past", 429, map[string]string{"ratelimit": `"default";r=0;t=-3`}, 0},
 	} {
-		wait, told := interpreter.RetryAfter(row.headers, row.status, started)
+		wait, told := ratelimit.RetryAfter(row.headers, row.status, tables.Started)
 		require.Equal(t, row.want != none, told, row.name)
 		if told {
 			require.InDelta(t, row.want, wait, float64(time.Microsecond), row.name)
@@ -92,7 +95,7 @@ func TestRetryAfter(t *testing.T) {
 // that it was made, whatever the clock of this machine shows.
 func TestRetryAfterByTheAnswersClock(t *testing.T) {
 	t.Parallel()
-	answered := started.Add(-17 * time.Hour) // their clock
+	answered := tables.Started.Add(-17 * time.Hour) // their clock
 	date, epoch := answered.Format(http.TimeFormat), answered.Add(8*time.Second).Unix()
 	for name, row := range map[string]struct {
 		headers map[string]string
@@ -109,14 +112,14 @@ func TestRetryAfterByTheAnswersClock(t *testing.T) {
 		"an age of nonsense": {map[string]string{"age": "-3", "retry-after": answered.Add(8 * time.Second).Format(http.TimeFormat)}, 8 * time.Second},
 	} {
 		row.headers["date"] = date
-		wait, told := interpreter.RetryAfter(row.headers, http.StatusTooManyRequests, started)
+		wait, told := ratelimit.RetryAfter(row.headers, http.StatusTooManyRequests, tables.Started)
 		require.True(t, told, name)
 		require.InDelta(t, row.want, wait, float64(time.Microsecond), name)
 	}
 	for _, unusable := range []string{"", "yesterday", date + ", " + date} {
-		wait, told := interpreter.RetryAfter(map[string]string{
-			"date": unusable, "retry-after": started.Add(8 * time.Second).Format(http.TimeFormat),
-		}, http.StatusTooManyRequests, started)
+		wait, told := ratelimit.RetryAfter(map[string]string{
+			"date": unusable, "retry-after": tables.Started.Add(8 * time.Second).Format(http.TimeFormat),
+		}, http.StatusTooManyRequests, tables.Started)
 		require.True(t, told, unusable)
 		require.Equal(t, 8*time.Second, wait, "without a date of theirs the clock here counts: %q", unusable)
 	}
@@ -141,7 +144,7 @@ func TestLimited(t *testing.T) {
 		{"structured", map[string]string{"ratelimit": `"default";r=0;t=30`}, true},
 		{"structured without a count", map[string]string{"ratelimit": `"default";t=30`}, false},
 	} {
-		require.Equal(t, row.want, interpreter.Limited(row.headers), row.name)
+		require.Equal(t, row.want, ratelimit.Limited(row.headers), row.name)
 	}
 }
 
@@ -195,19 +198,19 @@ func TestKindsThatEndACall(t *testing.T) {
 		interpreter.KindHTTP, interpreter.KindTimeout, interpreter.KindConnection, interpreter.KindTool,
 		interpreter.KindExplicit, interpreter.KindWorkerLost,
 	}
-	book := decode(t, "workflow:\n  - {step: a, tool: http, url: http://x, retry: [{when: \"{{ true }}\", then: {max_attempts: 2}}]}\n")
+	book := tables.Decode(t, "workflow:\n  - {step: a, tool: http, url: http://x, retry: [{when: \"{{ true }}\", then: {max_attempts: 2}}]}\n")
 	for _, kind := range slices.Concat(final, asked) {
 		step := book.Steps[0]
-		call := interpreter.NewCall(interpreter.CallConfig{
-			Book: book, Run: run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
-			Scope: interpreter.NewScope(book, run, interpreter.Data{}), Random: func() float64 { return 0 },
+		machine := call.New(call.Config{
+			Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
+			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Random: func() float64 { return 0 },
 		})
-		require.Equal(t, interpreter.DoAttempt, call.Next(started).Kind)
-		call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, started)
-		want := interpreter.DoWait
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, tables.Started)
+		want := call.DoWait
 		if slices.Contains(final, kind) {
-			want = interpreter.DoFinish
+			want = call.DoFinish
 		}
-		require.Equal(t, want, call.Next(started).Kind, kind)
+		require.Equal(t, want, machine.Next(tables.Started).Kind, kind)
 	}
 }

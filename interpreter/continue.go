@@ -1,15 +1,8 @@
 package interpreter
 
 import (
-	"encoding/hex"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
-	"time"
-
-	"reprise/interpreter/expression"
-	"reprise/interpreter/playbook"
 )
 
 // A run that a step has started may take the place of an earlier one: it is another
@@ -44,8 +37,8 @@ func (r RunInfo) Identity() string {
 	return r.RunID
 }
 
-// lap tells the runs of one identity apart, "" for the first.
-func (r RunInfo) lap() string {
+// WholeLap tells the runs of one identity apart, "" for the first.
+func (r RunInfo) WholeLap() string {
 	switch {
 	case r.Round == 0:
 		return r.Lap
@@ -57,7 +50,7 @@ func (r RunInfo) lap() string {
 
 // LapBelow is RunInfo.Lap of the run that an attempt of this one starts.
 func (r RunInfo) LapBelow(attempt int) string {
-	lap := r.lap()
+	lap := r.WholeLap()
 	if lap == "" && attempt == 1 {
 		return ""
 	}
@@ -228,113 +221,6 @@ func (l LeftOut) Result() IterationResult {
 	return result
 }
 
-// Print tells whether a call asks for the same as another one did at a time: by its
-// first request, without the keys, and by what its step says. It is "" where nothing can
-// be asked for.
-func (c *Call) Print(at time.Time) string {
-	first := NewCall(c.config)
-	first.state.StartedAt = at
-	first.begin(at)
-	if first.Result() != nil {
-		return ""
-	}
-	return digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
-}
-
-// LoopPrint is Print for a loop as a whole.
-func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
-	all := make([]any, len(elements))
-	for i, element := range elements {
-		all[i] = element.Data
-	}
-	return digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))[:operationKeyLength]
-}
-
-// stepText is what a playbook says of a step, without comments and empty lines.
-func stepText(book *playbook.Playbook, step *playbook.Step) string {
-	lines := strings.Split(string(book.File.Bytes()), "\n")
-	first, end := step.NamePos.Line-1, len(lines)
-	if first < 0 || first >= len(lines) {
-		return ""
-	}
-	for _, other := range book.Steps {
-		if line := other.NamePos.Line - 1; line > first {
-			end = min(end, line)
-		}
-	}
-	above := indentOf(lines[first])
-	if !strings.HasPrefix(strings.TrimSpace(lines[first]), "-") {
-		above--
-	}
-	text := []string{strings.TrimSpace(lines[first])}
-	for _, line := range lines[first+1 : end] {
-		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
-			continue
-		}
-		if indentOf(line) <= above {
-			break
-		}
-		text = append(text, strings.TrimRight(line, " \t\r"))
-	}
-	return strings.Join(text, "\n")
-}
-
-func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
-
-// hasSinks reports whether a step writes results away.
-func hasSinks(step *playbook.Step) bool {
-	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
-		return policy.Then.Sink != nil || policy.Then.PerIteration != nil
-	})
-	return inPolicies || step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil)
-}
-
-// ReadsOnly reports whether a step does nothing but ask servers for what they have.
-func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
-	if step.Action == nil {
-		return true
-	}
-	if hasSinks(step) {
-		return false
-	}
-	action := book.Resolve(step.Action)
-	if inner := action.Inline; inner != nil {
-		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !ReadsOnly(inner, step) })
-	}
-	if !action.Traits().Requests {
-		return false
-	}
-	method := action.Field(fieldMethod)
-	if method == nil {
-		return true
-	}
-	text, _ := method.Value.(string)
-	return method.Constant() && (strings.EqualFold(text, http.MethodGet) || strings.EqualFold(text, http.MethodHead))
-}
-
-// IterationPrint is Print of an iteration of a task's loop.
-func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried CallSnapshot, at time.Time) string {
-	return t.Print(t.Call(book, step, carried, func() float64 { return 0 }), at)
-}
-
-// Print is that of a call of the task, with the playbooks that it may run.
-func (t Task) Print(call *Call, at time.Time) string {
-	print := call.Print(at)
-	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
-		print += FilesPrint(t.Nesting.Files)
-	}
-	return print
-}
-
-// FilesPrint tells sets of playbooks apart.
-func FilesPrint(files map[string]string) string {
-	parts := make([]any, 0, 2*len(files))
-	for _, name := range sortedKeys(files) {
-		parts = append(parts, name, files[name])
-	}
-	return hash(parts...)
-}
-
 // MergeChosen adds the iterations of a loop over a choice of the elements.
 func (l *LoopResult) MergeChosen(indexes []int, part *LoopResult) {
 	if len(l.Results) > 0 && len(part.Results) == len(indexes) {
@@ -345,4 +231,21 @@ func (l *LoopResult) MergeChosen(indexes []int, part *LoopResult) {
 	rest := *part
 	rest.Results = nil
 	l.Merge(0, &rest)
+}
+
+// KeptCall is the call of a visit that has begun and not ended well; kept in workflow
+// history.
+type KeptCall struct {
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	// By is the workflow ID of the one that was making the call when it was stopped, ""
+	// where the call has failed: then it begins anew.
+	By string `json:"by,omitempty"`
+}
+
+// BegunIteration is an iteration that has begun and not ended in an earlier loop; kept
+// in workflow history.
+type BegunIteration struct {
+	Index int    `json:"i"`
+	By    string `json:"by"` // workflow ID of the one that was making its call
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
 )
 
 // ControlMemo is the key under which a run keeps its Control in the memo of its
@@ -127,60 +128,6 @@ func (t Tuning) Check() error {
 	return nil
 }
 
-// Failure is that of the last attempt, or of a poll that waits for people; nil for
-// none.
-func (s *CallState) Failure() *ErrorObject {
-	if hold := s.head().Hold; hold != nil && hold.Failure != nil {
-		return hold.Failure
-	}
-	return s.Last.Error
-}
-
-// Hold keeps the call from its next attempt until people let it go on.
-func (c *Call) Hold(hold Hold) {
-	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
-}
-
-// HoldRecorded notes that the history has a mark of the hold.
-func (c *Call) HoldRecorded() { c.held().Recorded = true }
-
-// Released tells that the call is held no more.
-func (c *Call) Released() { c.state.Todo = c.state.Todo[1:] }
-
-// Settle tells what people have decided about the call, which waits or is held.
-func (c *Call) Settle(settlement Settlement, now time.Time) {
-	if settlement.Skip {
-		c.skip(settlement, now)
-		return
-	}
-	if hold := c.held(); hold != nil && hold.Exhausted {
-		c.state.Counters.settled(c.state.Last.Policy, hold.Failure != nil)
-	}
-	c.state.Todo = c.state.Todo[1:]
-}
-
-// skip ends the call as failed. The failure is the one that it waited for, if there
-// was one.
-func (c *Call) skip(settlement Settlement, now time.Time) {
-	said := "skipped"
-	if settlement.By != "" {
-		said += " by " + settlement.By
-	}
-	if settlement.Reason != "" {
-		said += ": " + settlement.Reason
-	}
-	failure := ErrorObject{Kind: KindExplicit, Class: ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.state.Attempts, Page: c.page()}
-	if last := c.state.Failure(); last != nil {
-		failure = *last
-		failure.Message += " (" + said + ")"
-	}
-	if hold := c.held(); hold != nil && hold.Failure != nil {
-		failure.Body = c.lastAnswer()
-	}
-	c.state.Last.Error = &failure
-	c.end(c.failure(failure, now))
-}
-
 // IsPaused reports whether no attempt of a step may begin.
 func (c Control) IsPaused(step string) bool {
 	_, alone := slices.BinarySearch(c.Steps, step)
@@ -252,7 +199,7 @@ func (c Control) Tuned(step string) Tuning { return c.Tunings[step] }
 
 // Tune lays what people set for a step over what was set before.
 func (c *Control) Tune(step string, tuning Tuning) {
-	tunings := clone(c.Tunings, 1)
+	tunings := playbook.CloneMap(c.Tunings, 1)
 	laid := tunings[step]
 	if tuning.MaxConcurrency > 0 {
 		laid.MaxConcurrency = tuning.MaxConcurrency
@@ -266,11 +213,11 @@ func (c *Control) Tune(step string, tuning Tuning) {
 }
 
 // Over lays the rate over a limit of the playbook, nil for none.
-func (r *Rate) Over(limit *RateLimit, in ToolInput) *RateLimit {
+func (r *Rate) Over(limit *ratelimit.Limit, in ToolInput) *ratelimit.Limit {
 	if r == nil {
 		return limit
 	}
-	laid := RateLimit{Key: in.LimitKey()}
+	laid := ratelimit.Limit{Key: in.LimitKey()}
 	if limit != nil {
 		laid = *limit
 	}

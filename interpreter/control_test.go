@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 func TestControl(t *testing.T) {
@@ -72,9 +73,9 @@ func TestTunings(t *testing.T) {
 
 	in := interpreter.ToolInput{Tool: "http", Auth: "api"}
 	rate := control.Tuned("fetch").Rate
-	require.Equal(t, &interpreter.RateLimit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.Over(nil, in))
-	limit := interpreter.RateLimit{Key: "k", Playbook: "p", Requests: 1, PerSeconds: 2}
-	require.Equal(t, &interpreter.RateLimit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
+	require.Equal(t, &ratelimit.Limit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.Over(nil, in))
+	limit := ratelimit.Limit{Key: "k", Playbook: "p", Requests: 1, PerSeconds: 2}
+	require.Equal(t, &ratelimit.Limit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
 	require.Equal(t, 1, limit.Requests)
 	require.Equal(t, &limit, (*interpreter.Rate)(nil).Over(&limit, in))
 }

@@ -6,6 +6,3 @@ import "reprise/interpreter/playbook"
 func NewBooks(decode func(name, text string) (*playbook.Playbook, error)) func(name, text string) (*playbook.Playbook, error) {
 	return newBooks(decode).load
 }
-
-// State is the call's progress, for tests that compare or replace it.
-func (c *Call) State() *CallState { return &c.state }

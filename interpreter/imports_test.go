@@ -22,7 +22,8 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter", "interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue",
+	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
+	"interpreter", "interpreter/retry", "interpreter/call",
 }
 
 // layers is the order of docs/architecture.md: a package imports packages that
@@ -67,9 +68,24 @@ var layers = []struct {
 		"which run has its turn is decided by values alone, and nothing that runs steps takes part in it",
 	},
 	{
+		"interpreter/ratelimit",
+		nil,
+		"who sends when is decided by numbers and times alone",
+	},
+	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue"},
-		"the interpreter decides; what waits and what acts is above it",
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
+		"what travels, scopes, loops and the graph know no call; what waits and what acts is above them",
+	},
+	{
+		"interpreter/retry",
+		[]string{"interpreter/playbook", "interpreter/ratelimit", "interpreter"},
+		"policies decide about an outcome by counters and times, whatever call it is of",
+	},
+	{
+		"interpreter/call",
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/ratelimit", "interpreter", "interpreter/retry"},
+		"a call is decided alone: no graph, no queue and no host takes part in it",
 	},
 	{
 		"internal/base/meter",

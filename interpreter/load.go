@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -67,3 +68,10 @@ func (b *books) load(name, text string) (*playbook.Playbook, error) {
 	}
 	return decoded, err
 }
+
+// loads counts what Load has done.
+var loads struct{ cached, compiled atomic.Int64 }
+
+// Loads are how often this process took a playbook from its cache, and how
+// often it compiled one.
+func Loads() (cached, compiled int64) { return loads.cached.Load(), loads.compiled.Load() }

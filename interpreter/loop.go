@@ -18,7 +18,7 @@ func Elements(collection any) ([]any, error) {
 		return c, nil
 	case map[string]any:
 		elements := make([]any, 0, len(c))
-		for _, key := range sortedKeys(c) {
+		for _, key := range playbook.SortedKeys(c) {
 			elements = append(elements, map[string]any{"key": key, "value": c[key]})
 		}
 		return elements, nil
@@ -60,7 +60,7 @@ func NewLoopError(element any, iteration IterationResult) LoopError {
 	failure.At = time.Time{} // it stands beside it
 	return LoopError{
 		Index: iteration.Index, Element: expression.Of(element), Error: &failure,
-		Attempts: result.Meta.Attempts, LastAttemptAt: result.failedAt(),
+		Attempts: result.Meta.Attempts, LastAttemptAt: result.FailedAt(),
 	}
 }
 

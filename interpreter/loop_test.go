@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -71,7 +72,7 @@ func TestLoopResult(t *testing.T) {
 	} {
 		loop := gather(row.how, inOrder(len(row.how)))
 		require.EqualValues(t, row.status, loop.Status(thresholds), "%q", row.how)
-		require.Equal(t, row.value, encode(t, loop.Value()), "%q", row.how)
+		require.Equal(t, row.value, tables.Encode(t, loop.Value()), "%q", row.how)
 	}
 }
 
@@ -172,7 +173,7 @@ func TestFailureBudgetTellsTheStats(t *testing.T) {
 	require.Contains(t, loop.Budget.Message, "2 of 2 ended iterations failed (1)")
 	loop.Add(2, "p2", iteration(2, 'f'))
 	loop.Add(3, "p3", iteration(3, 's'))
-	result := loop.CallResult(step, started, started)
+	result := loop.CallResult(step, tables.Started, tables.Started)
 	require.Equal(t, "step s: FailureBudgetExceeded: 3 of 4 ended iterations failed (0.75), budget 0.5 after 2 samples; "+
 		"6 of 10 did not run to their end", result.Error.Message)
 	require.Equal(t, interpreter.LoopStats{Total: 10, Success: 1, Failed: 3, Cancelled: 6}, loop.Stats)
@@ -290,12 +291,12 @@ func TestElements(t *testing.T) {
 			`[{"key":"10","value":4},{"key":"9","value":5},{"key":"B","value":3},{"key":"a","value":1},{"key":"b","value":2}]`,
 		},
 	} {
-		elements, err := interpreter.Elements(value(t, row.collection))
+		elements, err := interpreter.Elements(tables.Value(t, row.collection))
 		require.NoError(t, err)
-		require.Equal(t, row.want, encode(t, elements))
+		require.Equal(t, row.want, tables.Encode(t, elements))
 	}
 	for _, wrong := range []string{`null`, `"abc"`, `3`, `true`, `1.5`} {
-		_, err := interpreter.Elements(value(t, wrong))
+		_, err := interpreter.Elements(tables.Value(t, wrong))
 		require.ErrorContains(t, err, "loop.collection must be a list or a map, not ")
 	}
 }
@@ -304,20 +305,20 @@ func TestElements(t *testing.T) {
 func TestLoopOfAStep(t *testing.T) {
 	t.Parallel()
 	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{Thresholds: thresholds}}
-	ended := started.Add(time.Minute)
+	ended := tables.Started.Add(time.Minute)
 
-	partial := gather("sfts", inOrder(4)).CallResult(step, started, ended)
+	partial := gather("sfts", inOrder(4)).CallResult(step, tables.Started, ended)
 	require.Equal(t, interpreter.Partial, partial.Status)
 	require.False(t, partial.Failed(), "partial success takes the routes of a success")
 	require.True(t, partial.Meta.Truncated)
 	require.Equal(t, 8, partial.Meta.Attempts)
 	require.Equal(t, 4, partial.Meta.Pages)
 
-	failed := gather("ffs-", []int{2, 1, 0}).CallResult(step, started, ended)
+	failed := gather("ffs-", []int{2, 1, 0}).CallResult(step, tables.Started, ended)
 	require.Equal(t, interpreter.StatusError, failed.Status)
 	require.Equal(t, "step fetch: 2 of 4 iterations failed, 1 cancelled; the first (index 0): e0", failed.Error.Message)
 	require.Equal(t, interpreter.KindLoop, failed.Error.Kind)
-	scope := interpreter.EndScope(interpreter.NewScope(nil, run, interpreter.Data{}), nil, failed)
+	scope := interpreter.EndScope(interpreter.NewScope(nil, tables.Run, interpreter.Data{}), nil, failed)
 	for name, defined := range map[string]bool{"result": true, "error": true, "response": false} {
 		value, _ := scope.Lookup(name)
 		require.Equal(t, defined, value != nil, "%s after a failed loop", name)
@@ -337,7 +338,7 @@ func TestLoopWarnsOfWhatFailed(t *testing.T) {
 		"sff":      {"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 1): e1"},
 		"ffffffsf": {"step fetch: 7 of 8 iterations failed (87.5 %); the first (index 0): e0"}, // its sink may fail too
 	} {
-		result := gather(how, inOrder(len(how))).CallResult(step, started, started)
+		result := gather(how, inOrder(len(how))).CallResult(step, tables.Started, tables.Started)
 		require.Equal(t, want, result.Warnings, how)
 		require.Equal(t, strings.Contains(how, "t"), result.Meta.Truncated, how)
 	}
@@ -400,10 +401,10 @@ func TestKnownOfALoop(t *testing.T) {
 func TestWhenTheLastAttemptFailed(t *testing.T) {
 	t.Parallel()
 	failed := iteration(0, 'f')
-	failed.Result.Meta.EndedAt = started.Add(time.Hour)
-	require.Equal(t, started.Add(time.Hour), interpreter.NewLoopError("p", failed).LastAttemptAt)
-	failed.Result.Error.At = started.Add(time.Minute)
-	require.Equal(t, started.Add(time.Minute), interpreter.NewLoopError("p", failed).LastAttemptAt)
+	failed.Result.Meta.EndedAt = tables.Started.Add(time.Hour)
+	require.Equal(t, tables.Started.Add(time.Hour), interpreter.NewLoopError("p", failed).LastAttemptAt)
+	failed.Result.Error.At = tables.Started.Add(time.Minute)
+	require.Equal(t, tables.Started.Add(time.Minute), interpreter.NewLoopError("p", failed).LastAttemptAt)
 }
 
 // TestEnvelope: names exist where there is something to say.
@@ -412,7 +413,7 @@ func TestEnvelope(t *testing.T) {
 	result := interpreter.CallResult{
 		Status: interpreter.StatusError, Data: expression.Of(1),
 		Error: &interpreter.ErrorObject{Kind: "http", Class: "final", Message: "m", Attempt: 2, Page: 1},
-		Meta:  interpreter.CallMeta{Attempts: 2, Pages: 1, StartedAt: started, EndedAt: started.Add(time.Second)},
+		Meta:  interpreter.CallMeta{Attempts: 2, Pages: 1, StartedAt: tables.Started, EndedAt: tables.Started.Add(time.Second)},
 	}
 	failure := map[string]any{
 		"kind": "http", "class": "final", "message": "m", "attempt": 2, "page": 1, "exhausted": false, "body": nil, "collected": nil,

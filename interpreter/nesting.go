@@ -1,9 +1,6 @@
 package interpreter
 
 import (
-	"fmt"
-	"time"
-
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -20,93 +17,6 @@ type Parent struct {
 	Control Control `json:"control,omitzero"`
 	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
 	Queue string `json:"line,omitempty"`
-}
-
-// Nesting is what a task knows of the runs above its own, and what it needs for
-// those below. Kept in workflow history.
-type Nesting struct {
-	// Parents are the runs above, the first one first.
-	Parents []Parent `json:"above,omitempty"`
-	// Depth is how many runs are above, also those that do not wait.
-	Depth int `json:"depth,omitempty"`
-	// Tree is what bounds the runs that start.
-	Tree Tree `json:"tree,omitzero"`
-	// What follows is told where the step runs another playbook. Files are those that
-	// it names, and those that these name.
-	Files            map[string]string `json:"files,omitempty"`
-	Strict           bool              `json:"strict,omitempty"`
-	SearchAttributes bool              `json:"search_attributes,omitempty"`
-	DeadLetters      bool              `json:"dead_letters,omitempty"`
-	NextRetry        bool              `json:"next_retry,omitempty"`
-	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Parent.Queue is of it.
-	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	Queue       string    `json:"line,omitempty"`
-	// Before are the workflow IDs of the earlier runs whose place the run takes, the
-	// last one first.
-	Before []string `json:"before,omitempty"`
-}
-
-// Brief is what attempts are told of the runs above.
-func (n *Nesting) Brief() []Parent {
-	if n == nil || len(n.Parents) == 0 {
-		return nil
-	}
-	brief := make([]Parent, len(n.Parents))
-	for i, above := range n.Parents {
-		brief[i] = Parent{Run: above.Run, Step: above.Step, Control: Control{Version: above.Control.Version}}
-	}
-	return brief
-}
-
-// Callee is the playbook that an attempt of PlaybookTool runs.
-type Callee struct {
-	Name, Source string
-	Workload     expression.Value
-	// Wait is false where nobody waits for its end.
-	Wait bool
-}
-
-// Callee finds the playbook that an attempt runs. Errors are final.
-func (c *Call) Callee(in ToolInput, files map[string]string) (Callee, *ErrorObject) {
-	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
-	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
-		return callee, c.uncallable("%v", err)
-	}
-	if wait, given := in.Fields[playbook.FieldWait]; given {
-		yes, isBoolean := wait.Data.(bool)
-		if !isBoolean {
-			return callee, c.uncallable("wait must be true or false, not %s", expression.TypeName(wait.Data))
-		}
-		callee.Wait = yes
-	}
-	if inner := c.action.Inline; inner != nil {
-		callee.Name, callee.Source = c.config.Book.File.Name+"#"+c.inlineName(), inner.Source()
-		return callee, nil
-	}
-	file, err := c.config.Book.Called(c.action, expression.Text(in.Fields[playbook.FieldName].Data))
-	if err != nil {
-		return callee, c.uncallable("%v", err)
-	}
-	text, found := files[file]
-	if !found {
-		return callee, c.uncallable("the run does not have the playbook %s; it was not there when the run began", file)
-	}
-	callee.Name, callee.Source = file, text
-	return callee, nil
-}
-
-// inlineName names steps that are written out, within the names of files.
-func (c *Call) inlineName() string {
-	if c.action.Name != "" {
-		return c.action.Name
-	}
-	return c.config.Step.Name
-}
-
-func (c *Call) uncallable(format string, args ...any) *ErrorObject {
-	return &ErrorObject{
-		Kind: KindPlaybook, Class: ClassFinal, Final: true, Message: c.config.where() + ": " + fmt.Sprintf(format, args...),
-	}
 }
 
 // FilesOf are those of the files that a call of PlaybookTool needs, with all that
@@ -128,7 +38,7 @@ func gather(book *playbook.Playbook, action *playbook.Action, files, found map[s
 		return
 	}
 	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
-		for _, file := range sortedKeys(files) { // which one is known when it is called
+		for _, file := range playbook.SortedKeys(files) { // which one is known when it is called
 			found[file] = files[file]
 		}
 		return

@@ -2,10 +2,57 @@ package interpreter
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
 )
+
+// ExpressionError turns an error of rendering or evaluating into the final
+// error of the call, with the place in the playbook.
+func ExpressionError(book *playbook.Playbook, where string, err error) *ErrorObject {
+	message := where + ": " + err.Error()
+	var eval *playbook.EvalError
+	if errors.As(err, &eval) {
+		message = where + ": " + eval.Message
+		if book != nil && eval.Pos.Line > 0 {
+			message += fmt.Sprintf(" (%s:%s)", book.File.Name, eval.Pos)
+		}
+	}
+	return &ErrorObject{Kind: KindExpression, Class: ClassFinal, Message: message}
+}
+
+// Short is the error in a few words, for summaries and tables. Temporal's UI reads
+// summaries as Markdown; a type that a tool made up is no link there.
+func (e *ErrorObject) Short() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Status != 0:
+		return fmt.Sprintf("HTTP %d", e.Status)
+	case e.Type != "":
+		return string(e.Kind) + " " + strings.Map(func(r rune) rune {
+			if strings.ContainsRune("[]<>!`*|", r) || unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, e.Type)
+	}
+	return string(e.Kind)
+}
+
+// FailedAt is when the last attempt of a failed call ended.
+func (r CallResult) FailedAt() time.Time {
+	if r.Error != nil && !r.Error.At.IsZero() {
+		return r.Error.At
+	}
+	return r.Meta.EndedAt
+}
 
 // The statuses of an envelope (language.md, section results); that of a loop may be
 // Partial.
@@ -62,7 +109,7 @@ func (o Outcome) Failed() bool { return o.Err != nil }
 // failure, and counts as no attempt. Kept in workflow history.
 type PutOff struct {
 	// Turn is that of a rate limit: the attempt has given up its place until it comes.
-	Turn *Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Turn `json:"turn,omitempty"`
 	// Hold is that of a run or a step which is paused.
 	Hold *Hold `json:"hold,omitempty"`
 }
@@ -107,8 +154,8 @@ func (m CallMeta) value() map[string]any {
 		"attempts":   m.Attempts,
 		"pages":      m.Pages,
 		"truncated":  m.Truncated,
-		"started_at": timeText(m.StartedAt),
-		"ended_at":   timeText(m.EndedAt),
+		"started_at": expression.TimeText(m.StartedAt),
+		"ended_at":   expression.TimeText(m.EndedAt),
 	}
 	if m.Tool.Status != 0 {
 		meta["status"] = m.Tool.Status
@@ -125,16 +172,9 @@ func (m CallMeta) value() map[string]any {
 	return meta
 }
 
-func timeText(at time.Time) any {
-	if at.IsZero() {
-		return nil
-	}
-	return at.UTC().Format(time.RFC3339Nano)
-}
-
 func textMap(texts map[string]string) map[string]any {
 	values := make(map[string]any, len(texts))
-	for _, key := range sortedKeys(texts) {
+	for _, key := range playbook.SortedKeys(texts) {
 		values[key] = texts[key]
 	}
 	return values
@@ -177,8 +217,8 @@ func (e *ErrorObject) Value() any {
 	return value
 }
 
-// answer is the meta of an answer that failed.
-func (e *ErrorObject) answer() ToolMeta {
+// AnswerMeta is the meta of an answer that failed.
+func (e *ErrorObject) AnswerMeta() ToolMeta {
 	meta := *e.Answer
 	if meta.Status == 0 {
 		meta.Status = e.Status
@@ -189,9 +229,9 @@ func (e *ErrorObject) answer() ToolMeta {
 	return meta
 }
 
-// policiesDecide reports whether policies may decide about the error. The other
+// PoliciesDecide reports whether policies may decide about the error. The other
 // kinds end the call at once: trying again cannot help.
-func (e *ErrorObject) policiesDecide() bool {
+func (e *ErrorObject) PoliciesDecide() bool {
 	if e.Final {
 		return false
 	}

@@ -47,31 +47,23 @@ type LoopRecord struct {
 	Errors     []LoopError `json:"errors,omitempty"`
 }
 
-// Await notes a wait of the step's call, or of a sink of it, and with nil its end. The error is
-// the one that is waited for.
-func (r *StepRecord) Await(call *Call, wait *Wait, until time.Time) {
+// Await notes a wait of the step's call, or of a sink of it, and with nil its end. last is the
+// failure of the attempt before, which is the error where it is waited for.
+func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
 	r.CallStatus.Await(wait, until)
 	if r.Error = nil; r.Status == RetryPending {
-		r.Error = call.state.Last.Error
+		r.Error = last
 	}
-}
-
-// Follow notes how far the step's call is.
-func (r *StepRecord) Follow(call *Call) {
-	r.Attempts, r.Pages, r.Awaits = call.Attempt(), call.state.Successes, call.AwaitedDetails()
 }
 
 // Show completes the record of a step that has not ended, for who looks at it: most is how many
-// attempts its policies give a request.
-func (r *StepRecord) Show(call *Call, most int) {
+// attempts its policies give a request, and failure that of its call, nil for none.
+func (r *StepRecord) Show(most int, failure *ErrorObject) {
 	if r.MaxAttempts == 0 {
 		r.MaxAttempts = most
 	}
-	if call == nil {
-		return
-	}
 	if r.Error == nil {
-		r.Error = call.state.Failure()
+		r.Error = failure
 	}
 	r.Error = r.Error.Shrunk()
 }

@@ -168,7 +168,7 @@ func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
 	var args any
 	for _, arrival := range joined {
 		if arrival.Args.Data != nil {
-			args = expression.Merge(orEmpty(args), arrival.Args.Data)
+			args = expression.Merge(expression.OrEmpty(args), arrival.Args.Data)
 		}
 	}
 	routing.Waiting = rest
@@ -196,7 +196,7 @@ func Follow(
 	step *playbook.Step, failed bool, scope *Scope, budget *expression.Budget,
 ) (arrivals []Arrival, handled bool, err error) {
 	for _, route := range step.Next {
-		if route.When == nil || (failed && !naming("error")(route.When)) {
+		if route.When == nil || (failed && !route.When.Names("error")) {
 			continue
 		}
 		taken, err := route.When.Truth(scope, budget)

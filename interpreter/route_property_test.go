@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/tables"
 )
 
 // graph writes a playbook of n steps. Forward routes may be taken or not, which
@@ -76,7 +78,7 @@ func TestEveryGraphEnds(t *testing.T) {
 	revisited, joined := 0, 0
 	for seed := range uint64(400) {
 		text := graph(rand.New(rand.NewPCG(seed, 1)), 2+int(seed%8), true)
-		book := decode(t, text)
+		book := tables.Decode(t, text)
 		first := newWalk(t, book)
 		first.finish(rand.New(rand.NewPCG(seed, 2)))
 		require.Empty(t, first.routing.Waiting, "a branch was left behind\n%s", text)
@@ -116,7 +118,7 @@ func TestOrderOfEndsDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(150) {
 		text := graph(rand.New(rand.NewPCG(seed, 3)), 3+int(seed%7), false)
-		book := decode(t, text)
+		book := tables.Decode(t, text)
 		var want map[string][]string
 		for order := range uint64(6) {
 			w := newWalk(t, book)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
+
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -30,22 +32,22 @@ import (
 // Once the list is over, the steps still running end in the order they began.
 func TestRouteGolden(t *testing.T) {
 	t.Parallel()
-	for _, file := range files(t, "routes") {
+	for _, file := range tables.Files(t, "routes") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			var rewritten []string
-			for _, text := range strings.Split("\n"+readText(t, file), "\n=== ")[1:] {
+			for _, text := range strings.Split("\n"+tables.ReadText(t, file), "\n=== ")[1:] {
 				head, rest, found := strings.Cut(text+"\n", "\n--- ends\n")
 				require.True(t, found, "a case without ends: %s", text)
 				ends, want, _ := strings.Cut(rest+"\n", "--- transcript\n")
 				name, body, _ := strings.Cut(head, "\n")
-				got := newWalk(t, decode(t, body)).play(strings.Fields(strings.ReplaceAll(ends, " ", "\x00")))
+				got := newWalk(t, tables.Decode(t, body)).play(strings.Fields(strings.ReplaceAll(ends, " ", "\x00")))
 				rewritten = append(rewritten, "=== "+head+"\n--- ends\n"+strings.TrimLeft(ends, "\n")+"--- transcript\n"+got)
-				if !*update {
+				if !*tables.Update {
 					require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(got), name)
 				}
 			}
-			if *update {
+			if *tables.Update {
 				require.NoError(t, os.WriteFile(file, []byte(strings.Join(rewritten, "\n")), 0o644))
 			}
 		})
@@ -108,7 +110,7 @@ func (w *walk) start() {
 		w.running = append(w.running, start)
 		fmt.Fprintf(&w.text, "  start %s#%d", start.Step.Name, start.Visit)
 		if start.Args != nil {
-			w.text.WriteString(" " + encode(w.t, start.Args))
+			w.text.WriteString(" " + tables.Encode(w.t, start.Args))
 		}
 		w.text.WriteString("\n")
 	}
@@ -165,13 +167,13 @@ func (w *walk) end(name, data string) {
 	case "~":
 		result.Status = interpreter.Partial
 	default:
-		result.Data = expression.Of(value(w.t, data))
+		result.Data = expression.Of(tables.Value(w.t, data))
 	}
 	w.data[name] = result.Envelope()
-	scope := interpreter.EndScope(interpreter.NewScope(w.book, run, interpreter.Data{
+	scope := interpreter.EndScope(interpreter.NewScope(w.book, tables.Run, interpreter.Data{
 		Workload: expression.Of(w.book.Workload), Steps: expression.Of(w.data),
 	}), start.Args, result)
-	arrivals, handled, err := interpreter.Follow(start.Step, result.Failed(), scope, newBudget())
+	arrivals, handled, err := interpreter.Follow(start.Step, result.Failed(), scope, tables.NewBudget())
 	fmt.Fprintf(&w.text, "end %s#%d", name, start.Visit)
 	if data != "null" {
 		w.text.WriteString(" " + data)

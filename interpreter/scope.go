@@ -7,6 +7,15 @@ import (
 	"reprise/interpreter/playbook"
 )
 
+// WithStep lays how a step has ended over data, as it shows to expressions after
+// the step.
+func (d Data) WithStep(name string, result CallResult) Data {
+	steps := expression.Merge(d.Steps.Data, map[string]any{name: nil})
+	steps.(map[string]any)[name] = result.Envelope() // Merge of maps gives a map
+	d.Steps = expression.Of(steps)
+	return d
+}
+
 // RunInfo is what stays the same for a whole run; kept in workflow history. A
 // reprocess has that of the run whose iterations it takes up again.
 type RunInfo struct {
@@ -75,6 +84,12 @@ func (s *Scope) With(locals map[string]any) *Scope {
 	return &Scope{parent: s, locals: locals}
 }
 
+// Book is the playbook of the scope.
+func (s *Scope) Book() *playbook.Playbook { return s.root().book }
+
+// Element is that of the iteration, nil outside a loop.
+func (s *Scope) Element() any { return s.root().value }
+
 func (s *Scope) root() *Scope {
 	for s.parent != nil {
 		s = s.parent
@@ -95,11 +110,11 @@ func (s *Scope) Lookup(name string) (any, bool) {
 func (s *Scope) lookupRoot(name string) (any, bool) {
 	switch name {
 	case "workload":
-		return orEmpty(s.data.Workload.Data), true
+		return expression.OrEmpty(s.data.Workload.Data), true
 	case "vars":
-		return orEmpty(s.data.Vars.Data), true
+		return expression.OrEmpty(s.data.Vars.Data), true
 	case "steps":
-		return orEmpty(s.data.Steps.Data), true
+		return expression.OrEmpty(s.data.Steps.Data), true
 	case "args":
 		return map[string]any{}, true
 	case "execution_id":
@@ -113,18 +128,18 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 		return s.value, true
 	}
 	if s.book != nil && s.book.Step(name) != nil {
-		envelope, _ := member(s.data.Steps.Data, name).(map[string]any)
+		envelope, _ := expression.Member(s.data.Steps.Data, name).(map[string]any)
 		return envelope["data"], true
 	}
-	value, found := asMap(s.data.Workload.Data)[name]
+	value, found := expression.MapOf(s.data.Workload.Data)[name]
 	return value, found
 }
 
 // words is run in expressions. What it lacks is nil in them.
 func (r RunInfo) words() map[string]any {
-	words := map[string]any{"id": r.RunID, "started_at": timeText(r.StartedAt), "playbook": r.Playbook}
+	words := map[string]any{"id": r.RunID, "started_at": expression.TimeText(r.StartedAt), "playbook": r.Playbook}
 	if !r.ScheduledAt.IsZero() { // the values of other runs stay as they are in their histories
-		words["scheduled_at"] = timeText(r.ScheduledAt)
+		words["scheduled_at"] = expression.TimeText(r.ScheduledAt)
 	}
 	return words
 }
@@ -137,17 +152,3 @@ func (s *Scope) loop() any {
 		"index": s.position.Index, "count": s.position.Index + 1, "size": s.position.Size,
 	}
 }
-
-func orEmpty(v any) any {
-	if v == nil {
-		return map[string]any{}
-	}
-	return v
-}
-
-func asMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
-func member(v any, key string) any { return asMap(v)[key] }

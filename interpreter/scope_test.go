@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/test/tables"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -14,8 +16,8 @@ import (
 // render evaluates a template where names mean what scope says.
 func render(t testing.TB, template string, scope *interpreter.Scope) any {
 	t.Helper()
-	book := decode(t, "workflow:\n  - {step: x, tool: http, url: http://x, params: {v: "+template+"}}\n")
-	v, err := book.Steps[0].Action.Field("params").Get("v").Render(scope, newBudget())
+	book := tables.Decode(t, "workflow:\n  - {step: x, tool: http, url: http://x, params: {v: "+template+"}}\n")
+	v, err := book.Steps[0].Action.Field("params").Get("v").Render(scope, tables.NewBudget())
 	require.NoError(t, err, template)
 	return v
 }
@@ -30,7 +32,7 @@ func TestNamesResolveInOrder(t *testing.T) {
 		if step {
 			body += "  - {step: thing, tool: http, url: http://x}\n"
 		}
-		scope := interpreter.NewScope(decode(t, body), run, interpreter.Data{
+		scope := interpreter.NewScope(tables.Decode(t, body), tables.Run, interpreter.Data{
 			Workload: expression.Of(map[string]any{name: "workload", "vars": "hidden", "run": "hidden", "args": "hidden"}),
 			Steps:    expression.Of(map[string]any{name: map[string]any{"data": "step", "status": "success"}}),
 			Vars:     expression.Of(map[string]any{name: "var"}),
@@ -72,7 +74,7 @@ func TestNamesResolveInOrder(t *testing.T) {
 // its iterations too.
 func TestScheduledAt(t *testing.T) {
 	t.Parallel()
-	scheduled := run
+	scheduled := tables.Run
 	scheduled.ScheduledAt = time.Date(2026, 3, 29, 3, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 	scope := interpreter.NewScope(nil, scheduled, interpreter.Data{})
 	require.Equal(t, "2026-03-29T01:00:00Z", render(t, `"{{ run.scheduled_at }}"`, scope))
@@ -82,7 +84,7 @@ func TestScheduledAt(t *testing.T) {
 
 func TestEndScope(t *testing.T) {
 	t.Parallel()
-	scope := interpreter.NewScope(nil, run, interpreter.Data{})
+	scope := interpreter.NewScope(nil, tables.Run, interpreter.Data{})
 	names := []string{"result", "response", "error", "this", "args"}
 	for _, row := range []struct {
 		name   string
@@ -121,7 +123,7 @@ func TestEndScope(t *testing.T) {
 			}
 			got = append(got, v)
 		}
-		require.Equal(t, row.want, encode(t, got), row.name)
+		require.Equal(t, row.want, tables.Encode(t, got), row.name)
 	}
 }
 
@@ -129,19 +131,19 @@ func TestEndScope(t *testing.T) {
 // value whole, and that the vars before are left as they were.
 func TestVars(t *testing.T) {
 	t.Parallel()
-	book := decode(t, `workflow:
+	book := tables.Decode(t, `workflow:
   - step: a
     tool: http
     url: http://x
     vars: {n: "{{ result.n }}", twice: "{{ vars.n * 2 }}", m: {new: "{{ vars.m.old }}"}}
 `)
 	before := map[string]any{"n": 1, "kept": true, "m": map[string]any{"old": 7}}
-	scope := interpreter.EndScope(interpreter.NewScope(book, run, interpreter.Data{}), nil,
+	scope := interpreter.EndScope(interpreter.NewScope(book, tables.Run, interpreter.Data{}), nil,
 		interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of(map[string]any{"n": 21})})
-	after, err := interpreter.RenderVars(book.Steps[0], before, scope, newBudget())
+	after, err := interpreter.RenderVars(book.Steps[0], before, scope, tables.NewBudget())
 	require.NoError(t, err)
-	require.Equal(t, `{"kept":true,"m":{"new":7},"n":21,"twice":42}`, encode(t, after))
-	require.Equal(t, `{"kept":true,"m":{"old":7},"n":1}`, encode(t, before))
+	require.Equal(t, `{"kept":true,"m":{"new":7},"n":21,"twice":42}`, tables.Encode(t, after))
+	require.Equal(t, `{"kept":true,"m":{"old":7},"n":1}`, tables.Encode(t, before))
 }
 
 func TestStepArgs(t *testing.T) {
@@ -154,21 +156,21 @@ func TestStepArgs(t *testing.T) {
 		{`{step: a, tool: http, url: http://x, args: {a: 1}, loop: {collection: [1]}}`, `null`, `{"a":1}`},
 		{`{step: a, tool: http, url: http://x, args: {a: "{{ operation_key }}"}}`, `{"r": 1}`, `{"r":1}`},
 	} {
-		book := decode(t, "workflow:\n  - "+row.step+"\n")
-		args, err := interpreter.StepArgs(book.Steps[0], value(t, row.routed), interpreter.NewScope(book, run, interpreter.Data{}), newBudget())
+		book := tables.Decode(t, "workflow:\n  - "+row.step+"\n")
+		args, err := call.StepArgs(book.Steps[0], tables.Value(t, row.routed), interpreter.NewScope(book, tables.Run, interpreter.Data{}), tables.NewBudget())
 		require.NoError(t, err, row.step)
-		require.Equal(t, row.want, encode(t, args), row.step)
+		require.Equal(t, row.want, tables.Encode(t, args), row.step)
 	}
 }
 
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	book := decode(t, "workload: {n: 3}\nworkflow:\n  - {step: a, tool: http, url: http://x, loop: {collection: \"{{ n }}\"}}\n")
-	scope := interpreter.NewScope(book, run, interpreter.Data{Workload: expression.Of(book.Workload)})
-	_, err := interpreter.Collection(book.Steps[0].Loop, scope, newBudget())
+	book := tables.Decode(t, "workload: {n: 3}\nworkflow:\n  - {step: a, tool: http, url: http://x, loop: {collection: \"{{ n }}\"}}\n")
+	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
+	_, err := interpreter.Collection(book.Steps[0].Loop, scope, tables.NewBudget())
 	var place *playbook.EvalError
 	require.ErrorAs(t, err, &place)
 	require.Equal(t, "6:61", place.Pos.String())
 	require.Equal(t, "step a: loop.collection must be a list or a map, not number (table.yaml:6:61)",
-		interpreter.ExpressionFailure(book, "step a", err, started).Error.Message)
+		interpreter.ExpressionFailure(book, "step a", err, tables.Started).Error.Message)
 }

@@ -24,3 +24,21 @@ var serviceActivities = []string{
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no
 // tool may have the name, and no event is about it.
 func IsServiceActivity(name string) bool { return slices.Contains(serviceActivities, name) }
+
+// ForgetActivity is the name of the local activity that has ledgers forget their
+// notes of calls whose results are in history.
+const ForgetActivity = "forget"
+
+// A run that is stopped leaves calls in the midst of their pages. Some of these pages
+// have been delivered under keys that a later run has too, and the source may give
+// others by now. So the run that takes its place continues such a call from its
+// state, as another worker would, and does not begin it anew (language.md, section
+// playbooks in playbooks).
+
+// Names of what gives the state of a call that was stopped. They are part of histories.
+const (
+	// StoppedActivity reads the state of a call from the workflow that has begun it.
+	StoppedActivity = "stopped_call"
+	// StoppedQuery answers with call.Stopped, also when the workflow has ended.
+	StoppedQuery = "stopped"
+)

@@ -9,6 +9,24 @@ import (
 	"reprise/interpreter/source"
 )
 
+// DeadLetterSink is where a step's failed iterations are written; nil for
+// nowhere.
+func DeadLetterSink(step *playbook.Step) *playbook.Sink {
+	if step.Loop == nil {
+		return nil
+	}
+	return step.Loop.DeadLetter
+}
+
+// Unwritten warns of a failure that comes after, or instead of, the sinks of its
+// iteration.
+func Unwritten(step *playbook.Step) []string {
+	if DeadLetterSink(step) == nil {
+		return nil
+	}
+	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
+}
+
 // What is too large to cross a boundary is cut down to a size before it does.
 // Here is what each thing goes without first, and what it says of that. Counts,
 // statuses and messages stay; sizes are bytes of JSON, see EncodedSize.
@@ -43,8 +61,8 @@ func tooLarge(message string) *ErrorObject {
 	return &ErrorObject{Kind: KindPayloadTooLarge, Class: ClassFinal, Message: message}
 }
 
-// tooLargeResult is what becomes of an iteration whose result is too large.
-func tooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
+// TooLargeResult is what becomes of an iteration whose result is too large.
+func TooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
 	return CallResult{
 		Status: StatusError, Error: tooLarge(message), Meta: result.Meta,
 		Warnings: append(result.Warnings, Unwritten(step)...),
@@ -57,8 +75,8 @@ func (e *ErrorObject) ShortMessage() string {
 	return source.Cut(e.Message, most)
 }
 
-// brief is the error without what answers held.
-func (e *ErrorObject) brief() ErrorObject {
+// Brief is the error without what answers held.
+func (e *ErrorObject) Brief() ErrorObject {
 	small := *e
 	small.Message, small.Headers, small.Body, small.Collected = e.ShortMessage(), nil, expression.Value{}, expression.Value{}
 	return small
@@ -175,7 +193,7 @@ func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 			result.Data = expression.Value{} // of a call whose sink failed; neither has a loop's result that
 		}
 		if size := EncodedSize(result.Data); size > share {
-			*result = tooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+
+			*result = TooLargeResult(*result, step, fmt.Sprintf("the result of iteration %d is %d bytes, more than the %d that it may have; "+
 				"write rows away with a sink and return less", o.Iterations[i].Index, size, share))
 		}
 		if EncodedSize(result.Error) > MaxFailureDetails {
@@ -188,42 +206,4 @@ func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	for i := range o.Iterations {
 		o.Iterations[i].Result.Error = o.Iterations[i].Result.Error.Shrunk()
 	}
-}
-
-// Shrink makes sure that the output takes at most most bytes: a call whose result
-// takes more than its share fails and says so, one that was left half-way begins
-// again. The calls are changed in place.
-func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
-	if EncodedSize(o) <= most {
-		return o
-	}
-	for i := range o.Calls {
-		o.Calls[i].Made = nil
-	}
-	if EncodedSize(o) <= most {
-		return o
-	}
-	share := most / len(o.Calls)
-	for i, driven := range o.Calls {
-		size := EncodedSize(driven)
-		if size <= share {
-			continue
-		}
-		o.Calls[i] = Driven{}
-		if driven.Result != nil {
-			result := tooLargeResult(*driven.Result, step, fmt.Sprintf("the result of an iteration is %d bytes, more than its share of %d "+
-				"in its batch; write rows away with a sink and return less, or make the batch smaller", size, share))
-			o.Calls[i].Result = &result
-		}
-	}
-	return o
-}
-
-// Shrunk leaves out an outcome with which the call, in an output of its own, takes
-// more than most bytes. That attempt is made again.
-func (d Driven) Shrunk(most int) Driven {
-	if EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
-		d.Outcome, d.Made, d.Unwritten = nil, nil, nil
-	}
-	return d
 }

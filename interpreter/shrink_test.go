@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -141,36 +142,36 @@ func TestShrunkBatchSaysWhatIsTooLarge(t *testing.T) {
 func TestShrunkDrive(t *testing.T) {
 	t.Parallel()
 	step := &playbook.Step{Loop: &playbook.Loop{DeadLetter: &playbook.Sink{}}}
-	result := func(bytes int) interpreter.Driven {
-		return interpreter.Driven{Result: &interpreter.CallResult{
+	result := func(bytes int) call.Driven {
+		return call.Driven{Result: &interpreter.CallResult{
 			Status: interpreter.StatusSuccess, Data: bulk(bytes), Meta: interpreter.CallMeta{Attempts: 3},
 		}}
 	}
-	halfWay := func(bytes int) interpreter.Driven {
-		return interpreter.Driven{State: &interpreter.CallState{Todo: []interpreter.Todo{{Attempt: &interpreter.PendingAttempt{}}}, Collected: bulk(bytes)}}
+	halfWay := func(bytes int) call.Driven {
+		return call.Driven{State: &call.State{Todo: []call.Todo{{Attempt: &call.PendingAttempt{}}}, Collected: bulk(bytes)}}
 	}
 	for name, test := range map[string]struct {
-		calls []interpreter.Driven
+		calls []call.Driven
 		kept  []bool
 	}{
-		"all have room":         {[]interpreter.Driven{result(700), result(10), halfWay(10)}, []bool{true, true, true}},
-		"a large result":        {[]interpreter.Driven{result(1900), result(10), halfWay(10)}, []bool{false, true, true}},
-		"a large state":         {[]interpreter.Driven{result(10), halfWay(1900)}, []bool{true, false}},
-		"both":                  {[]interpreter.Driven{result(1900), halfWay(1900), {}}, []bool{false, false, true}},
-		"more than their share": {[]interpreter.Driven{result(900), halfWay(900)}, []bool{false, false}},
+		"all have room":         {[]call.Driven{result(700), result(10), halfWay(10)}, []bool{true, true, true}},
+		"a large result":        {[]call.Driven{result(1900), result(10), halfWay(10)}, []bool{false, true, true}},
+		"a large state":         {[]call.Driven{result(10), halfWay(1900)}, []bool{true, false}},
+		"both":                  {[]call.Driven{result(1900), halfWay(1900), {}}, []bool{false, false, true}},
+		"more than their share": {[]call.Driven{result(900), halfWay(900)}, []bool{false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const most = 2000
 			before := slices.Clone(test.calls)
-			output := interpreter.DriveOutput{Calls: test.calls}.Shrink(step, most)
+			output := call.DriveOutput{Calls: test.calls}.Shrink(step, most)
 			require.LessOrEqual(t, interpreter.EncodedSize(output), most)
 			for i, driven := range output.Calls {
 				switch {
 				case test.kept[i]:
 					require.Equal(t, before[i], driven)
 				case before[i].State != nil:
-					require.Equal(t, interpreter.Driven{}, driven)
+					require.Equal(t, call.Driven{}, driven)
 				default:
 					require.Equal(t, interpreter.KindPayloadTooLarge, driven.Result.Error.Kind)
 					require.Regexp(t, `^the result of an iteration is \d+ bytes, more than its share of \d+ in its batch; `, driven.Result.Error.Message)
@@ -185,10 +186,10 @@ func TestShrunkDrive(t *testing.T) {
 // TestShrunkDriven: an outcome that cannot travel beside the state is left out.
 func TestShrunkDriven(t *testing.T) {
 	t.Parallel()
-	driven := interpreter.Driven{State: &interpreter.CallState{}, Outcome: &interpreter.Outcome{Data: "page"}}
-	size := interpreter.EncodedSize(interpreter.DriveOutput{Calls: []interpreter.Driven{driven}})
+	driven := call.Driven{State: &call.State{}, Outcome: &interpreter.Outcome{Data: "page"}}
+	size := interpreter.EncodedSize(call.DriveOutput{Calls: []call.Driven{driven}})
 	require.Equal(t, driven, driven.Shrunk(size))
-	require.Equal(t, interpreter.Driven{State: driven.State}, driven.Shrunk(size-1))
+	require.Equal(t, call.Driven{State: driven.State}, driven.Shrunk(size-1))
 	require.NotNil(t, driven.Outcome)
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 )
 
@@ -23,7 +24,7 @@ func TestCountedAtItsEdges(t *testing.T) {
 	for name, v := range map[string]any{
 		"nothing": nil, "nil pointer": none, "nil list": []interpreter.LoopError(nil), "empty list": []interpreter.LoopError{},
 		"nil map": map[string]int(nil), "free": expression.Of([]any{1}), "nothing free": expression.Value{}, "text": "<\xff>",
-		"large": expression.Of(strings.Repeat("é<", 100_000)), "fields left out": interpreter.CallState{},
+		"large": expression.Of(strings.Repeat("é<", 100_000)), "fields left out": call.State{},
 		"records": []struct {
 			A any `json:"a"`
 		}{{nil}, {none}, {expression.Of(nil)}, {[]any{}}},

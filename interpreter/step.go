@@ -29,7 +29,7 @@ func EndScope(scope *Scope, args any, result CallResult) *Scope {
 // RenderVars evaluates the vars of a step, each seeing those before it, and
 // lays them over vars.
 func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.Budget) (any, error) {
-	merged := orEmpty(vars)
+	merged := expression.OrEmpty(vars)
 	for _, entry := range step.Vars {
 		value, err := entry.Value.Render(scope.With(map[string]any{"vars": merged}), budget)
 		if err != nil {
@@ -43,31 +43,9 @@ func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.
 // withKey copies a map with one member set: a variable takes its new value and
 // is not merged with the one before.
 func withKey(m any, key string, value any) map[string]any {
-	copied := clone(asMap(m), 1)
+	copied := playbook.CloneMap(expression.MapOf(m), 1)
 	copied[key] = value
 	return copied
-}
-
-// StepArgs renders the args of a step outside its iterations: for a loop only
-// where they do not depend on the element.
-func StepArgs(step *playbook.Step, routed any, scope *Scope, budget *expression.Budget) (any, error) {
-	if step.Action == nil || step.Action.Args == nil ||
-		(step.Loop != nil && naming(step.Loop.Element, "_loop")(step.Action.Args)) {
-		return routed, nil
-	}
-	if naming(namesKeys...)(step.Action.Args) {
-		return routed, nil
-	}
-	// Secret args are not known here, and nothing may name them.
-	secret := deferring{book: scope.root().book, scope: scope, budget: budget, in: inArgs}
-	args, err := secret.value(step.Action.Args)
-	if err != nil {
-		return nil, err
-	}
-	if routed == nil {
-		return args, nil
-	}
-	return expression.Merge(orEmpty(args), routed), nil
 }
 
 // Collection evaluates the collection of a loop; see Elements.
@@ -87,7 +65,7 @@ func Collection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([
 // because an expression of it failed.
 func ExpressionFailure(book *playbook.Playbook, where string, err error, now time.Time) CallResult {
 	return CallResult{
-		Status: StatusError, Error: expressionError(book, where, err),
+		Status: StatusError, Error: ExpressionError(book, where, err),
 		Meta: CallMeta{StartedAt: now, EndedAt: now},
 	}
 }

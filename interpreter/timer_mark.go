@@ -2,7 +2,6 @@ package interpreter
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"reprise/interpreter/source"
@@ -47,27 +46,4 @@ func ParseTimerMark(summary string) (TimerMark, bool) {
 		return TimerMark{}, false
 	}
 	return mark, mark.Reason.Known() || mark.Limits > 0
-}
-
-// WaitMark is that of a timer by which the call waits.
-func (c *Call) WaitMark(wait Wait) TimerMark {
-	return TimerMark{Call: c.Place(), Index: c.Index(), Reason: wait.Reason}
-}
-
-// place is the step, or the place of the sink.
-func (c *CallConfig) place() string {
-	if c.Sink != nil {
-		return c.Sink.Place
-	}
-	return c.Step.Name
-}
-
-// name is that of the call in summaries: the step, with the index of its
-// iteration, or the place of the sink.
-func (c *CallConfig) name() string {
-	name := c.place()
-	if c.Index != nil {
-		name += "[" + strconv.Itoa(*c.Index) + "]"
-	}
-	return name
 }

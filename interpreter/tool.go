@@ -2,10 +2,12 @@ package interpreter
 
 import (
 	"fmt"
+	"net/url"
 	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
 )
 
 // ToolInput is the argument of every tool activity: one attempt of one
@@ -40,11 +42,11 @@ type ToolInput struct {
 	TimeoutSeconds float64 `json:"timeout_seconds"`
 	OperationKey   string  `json:"operation_key"`
 	AttemptKey     string  `json:"attempt_key"`
-	// RateLimit paces the attempt; it waits for its turn before its timeout
+	// ratelimit.Limit paces the attempt; it waits for its turn before its timeout
 	// begins to run.
-	RateLimit *RateLimit `json:"rate_limit,omitempty"`
+	RateLimit *ratelimit.Limit `json:"rate_limit,omitempty"`
 	// Turn is the one that the attempt comes back for; nil where it has not waited.
-	Turn *Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Turn `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Fingerprint tells what a sink writes from other writes with its operation
@@ -68,7 +70,7 @@ type ToolInput struct {
 	// the version is told.
 	Parents []Parent `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
-	Secret *secretWork `json:"secret,omitempty"`
+	Secret *SecretWork `json:"secret,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
@@ -119,7 +121,7 @@ type ToolMeta struct {
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
 	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
 	URL     string            `json:"url,omitempty"`
-	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
+	// ratelimit.RetryAfter is how many seconds an answer that succeeded asks to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 }
@@ -333,3 +335,37 @@ func (in ToolInput) Activity() string {
 
 // WriteActivity is the activity name under which a tool is called as a sink.
 func WriteActivity(tool string) string { return tool + ".write" }
+
+// What was written and the way on from it are one fact (language.md, section
+// written once). A host that makes attempts and writes what they gave, without
+// history in between, has the sink's ledger note how the call goes on, in the
+// transaction of the write. After a death the notes are followed, not the
+// source, which may have changed.
+
+// LedgerEntry is how a call goes on behind one of its writes. It travels between a call
+// and the ledger of a sink, never through history.
+type LedgerEntry struct {
+	Call    string // key of the call
+	Written int    // which of its writes this is, from 1
+	// Forget is the last write whose note nobody needs any more: what the call
+	// was like behind it is in history.
+	Forget       int
+	Continuation []byte // for Call.Resume
+}
+
+// LimitKey is what a limit on the attempt belongs to, unless its step says
+// otherwise: the host that a request goes to, else the tool with its connection.
+func (in ToolInput) LimitKey() string {
+	if address, err := url.Parse(expression.Text(in.Fields[playbook.FieldURL].Data)); err == nil && address.Host != "" {
+		return address.Host
+	}
+	return in.Tool + "/" + in.Auth
+}
+
+// ScriptMark is the name of the metadata of a value that is a script. ScriptsAbove is
+// the size in bytes from which the payload store takes one, far below that of other
+// values: it is written once and referred to by every child. Histories depend on it.
+const (
+	ScriptMark   = "reprise-script"
+	ScriptsAbove = 4 << 10
+)

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // maxDriveTime bounds one activity that hosts calls. It is far more than their
@@ -16,7 +17,7 @@ const maxDriveTime = 6 * time.Hour
 // activityHost takes a call to an activity that does many things at once.
 type activityHost struct {
 	task     Task
-	snapshot interpreter.CallSnapshot
+	snapshot call.Snapshot
 	// lost says that the last activity has not reported what it has done.
 	lost bool
 }
@@ -25,10 +26,10 @@ type activityHost struct {
 // due. It reports whether the call came further: a page that is too large to
 // travel with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
-func (c *activityHost) fetchPages(ctx workflow.Context, call *interpreter.Call) (further bool, err error) {
-	input := interpreter.DriveInput{Task: c.task, Calls: []interpreter.CallSnapshot{c.snapshot}, Width: 1, Pages: true}
-	output, further := hostCalls(ctx, input, []*interpreter.Call{call},
-		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), call.View().Pages+1))
+func (c *activityHost) fetchPages(ctx workflow.Context, machine *call.Call) (further bool, err error) {
+	input := call.DriveInput{Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: true}
+	output, further := hostCalls(ctx, input, []*call.Call{machine},
+		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), machine.View().Pages+1))
 	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
 	return further, ctx.Err() // a cancelled activity has given its pages too
 }
@@ -38,12 +39,12 @@ const forgetTimeout = 5 * time.Second
 
 // forget has ledgers drop their entries of calls that have ended: the results are in
 // history now, and no call continues from an entry any more. It costs one event.
-func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...interpreter.CallSnapshot) {
-	if noted == interpreter.NotNoted {
+func forget(ctx workflow.Context, task Task, noted call.Noted, calls ...call.Snapshot) {
+	if noted == call.NotNoted {
 		return
 	}
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a call may have ended by a cancel
-	input := interpreter.ForgetInput{Task: task, Calls: calls, Again: noted == interpreter.NotedAgain}
+	input := call.ForgetInput{Task: task, Calls: calls, Again: noted == call.NotedAgain}
 	to := toLocal(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
 	if _, err := send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
 		logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
@@ -54,18 +55,18 @@ func forget(ctx workflow.Context, task Task, noted interpreter.Noted, calls ...i
 // failed activity reports what it has done too. further says that one of them has
 // progressed. Without a report the output has no calls.
 func hostCalls(
-	ctx workflow.Context, input interpreter.DriveInput, calls []*interpreter.Call, summary string,
-) (output interpreter.DriveOutput, further bool) {
+	ctx workflow.Context, input call.DriveInput, calls []*call.Call, summary string,
+) (output call.DriveOutput, further bool) {
 	for at, call := range calls {
 		input.Calls[at].State = call.SnapshotFor(input.Pages)
 	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
 	input.Task = controls.task(input.Task)
-	to := toHost(interpreter.DriveActivity, maxDriveTime, summary)
-	output, err := send[interpreter.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
+	to := toHost(call.DriveActivity, maxDriveTime, summary)
+	output, err := send[call.DriveOutput](ctx, to, hosted{input}, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(calls) {
-		return interpreter.DriveOutput{}, false
+		return call.DriveOutput{}, false
 	}
 	for at, driven := range output.Calls {
 		further = calls[at].Apply(driven, workflow.Now(ctx)) || further

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
@@ -41,7 +42,7 @@ const maxAnswered = 200
 
 // awaitedCall is a call whose attempts are answered from outside.
 type awaitedCall struct {
-	call *interpreter.Call
+	call *call.Call
 	// sent says that the attempt is being made, and is not awaited yet.
 	sent bool
 	// stirred says that the driver has to check the attempt again: progress has
@@ -408,7 +409,7 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 
 // await waits until the attempt is answered, its time is over, or the driver has to
 // check it again.
-func (d *driver) await(ctx workflow.Context, awaited interpreter.Awaited) {
+func (d *driver) await(ctx workflow.Context, awaited call.Awaited) {
 	if d.waiting != nil {
 		wait := awaited.Wait(d.call.View().Reported)
 		d.waiting(d.call, &wait, time.Time{})
@@ -473,7 +474,7 @@ type bell struct {
 }
 
 // ring has the bell ring when the time of the attempt is over, or before.
-func (d *driver) ring(ctx workflow.Context, awaited interpreter.Awaited) *bell {
+func (d *driver) ring(ctx workflow.Context, awaited call.Awaited) *bell {
 	if d.bell != nil && !d.bell.rang {
 		return d.bell
 	}

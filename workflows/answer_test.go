@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -397,7 +398,7 @@ func TestWebhookTimelines(t *testing.T) {
 // is known there.
 func TestAnswersWhileABatchLeaves(t *testing.T) {
 	t.Parallel()
-	input := workflows.CallsInput{Task: interpreter.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
+	input := workflows.CallsInput{Task: call.Task{Name: "test.yaml", Step: "import", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
@@ -410,7 +411,7 @@ workflow:
     retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}]
 `}}
 	for index, element := range []string{"a", "b", "c"} {
-		input.Calls = append(input.Calls, interpreter.CallSnapshot{Index: &index, Size: 3, Element: expression.Of(element)})
+		input.Calls = append(input.Calls, call.Snapshot{Index: &index, Size: 3, Element: expression.Of(element)})
 	}
 	to := func(index int, answer interpreter.Answer) interpreter.Answer {
 		answer.Step, answer.Index = "import", &index

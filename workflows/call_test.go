@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -58,8 +59,8 @@ func TestCallThatCannotContinueAsNew(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 4)
 			input := workflows.CallsInput{
-				Task:  interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages},
-				Calls: []interpreter.CallSnapshot{{}},
+				Task:  call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: largePages},
+				Calls: []call.Snapshot{{}},
 			}
 			input.Task.Limits.MaxPayload = test.most
 			s.runBatch(input)

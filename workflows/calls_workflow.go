@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -19,7 +20,7 @@ import (
 // It ends as failed where all of them failed, so that people see the failure where they
 // expect it; the results are in the details. It continues as new as often as its
 // history gets long.
-func CallsWorkflow(ctx workflow.Context, input CallsInput, script interpreter.Script) (*CallsOutput, error) {
+func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (*CallsOutput, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task)
@@ -65,7 +66,7 @@ func newBatch(
 	n := len(input.Calls)
 	b := &batch{
 		step: step, herald: herald{book: book, once: step.Loop != nil}, input: input, ended: input.Ended, stop: stop,
-		calls: make([]*interpreter.Call, n), drivers: make([]*driver, n), over: make([]bool, n), counted: make([]bool, n),
+		calls: make([]*call.Call, n), drivers: make([]*driver, n), over: make([]bool, n), counted: make([]bool, n),
 		waits: make([]*interpreter.Wait, n), until: make([]time.Time, n), children: make([]string, n),
 		earlier: make([]string, n), allowance: allowance{left: input.Admitted, none: input.Refused},
 	}
@@ -80,8 +81,8 @@ func newBatch(
 
 // resumeCall makes a call that continues from its snapshot.
 func resumeCall(
-	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot interpreter.CallSnapshot,
-) *interpreter.Call {
+	ctx workflow.Context, book *playbook.Playbook, step *playbook.Step, task Task, snapshot call.Snapshot,
+) *call.Call {
 	name := fmt.Sprintf("%s#%d", step.Name, task.Visit)
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
@@ -98,7 +99,7 @@ type batch struct {
 	step    *playbook.Step
 	herald  herald
 	input   CallsInput
-	calls   []*interpreter.Call
+	calls   []*call.Call
 	drivers []*driver // of calls that have begun here
 	ended   []interpreter.IterationResult
 	over    []bool // calls that are in ended
@@ -222,10 +223,10 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	if ctx.Err() != nil {
 		return false
 	}
-	input := interpreter.DriveInput{
-		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]interpreter.CallSnapshot, len(due)),
+	input := call.DriveInput{
+		Task: b.input.Task, Width: width, Known: b.known(), Calls: make([]call.Snapshot, len(due)),
 	}
-	calls := make([]*interpreter.Call, len(due))
+	calls := make([]*call.Call, len(due))
 	for at, i := range due {
 		calls[at], input.Calls[at] = b.calls[i], b.input.Calls[i]
 	}
@@ -237,13 +238,13 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 	b.hosted = due
 	defer func() { b.hosted = nil }()
 	output, further := hostCalls(ctx, input, calls, summary)
-	var noted interpreter.Noted
-	var ended []interpreter.CallSnapshot
+	var noted call.Noted
+	var ended []call.Snapshot
 	for at, driven := range output.Calls {
 		if driven.Result == nil {
 			continue
 		}
-		if noted = max(noted, driven.Noted); driven.Noted != interpreter.NotNoted {
+		if noted = max(noted, driven.Noted); driven.Noted != call.NotNoted {
 			ended = append(ended, input.Calls[at].Bare(calls[at]))
 		}
 		b.counted[due[at]] = true
@@ -260,7 +261,7 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 func (b *batch) nextInput(controls *controls) CallsInput {
 	next := b.input
 	next.Task = controls.task(next.Task)
-	next.Calls = make([]interpreter.CallSnapshot, len(b.remaining))
+	next.Calls = make([]call.Snapshot, len(b.remaining))
 	for at, i := range b.remaining {
 		next.Calls[at] = b.input.Calls[i]
 	}

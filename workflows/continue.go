@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
@@ -54,7 +55,7 @@ func (r *run) before() []string {
 // recall names the runs that may have made an attempt's call before: the attempts
 // before of the same request, and those of earlier runs of the one that makes it. It is
 // nil where there are none.
-func (d *driver) recall(task Task, nesting *interpreter.Nesting, in interpreter.ToolInput) *interpreter.Recall {
+func (d *driver) recall(task Task, nesting *call.Nesting, in interpreter.ToolInput) *interpreter.Recall {
 	recall := &interpreter.Recall{Key: in.OperationKey, Runs: nesting.Before}
 	first := in.Attempt - min(d.call.View().RequestAttempts, interpreter.MaxEarlier)
 	for attempt := in.Attempt - 1; attempt >= max(first, 1); attempt-- {
@@ -88,7 +89,7 @@ func (r *run) serveKept(ctx workflow.Context) error {
 func (r *run) wrote() bool {
 	return slices.ContainsFunc(r.records, func(record *StepRecord) bool {
 		step := r.book.Step(record.Step)
-		return record.From == "" && step != nil && !interpreter.ReadsOnly(r.book, step)
+		return record.From == "" && step != nil && !call.ReadsOnly(r.book, step)
 	})
 }
 
@@ -125,7 +126,7 @@ func (r *run) recall(ctx workflow.Context) {
 }
 
 // print is the fingerprint of a step's request; "" where no run will compare it.
-func (r *run) print(task Task, call *interpreter.Call, at time.Time) string {
+func (r *run) print(task Task, call *call.Call, at time.Time) string {
 	if r.input.Called == nil {
 		return ""
 	}
@@ -269,7 +270,7 @@ func (r *run) endedBefore(
 		if index < 0 || index >= len(input.Elements) || iteration.Result.Failed() {
 			continue
 		}
-		snapshot := interpreter.CallSnapshot{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
+		snapshot := call.Snapshot{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
 		if print := input.Task.IterationPrint(r.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
 			ended[index] = iteration
 		}
@@ -299,7 +300,7 @@ func (r *run) readEnded(
 // notContinued is the failure of what cannot be continued now: a later run may.
 func notContinued(why string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: interpreter.TypeNotContinued,
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: call.TypeNotContinued,
 		Message: why + "; nothing is sent, because it may have been sent before",
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/ratelimit"
 )
 
 // ControlSignal passes on what people have requested of a run, from a workflow to its
@@ -69,7 +71,7 @@ type controls struct {
 
 // openWait is a wait of a call in this workflow that people may end.
 type openWait struct {
-	call    *interpreter.Call
+	call    *call.Call
 	paused  bool // only a skip ends it before the run is resumed
 	end     workflow.CancelFunc
 	settled *Settlement
@@ -120,7 +122,7 @@ func (c *controls) listen(ctx workflow.Context, slot *slot) {
 // listenForTurns ends waits for a turn under a rate limit where the limiter has one
 // that no worker leases.
 func (c *controls) listenForTurns(ctx workflow.Context) {
-	onSignal(ctx, interpreter.TurnSignal, func(_ workflow.Context, call interpreter.TurnCall) {
+	onSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
 		for _, wait := range c.waits {
 			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Step(), wait.call.Index()) && wait.call.CalledBack() {
@@ -213,7 +215,7 @@ func (c *controls) open(wait *openWait) (over func()) {
 
 // sleep is a durable timer whose summary says what a call waits for. It ends early
 // where people decide about the call. The error is that of a cancelled ctx.
-func (c *controls) sleep(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) (*Settlement, error) {
+func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*Settlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := &openWait{call: call, end: end}
 	defer c.open(open)()
@@ -238,7 +240,7 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 
 // release waits until people resume a call that is held, or decide about it. The error
 // is that of a cancelled ctx.
-func (c *controls) release(ctx workflow.Context, call *interpreter.Call, hold interpreter.Hold) (*Settlement, error) {
+func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*Settlement, error) {
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {

@@ -7,6 +7,7 @@ import (
 
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // counter counts what a workflow does, with the handler of the SDK, which counts
@@ -50,7 +51,7 @@ func emit(ctx workflow.Context, part meter.Part) {
 }
 
 // countCall counts a call that has ended here.
-func countCall(ctx workflow.Context, call *interpreter.Call) {
+func countCall(ctx workflow.Context, call *call.Call) {
 	facts, result := call.Facts(), *call.Result()
 	meter.Call(counter{ctx}, facts, result)
 	if facts.Place != "" {
@@ -59,12 +60,12 @@ func countCall(ctx workflow.Context, call *interpreter.Call) {
 }
 
 // countAttempt counts an attempt that no activity has made.
-func countAttempt(ctx workflow.Context, call *interpreter.Call, began time.Time, failure *interpreter.ErrorObject) {
+func countAttempt(ctx workflow.Context, call *call.Call, began time.Time, failure *interpreter.ErrorObject) {
 	meter.Attempt(counter{ctx}, call.Facts(), failure, workflow.Now(ctx).Sub(began))
 }
 
 // countWait counts a wait that begins here.
-func countWait(ctx workflow.Context, call *interpreter.Call, wait interpreter.Wait) {
+func countWait(ctx workflow.Context, call *call.Call, wait interpreter.Wait) {
 	if !wait.Rest {
 		facts := call.Facts()
 		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, string(wait.Reason))

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // Everything that leaves a workflow leaves it here: send gives something to an activity
@@ -146,7 +147,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 
 // parted is an input with a task, whose script travels as an argument of its own.
 type parted interface {
-	apart() (rest any, script interpreter.Script)
+	apart() (rest any, script call.Script)
 }
 
 // travelling are the arguments that carry an input, and how many bytes of them go

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
@@ -188,7 +189,7 @@ func questionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 
 // stepCells are those of a visit of a step; call is nil where its call is not made
 // here.
-func stepCells(ctx workflow.Context, record StepRecord, call *interpreter.Call) []string {
+func stepCells(ctx workflow.Context, record StepRecord, call *call.Call) []string {
 	name, progress := source.Code(record.Step, mostText), ""
 	if record.Visit > 1 {
 		name += fmt.Sprintf(" visit %d", record.Visit)

@@ -9,16 +9,17 @@ import (
 
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
 // waiter records when a call begins and, with nil, ends a wait, for progress.
-type waiter func(call *interpreter.Call, wait *interpreter.Wait, until time.Time)
+type waiter func(call *call.Call, wait *interpreter.Wait, until time.Time)
 
 // driver drives a call until it has ended, or continues as new: it runs what the call
 // requests and applies the outcome to it.
 type driver struct {
-	call    *interpreter.Call
+	call    *call.Call
 	waiting waiter // nil where nothing shows them
 	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
@@ -48,7 +49,7 @@ type driver struct {
 
 // drive drives a call to its end within the workflow. slot is that of its child, nil
 // where it keeps what it has.
-func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *slot) interpreter.CallResult {
+func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) interpreter.CallResult {
 	d := &driver{call: call, waiting: waiting, slot: slot}
 	d.run(ctx)
 	return *call.Result()
@@ -56,7 +57,7 @@ func drive(ctx workflow.Context, call *interpreter.Call, waiting waiter, slot *s
 
 // run drives the call until it has ended, or continues as new; then snapshot is its
 // input there, else nil.
-func (d *driver) run(ctx workflow.Context) (snapshot *interpreter.CallSnapshot) {
+func (d *driver) run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.call.Finished() // and counted
 	if !ended && d.awaited == nil && d.call.AnsweredFromOutside() {
 		d.awaited = &awaitedCall{call: d.call}
@@ -84,7 +85,7 @@ func (d *driver) closeAnswers() {
 	}
 }
 
-func (d *driver) advance(ctx workflow.Context) *interpreter.CallSnapshot {
+func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 	if d.host != nil && d.call.Recalls() && !d.call.Finished() {
 		d.host.recallLedgers(ctx, d.call)
 	}
@@ -118,24 +119,24 @@ func (d *driver) next(ctx workflow.Context) {
 		return
 	}
 	switch command := d.call.Next(workflow.Now(ctx)); command.Kind {
-	case interpreter.DoAttempt:
+	case call.DoAttempt:
 		d.attempt(ctx, command.Input)
-	case interpreter.DoAwait:
+	case call.DoAwait:
 		d.await(ctx, command.Await)
-	case interpreter.DoWait:
+	case call.DoWait:
 		d.wait(ctx, command.Wait)
-	case interpreter.DoHold:
+	case call.DoHold:
 		d.hold(ctx, command.Hold)
-	case interpreter.DoSink:
+	case call.DoSink:
 		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.slot), workflow.Now(ctx))
-	case interpreter.DoFinish:
+	case call.DoFinish:
 	}
 }
 
 // snapshot is the input with which the call continues in another history. wait is the
 // one that is due, nil for none.
-func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *interpreter.CallSnapshot {
-	var snapshot interpreter.CallSnapshot
+func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Snapshot {
+	var snapshot call.Snapshot
 	if d.host != nil {
 		snapshot = d.host.snapshot
 	}
@@ -284,7 +285,7 @@ func (d *driver) rested() {
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }
 
 // logVerdict logs the decision about an attempt that failed.
-func logVerdict(ctx workflow.Context, call *interpreter.Call) {
+func logVerdict(ctx workflow.Context, call *call.Call) {
 	verdict := call.Verdict()
 	if verdict == nil {
 		return

@@ -21,6 +21,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -70,7 +71,7 @@ func (s *stage) runBatch(input workflows.CallsInput) {
 // nextBatch is the input with which a batch continues as new.
 func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input workflows.CallsInput) {
 	t.Helper()
-	var script interpreter.Script
+	var script call.Script
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &script))
 	input.Task = input.Task.With(script)
 	return input
@@ -106,8 +107,8 @@ func newStage(t *testing.T, answer play) *stage {
 	workflows.Register(chained{s.env})
 	s.env.RegisterWorkflowWithOptions(workflows.CallsWorkflow, workflow.RegisterOptions{Name: alone})
 	// Hosts nothing, so that every attempt is one that the test plays.
-	s.register(interpreter.DriveActivity, func(_ context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
-		return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil
+	s.register(call.DriveActivity, func(_ context.Context, in call.DriveInput) (call.DriveOutput, error) {
+		return call.DriveOutput{Calls: make([]call.Driven, len(in.Calls))}, nil
 	})
 	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
 		return interpreter.CheckResult{Limits: interpreter.RunLimits{}}, nil

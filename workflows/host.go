@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 )
 
@@ -37,7 +38,7 @@ func attempt(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
-	input.Parents = (&interpreter.Nesting{Parents: controls.parents}).Brief()
+	input.Parents = (&call.Nesting{Parents: controls.parents}).Brief()
 	to := toTool(input.Activity(), limit, attemptSummary(input))
 	result, err := send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -65,7 +66,7 @@ func longOnce(t *testing.T, answer play, over func(attempts int, err error) bool
 }
 
 func batchOfFive(mode string) workflows.CallsInput {
-	input := workflows.CallsInput{MayRelease: mode == "parallel", Task: interpreter.Task{
+	input := workflows.CallsInput{MayRelease: mode == "parallel", Task: call.Task{
 		Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
 apiVersion: reprise/v1
 kind: Playbook
@@ -81,7 +82,7 @@ workflow:
 `,
 	}}
 	for index, element := range []string{"a", "b", "c", "d", "e"} {
-		input.Calls = append(input.Calls, interpreter.CallSnapshot{Index: &index, Size: 5, Element: expression.Of(element)})
+		input.Calls = append(input.Calls, call.Snapshot{Index: &index, Size: 5, Element: expression.Of(element)})
 	}
 	return input
 }

@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/retry"
 )
 
 // IterationsQuery queries a loop, a part of one, or one of its children for iterations;
@@ -61,7 +63,7 @@ func (b *batch) serveIterations(ctx workflow.Context) error {
 
 // waiter records what an iteration, or a sink of it, waits for, and shows it.
 func (b *batch) waiter(ctx workflow.Context, i int) waiter {
-	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
@@ -87,7 +89,7 @@ func (b *batch) iterations() (Iterations, error) {
 // records are the states of the batch's iterations, in their order.
 func (b *batch) records() []IterationRecord {
 	records := make([]IterationRecord, 0, len(b.input.Ended)+len(b.calls))
-	most := interpreter.MostAttempts(b.step, b.input.Task.Limits)
+	most := retry.MostAttempts(b.step, b.input.Task.Limits)
 	for _, ended := range b.input.Ended {
 		records = append(records, IterationRecord{Index: ended.Index, CallStatus: ended.Result.CallStatus()})
 	}
@@ -123,7 +125,11 @@ func (r *run) completeProgress(progress *Progress) {
 		if r.controls.IsPaused(step.Name) && step.Loop != nil {
 			shown.Status = interpreter.Paused
 		}
-		shown.Show(r.live[record], interpreter.MostAttempts(step, r.Limits))
+		var failure *interpreter.ErrorObject
+		if call := r.live[record]; call != nil {
+			failure = call.View().Failure
+		}
+		shown.Show(retry.MostAttempts(step, r.Limits), failure)
 	}
 	if r.input.Reprocess != nil {
 		return

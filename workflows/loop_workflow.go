@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -16,7 +17,7 @@ import (
 
 // LoopWorkflow runs a loop: a child workflow per iteration or batch, within
 // the loop's window, and one aggregate of them all.
-func LoopWorkflow(ctx workflow.Context, input LoopInput, script interpreter.Script) (*interpreter.LoopResult, error) {
+func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*interpreter.LoopResult, error) {
 	input.Task = input.Task.With(script)
 	ctx = withOutbox(ctx, input.Task.Limits)
 	book, step, err := load(input.Task)
@@ -204,11 +205,11 @@ func (l *loop) known() interpreter.Known {
 func (l *loop) mayContinue() bool { return !l.controls.IsPaused(l.step.Name) }
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
-func (l *loop) callInputs(first, end int) []interpreter.CallSnapshot {
-	calls := make([]interpreter.CallSnapshot, 0, end-first)
+func (l *loop) callInputs(first, end int) []call.Snapshot {
+	calls := make([]call.Snapshot, 0, end-first)
 	for position := first; position < end; position++ {
 		index := l.index(position)
-		calls = append(calls, interpreter.CallSnapshot{Index: &index, Size: l.size(), Element: l.input.Elements[position], By: l.begunIn(index)})
+		calls = append(calls, call.Snapshot{Index: &index, Size: l.size(), Element: l.input.Elements[position], By: l.begunIn(index)})
 	}
 	return calls
 }
@@ -216,7 +217,7 @@ func (l *loop) callInputs(first, end int) []interpreter.CallSnapshot {
 // child runs calls in one child workflow, which has a slot in the window, and records
 // how they ended. While all of them wait for long it releases the slot. admitted is how
 // many runs of other playbooks they may start without a request.
-func (l *loop) child(ctx workflow.Context, calls []interpreter.CallSnapshot, admitted int) {
+func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int) {
 	index := *calls[0].Index
 	input := CallsInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
@@ -253,12 +254,12 @@ func (l *loop) child(ctx workflow.Context, calls []interpreter.CallSnapshot, adm
 
 // actsOnCalls reports whether a child with some calls has to act on a request of
 // people: a decision about one of them, or a resume of its step.
-func actsOnCalls(calls []interpreter.CallSnapshot) func(Steering) bool {
+func actsOnCalls(calls []call.Snapshot) func(Steering) bool {
 	return func(steering Steering) bool {
 		if steering.Settle == nil {
 			return steering.Resumes
 		}
-		return steering.Settle.Index == nil || slices.ContainsFunc(calls, func(call interpreter.CallSnapshot) bool {
+		return steering.Settle.Index == nil || slices.ContainsFunc(calls, func(call call.Snapshot) bool {
 			return *call.Index == *steering.Settle.Index
 		})
 	}
@@ -273,7 +274,7 @@ func (l *loop) add(ctx workflow.Context, iteration interpreter.IterationResult) 
 }
 
 // failAll accounts for elements whose child gave nothing, so that none is lost.
-func (l *loop) failAll(ctx workflow.Context, calls []interpreter.CallSnapshot, failure *interpreter.ErrorObject) {
+func (l *loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *interpreter.ErrorObject) {
 	for _, call := range calls {
 		l.add(ctx, interpreter.IterationResult{
 			Index: *call.Index, Result: interpreter.CallResult{
@@ -284,7 +285,7 @@ func (l *loop) failAll(ctx workflow.Context, calls []interpreter.CallSnapshot, f
 }
 
 // summary is what Temporal's UI shows beside the child, as Markdown.
-func (l *loop) summary(calls []interpreter.CallSnapshot) string {
+func (l *loop) summary(calls []call.Snapshot) string {
 	if len(calls) > 1 {
 		return fmt.Sprintf("%s %d–%d of %d", l.step.Name, *calls[0].Index, *calls[len(calls)-1].Index, l.size())
 	}

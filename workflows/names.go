@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
+	"reprise/interpreter/ratelimit"
 )
 
 // Names under which workflows and queries are registered. They are part of
@@ -67,6 +68,6 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
-	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: interpreter.RateLimitWorkflow})
+	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.Workflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 // files are the package's own, parsed.
@@ -71,7 +71,7 @@ func TestNamesNeverChange(t *testing.T) {
 	} {
 		require.Equal(t, want, found[name], "constant %s", name)
 	}
-	require.Equal(t, "RateLimitWorkflow", interpreter.RateLimitWorkflow)
+	require.Equal(t, "RateLimitWorkflow", ratelimit.Workflow)
 }
 
 // TestRegisteredNamesAreConstants: every workflow is registered, and every

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -28,7 +29,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	task := controlsOf(ctx).task(d.host.task)
 	nesting := task.Nesting
 	if nesting == nil {
-		nesting = &interpreter.Nesting{}
+		nesting = &call.Nesting{}
 	}
 	if nesting.Depth >= playbook.MaxNesting {
 		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, playbook.MaxNesting)
@@ -261,8 +262,8 @@ func (r *run) files() map[string]string {
 }
 
 // nesting is what the tasks of a step know of the parent and child runs.
-func (r *run) nesting(step *playbook.Step) *interpreter.Nesting {
-	nesting := interpreter.Nesting{Parents: r.controls.parents}
+func (r *run) nesting(step *playbook.Step) *call.Nesting {
+	nesting := call.Nesting{Parents: r.controls.parents}
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}

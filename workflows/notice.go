@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
@@ -48,9 +49,9 @@ type openNotice struct {
 type UnsentNotice struct {
 	Place string `json:"place"` // see Playbook.Notices
 	// Number is that of the news: see RunState.Notified.
-	Number int                      `json:"number"`
-	News   interpreter.News         `json:"news"`
-	Call   interpreter.CallSnapshot `json:"call"`
+	Number int           `json:"number"`
+	News   call.News     `json:"news"`
+	Call   call.Snapshot `json:"call"`
 }
 
 // notifyStep sends the notices of how a visit of a step has ended, after its sinks and
@@ -64,11 +65,11 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	}
 	data := r.Data.WithStep(start.Step.Name, result)
 	for _, notice := range notices {
-		call := interpreter.NewNoticeCall(interpreter.CallConfig{
+		call := call.NewNotice(call.Config{
 			Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Limits: r.Limits,
 			Scope:  interpreter.EndScope(interpreter.NewScope(r.book, r.Run, data), done.args, result),
 			Random: stream(ctx, fmt.Sprintf("%s#%d", notice.Place, start.Visit)),
-		}, notice, 1, interpreter.News{
+		}, notice, 1, call.News{
 			At: workflow.Now(ctx), Step: start.Step.Name, Visit: start.Visit, Status: status,
 			Attempts: result.Meta.Attempts, Error: result.Error,
 		}, result.Data.Data)
@@ -79,9 +80,9 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 // noticeWaiter shows in the record of a step that a notice of it waits. The error of
 // the notice is not the step's.
 func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
-	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
-		record.Await(call, wait, until)
+		record.Await(wait, until, call.View().Last)
 		record.Error = failure
 		r.describe(ctx)
 	}
@@ -90,7 +91,7 @@ func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
 // sent records how the call of a notice has ended.
 func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 	if result.Failed() {
-		r.warn(interpreter.NoticeFailed(notice, result.Error))
+		r.warn(call.NoticeFailed(notice, result.Error))
 	}
 	for _, warning := range result.Warnings {
 		r.warn(warning)
@@ -105,7 +106,7 @@ func (r *run) warn(text string) {
 }
 
 // notify has all notices sent that report some news, beside what the run does.
-func (r *run) notify(ctx workflow.Context, news interpreter.News, result interpreter.CallResult) {
+func (r *run) notify(ctx workflow.Context, news call.News, result interpreter.CallResult) {
 	notices := r.book.Notices(news.Event)
 	if len(notices) == 0 || r.notices.ending {
 		return
@@ -149,8 +150,8 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 // noticeCall is the call of a notice of the run, with its state.
 func (r *run) noticeCall(
 	notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
-) *interpreter.Call {
-	call := interpreter.NewNoticeCall(interpreter.CallConfig{
+) *call.Call {
+	call := call.NewNotice(call.Config{
 		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
 	}, notice, unsent.Number, unsent.News, result)
 	call.Load(unsent.Call.State)
@@ -158,7 +159,7 @@ func (r *run) noticeCall(
 }
 
 // notifyOnce is notify for events that are sent once per visit of a step.
-func (r *run) notifyOnce(ctx workflow.Context, news interpreter.News) {
+func (r *run) notifyOnce(ctx workflow.Context, news call.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
 	if r.notices.once[key] || !r.book.Notifies(news.Event) {
 		return
@@ -229,14 +230,14 @@ func (u UnsentNotice) notice(book *playbook.Playbook) *playbook.Sink {
 func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 	ended := failedWith(result.Error)
 	ended.Data = result.Result
-	r.notify(ctx, interpreter.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
+	r.notify(ctx, call.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
 	r.notices.ending = true
 	r.settleNotices(ctx)
 }
 
 // notifyPaused sends the notices that people have paused the run, or a step of it.
 func (r *run) notifyPaused(ctx workflow.Context, command Command) {
-	r.notify(ctx, interpreter.News{
+	r.notify(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))
 }
@@ -248,8 +249,8 @@ func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	if done.record.Loop != nil {
 		iterations = done.record.Loop.Errors
 	}
-	if failure, index := interpreter.Exhausted(done.result, iterations); failure != nil {
-		r.notifyOnce(ctx, interpreter.News{
+	if failure, index := call.Exhausted(done.result, iterations); failure != nil {
+		r.notifyOnce(ctx, call.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
 			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
 		})
@@ -261,7 +262,7 @@ func (r *run) listenForNews(ctx workflow.Context) {
 	if !hasNewsOfParts(r.book) {
 		return
 	}
-	onSignal(ctx, newsSignal, func(ctx workflow.Context, news interpreter.News) {
+	onSignal(ctx, newsSignal, func(ctx workflow.Context, news call.News) {
 		switch step := r.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // a call, which people may hold more than once
@@ -287,19 +288,19 @@ func (r *run) watchLate(ctx workflow.Context) {
 		r.Late = true
 		r.warn(fmt.Sprintf("the run was late: it went on after %s", r.book.Expect))
 		r.describe(ctx)
-		r.notify(ctx, interpreter.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
+		r.notify(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
 	})
 }
 
 // waitsForPeople is the news of a call that waits for people, as its policy is
 // exhausted; false for other waits.
-func waitsForPeople(call *interpreter.Call, wait *interpreter.Wait, visit int) (interpreter.News, bool) {
+func waitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call.News, bool) {
 	if wait == nil || wait.Reason != interpreter.ReasonPerson {
-		return interpreter.News{}, false
+		return call.News{}, false
 	}
-	return interpreter.News{
-		Event: playbook.EventPaused, Step: call.Step(), Visit: visit, Index: call.Index(), Status: interpreter.RetryPending,
-		Attempts: call.View().Attempts, Error: call.View().Failure.Shrunk(), Reason: wait.Summary,
+	return call.News{
+		Event: playbook.EventPaused, Step: machine.Step(), Visit: visit, Index: machine.Index(), Status: interpreter.RetryPending,
+		Attempts: machine.View().Attempts, Error: machine.View().Failure.Shrunk(), Reason: wait.Summary,
 	}, true
 }
 
@@ -311,7 +312,7 @@ type herald struct {
 }
 
 // signal signals the parent workflow, where the playbook has notices of the event.
-func (h *herald) signal(ctx workflow.Context, news interpreter.News) {
+func (h *herald) signal(ctx workflow.Context, news call.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || !h.book.Notifies(news.Event) || h.once && slices.Contains(h.signalled, news.Event) {
 		return
@@ -335,8 +336,8 @@ func (h *herald) listen(ctx workflow.Context) {
 // signalExhausted signals an iteration in which a policy has used up its attempts,
 // before the loop has ended.
 func (l *loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
-	if failure, _ := interpreter.Exhausted(iteration.Result, nil); failure != nil {
-		l.herald.signal(ctx, interpreter.News{
+	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
+		l.herald.signal(ctx, call.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.input.Task.Visit,
 			Index: &iteration.Index, Status: interpreter.Failed, Attempts: failure.Attempt, Error: failure.Shrunk(),
 		})

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // maxTaskBytes bounds what one workflow task may start. The commands of a task
@@ -46,13 +47,13 @@ func encode(value any, metadata ...string) encoded {
 
 // packed is a script as it travels.
 type packed struct {
-	interpreter.Script
+	call.Script
 	encoded
 }
 
 // pack encodes a script, once for all children that get the same. The payload store
 // knows it by its mark.
-func (o *outbox) pack(script interpreter.Script) *packed {
+func (o *outbox) pack(script call.Script) *packed {
 	if last := o.script; last == nil || !last.Equal(script) {
 		o.script = &packed{Script: script, encoded: encode(script, interpreter.ScriptMark)}
 	}

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -120,9 +121,9 @@ type run struct {
 	// controls is what people have requested of the run.
 	controls *controls
 	records  []*StepRecord
-	live     map[*StepRecord]*interpreter.Call // of the steps that make a call
-	stopped  map[*StepRecord]*interpreter.Call // of those whose calls were cancelled
-	cancel   workflow.CancelFunc               // of every branch
+	live     map[*StepRecord]*call.Call // of the steps that make a call
+	stopped  map[*StepRecord]*call.Call // of those whose calls were cancelled
+	cancel   workflow.CancelFunc        // of every branch
 	idle     idle
 	notices  notices
 	stays    bool // in this history to the end
@@ -140,7 +141,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	info := workflow.GetInfo(ctx)
 	r := &run{
 		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
-		live: map[*StepRecord]*interpreter.Call{}, stopped: map[*StepRecord]*interpreter.Call{}, notices: notices{outbox: outboxOf(ctx)},
+		live: map[*StepRecord]*call.Call{}, stopped: map[*StepRecord]*call.Call{}, notices: notices{outbox: outboxOf(ctx)},
 	}
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
@@ -413,7 +414,7 @@ func (r *run) progress() (Progress, error) {
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
-			step.Follow(call)
+			step.Attempts, step.Pages, step.Awaits = call.Attempt(), call.View().Pages, call.AwaitedDetails()
 		}
 		step.Error = step.Error.Shrunk()
 		if step.Loop != nil {

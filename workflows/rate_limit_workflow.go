@@ -8,21 +8,22 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 // limiterIdle is how long a limiter stays without a request.
 const limiterIdle = time.Minute
 
-// RateLimitWorkflow shares one rate limit between all workers of a task queue. Workers
+// ratelimit.Workflow shares one rate limit between all workers of a task queue. Workers
 // lease turns from it, many at a time; it decides nothing but when the next turn is,
 // and signals calls that wait elsewhere for turns that no worker leases. It ends when
 // there was no request for a while, no call waits elsewhere and the turns that it gave
 // are over; the next lease starts it again.
-func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error {
+func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	k := &rateLimiter{Limiter: limiter, lastRequest: workflow.Now(ctx)}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.LeaseUpdate,
-		func(ctx workflow.Context, request interpreter.LeaseRequest) (interpreter.Lease, error) {
+	err := workflow.SetUpdateHandlerWithOptions(ctx, ratelimit.LeaseUpdate,
+		func(ctx workflow.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, error) {
 			k.lastRequest = workflow.Now(ctx)
 			return k.Lease(request, k.lastRequest), nil
 		},
@@ -30,13 +31,13 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	onSignal(ctx, interpreter.AwaySignal, k.recordAway)
+	onSignal(ctx, ratelimit.AwaySignal, k.recordAway)
 	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			return continueLimiter(ctx, k.Limiter)
 		}
 		for _, away := range k.Call(workflow.Now(ctx)) {
-			signal(ctx, away.Workflow, interpreter.TurnSignal, interpreter.TurnCall{Step: away.Step, Index: away.Index})
+			signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
 		}
 		if err := k.wait(ctx); err != nil {
 			return err
@@ -47,14 +48,14 @@ func RateLimitWorkflow(ctx workflow.Context, limiter interpreter.Limiter) error 
 
 // rateLimiter keeps a limiter.
 type rateLimiter struct {
-	interpreter.Limiter
+	ratelimit.Limiter
 	lastRequest time.Time // of a lease, or of a call that waits elsewhere
 	wakes       time.Time // the end of the rest
 }
 
 // recordAway records the calls that wait elsewhere.
-func (k *rateLimiter) recordAway(ctx workflow.Context, away []interpreter.Away) {
-	if err := interpreter.CheckAway(away); err != nil {
+func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
+	if err := ratelimit.CheckAway(away); err != nil {
 		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
 		return
 	}
@@ -94,11 +95,11 @@ func (k *rateLimiter) wait(ctx workflow.Context) error {
 	})
 }
 
-func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
+func continueLimiter(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	failure, next := continueAsNew(ctx, interpreter.RateLimitWorkflow, limiter, "the rate limit")
+	failure, next := continueAsNew(ctx, ratelimit.Workflow, limiter, "the rate limit")
 	if failure != nil {
 		return failure
 	}
@@ -108,7 +109,7 @@ func continueLimiter(ctx workflow.Context, limiter interpreter.Limiter) error {
 // maxLease bounds how many turns one lease may take.
 const maxLease = 10_000
 
-func validLease(request interpreter.LeaseRequest) error {
+func validLease(request ratelimit.LeaseRequest) error {
 	switch {
 	case request.Count < 1 || request.Count > maxLease:
 		return fmt.Errorf("a lease takes 1 to %d turns, not %d", maxLease, request.Count)

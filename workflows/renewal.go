@@ -4,6 +4,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // childAfter is by how many events the history of a run grows while a step makes its
@@ -28,7 +29,7 @@ type renewal struct {
 	again int // size of the history from which the next check is made
 }
 
-func (r *renewal) due(ctx workflow.Context, calls ...*interpreter.Call) bool {
+func (r *renewal) due(ctx workflow.Context, calls ...*call.Call) bool {
 	info := workflow.GetInfo(ctx)
 	length, size := info.GetCurrentHistoryLength(), info.GetCurrentHistorySize()
 	switch {
@@ -60,23 +61,23 @@ func (r *renewal) later(ctx workflow.Context) {
 
 // callInChild has a child continue a call that has become too long for the run's own
 // history.
-func (r *run) callInChild(ctx workflow.Context, task Task, snapshot interpreter.CallSnapshot, call *interpreter.Call) interpreter.CallResult {
+func (r *run) callInChild(ctx workflow.Context, task Task, snapshot call.Snapshot, machine *call.Call) interpreter.CallResult {
 	id := childID(task, "")
 	r.controls.childCalls[id] = true
 	defer delete(r.controls.childCalls, id)
-	input := CallsInput{Task: task, Calls: []interpreter.CallSnapshot{snapshot}, Control: r.controls.Of(task.Step)}
+	input := CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.Of(task.Step)}
 	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", actsOnStep(task.Step)).with(describePart(r.book, task))
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil && len(output.Iterations) == 1:
 		return output.Iterations[0].Result
 	case err == nil, isCancelled(err), abandoned(ctx, err):
-		return call.Cancel(workflow.Now(ctx))
+		return machine.Cancel(workflow.Now(ctx))
 	}
-	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, call)}
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: childError(err), Meta: metaSoFar(ctx, machine)}
 }
 
-func metaSoFar(ctx workflow.Context, call *interpreter.Call) interpreter.CallMeta {
+func metaSoFar(ctx workflow.Context, call *call.Call) interpreter.CallMeta {
 	view := call.View()
 	return interpreter.CallMeta{Attempts: view.Attempts, Pages: view.Pages, StartedAt: view.StartedAt, EndedAt: workflow.Now(ctx)}
 }

@@ -13,6 +13,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -287,7 +288,7 @@ func TestReplayFailsInAnotherOrder(t *testing.T) {
 
 func TestReplayFailsWithFewerChildren(t *testing.T) {
 	t.Parallel()
-	lazy := func(ctx workflow.Context, input workflows.LoopInput, script interpreter.Script) (*interpreter.LoopResult, error) {
+	lazy := func(ctx workflow.Context, input workflows.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
 		input.Elements = input.Elements[:len(input.Elements)-1]
 		return workflows.LoopWorkflow(ctx, input, script)
 	}

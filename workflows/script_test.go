@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -37,14 +38,14 @@ func TestScriptsTravelApart(t *testing.T) {
 // script.
 func TestTasksTravelWithTheirFiles(t *testing.T) {
 	t.Parallel()
-	whole := interpreter.Task{
+	whole := call.Task{
 		Name: "a.yaml", Source: "source of a", Step: "each",
-		Nesting: &interpreter.Nesting{Depth: 2, Files: map[string]string{"b.yaml": "source of b"}},
+		Nesting: &call.Nesting{Depth: 2, Files: map[string]string{"b.yaml": "source of b"}},
 	}
 	task, script := whole.Apart()
-	require.Equal(t, interpreter.Nesting{Depth: 2}, *task.Nesting)
+	require.Equal(t, call.Nesting{Depth: 2}, *task.Nesting)
 	require.Empty(t, task.Source)
-	require.Equal(t, interpreter.Script{Source: "source of a", Files: map[string]string{"b.yaml": "source of b"}}, script)
+	require.Equal(t, call.Script{Source: "source of a", Files: map[string]string{"b.yaml": "source of b"}}, script)
 	require.Equal(t, whole, task.With(script))
 	require.Len(t, whole.Nesting.Files, 1, "what was taken apart stays whole")
 }
@@ -63,8 +64,8 @@ func TestScriptsCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := longAfter(t, 2)
-			task := interpreter.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{MaxPayload: 400_000}}
-			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []interpreter.CallSnapshot{{}}}, interpreter.Script{
+			task := call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Limits: interpreter.RunLimits{MaxPayload: 400_000}}
+			s.env.ExecuteWorkflow(alone, workflows.CallsInput{Task: task, Calls: []call.Snapshot{{}}}, call.Script{
 				Source: largePages + "#" + strings.Repeat("x", test.padding) + "\n",
 			})
 			require.True(t, s.env.IsWorkflowCompleted())

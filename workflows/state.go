@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/queue"
 )
@@ -179,7 +180,7 @@ type Progress struct {
 }
 
 // Task is what the children of a run share.
-type Task = interpreter.Task
+type Task = call.Task
 
 // LoopInput starts LoopWorkflow; kept in workflow history.
 type LoopInput struct {
@@ -216,8 +217,8 @@ type Part struct {
 // CallsInput starts CallsWorkflow; kept in workflow history. It holds the elements of
 // one batch and never the collection.
 type CallsInput struct {
-	Calls []interpreter.CallSnapshot `json:"calls"`
-	Task  Task                       `json:"task"`
+	Calls []call.Snapshot `json:"calls"`
+	Task  Task            `json:"task"`
 	// Ended are the calls that ended in histories before.
 	Ended []interpreter.IterationResult `json:"ended,omitempty"`
 	// Known is how far the loop had come, where the batch counts on for its
@@ -238,22 +239,22 @@ type CallsInput struct {
 
 // The script of a task travels beside each of these inputs (crossing.go).
 
-func (l LoopInput) apart() (any, interpreter.Script) {
+func (l LoopInput) apart() (any, call.Script) {
 	task, script := l.Task.Apart()
 	l.Task = task
 	return l, script
 }
 
-func (c CallsInput) apart() (any, interpreter.Script) {
+func (c CallsInput) apart() (any, call.Script) {
 	task, script := c.Task.Apart()
 	c.Task = task
 	return c, script
 }
 
 // hosted is the input of an activity that hosts calls.
-type hosted struct{ interpreter.DriveInput }
+type hosted struct{ call.DriveInput }
 
-func (h hosted) apart() (any, interpreter.Script) {
+func (h hosted) apart() (any, call.Script) {
 	task, script := h.Task.Apart()
 	h.Task = task
 	return h.DriveInput, script

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -26,7 +27,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	}
 	done := ended{start: start, record: record}
 	r.warnAbsent("step "+step.Name, interpreter.AbsentAtStart(r.book, step, r.Data))
-	args, err := interpreter.StepArgs(step, start.Args, scope, budget(ctx))
+	args, err := call.StepArgs(step, start.Args, scope, budget(ctx))
 	switch {
 	case err != nil:
 		done.result = interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
@@ -52,7 +53,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 // call runs a step without a loop; its sink belongs to the call.
 func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRecord) interpreter.CallResult {
 	task := r.task(start)
-	call := resumeCall(ctx, r.book, start.Step, task, interpreter.CallSnapshot{})
+	call := resumeCall(ctx, r.book, start.Step, task, call.Snapshot{})
 	if result := r.earlierResult(record, func(at time.Time) string { return r.print(task, call, at) }); result != nil {
 		return *result
 	}
@@ -66,7 +67,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 }
 
 // makeCall takes the call of a step to its end.
-func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) interpreter.CallResult {
+func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *call.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
 	renewal := renewal{after: childAfter, began: workflow.GetInfo(ctx).GetCurrentHistoryLength()}
@@ -107,8 +108,8 @@ func (r *run) plays(ctx workflow.Context, record *StepRecord) func(string) {
 
 // waiter shows a wait in the step's record.
 func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
-	return func(call *interpreter.Call, wait *interpreter.Wait, until time.Time) {
-		record.Await(call, wait, until)
+	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
+		record.Await(wait, until, call.View().Last)
 		r.describe(ctx)
 		if news, waits := waitsForPeople(call, wait, record.Visit); waits {
 			r.notify(ctx, news, failedWith(news.Error))
@@ -227,18 +228,18 @@ func (r *run) stepSink(
 	if step.Sink == nil {
 		return result
 	}
-	call := interpreter.NewSinkCall(interpreter.CallConfig{
+	machine := call.NewSink(call.Config{
 		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
 	}, step.Sink, 1, result.Data.Data).EveryRound()
-	written := drive(ctx, call, r.waiter(ctx, record), nil)
+	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
 	if !written.Failed() {
 		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 		return result
 	}
-	return interpreter.WithSinkFailure(result, step.Sink, written)
+	return call.WithSinkFailure(result, step.Sink, written)
 }
 
 // close fills in the record of a step that has ended.

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // A call that was stopped in the midst is continued by the run that replaces its run
@@ -21,7 +22,7 @@ type StoppedQuestion struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (interpreter.StoppedCall, error)) error {
+func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (call.Stopped, error)) error {
 	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
@@ -31,23 +32,23 @@ func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (interprete
 // continueCall has a call continue the one that by was making when it was stopped. A
 // call whose request has changed begins anew, and the warning says so. A call whose
 // state cannot be read ends: its request may have been sent before.
-func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by string) (warning string) {
-	name := indexed(task.Step, call.Index())
-	question := interpreter.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: call.Index()}
-	stopped, err := send[interpreter.StoppedCall](ctx, toRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
+func continueCall(ctx workflow.Context, task Task, machine *call.Call, by string) (warning string) {
+	name := indexed(task.Step, machine.Index())
+	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Index()}
+	stopped, err := send[call.Stopped](ctx, toRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
-		call.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
+		machine.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
 			name, err)), workflow.Now(ctx))
 		return ""
 	case stopped.State == nil:
 		return ""
 	}
-	if task.Continues(call, stopped) {
-		call.Continue(stopped)
+	if task.Continues(machine, stopped) {
+		machine.Continue(stopped)
 		return ""
 	}
 	if stopped.State.Fresh() {
@@ -57,7 +58,7 @@ func continueCall(ctx workflow.Context, task Task, call *interpreter.Call, by st
 }
 
 // continues resumes what an earlier run has left of the call of a visit.
-func (r *run) continues(ctx workflow.Context, record *StepRecord, task Task, call *interpreter.Call) {
+func (r *run) continues(ctx workflow.Context, record *StepRecord, task Task, call *call.Call) {
 	at := r.keptCallAt(record)
 	if at < 0 {
 		return
@@ -100,7 +101,7 @@ func (r *run) keptCalls() []interpreter.KeptCall {
 }
 
 // callOf is the call of a visit that is made here, or was stopped; nil for none.
-func (r *run) callOf(record *StepRecord) *interpreter.Call {
+func (r *run) callOf(record *StepRecord) *call.Call {
 	if call := r.live[record]; call != nil {
 		return call
 	}
@@ -108,7 +109,7 @@ func (r *run) callOf(record *StepRecord) *interpreter.Call {
 }
 
 // stoppedCall answers runs that continue a call of this one.
-func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
+func (r *run) stoppedCall(question StoppedQuestion) (call.Stopped, error) {
 	for _, record := range slices.Backward(r.records) {
 		call := r.callOf(record)
 		if call == nil || record.Step != question.Step || record.Visit != question.Visit {
@@ -116,21 +117,21 @@ func (r *run) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, er
 		}
 		return r.task(interpreter.Start{Step: r.book.Step(record.Step), Visit: record.Visit}).StoppedAs(call), nil
 	}
-	return interpreter.StoppedCall{Key: r.Run.Identity()}, nil
+	return call.Stopped{Key: r.Run.Identity()}, nil
 }
 
 // stoppedCall answers workflows that continue an iteration of the batch.
-func (b *batch) stoppedCall(question StoppedQuestion) (interpreter.StoppedCall, error) {
+func (b *batch) stoppedCall(question StoppedQuestion) (call.Stopped, error) {
 	for i, snapshot := range b.input.Calls {
 		switch {
 		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
 		case b.earlier[i] != "":
-			return interpreter.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
+			return call.Stopped{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
 		default:
 			return b.input.Task.StoppedAs(b.calls[i]), nil
 		}
 	}
-	return interpreter.StoppedCall{Key: b.input.Task.Run.Identity()}, nil
+	return call.Stopped{Key: b.input.Task.Run.Identity()}, nil
 }
 
 // continues resumes what earlier runs have left of the iterations.
@@ -161,17 +162,17 @@ func (b *batch) continues(ctx workflow.Context) {
 }
 
 // recallLedgers has ledgers return what they hold of a call beyond its state.
-func (c *activityHost) recallLedgers(ctx workflow.Context, call *interpreter.Call) {
-	if len(call.Ledgers(workflow.Now(ctx))) == 0 {
-		call.Recalled()
+func (c *activityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
+	if len(machine.Ledgers(workflow.Now(ctx))) == 0 {
+		machine.Recalled()
 		return
 	}
 	name := indexed(c.task.Step, c.snapshot.Index)
-	hostCalls(ctx, interpreter.DriveInput{
-		Task: c.task, Calls: []interpreter.CallSnapshot{c.snapshot}, Width: 1, Pages: call.Detachable(), Recall: true,
-	}, []*interpreter.Call{call}, name+": what an earlier run has written")
-	if call.Recalls() && ctx.Err() == nil {
-		call.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+	hostCalls(ctx, call.DriveInput{
+		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.Detachable(), Recall: true,
+	}, []*call.Call{machine}, name+": what an earlier run has written")
+	if machine.Recalls() && ctx.Err() == nil {
+		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
 			workflow.Now(ctx))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 )
 
@@ -46,9 +46,9 @@ var (
 
 // part guards a workflow that only runs as a child.
 func part[In, Out any](
-	run func(workflow.Context, In, interpreter.Script) (Out, error),
-) func(workflow.Context, In, interpreter.Script) (Out, error) {
-	return func(ctx workflow.Context, input In, script interpreter.Script) (Out, error) {
+	run func(workflow.Context, In, call.Script) (Out, error),
+) func(workflow.Context, In, call.Script) (Out, error) {
+	return func(ctx workflow.Context, input In, script call.Script) (Out, error) {
 		if workflow.GetInfo(ctx).ParentWorkflowExecution == nil {
 			var none Out
 			return none, unfit(errNoParent)
@@ -80,7 +80,7 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 			return fmt.Errorf("visit %d of step %q", again.Visit, again.Step)
 		}
 		if err := cmp.Or(
-			interpreter.MapOrNil("args", again.Args), interpreter.MapOrNil("vars", again.Vars), interpreter.MapOrNil("steps", again.Steps),
+			call.MapOrNil("args", again.Args), call.MapOrNil("vars", again.Vars), call.MapOrNil("steps", again.Steps),
 			again.check(len(again.Elements)),
 		); err != nil {
 			return fmt.Errorf("step %q: %w", again.Step, err)

@@ -16,6 +16,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // outgoing is a request with what its redirects need to know.
@@ -53,7 +54,7 @@ func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, default
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-	plain := http.Header{"Accept": {interpreter.UsualAccept}, "User-Agent": {interpreter.UsualUserAgent}}
+	plain := http.Header{"Accept": {call.UsualAccept}, "User-Agent": {call.UsualUserAgent}}
 	if err := setHeaders(request, in, contentType, plain); err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 		return nil, err
 	}
 	target.Fragment = ""
-	if target.RawQuery, err = interpreter.MergeQuery(target.RawQuery, params, "params"); err != nil {
+	if target.RawQuery, err = call.MergeQuery(target.RawQuery, params, "params"); err != nil {
 		return nil, tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
 	return target, nil
@@ -111,7 +112,7 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	content, contentType, err := interpreter.Body(in.Fields["body"].Data, form)
+	content, contentType, err := call.Body(in.Fields["body"].Data, form)
 	if err != nil {
 		return nil, "", tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
@@ -126,7 +127,7 @@ func setHeaders(request *http.Request, in interpreter.ToolInput, contentType str
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		values, err := interpreter.Texts(headers[name], "headers."+name)
+		values, err := call.Texts(headers[name], "headers."+name)
 		if err != nil {
 			return tool.ConfigErrorf("step %q: %w", in.Step, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/ratelimit"
 )
 
 // read turns a response into the attempt's result or its error, which describes the answer
@@ -64,7 +65,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	meta := interpreter.ToolMeta{
 		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
 	}
-	if wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now()); told {
+	if wait, told := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); told {
 		seconds := wait.Seconds()
 		meta.RetryAfter = &seconds
 	}
@@ -210,10 +211,10 @@ const maxErrorRead = 8 * tool.MaxErrorBody
 
 // statusError is the error of a response that says it failed.
 func (t *Tool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
-	wait, told := interpreter.RetryAfter(headers, response.StatusCode, time.Now())
+	wait, told := ratelimit.RetryAfter(headers, response.StatusCode, time.Now())
 	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
-		Class:   interpreter.ClassifyHTTP(response.StatusCode, interpreter.Limited(headers)),
+		Class:   interpreter.ClassifyHTTP(response.StatusCode, ratelimit.Limited(headers)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
 	if told {

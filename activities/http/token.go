@@ -19,6 +19,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 const (
@@ -242,8 +243,8 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 	if status < http.StatusBadRequest {
 		return e
 	}
-	e.Class = interpreter.ClassifyHTTP(status, interpreter.Limited(headers))
-	if wait, told := interpreter.RetryAfter(headers, status, time.Now()); told {
+	e.Class = interpreter.ClassifyHTTP(status, ratelimit.Limited(headers))
+	if wait, told := ratelimit.RetryAfter(headers, status, time.Now()); told {
 		e.RetryAfter = &wait
 	}
 	if refused.ErrorDescription != "" {

@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -120,7 +121,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 
 // fillIn puts what the request names of its callback into its place.
 func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map[string]any) (map[string]any, error) {
-	if !names(request, interpreter.CallbackPlace(in.OperationKey, "")) {
+	if !names(request, call.CallbackPlace(in.OperationKey, "")) {
 		return request, nil
 	}
 	if t.options.Keys == nil {
@@ -141,7 +142,7 @@ func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
 	inURL := slices.Clone(pairs)
 	for _, name := range playbook.CallbackMembers {
-		place := interpreter.CallbackPlace(in.OperationKey, name)
+		place := call.CallbackPlace(in.OperationKey, name)
 		if members[name] == "" && names(request, place) {
 			return nil, tool.ConfigErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
 				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)

@@ -218,3 +218,20 @@ func (d *decoder) constant(n *yaml.Node) any {
 	}
 	return d.scalar(n)
 }
+
+// Fields of tools that the language itself knows.
+const (
+	FieldStatement = "statement"
+	FieldParams    = "params"
+	FieldHeaders   = "headers"
+	FieldURL       = "url"
+	FieldMethod    = "method"
+	FieldBody      = "body"
+	FieldOnStart   = "on_start"
+	FieldOnCancel  = "on_cancel"
+	FieldOnTimeout = "on_timeout"
+	FieldMessage   = "message"
+)
+
+// IsRequestField reports whether a field is a request of its own.
+func IsRequestField(field string) bool { return slices.Contains(RequestFields, field) }

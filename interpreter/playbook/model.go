@@ -112,7 +112,7 @@ type Action struct {
 	// Idempotency is operation, attempt, none or "" (the tool's default).
 	Idempotency string
 	Retry       []*Policy // sinks only: failure policies
-	// RateLimit paces the attempts of a step; nil for none.
+	// ratelimit.Limit paces the attempts of a step; nil for none.
 	RateLimit *RateLimit
 	// Inline is the playbook whose steps a call of PlaybookTool has written out; nil
 	// where there is none. It is another playbook: nothing of it is rendered here.
@@ -121,7 +121,7 @@ type Action struct {
 	problems map[string]source.Diagnostics
 }
 
-// RateLimit says how often attempts may be sent to what Key names, by all
+// ratelimit.Limit says how often attempts may be sent to what Key names, by all
 // iterations, runs and workers of a task queue together: those of the playbook, or
 // with Shared those of all playbooks that share it.
 type RateLimit struct {

@@ -13,3 +13,12 @@ func SortedKeys[V any](m map[string]V) []string {
 	sort.Strings(keys)
 	return keys
 }
+
+// CloneMap copies a map, with room for more.
+func CloneMap[V any](m map[string]V, more int) map[string]V {
+	copied := make(map[string]V, len(m)+more)
+	for _, key := range SortedKeys(m) {
+		copied[key] = m[key]
+	}
+	return copied
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // Kind says how a metric is counted.
@@ -226,7 +227,7 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 
 // Verdict counts what was decided about an attempt that failed; nil is one that
 // did not.
-func Verdict(to Recorder, facts interpreter.CallFacts, verdict *interpreter.Verdict) {
+func Verdict(to Recorder, facts call.Facts, verdict *call.Verdict) {
 	if verdict != nil && !verdict.Ended {
 		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(verdict.Error), RetryLabel(verdict.Retry))
 	}
@@ -234,7 +235,7 @@ func Verdict(to Recorder, facts interpreter.CallFacts, verdict *interpreter.Verd
 
 // Attempt counts an attempt that has ended, with how long it took: less than 0 where
 // that is not known.
-func Attempt(to Recorder, facts interpreter.CallFacts, failure *interpreter.ErrorObject, took time.Duration) {
+func Attempt(to Recorder, facts call.Facts, failure *interpreter.ErrorObject, took time.Duration) {
 	role := Role(facts.Place)
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, ClassOf(failure)}
 	to.Add(Attempts, 1, values...)
@@ -247,7 +248,7 @@ func Attempt(to Recorder, facts interpreter.CallFacts, failure *interpreter.Erro
 }
 
 // Call counts a call that has ended.
-func Call(to Recorder, facts interpreter.CallFacts, result interpreter.CallResult) {
+func Call(to Recorder, facts call.Facts, result interpreter.CallResult) {
 	role := Role(facts.Place)
 	values := []string{facts.Playbook, facts.Step, facts.Tool, role, string(result.Status)}
 	to.Add(Calls, 1, values...)

@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 func TestRetryLabel(t *testing.T) {
@@ -39,8 +40,8 @@ func TestExhaustedIsCountedOnce(t *testing.T) {
 		}
 	}
 	var got counts
-	sink := interpreter.CallFacts{Playbook: "book", Step: "fetch", Tool: "postgres", Place: "fetch.sink"}
-	call := interpreter.CallFacts{Playbook: "book", Step: "fetch", Tool: "http"}
+	sink := call.Facts{Playbook: "book", Step: "fetch", Tool: "postgres", Place: "fetch.sink"}
+	call := call.Facts{Playbook: "book", Step: "fetch", Tool: "http"}
 	meter.Call(&got, sink, exhausted(interpreter.KindTool))
 	meter.Call(&got, call, exhausted(interpreter.KindSink))
 	require.Equal(t, counts{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // Parts of a run that are recorded once they have ended.
@@ -34,7 +35,7 @@ type Part struct {
 }
 
 // SinkPart describes the call of a sink that has ended.
-func SinkPart(facts interpreter.CallFacts, result interpreter.CallResult) Part {
+func SinkPart(facts call.Facts, result interpreter.CallResult) Part {
 	return Part{
 		Kind: PartSink, Playbook: facts.Playbook, Step: facts.Step, Visit: facts.Visit, Index: facts.Index,
 		Place: facts.Place, Tool: facts.Tool, Page: facts.Page, Status: result.Status, Attempts: result.Meta.Attempts,

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -51,7 +52,7 @@ func registerSlow(w worker.Worker) {
 				ParentClosePolicy: enums.PARENT_CLOSE_POLICY_ABANDON,
 			})
 			workflow.ExecuteChildWorkflow(child, workflows.CallsWorkflowName, workflows.CallsInput{
-				Calls: []interpreter.CallSnapshot{{Index: &i, Size: 4, Element: element}},
+				Calls: []call.Snapshot{{Index: &i, Size: 4, Element: element}},
 			})
 		}
 		return workflow.Await(ctx, func() bool { return false })

@@ -8,6 +8,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -40,7 +41,7 @@ type projector struct {
 	links  []link
 	made   map[int64]*made
 	ended  map[int64]bool // activities
-	calls  map[call]*lastMade
+	calls  map[callID]*lastMade
 	visits map[string]int // of steps, the last that was seen
 	// unsent are the notices whose last attempt has failed and is not made again as
 	// far as is known; decided is the last event by which a workflow has decided.
@@ -59,8 +60,8 @@ type projector struct {
 	queued    *Queue // nil while the run does not wait for its turn
 }
 
-// call identifies a call within a history.
-type call struct {
+// callID identifies a call within a history.
+type callID struct {
 	step  string
 	visit int
 	index int    // -1 without a loop
@@ -69,7 +70,7 @@ type call struct {
 
 // limit is an attempt whose time a timer bounds.
 type limit struct {
-	call
+	callID
 	attempt int
 }
 
@@ -97,7 +98,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
 		made: map[int64]*made{}, ended: map[int64]bool{},
-		calls: map[call]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
+		calls: map[callID]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}
 	if err := p.begin(recorded[0]); err != nil {
@@ -160,7 +161,7 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 		}
 		for _, notice := range notices {
 			if state := notice.Call.State; state != nil {
-				p.calls[call{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
+				p.calls[callID{index: -1, sink: notice.Place}] = &lastMade{attempt: state.Attempts, page: notice.Number, failure: state.Last.Error}
 			}
 		}
 	case workflows.CallsWorkflowName:
@@ -179,7 +180,7 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 }
 
 // restore records how far a call had come before.
-func (p *projector) restore(snapshot interpreter.CallSnapshot) {
+func (p *projector) restore(snapshot call.Snapshot) {
 	state := snapshot.State
 	if state == nil || state.Attempts == 0 {
 		return
@@ -192,7 +193,7 @@ func (p *projector) restore(snapshot interpreter.CallSnapshot) {
 		hold := state.Todo[0].Hold
 		last.waits = hold != nil && hold.Exhausted // an event of the history before
 	}
-	p.calls[call{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
+	p.calls[callID{p.step, p.visit, indexOr(snapshot.Index), ""}] = last
 }
 
 // apply turns an event of the history into those of the run.

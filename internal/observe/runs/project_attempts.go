@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -23,7 +24,7 @@ type made struct {
 	scheduled time.Time
 	id        string
 	one       attemptInput            // of a tool
-	many      *interpreter.DriveInput // of the one that hosts calls
+	many      *call.DriveInput        // of the one that hosts calls
 	input     *commonpb.Payloads      // of the same
 	started   *historypb.HistoryEvent // nil until it has ended
 	settled   *interpreter.Settlement // by which people have let it begin, nil for none
@@ -49,7 +50,7 @@ type attemptInput struct {
 	Sends   string `json:"sends"`
 }
 
-func (in attemptInput) call() call { return call{in.Step, in.Visit, indexOr(in.Index), in.Place} }
+func (in attemptInput) call() callID { return callID{in.Step, in.Visit, indexOr(in.Index), in.Place} }
 
 func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
@@ -57,14 +58,14 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 		return nil
 	}
 	of := &made{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
-	if attributes.GetActivityType().GetName() == interpreter.DriveActivity {
-		of.many, of.input = &interpreter.DriveInput{}, attributes.GetInput()
+	if attributes.GetActivityType().GetName() == call.DriveActivity {
+		of.many, of.input = &call.DriveInput{}, attributes.GetInput()
 		if err := p.decode(p.workflowID, attributes.GetInput(), of.many); err != nil {
 			return err
 		}
 		p.visits[of.many.Task.Step] = of.many.Task.Visit
 		for _, snapshot := range of.many.Calls {
-			p.begins(call{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
+			p.begins(callID{of.many.Task.Step, of.many.Task.Visit, indexOr(snapshot.Index), ""})
 		}
 	} else {
 		if err := p.decode(p.workflowID, attributes.GetInput(), &of.one); err != nil {

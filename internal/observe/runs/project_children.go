@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -187,7 +188,7 @@ func (p *projector) sequential(report *batchReport) (bool, error) {
 		return false, nil
 	}
 	var known converter.RawValue // of the loop's input
-	var script interpreter.Script
+	var script call.Script
 	if err := p.decode(p.workflowID, p.h.input, &known, &script); err != nil {
 		return false, err
 	}

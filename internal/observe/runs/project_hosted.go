@@ -11,12 +11,13 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // hostEnded adds what an activity did that hosts calls: of each one pair for attempts that
 // succeeded one after the other, and one for each that failed.
 func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
-	of, output := p.made[id], interpreter.DriveOutput{}
+	of, output := p.made[id], call.DriveOutput{}
 	if err := p.resolve(event); err != nil {
 		return fmt.Errorf("read what an activity of %s did: %w", p.workflowID, err)
 	}
@@ -46,8 +47,8 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 }
 
 // hostedCall adds what became of one hosted call.
-func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot interpreter.CallSnapshot, driven interpreter.Driven) {
-	var before interpreter.CallState
+func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot call.Snapshot, driven call.Driven) {
+	var before call.State
 	if snapshot.State != nil {
 		before = *snapshot.State
 	}
@@ -70,7 +71,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot int
 		// A page may be behind the last attempt, and what comes first is the next.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
 		attempted = p.attempts(id, which, event, made, ended)
-		p.calls[call{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastMade{
+		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastMade{
 			attempt: after.Attempts, page: after.Successes + 1, failure: failure,
 		}
 	}
@@ -83,7 +84,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot int
 
 // unwritten adds the attempts of a hosted call's sinks that failed, which were made from
 // the time of first on. They become the last of these sinks.
-func (p *projector) unwritten(id int64, which string, first Event, failed interpreter.Stretches, ended time.Time) {
+func (p *projector) unwritten(id int64, which string, first Event, failed call.Stretches, ended time.Time) {
 	event, at := first, first.At
 	for i, stretch := range failed {
 		event.Sink, event.IsRetry = stretch.Place, stretch.Attempt > 1
@@ -91,7 +92,7 @@ func (p *projector) unwritten(id int64, which string, first Event, failed interp
 		event.At = between(at, stretch.Began, ended)
 		at = between(event.At, stretch.Ended, ended)
 		p.pair(id, fmt.Sprintf("%s/%s/%d", which, stretch.Place, i), event, at, stretch.Error)
-		p.calls[call{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastMade{
+		p.calls[callID{event.Step, event.Visit, indexOr(event.Index), stretch.Place}] = &lastMade{
 			attempt: max(stretch.Attempt, stretch.AttemptTo), page: stretch.Page, failure: stretch.Error,
 		}
 	}
@@ -99,7 +100,7 @@ func (p *projector) unwritten(id int64, which string, first Event, failed interp
 
 // attempts adds attempts of a call, from the time of first on, and gives when the last
 // ended.
-func (p *projector) attempts(id int64, which string, first Event, made interpreter.Stretches, ended time.Time) time.Time {
+func (p *projector) attempts(id int64, which string, first Event, made call.Stretches, ended time.Time) time.Time {
 	event, at := first, first.At
 	for i, stretch := range made {
 		event.Attempt, event.AttemptTo, event.Page, event.PageTo = stretch.Attempt, stretch.AttemptTo, stretch.Page, stretch.PageTo
@@ -118,9 +119,9 @@ func (p *projector) attempts(id int64, which string, first Event, made interpret
 // that succeeded together, and the last where that failed. A result has the times, else
 // they went on to the end.
 func stretches(
-	before, after interpreter.CallState, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
-) interpreter.Stretches {
-	var made interpreter.Stretches
+	before, after call.State, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
+) call.Stretches {
+	var made call.Stretches
 	var began time.Time
 	first, last := before.Attempts+1, after.Attempts
 	if result != nil && !result.Meta.EndedAt.IsZero() {
@@ -133,7 +134,7 @@ func stretches(
 		}
 	}
 	if first <= last {
-		well := interpreter.Stretch{Attempt: first, Page: before.Successes + 1, Began: began, Ended: ended}
+		well := call.Stretch{Attempt: first, Page: before.Successes + 1, Began: began, Ended: ended}
 		if last > first {
 			well.AttemptTo, well.PageTo = last, max(after.Successes, well.Page)
 		}
@@ -141,7 +142,7 @@ func stretches(
 		began = ended // when the next began is not kept
 	}
 	if failure != nil {
-		made = append(made, interpreter.Stretch{
+		made = append(made, call.Stretch{
 			Attempt: after.Attempts, Page: cmp.Or(failure.Page, after.Successes+1), Began: began, Ended: ended, Error: failure,
 		})
 	}
@@ -161,7 +162,7 @@ func between(from, at, to time.Time) time.Time {
 }
 
 // writtenAt is when the sinks of a hosted call were done, as far as that is known.
-func writtenAt(attempted time.Time, driven interpreter.Driven, ended time.Time) time.Time {
+func writtenAt(attempted time.Time, driven call.Driven, ended time.Time) time.Time {
 	if driven.Result != nil {
 		return between(attempted, driven.Result.Meta.EndedAt, ended)
 	}
@@ -171,7 +172,7 @@ func writtenAt(attempted time.Time, driven interpreter.Driven, ended time.Time) 
 // pagesWritten are the first and the last page, 0 where that is the first, that the
 // sinks of a hosted call have taken. One whose sink is still to do, such as what the
 // call has left to its workflow to decide about, or has failed is not among them.
-func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven) (first, last int) {
+func pagesWritten(before, after call.State, driven call.Driven) (first, last int) {
 	left, result := driven.Outcome, driven.Result
 	first, last = before.Successes+1, after.Successes
 	if pageIsDue(before) {
@@ -187,13 +188,13 @@ func pagesWritten(before, after interpreter.CallState, driven interpreter.Driven
 	return first, last
 }
 
-func pageIsDue(state interpreter.CallState) bool {
+func pageIsDue(state call.State) bool {
 	return len(state.Todo) > 0 && state.Todo[0].Sink != nil && state.Todo[0].Sink.Page
 }
 
 // reached is how far a hosted call has come, and the failure of its last attempt,
 // nil where that succeeded.
-func reached(driven interpreter.Driven) (after interpreter.CallState, failure *interpreter.ErrorObject) {
+func reached(driven call.Driven) (after call.State, failure *interpreter.ErrorObject) {
 	switch {
 	case driven.Result != nil:
 		after.Attempts, after.Successes, after.Written = driven.Result.Meta.Attempts, driven.Result.Meta.Pages, driven.Written

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -41,7 +42,7 @@ func hosted(t *testing.T, given, gave string) []*historypb.HistoryEvent {
 	in := json.RawMessage(`{"task": {"step": "s", "visit": 1}, "calls": ` + given + `}`)
 	scheduled.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 		ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-			ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: interpreter.DriveActivity}, Input: encoded(t, in),
+			ActivityId: "5", ActivityType: &commonpb.ActivityType{Name: call.DriveActivity}, Input: encoded(t, in),
 		},
 	}
 	began.Attributes = &historypb.HistoryEvent_ActivityTaskStartedEventAttributes{

@@ -11,13 +11,13 @@ import (
 
 // unsent is a notice that failed, and the event that said so.
 type unsent struct {
-	call  call
+	call  callID
 	by    int64
 	event Event
 }
 
 // retried says that a notice that failed is made again.
-func (p *projector) retried(notice call) {
+func (p *projector) retried(notice callID) {
 	for i, failed := range slices.Backward(p.unsent) {
 		if failed.call == notice {
 			p.unsent = slices.Delete(p.unsent, i, i+1)
@@ -46,7 +46,7 @@ func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
 			return err
 		}
 		for _, notice := range notices {
-			p.retried(call{index: -1, sink: notice.Place})
+			p.retried(callID{index: -1, sink: notice.Place})
 		}
 	}
 	for _, failed := range p.unsent {

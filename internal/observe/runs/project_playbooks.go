@@ -57,7 +57,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 		}
 		in := input.Called
 		p.visits[in.Step] = in.Visit
-		settled := p.begins(call{in.Step, in.Visit, indexOr(in.Index), ""})
+		settled := p.begins(callID{in.Step, in.Visit, indexOr(in.Index), ""})
 		p.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}

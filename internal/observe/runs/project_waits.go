@@ -39,8 +39,8 @@ func (p *projector) holdMark(event *historypb.HistoryEvent, mark workflows.HoldM
 }
 
 // waiter is the call of a step or of the place of a sink.
-func (p *projector) waiter(name string, index *int) call {
-	at := call{step: name, visit: p.visit, index: indexOr(index)}
+func (p *projector) waiter(name string, index *int) callID {
+	at := callID{step: name, visit: p.visit, index: indexOr(index)}
 	if step, _, isSink := strings.Cut(name, "."); isSink {
 		at.step, at.sink = step, name
 		if playbook.OfRun(name) {
@@ -57,7 +57,7 @@ func (p *projector) waiter(name string, index *int) call {
 }
 
 // waits is the beginning of a call's wait.
-func (p *projector) waits(event *historypb.HistoryEvent, at call, reason interpreter.Reason) Event {
+func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason interpreter.Reason) Event {
 	out := Event{
 		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
 	}
@@ -124,7 +124,7 @@ func (p *projector) settled(decided workflows.Settlement) {
 
 // begins records that a call continues with its next attempt, and gives what people
 // have decided that led to it; nil where its wait ended by itself.
-func (p *projector) begins(at call) *interpreter.Settlement {
+func (p *projector) begins(at callID) *interpreter.Settlement {
 	last := p.calls[at]
 	if last == nil {
 		return nil

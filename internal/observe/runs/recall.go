@@ -18,6 +18,7 @@ import (
 	"reprise/internal/base/payload"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -32,7 +33,7 @@ func Activities(store *payload.Store) map[string]any {
 			defer heartbeat.Keep(ctx)()
 			return reader(ctx).RecallEarlier(ctx, in)
 		},
-		interpreter.StoppedActivity: func(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 			defer heartbeat.Keep(ctx)()
 			return reader(ctx).Stopped(ctx, in)
 		},
@@ -210,7 +211,7 @@ const mostHandedOn = 20
 
 // Stopped reads how far a call had come when it was stopped. The error says that this
 // is unknown.
-func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (interpreter.StoppedCall, error) {
+func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
 	for range mostHandedOn {
@@ -220,12 +221,12 @@ func (r *Reader) Stopped(ctx context.Context, in interpreter.StoppedInput) (inte
 		}
 		id = stopped.By
 	}
-	return interpreter.StoppedCall{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
+	return call.Stopped{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
 }
 
 // stoppedBy queries the workflow with an ID that was of the runs of a key. Others may
 // have had its ID since.
-func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped interpreter.StoppedCall, err error) {
+func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflows.StoppedQuestion) (stopped call.Stopped, err error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		return stopped, fmt.Errorf("look for %s: %w", id, err)
@@ -238,7 +239,7 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 				return stopped, err
 			}
 		}
-		stopped = interpreter.StoppedCall{}
+		stopped = call.Stopped{}
 		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
 		if errors.Is(err, errNotBegun) {
 			stopped, err = r.notBegun(ctx, of[at], question)
@@ -277,18 +278,18 @@ func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
 // when it was ended: its input has it.
 func (r *Reader) notBegun(
 	ctx context.Context, info *workflowpb.WorkflowExecutionInfo, question workflows.StoppedQuestion,
-) (stopped interpreter.StoppedCall, err error) {
+) (stopped call.Stopped, err error) {
 	id := info.GetExecution().GetWorkflowId()
 	first, err := r.begun(ctx, id, info.GetExecution().GetRunId())
 	if err != nil {
 		return stopped, err
 	}
 	var input workflows.CallsInput
-	var script interpreter.Script
+	var script call.Script
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return stopped, err
 	}
-	var snapshot interpreter.CallSnapshot
+	var snapshot call.Snapshot
 	for _, one := range input.Calls {
 		if one.Index == nil || question.Index != nil && *one.Index == *question.Index {
 			snapshot = one
@@ -296,7 +297,7 @@ func (r *Reader) notBegun(
 	}
 	task := input.Task.With(script)
 	if snapshot.State == nil && snapshot.By != "" {
-		return interpreter.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
+		return call.Stopped{Key: task.Run.Identity(), By: snapshot.By}, nil
 	}
 	book, step, err := task.Load()
 	if err != nil {
@@ -401,7 +402,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 		return nil, err
 	}
 	var input workflows.LoopInput
-	var script interpreter.Script
+	var script call.Script
 	if err := r.values(ctx).decode(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
@@ -422,7 +423,7 @@ func (r *Reader) prints(ctx context.Context, id, runID, key string) (func(interp
 		if position < 0 || position >= len(input.Elements) {
 			return ""
 		}
-		snapshot := interpreter.CallSnapshot{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
+		snapshot := call.Snapshot{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
 		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
 	}, nil
 }

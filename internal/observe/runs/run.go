@@ -13,6 +13,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -252,7 +253,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 	}
 	if reported {
 		for _, iteration := range output.Iterations {
-			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == interpreter.TypeNotContinued {
+			if iteration.Cancelled || iteration.Result.Failed() && iteration.Result.Error.Type == call.TypeNotContinued {
 				note(iteration.Index)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/workflows"
 )
 
@@ -95,7 +96,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
-	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: interpreter.DriveActivity})
+	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
 	for _, of := range []map[string]any{activities.RunActivities(), activities.MailboxActivities(), runs.Activities(store)} {
 		for name, run := range of {

@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -71,7 +72,7 @@ func TestTheValidationCannotBeAvoided(t *testing.T) {
 		},
 		"a batch": {
 			workflow: workflows.CallsWorkflowName, want: refusal + "it is a part of a run",
-			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []interpreter.CallSnapshot{{Index: &index}}},
+			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []call.Snapshot{{Index: &index}}},
 		},
 		"places that are not those of the elements": {
 			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 places for 2 elements`,

@@ -14,7 +14,7 @@ import (
 
 	"reprise/internal/program/demoapi"
 	"reprise/internal/test/testenv"
-	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // serve replaces the world's API.
@@ -92,7 +92,7 @@ func TestManyPages(t *testing.T) {
 	// fetches its pages again.
 	requests, lost := w.api.CountRequests("", "/"), w.lostActivities(run)
 	require.GreaterOrEqual(t, requests, pages)
-	require.LessOrEqual(t, requests, pages+lost*interpreter.DefaultPagesPerActivity, "%d activities were lost", lost)
+	require.LessOrEqual(t, requests, pages+lost*call.DefaultPagesPerActivity, "%d activities were lost", lost)
 	require.Equal(t, pages, step(t, result, "fetch").Pages)
 	events, bytes := w.totals(run)
 	require.Less(t, bytes/pages, 1000, "bytes of history for a page")

@@ -18,7 +18,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv/testworker"
-	"reprise/interpreter"
+	"reprise/interpreter/ratelimit"
 )
 
 // workNarrow starts a worker that makes few attempts at once.
@@ -277,7 +277,7 @@ func limiters(w *world) []*workflowpb.WorkflowExecutionInfo {
 	require.Eventually(w.t, func() bool {
 		answer, err := w.env.Client().ListWorkflow(w.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 			Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
-				interpreter.RateLimitWorkflow, w.queue),
+				ratelimit.Workflow, w.queue),
 		})
 		found = answer.GetExecutions()
 		return err == nil && len(found) > 0

@@ -39,7 +39,7 @@ func (o *oracle) tells(word string) {
 }
 
 // attempted notes an attempt of a call, or of a sink.
-func (c *call) attempted(failed bool) {
+func (c *foretoldCall) attempted(failed bool) {
 	of := "action"
 	if c.s.writes {
 		of = sinksAction

@@ -90,8 +90,8 @@ type outcome struct {
 	cut     bool // it said that there is more, and nobody may ask
 }
 
-// call is one call as the specification has it.
-type call struct {
+// foretoldCall is one call as the specification has it.
+type foretoldCall struct {
 	o       *oracle
 	s       *step
 	scope   scope
@@ -127,14 +127,14 @@ type ended struct {
 }
 
 func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
-	c := &call{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
+	c := &foretoldCall{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	e.attempts, e.at = c.all, c.now
 	e.partial, e.collected, e.has = c.partial, c.pages, c.got
 	return e
 }
 
-func (c *call) run() ended {
+func (c *foretoldCall) run() ended {
 	if err := c.begin(); err != nil {
 		return ended{failure: err}
 	}
@@ -153,7 +153,7 @@ func (c *call) run() ended {
 }
 
 // begin renders the first request.
-func (c *call) begin() *failure {
+func (c *foretoldCall) begin() *failure {
 	args, err := render(c.s.args, c.scope)
 	if err != nil {
 		return c.expression()
@@ -166,12 +166,12 @@ func (c *call) begin() *failure {
 	return c.fields()
 }
 
-func (c *call) expression() *failure {
+func (c *foretoldCall) expression() *failure {
 	return &failure{kind: "expression", class: "final", deaf: true, attempt: c.all}
 }
 
 // fields renders what args may be part of.
-func (c *call) fields() *failure {
+func (c *foretoldCall) fields() *failure {
 	if c.s.tool != "http" && c.s.tool != "webhook" {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (c *call) fields() *failure {
 }
 
 // perform makes an attempt.
-func (c *call) perform() outcome {
+func (c *foretoldCall) perform() outcome {
 	c.now = c.o.holds(c.now)
 	if c.s.tool == "playbook" {
 		return c.o.playbookBelow(c)
@@ -270,7 +270,7 @@ func (a answer) told() *time.Duration {
 }
 
 // names is what conditions and what a policy does see.
-func (c *call) names(out outcome) scope {
+func (c *foretoldCall) names(out outcome) scope {
 	retry := map[string]any{"attempt": c.attempt, "count": c.all}
 	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
 	for _, p := range c.s.retry {
@@ -289,7 +289,7 @@ func (c *call) names(out outcome) scope {
 }
 
 // decide asks the policies. It gives nil where the call goes on.
-func (c *call) decide(out outcome) *ended {
+func (c *foretoldCall) decide(out outcome) *ended {
 	if out.failure != nil && out.failure.deaf {
 		return c.fails(out.failure)
 	}
@@ -343,7 +343,7 @@ func (c *call) decide(out outcome) *ended {
 }
 
 // counts counts a match. It gives the wait before the next attempt, or that there is none.
-func (c *call) counts(i int, p *policy, out outcome) (time.Duration, bool) {
+func (c *foretoldCall) counts(i int, p *policy, out outcome) (time.Duration, bool) {
 	t := &c.tallies[i]
 	count, since, most := &t.successes, &t.polls, 100
 	switch {
@@ -429,7 +429,7 @@ func (p *policy) wait(n int) time.Duration {
 }
 
 // goes is a match that goes on: the same request again, the first, or the next one.
-func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
+func (c *foretoldCall) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
 	if out.failure != nil {
 		if !c.sleeps(wait) {
 			return c.failsWith(out, p)
@@ -480,9 +480,9 @@ func (c *call) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended
 	return nil
 }
 
-func (c *call) pageID() string { return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round) }
+func (c *foretoldCall) pageID() string { return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round) }
 
-func (c *call) restart() *ended {
+func (c *foretoldCall) restart() *ended {
 	c.round++
 	old := c.tallies
 	c.tallies = make([]tally, len(old))
@@ -497,7 +497,7 @@ func (c *call) restart() *ended {
 }
 
 // repeats ends a call whose pages go round.
-func (c *call) repeats(p *policy, out outcome, collected bool) *ended {
+func (c *foretoldCall) repeats(p *policy, out outcome, collected bool) *ended {
 	if !p.endOnRepeat {
 		return c.fails(&failure{kind: "repeat", class: "final", attempt: c.all})
 	}
@@ -506,7 +506,7 @@ func (c *call) repeats(p *policy, out outcome, collected bool) *ended {
 }
 
 // collects takes a page in, and gives what it contributed.
-func (c *call) collects(by *collect, data any) (any, *failure) {
+func (c *foretoldCall) collects(by *collect, data any) (any, *failure) {
 	if by == nil {
 		return data, nil
 	}
@@ -590,7 +590,7 @@ func merged(under, over map[string]any) map[string]any {
 }
 
 // follow builds the next request.
-func (c *call) follow(next *nextCall, sc scope) *failure {
+func (c *foretoldCall) follow(next *nextCall, sc scope) *failure {
 	if next.args != nil {
 		args, err := render(next.args, sc)
 		if err != nil || holdsNil(args) {
@@ -660,7 +660,7 @@ func (s *step) collecting() *collect {
 }
 
 // data is the result of the call.
-func (c *call) data() any {
+func (c *foretoldCall) data() any {
 	first := c.s.collecting()
 	switch {
 	case first == nil:
@@ -676,13 +676,13 @@ func (c *call) data() any {
 }
 
 // skipped is a call that somebody ended while it waited behind a success.
-func (c *call) skipped(p *policy) *ended {
+func (c *foretoldCall) skipped(p *policy) *ended {
 	f := &failure{kind: "explicit", class: "final", attempt: c.all}
 	return c.failsWith(outcome{failure: f}, p)
 }
 
 // sleeps waits. It gives false where somebody skips what waits.
-func (c *call) sleeps(wait time.Duration) bool {
+func (c *foretoldCall) sleeps(wait time.Duration) bool {
 	if wait > 0 {
 		c.o.tells(runs.StepRetry)
 	}

@@ -82,7 +82,7 @@ func (o *oracle) ask(a asked, key string, at time.Duration) answer {
 }
 
 // await is an attempt that is answered from outside.
-func (c *call) await(given answer) outcome {
+func (c *foretoldCall) await(given answer) outcome {
 	out := given.outcome()
 	if out.failure != nil {
 		out.failure.kind = "webhook_failure"
@@ -181,7 +181,7 @@ type walk struct {
 }
 
 // playbookBelow runs another playbook as an attempt of a call.
-func (o *oracle) playbookBelow(c *call) outcome {
+func (o *oracle) playbookBelow(c *foretoldCall) outcome {
 	handed, err := render(c.s.workload, c.scope.with(scope{"args": c.request.args}))
 	if err != nil {
 		return outcome{failure: c.expression()}

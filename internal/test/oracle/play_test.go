@@ -30,6 +30,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
@@ -88,9 +89,9 @@ func (r *round) stage(t *testing.T) *stage {
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 	host.Register(s.env, catalogue)
 	if !r.hosted {
-		s.env.RegisterActivityWithOptions(func(_ context.Context, in interpreter.DriveInput) (interpreter.DriveOutput, error) {
-			return interpreter.DriveOutput{Calls: make([]interpreter.Driven, len(in.Calls))}, nil
-		}, activity.RegisterOptions{Name: interpreter.DriveActivity, DisableAlreadyRegisteredCheck: true})
+		s.env.RegisterActivityWithOptions(func(_ context.Context, in call.DriveInput) (call.DriveOutput, error) {
+			return call.DriveOutput{Calls: make([]call.Driven, len(in.Calls))}, nil
+		}, activity.RegisterOptions{Name: call.DriveActivity, DisableAlreadyRegisteredCheck: true})
 	}
 	s.api = &api{seed: r.seed, styles: r.styles, counts: map[string]int{}, now: func() time.Duration {
 		return s.env.Now().Sub(began)

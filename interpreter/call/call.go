@@ -1,0 +1,397 @@
+package call
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
+	"reprise/interpreter/retry"
+)
+
+// Call is the machine behind every call of a tool: from the first attempt to
+// the final outcome, sinks included (language.md, section calls). It decides
+// and never acts: Next says what its host has to do, and the host answers with
+// Attempted, Waited or SinkDone. Every host drives the same machine; all of
+// its progress is in its state, which nobody else writes, and what comes next is the head of
+// State.Todo. What the answers make of that is in call_decide.go. Hosts look at a View, and
+// keep a Snapshot, from which Load goes on.
+type Call struct {
+	config Config
+	action *playbook.Action
+	tool   string
+	scope  *interpreter.Scope // with args
+	// operation is the operation key that was asked for last.
+	operation pageKey
+	// stopped is where the call stood when it was cancelled.
+	stopped *State
+	state   State
+}
+
+// Config is what a call is made of; none of it changes while it runs.
+type Config struct {
+	Book     *playbook.Playbook
+	Run      interpreter.RunInfo
+	Step     *playbook.Step
+	Action   *playbook.Action
+	Policies []*playbook.Policy
+	Visit    int
+	Index    *int // iteration, nil without a loop
+	Scope    *interpreter.Scope
+	Args     any // args of the route, laid over the step's
+	Limits   interpreter.RunLimits
+	// After are sinks that follow the policies' own after a success.
+	After []*playbook.Sink
+	// DeadLetter is written when the call has failed; nil for nowhere.
+	DeadLetter *playbook.Sink
+	// Random draws from the host's deterministic stream, in [0, 1).
+	Random func() float64
+	// Sink is set where the call is one of a sink.
+	Sink *sinkSource
+}
+
+// sinkSource is what a sink writes and where it stands.
+type sinkSource struct {
+	Place      string
+	Page       int
+	Result     any
+	everyRound bool // see Call.EveryRound
+	// says is what is written in place of Result where the author does not say what;
+	// nil is Result.
+	says any
+}
+
+// State is the progress of a call; kept in workflow history where a call
+// is carried to another run or activity.
+type State struct {
+	// Todo is what is still to do, in this order; empty where the call has not
+	// begun. It is replaced and never changed in place, so that a copy of the state
+	// stays as it is.
+	Todo            []Todo                `json:"todo,omitempty"`
+	StartedAt       time.Time             `json:"started_at,omitzero"`
+	Request         Request               `json:"request"`
+	Attempts        int                   `json:"attempts"`
+	RequestAttempts int                   `json:"request_attempts"`
+	Lost            int                   `json:"lost,omitempty"`     // how often the request has lost its workers
+	Restarts        int                   `json:"restarts,omitempty"` // the fields below are of the round since the last one
+	Successes       int                   `json:"successes"`
+	Counters        retry.Counters        `json:"counters"`
+	Collected       expression.Value      `json:"collected,omitzero"`
+	Collector       int                   `json:"collector,omitempty"` // policy whose collect was used last
+	Pager           int                   `json:"pager,omitempty"`     // policy with a page sink that paged last
+	Matched         []int                 `json:"matched,omitempty"`   // policies that matched a success
+	Seen            Fingerprints          `json:"seen,omitempty"`      // of requests made
+	PagedBy         *PagedBy              `json:"paged_by,omitempty"`
+	LastPage        string                `json:"last_page,omitempty"` // digest of the page before
+	Last            lastAttempt           `json:"last"`
+	Turn            *ratelimit.Turn       `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
+	Written         int                   `json:"written,omitempty"`  // sinks that are done
+	Detached        int                   `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
+	Answer          *interpreter.Answer   `json:"answer,omitempty"`   // to the attempt under way, not taken in yet
+	Reported        *interpreter.Reported `json:"reported,omitempty"` // how far what is awaited has come
+	Noted           Noted                 `json:"noted,omitempty"`    // what ledgers hold of the call
+	Ledger          string                `json:"ledger,omitempty"`   // key under which they do, "" for the call's own
+	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
+	// Warnings are those of the result to come, until Todo has it.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Todo is one thing that a call has still to do: the one field that is set. Two
+// rows of them are possible, each behind the sink of a page or without it: an
+// attempt, which may have to wait or be held, or which has been sent and is awaited;
+// or sinks, the dead letter last, and the end. Kept with State.
+type Todo struct {
+	Attempt *PendingAttempt         `json:"attempt,omitempty"`
+	Await   *Awaited                `json:"await,omitempty"`
+	Wait    *interpreter.Wait       `json:"wait,omitempty"`
+	Hold    *interpreter.Hold       `json:"hold,omitempty"`
+	Sink    *pendingSink            `json:"sink,omitempty"`
+	End     *interpreter.CallResult `json:"end,omitempty"`
+}
+
+// PendingAttempt is an attempt that has to be made. Kept with State.
+type PendingAttempt struct {
+	// Request is the one of the next page, while the sink of the page before is to
+	// be written; then it becomes that of the state.
+	Request *Request `json:"request,omitempty"`
+}
+
+// pendingSink is a sink that has to run: by the number of its policy, from
+// Config.After, or Config.DeadLetter. Kept with State.
+type pendingSink struct {
+	Policy     int  `json:"policy,omitempty"`
+	Page       bool `json:"page,omitempty"`
+	After      int  `json:"after,omitempty"`
+	DeadLetter bool `json:"dead_letter,omitempty"`
+	// State is how far its call has come, where that was carried while it waited.
+	State *State `json:"state,omitempty"`
+}
+
+// lastAttempt is the outcome of the attempt before; kept with State.
+type lastAttempt struct {
+	Data         expression.Value         `json:"data,omitzero"`
+	Meta         interpreter.ToolMeta     `json:"meta,omitzero"`
+	Error        *interpreter.ErrorObject `json:"error,omitempty"`
+	Contribution expression.Value         `json:"contribution,omitzero"`
+	Policy       int                      `json:"policy,omitempty"`
+	Partial      bool                     `json:"partial,omitempty"` // see Outcome
+	Warnings     []string                 `json:"warnings,omitempty"`
+}
+
+// commandKind says what a host has to do next.
+type commandKind int
+
+// What a call can ask of its host.
+const (
+	DoAttempt commandKind = iota // run the tool once, then Attempted
+	DoAwait                      // wait until HasAnswer, or until its time is over, then ApplyAnswer
+	DoWait                       // wait durably, then Waited
+	DoHold                       // wait until people let it go on, then Released
+	DoSink                       // run the sink's call to its end, then SinkDone
+	DoFinish                     // the call has ended
+)
+
+// Command is the next thing to do. Which fields are set depends on Kind.
+type Command struct {
+	Kind   commandKind
+	Input  interpreter.ToolInput
+	Await  Awaited
+	Wait   interpreter.Wait
+	Hold   interpreter.Hold
+	Sink   *Call
+	Result interpreter.CallResult
+}
+
+// New prepares a call. It renders nothing yet, so it cannot fail.
+func New(config Config) *Call {
+	call := &Call{config: config, state: State{Counters: retry.NewCounters(len(config.Policies))}}
+	call.state.Counters.Limits = config.Limits
+	call.action = config.Book.Resolve(config.Action)
+	return call
+}
+
+// View is how far a call has come, for its host.
+type View struct {
+	StartedAt time.Time
+	// Attempts are those that were made of the call, RequestAttempts of its request.
+	Attempts, RequestAttempts int
+	Pages                     int
+	Written                   int // sinks that are done
+	Noted                     Noted
+	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
+	// Last is that of the last attempt alone.
+	Failure, Last *interpreter.ErrorObject
+	// Reported is how far what is awaited has come, nil where nobody has said.
+	Reported *interpreter.Reported
+}
+
+// View is how far the call has come.
+func (c *Call) View() View {
+	s := &c.state
+	return View{
+		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Pages: s.Successes,
+		Written: s.Written, Noted: s.Noted, Failure: s.Failure(), Last: s.Last.Error, Reported: s.Reported,
+	}
+}
+
+// Load sets the call to where another host has left it; nil leaves it at its beginning.
+func (c *Call) Load(state *State) {
+	if state != nil {
+		c.state = *state
+	}
+}
+
+// Next says what to do now. The same state always gives the same command.
+func (c *Call) Next(now time.Time) Command {
+	if !c.Begun() {
+		c.state.StartedAt = now
+		c.begin(now)
+	}
+	switch head := c.state.head(); {
+	case head.Attempt != nil:
+		input, err := c.attempt(now)
+		if err != nil {
+			c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+			return c.Next(now)
+		}
+		if err := c.checkQuestion(); err != nil {
+			c.attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
+			return c.Next(now)
+		}
+		return Command{Kind: DoAttempt, Input: input}
+	case head.Await != nil:
+		return Command{Kind: DoAwait, Await: *head.Await}
+	case head.Wait != nil:
+		return Command{Kind: DoWait, Wait: *c.DueWait(now)}
+	case head.Hold != nil:
+		return Command{Kind: DoHold, Hold: *head.Hold}
+	case head.Sink != nil:
+		return Command{Kind: DoSink, Sink: c.sinkCall(*head.Sink)}
+	default:
+		return Command{Kind: DoFinish, Result: *head.End}
+	}
+}
+
+// head is what comes next; nothing where the call has not begun.
+func (s *State) head() Todo {
+	if len(s.Todo) == 0 {
+		return Todo{}
+	}
+	return s.Todo[0]
+}
+
+// last is what the call comes to without a failure: an attempt or the end.
+func (s *State) last() Todo {
+	if len(s.Todo) == 0 {
+		return Todo{}
+	}
+	return s.Todo[len(s.Todo)-1]
+}
+
+// Begun reports whether anything of the call has happened.
+func (c *Call) Begun() bool { return len(c.state.Todo) > 0 }
+
+// Finished reports whether the call has ended.
+func (c *Call) Finished() bool { return c.state.head().End != nil }
+
+// Result is what the call ends with, nil where that is not known yet. A sink that
+// is due may still change it.
+func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
+
+// DueWait is the wait that is due, nil for none. For a turn it ends when that was
+// promised, however long it took to be told.
+func (c *Call) DueWait(now time.Time) *interpreter.Wait {
+	head := c.state.head().Wait
+	if head == nil {
+		return nil
+	}
+	wait := *head
+	if wait.Reason == interpreter.ReasonTurn && c.state.Turn != nil {
+		wait.Delay = max(c.state.Turn.At.Sub(now), 0)
+	}
+	return &wait
+}
+
+// held is why the call is held, nil where it is not.
+func (c *Call) held() *interpreter.Hold { return c.state.head().Hold }
+
+// Step is the name of the call's step, and Index that of the iteration, nil without
+// a loop.
+func (c *Call) Step() string { return c.config.Step.Name }
+
+// Index is that of the iteration, nil without a loop.
+func (c *Call) Index() *int { return c.config.Index }
+
+// Place is the step of the call, or the place of the sink.
+func (c *Call) Place() string { return c.config.place() }
+
+// SinkDue reports whether a sink comes next that has not begun.
+func (c *Call) SinkDue() bool {
+	sink := c.state.head().Sink
+	return sink != nil && sink.State == nil
+}
+
+// TurnsPage reports whether the call is about to fetch another page without a
+// wait, one that may travel with others: its sink for the page before included,
+// unless that is under way.
+func (c *Call) TurnsPage() bool {
+	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
+		return false
+	}
+	if c.SinkDue() {
+		return len(c.state.Todo) == 2 && c.state.last().Attempt != nil
+	}
+	return c.state.head().Attempt != nil && c.state.RequestAttempts == 0
+}
+
+// Beyond reports whether the call has come further than a state it had: it has
+// made an attempt, something else comes next, or its sink is under way.
+func (c *Call) Beyond(before State) bool {
+	head, was := c.state.head(), before.head()
+	return c.state.Attempts != before.Attempts || c.state.Written != before.Written ||
+		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
+}
+
+// method is the HTTP method of the request: sinks write and webhooks start
+// something, so theirs is POST.
+func (c *Call) method() string {
+	fields := c.state.Request.Fields
+	if request, ok := fields[playbook.FieldOnStart]; ok {
+		if method := expression.Member(request.Data, playbook.FieldMethod); method != nil {
+			return expression.Text(method)
+		}
+		return "POST"
+	}
+	if method, ok := fields[playbook.FieldMethod]; ok {
+		return expression.Text(method.Data)
+	}
+	if c.config.Sink != nil {
+		return "POST"
+	}
+	return "GET"
+}
+
+// Attempt is the number of the attempt under way, else of the last one.
+func (c *Call) Attempt() int {
+	if head := c.state.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
+		return c.state.Attempts + 1
+	}
+	return c.state.Attempts
+}
+
+func timeoutOf(action *playbook.Action, tool string) time.Duration {
+	if action.Timeout > 0 {
+		return action.Timeout
+	}
+	return playbook.TraitsOf(tool).Timeout
+}
+
+// page is the page under way: successes so far + 1; a sink's is its origin's.
+func (c *Call) page() int {
+	if c.config.Sink != nil {
+		return c.config.Sink.Page
+	}
+	return c.state.Successes + 1
+}
+
+// where names the call in messages.
+func (c *Config) where() string {
+	if c.Sink != nil {
+		return "sink " + c.Sink.Place
+	}
+	return "step " + c.Step.Name
+}
+
+// Verdict tells what was decided about the last attempt; nil where that
+// succeeded, where its failure was made a success, where it waits for its turn or
+// its answer, and where it was not made because the run is paused.
+func (c *Call) Verdict() *Verdict {
+	failure := c.state.Last.Error
+	if hold := c.held(); failure == nil || c.state.Turn != nil || c.Awaited() != nil || hold != nil && !hold.Exhausted {
+		return nil
+	}
+	verdict := &Verdict{
+		Where: c.config.where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
+		Error: failure, Ended: c.Result() != nil,
+	}
+	if c.config.Sink != nil {
+		verdict.Sink = c.config.Sink.Place
+	}
+	if verdict.Ended || c.state.RequestAttempts > 0 {
+		verdict.OperationKey = c.operationKey()
+	}
+	if !verdict.Ended {
+		verdict.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
+	}
+	switch {
+	case verdict.Ended:
+	case c.state.head().Wait != nil:
+		verdict.Next = c.state.head().Wait.Summary
+	case c.held() != nil:
+		verdict.Next = "people decide"
+	default:
+		verdict.Next = "another attempt at once"
+	}
+	return verdict
+}

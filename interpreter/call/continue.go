@@ -1,0 +1,86 @@
+package call
+
+import (
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Print tells whether a call asks for the same as another one did at a time: by its
+// first request, without the keys, and by what its step says. It is "" where nothing can
+// be asked for.
+func (c *Call) Print(at time.Time) string {
+	first := New(c.config)
+	first.state.StartedAt = at
+	first.begin(at)
+	if first.Result() != nil {
+		return ""
+	}
+	return expression.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
+}
+
+// LoopPrint is Print for a loop as a whole.
+func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
+	all := make([]any, len(elements))
+	for i, element := range elements {
+		all[i] = element.Data
+	}
+	return expression.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))[:operationKeyLength]
+}
+
+// stepText is what a playbook says of a step, without comments and empty lines.
+func stepText(book *playbook.Playbook, step *playbook.Step) string {
+	lines := strings.Split(string(book.File.Bytes()), "\n")
+	first, end := step.NamePos.Line-1, len(lines)
+	if first < 0 || first >= len(lines) {
+		return ""
+	}
+	for _, other := range book.Steps {
+		if line := other.NamePos.Line - 1; line > first {
+			end = min(end, line)
+		}
+	}
+	above := indentOf(lines[first])
+	if !strings.HasPrefix(strings.TrimSpace(lines[first]), "-") {
+		above--
+	}
+	text := []string{strings.TrimSpace(lines[first])}
+	for _, line := range lines[first+1 : end] {
+		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		if indentOf(line) <= above {
+			break
+		}
+		text = append(text, strings.TrimRight(line, " \t\r"))
+	}
+	return strings.Join(text, "\n")
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// IterationPrint is Print of an iteration of a task's loop.
+func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried Snapshot, at time.Time) string {
+	return t.Print(t.Call(book, step, carried, func() float64 { return 0 }), at)
+}
+
+// Print is that of a call of the task, with the playbooks that it may run.
+func (t Task) Print(call *Call, at time.Time) string {
+	print := call.Print(at)
+	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
+		print += FilesPrint(t.Nesting.Files)
+	}
+	return print
+}
+
+// FilesPrint tells sets of playbooks apart.
+func FilesPrint(files map[string]string) string {
+	parts := make([]any, 0, 2*len(files))
+	for _, name := range playbook.SortedKeys(files) {
+		parts = append(parts, name, files[name])
+	}
+	return expression.Hash(parts...)
+}

@@ -1,0 +1,59 @@
+package call
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// DeadLetter is an iteration that ended as failed: all that is needed to know
+// why, and to run it again (language.md, section dead letters).
+type DeadLetter struct {
+	// ExecutionID and RunID name the run that the iteration belongs to; for a
+	// reprocess they are those of the run it takes up again.
+	ExecutionID  string           `json:"execution_id"`
+	RunID        string           `json:"run_id"`
+	Playbook     string           `json:"playbook"`
+	PlaybookHash string           `json:"playbook_hash"`
+	Step         string           `json:"step"`
+	Visit        int              `json:"visit"`
+	Index        int              `json:"index"`
+	Element      expression.Value `json:"element"`
+	Attempts     int              `json:"attempts"`
+	// LastAttemptAt is when the last attempt ended, or where none was made when
+	// the iteration did.
+	LastAttemptAt time.Time                `json:"last_attempt_at"`
+	Error         *interpreter.ErrorObject `json:"error"`
+}
+
+// value is the dead letter as expressions and sinks see it: flat, so that it is
+// a row.
+func (d DeadLetter) value() map[string]any {
+	row := map[string]any{
+		"execution_id": d.ExecutionID, "run_id": d.RunID,
+		"playbook": d.Playbook, "playbook_hash": d.PlaybookHash,
+		"step": d.Step, "visit": d.Visit, "index": d.Index, "element": d.Element.Data,
+		"attempts": d.Attempts, "last_attempt_at": expression.TimeText(d.LastAttemptAt),
+		"kind": string(d.Error.Kind), "class": string(d.Error.Class), "status": nil, "message": d.Error.Message,
+		"error": d.Error.Value(),
+	}
+	if d.Error.Status != 0 {
+		row["status"] = d.Error.Status
+	}
+	return row
+}
+
+// deadLetter is the failed iteration that a result makes of a call.
+func (c *Config) deadLetter(result interpreter.CallResult) any {
+	run := c.Run
+	letter := DeadLetter{
+		ExecutionID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, PlaybookHash: c.Book.Hash,
+		Step: c.Step.Name, Visit: c.Visit, Element: expression.Of(c.Scope.Element()),
+		Attempts: result.Meta.Attempts, LastAttemptAt: result.FailedAt(), Error: result.Error,
+	}
+	if c.Index != nil {
+		letter.Index = *c.Index
+	}
+	return letter.value()
+}

@@ -1,0 +1,572 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+)
+
+// This is what the answers of its host make of what a call has still to do. An
+// outcome replaces Todo, a sink that is done drops its head, and one that failed
+// cuts it to the dead letter and the end.
+
+// Attempted takes the outcome of an attempt and decides what follows.
+func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
+	if outcome.PutOff != nil {
+		c.putOff(*outcome.PutOff, now)
+		return
+	}
+	c.state.Turn = nil
+	if c.AnsweredFromOutside() && c.state.head().Attempt != nil && (!outcome.Failed() || c.HasAnswer()) {
+		c.await(outcome, now)
+		return
+	}
+	c.attempted(outcome, now)
+}
+
+// attempted decides what follows an attempt that was made.
+func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
+	c.state.Attempts++
+	c.state.RequestAttempts++
+	c.recordOutcome(outcome, now)
+	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
+		c.end(c.failure(*c.state.Last.Error, now))
+		return
+	}
+	budget := decisionBudget(now)
+	conditions := &callConditions{call: c, budget: budget}
+	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
+	if err != nil {
+		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+		return
+	}
+	c.state.Last.Policy = decision.Policy
+	if outcome.Failed() {
+		c.afterFailure(decision, budget, now)
+		return
+	}
+	c.afterSuccess(decision, budget, now)
+}
+
+// putOff has the attempt wait for its turn, or until people let it go on. It was not
+// made and does not count.
+func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
+	if off.Hold != nil {
+		c.Hold(*off.Hold)
+		return
+	}
+	turn := *off.Turn
+	c.state.Turn = &turn
+	c.again(&interpreter.Wait{
+		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
+		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
+	})
+}
+
+// recordOutcome records the outcome and completes its error.
+func (c *Call) recordOutcome(outcome interpreter.Outcome, now time.Time) {
+	if outcome.Failed() {
+		failure := *outcome.Err
+		if failure.Kind == interpreter.KindWorkerLost && failure.Type != interpreter.TypeStopped {
+			c.state.Lost++
+		}
+		failure.Attempt, failure.Page, failure.At = c.state.Attempts, c.page(), now
+		meta := c.state.Last.Meta
+		if failure.Answer != nil {
+			meta, failure.Answer = failure.AnswerMeta(), nil
+		}
+		// The last page stays: on_exhausted may make it the result.
+		c.state.Last = lastAttempt{Data: c.state.Last.Data, Meta: meta, Error: &failure}
+		return
+	}
+	c.state.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
+	if c.config.Sink == nil {
+		c.state.Successes++
+	}
+}
+
+func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, now time.Time) {
+	switch decision.Ruling {
+	case retry.RulingRepeats:
+		if c.config.then(decision.Policy).Restart {
+			c.restart(decision, now)
+			return
+		}
+		c.again(c.wait(decision))
+	case retry.RulingSucceeds, retry.RulingIgnores:
+		// Its failure is ignored, or turned into a success: it stays in the warning.
+		decision.Why += "; " + c.state.Last.Error.Message
+		result := c.success(decision, budget, now)
+		c.state.Last.Error = nil
+		if decision.Ruling == retry.RulingIgnores {
+			c.matched(decision.Policy) // what it matched is an answer
+		}
+		c.end(result)
+	default:
+		failure := *c.state.Last.Error
+		failure.Policy, failure.Exhausted = decision.Policy, decision.Ruling.Exhausted()
+		if decision.Cut != "" {
+			failure.Message += " (" + decision.Cut + ")"
+			c.warn(c.config.where() + ": " + decision.Cut)
+		}
+		c.state.Last.Error = &failure
+		if decision.Ruling == retry.RulingHolds {
+			c.Hold(interpreter.Hold{Exhausted: true})
+			return
+		}
+		c.end(c.failure(failure, now))
+	}
+}
+
+// afterSuccess collects the page, has its sink written, and goes on to the
+// next request or to the end.
+func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
+	c.matched(decision.Matched...)
+	then := c.config.then(decision.Policy)
+	switch {
+	case decision.Repeats() && then.NextCall == nil:
+		c.again(c.wait(decision)) // a poll's pages are not collected
+		return
+	case decision.Ruling == retry.RulingHolds:
+		failure := c.exhaustedError(decision)
+		failure.Body = expression.Value{} // the state has it
+		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
+		return
+	case decision.Ruling == retry.RulingFails && then.NextCall == nil:
+		// What a poll that never became ready said last is no page.
+		c.end(c.failure(*c.exhaustedError(decision), now))
+		return
+	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
+		c.end(c.success(decision, budget, now)) // neither is it where that is a success
+		return
+	case decision.Repeats() && c.pageRepeats(then):
+		// It is neither collected nor written.
+		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), decision, budget, now)
+		return
+	}
+	if err := c.collectPage(decision); err != nil {
+		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+		return
+	}
+	switch {
+	case decision.Repeats():
+		c.state.PagedBy = pagedBy(c.state.PagedBy, c.config.Policies[decision.Policy-1], c.state.Last.Data.Data)
+		c.turnPage(decision, budget, now)
+	case decision.Ruling == retry.RulingFails:
+		c.end(c.failure(*c.exhaustedError(decision), now), c.pageSink(decision)...)
+	default:
+		c.end(c.success(decision, budget, now), c.pageSink(decision)...)
+	}
+}
+
+// pollMayGiveUp reports whether a policy polls, takes the last answer for a success
+// where that never became ready, and does not call it a page.
+func pollMayGiveUp(then *playbook.Then) bool {
+	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
+		then.Collect == nil && then.PerIteration == nil
+}
+
+// matched notes policies that matched a success.
+func (c *Call) matched(numbers ...int) {
+	for _, number := range numbers {
+		if !slices.Contains(c.state.Matched, number) {
+			c.state.Matched = append(c.state.Matched, number)
+		}
+	}
+}
+
+// noPolicy is what a call does that no policy matched.
+var noPolicy playbook.Then
+
+// then is what a policy does, by its number; 0 is none.
+func (c *Config) then(number int) *playbook.Then {
+	if number == 0 {
+		return &noPolicy
+	}
+	return &c.Policies[number-1].Then
+}
+
+// turnPage goes on to the request of the next page, and guards against going
+// round in circles.
+func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
+	page := c.pageSink(decision)
+	request, failure := c.nextRequest(decision, budget, now)
+	switch {
+	case failure == nil:
+		c.state.Counters.NewRequest(c.config.Policies)
+		c.state.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
+		c.behindPage()
+	case failure.Kind == interpreter.KindRepeat:
+		c.repeated(failure, decision, budget, now, page...)
+	default:
+		c.end(c.failure(*failure, now), page...)
+	}
+}
+
+// pageRepeats reports whether the page before has come again, and notes the page for
+// the one that follows.
+func (c *Call) pageRepeats(then *playbook.Then) bool {
+	before := c.state.LastPage
+	c.state.LastPage = expression.Hash(c.state.Last.Data.Data)
+	return !then.AllowRepeat && c.state.LastPage == before
+}
+
+// repeated ends a call that would go round in circles.
+func (c *Call) repeated(failure *interpreter.ErrorObject, decision retry.Decision, budget *expression.Budget, now time.Time, page ...Todo) {
+	result := c.failure(*failure, now)
+	if c.config.then(decision.Policy).EndOnRepeat {
+		result = c.success(decision, budget, now)
+	}
+	c.end(result, page...)
+}
+
+// again asks for the same request again, after a wait where there is one.
+func (c *Call) again(wait *interpreter.Wait) { c.state.Todo = attemptAfter(wait, nil) }
+
+// attemptAfter is an attempt that is still to do, of another request where that is
+// not nil.
+func attemptAfter(wait *interpreter.Wait, request *Request) []Todo {
+	todo := Todo{Attempt: &PendingAttempt{Request: request}}
+	if wait == nil {
+		return []Todo{todo}
+	}
+	return []Todo{{Wait: wait}, todo}
+}
+
+// wait is the wait that a decision asks for, nil for none.
+func (c *Call) wait(decision retry.Decision) *interpreter.Wait {
+	if decision.Delay <= 0 {
+		return nil
+	}
+	wait := &interpreter.Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
+	if c.config.then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
+		wait.Most = decision.Limit
+	}
+	return wait
+}
+
+// restart drops what the call has collected and begins it again from its first
+// request, after the decision's delay. What was written is counted further: the
+// notes of both rounds stand in one row.
+func (c *Call) restart(decision retry.Decision, now time.Time) {
+	before, wait := c.state, c.wait(decision)
+	before.Counters.Restart(c.config.Policies)
+	c.state = State{
+		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
+		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
+		Warnings: before.Warnings, Reported: before.Reported,
+		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
+		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
+	}
+	c.operation = pageKey{}
+	if c.begin(now); c.state.head().Attempt != nil {
+		c.again(wait)
+	}
+}
+
+// fail ends the call at once, without asking any policy.
+func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
+	c.state.Last.Error = c.complete(failure)
+	c.end(c.failure(*failure, now))
+}
+
+// end goes on to the end of the call, with the sinks of its result behind that of
+// the last page.
+func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
+	c.state.Todo = slices.Concat(page, c.sinksOf(result), []Todo{{End: result}})
+	c.behindPage()
+}
+
+// sinksOf are the sinks that a result goes to. Those of a success are, in order,
+// of every policy that pages or collects, or that matched a success of this call,
+// then those that stand on the loop or the step. A failure goes to the sink of the
+// policy that was asked about it, and whatever failed the call, unless somebody
+// cancelled it, to the one for dead letters.
+func (c *Call) sinksOf(result *interpreter.CallResult) []Todo {
+	var todo []Todo
+	add := func(sink pendingSink) { todo = append(todo, Todo{Sink: &sink}) }
+	if result.Failed() {
+		if decided := c.state.Last.Policy; result.Error.PoliciesDecide() && c.config.then(decided).Sink != nil {
+			add(pendingSink{Policy: decided})
+		}
+		if c.config.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
+			add(pendingSink{DeadLetter: true})
+		}
+		return todo
+	}
+	for _, policy := range c.config.Policies {
+		then := &policy.Then
+		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(c.state.Matched, policy.Number)) {
+			add(pendingSink{Policy: policy.Number})
+		}
+	}
+	for i := range c.config.After {
+		add(pendingSink{After: i + 1})
+	}
+	return todo
+}
+
+// pageSink has the page written before anything else happens: by the policy it
+// matched, and the page that ends the call by the policy that paged last, else the
+// first that has such a sink.
+func (c *Call) pageSink(decision retry.Decision) []Todo {
+	number := decision.Policy
+	switch {
+	case c.config.then(number).PerIteration == nil && decision.Repeats():
+		return nil
+	case c.config.then(number).PerIteration == nil:
+		if number = c.config.usedLast(c.state.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil }); number == 0 {
+			return nil
+		}
+	case decision.Repeats():
+		c.state.Pager = number
+	}
+	return []Todo{{Sink: &pendingSink{Policy: number, Page: true}}}
+}
+
+// behindPage takes up what waits for the sink of a page, unless that is due: the
+// request of the next page, or the failure that the call ends with.
+func (c *Call) behindPage() {
+	if sink := c.state.head().Sink; sink != nil && sink.Page {
+		return
+	}
+	switch last := c.state.last(); {
+	case last.Attempt != nil && last.Attempt.Request != nil:
+		c.state.Request = *last.Attempt.Request
+		c.state.RequestAttempts, c.state.Lost = 0, 0
+		c.replaceLast(Todo{Attempt: &PendingAttempt{}})
+	case last.End != nil && last.End.Failed() && c.state.Last.Error == nil:
+		c.state.Last.Error = last.End.Error
+	}
+}
+
+// replaceLast puts another attempt or end in the place of the last one.
+func (c *Call) replaceLast(todo Todo) {
+	c.state.Todo = slices.Clone(c.state.Todo)
+	c.state.Todo[len(c.state.Todo)-1] = todo
+}
+
+// Waited tells that the wait is over.
+func (c *Call) Waited() { c.state.Todo = c.state.Todo[1:] }
+
+// CalledBack tells that the call may come for its turn at once, and reports whether
+// it waits for one.
+func (c *Call) CalledBack() bool {
+	if wait := c.state.head().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
+		return false
+	}
+	turn := *c.state.Turn
+	turn.Called = true
+	c.state.Turn = &turn
+	return true
+}
+
+// WaitedUntil tells that the call has waited elsewhere, for a time that was to
+// end at due. What is left of it is still waited for.
+func (c *Call) WaitedUntil(due, now time.Time) {
+	left := due.Sub(now)
+	if left <= 0 {
+		c.Waited()
+		return
+	}
+	rest := *c.state.head().Wait
+	rest.Delay, rest.Rest = left, true
+	c.again(&rest)
+}
+
+// SinkLeft tells how far the sink's call has come that is due; another host goes
+// on with it.
+func (c *Call) SinkLeft(sink *Call) {
+	pending := *c.state.head().Sink
+	pending.State = &sink.state
+	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
+}
+
+// SinkDone takes the result of the sink's call. The first sink that fails ends
+// the rest and fails the call; a call that had failed already keeps its own
+// error.
+func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
+	if result.Failed() && result.Error.Kind == interpreter.KindCancelled {
+		c.stop()
+	}
+	done := *c.state.head().Sink
+	c.state.Todo = c.state.Todo[1:]
+	c.warn(result.Warnings...)
+	if result.Failed() {
+		c.sinkFailed(done, result.Error, now)
+	} else if c.state.Written++; done.Page {
+		c.behindPage()
+	}
+	c.endsBehindSinks(now)
+}
+
+// endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
+// result, which the sinks see, has the time of the decision.
+func (c *Call) endsBehindSinks(now time.Time) {
+	if !c.Finished() {
+		return
+	}
+	result := *c.Result()
+	result.Meta.EndedAt = now
+	c.replaceLast(Todo{End: &result})
+}
+
+// sinkFailed leaves nothing to do but the dead letter and the end. What a page's
+// sink could not write is no result.
+func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now time.Time) {
+	failure, before := sinkError(c.config.pendingSink(sink).Place, cause), c.Result()
+	if before != nil && before.Failed() {
+		c.warn(failure.Message)
+		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
+			return todo.Sink != nil && !todo.Sink.DeadLetter
+		})
+		if failure.Kind == interpreter.KindCancelled {
+			return
+		}
+		result := *c.Result()
+		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.Brief())
+		c.replaceLast(Todo{End: &result})
+		return
+	}
+	c.fail(failure, now)
+	if before == nil {
+		return
+	}
+	result := *c.Result()
+	result.Warnings = before.Warnings
+	if !sink.Page {
+		result.Data = before.Data // what the call gave stays, as with the loops
+	}
+	c.replaceLast(Todo{End: &result})
+}
+
+// warn notes what the call's result has to tell.
+func (c *Call) warn(warnings ...string) {
+	if len(warnings) == 0 {
+		return
+	}
+	if end := c.Result(); end != nil {
+		result := *end
+		result.Warnings = slices.Concat(result.Warnings, warnings)
+		c.replaceLast(Todo{End: &result})
+		return
+	}
+	c.state.Warnings = slices.Concat(c.state.Warnings, warnings)
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) interpreter.CallResult {
+	c.stop()
+	result := c.failure(interpreter.ErrorObject{
+		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.where() + ": cancelled",
+		Attempt: c.state.Attempts, Page: c.page0(),
+	}, now)
+	c.Finish(*result)
+	return *result
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
+
+// waitSummary is what Temporal's UI shows beside the timer.
+func (c *Call) waitSummary(decision retry.Decision) string {
+	name, delay := c.config.name(), decision.Delay.Round(time.Millisecond)
+	if c.config.then(decision.Policy).Restart {
+		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.state.Last.Error.Short())
+	}
+	switch decision.Reason {
+	case interpreter.ReasonPage:
+		return fmt.Sprintf("page %d of %s in %s", c.state.Successes+1, name, delay)
+	case interpreter.ReasonPoll:
+		return fmt.Sprintf("poll %d/%d of %s in %s", decision.Count+1, decision.Limit, name, delay)
+	case interpreter.ReasonRateLimited:
+		return fmt.Sprintf("attempt %d of %s in %s, as asked: %s",
+			c.state.RequestAttempts+1, name, delay, c.state.Last.Error.Short())
+	}
+	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
+		decision.Count+1, decision.Limit, name, delay, c.state.Last.Error.Short())
+}
+
+// collectPage adds the page where it belongs: by the policy it matched, and
+// the page that ends the call by the collect used last, else the first.
+func (c *Call) collectPage(decision retry.Decision) error {
+	c.state.Last.Contribution = c.state.Last.Data
+	number := decision.Policy
+	if c.config.then(number).Collect == nil {
+		number = 0
+		if !decision.Repeats() {
+			number = c.collector()
+		}
+	}
+	if number == 0 {
+		return nil
+	}
+	how := c.config.then(number).Collect
+	sum, contribution, err := collect(how, c.state.Collected.Data, c.state.Last.Data.Data)
+	if err != nil {
+		return &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
+	}
+	c.state.Collector = number
+	c.state.Collected = expression.Of(sum)
+	c.state.Last.Contribution = expression.Of(contribution)
+	return nil
+}
+
+// collector is the policy whose collect was used last, else the first that has one;
+// 0 for none.
+func (c *Call) collector() int {
+	return c.config.usedLast(c.state.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
+}
+
+// usedLast is the policy of those that have something which was used last, else
+// the first of them; 0 for none.
+func (c *Config) usedLast(number int, has func(*playbook.Then) bool) int {
+	if number != 0 {
+		return number
+	}
+	for _, policy := range c.Policies {
+		if has(&policy.Then) {
+			return policy.Number
+		}
+	}
+	return 0
+}
+
+// callConditions evaluates conditions in the scope of one outcome, which is
+// made for the first of them.
+type callConditions struct {
+	call   *Call
+	scope  *interpreter.Scope
+	budget *expression.Budget
+}
+
+func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.When, "when")
+}
+
+func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.StopWhen, "stop_when")
+}
+
+func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
+	if c.scope == nil {
+		c.scope = c.call.policyScope()
+	}
+	result, err := node.Truth(c.scope, c.budget)
+	if err == nil {
+		return result, nil
+	}
+	var eval *playbook.EvalError
+	if errors.As(err, &eval) {
+		return false, &playbook.EvalError{
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s: %s", policy.Number, word, eval.Message),
+		}
+	}
+	return false, err
+}

@@ -1,0 +1,118 @@
+package call
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// News is something that happened to a run, as its notices tell it. It also
+// travels up from the children of a run, so it is kept in workflow history.
+type News struct {
+	Event string    `json:"event"` // one of playbook.Events; "" for a step that has ended
+	At    time.Time `json:"at"`
+	// Step, Visit and Index say where, "", 0 and nil for the whole run.
+	Step  string `json:"step,omitempty"`
+	Visit int    `json:"visit,omitempty"`
+	Index *int   `json:"index,omitempty"`
+	// Status is that of the run or the step, Attempts those that the step made.
+	Status   interpreter.Status       `json:"status,omitempty"`
+	Attempts int                      `json:"attempts,omitempty"`
+	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	// Reason and By are why people did it, and who.
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// value is the news in expressions: event. What it does not have is nil.
+func (n News) value() map[string]any {
+	value := n.values()
+	value["name"], value["at"], value["error"] = n.Event, expression.TimeText(n.At), n.Error.Value()
+	delete(value, "event")
+	for _, name := range []string{"step", "visit", "index", "status", "attempts", "reason", "by"} {
+		if _, found := value[name]; !found {
+			value[name] = nil
+		}
+	}
+	return value
+}
+
+// values is what the news has, without results and without what an error holds of
+// answers: those may be large, or nobody's business.
+func (n News) values() map[string]any {
+	told := map[string]any{}
+	for _, text := range [][2]string{
+		{"event", n.Event}, {"step", n.Step}, {"status", string(n.Status)}, {"reason", n.Reason}, {"by", n.By},
+	} {
+		if text[1] != "" {
+			told[text[0]] = text[1]
+		}
+	}
+	if n.Visit > 0 {
+		told["visit"], told["attempts"] = n.Visit, n.Attempts
+	}
+	if n.Index != nil {
+		told["index"] = *n.Index
+	}
+	if n.Event != "" {
+		told["at"] = expression.TimeText(n.At)
+	}
+	if failure := n.Error; failure != nil {
+		short := map[string]any{"kind": string(failure.Kind), "class": string(failure.Class), "message": failure.ShortMessage()}
+		if failure.Status != 0 {
+			short["status"] = failure.Status
+		}
+		told["error"] = short
+	}
+	return told
+}
+
+// NewNotice is the call of a notice that tells the news. config is that of the
+// step that the news is of, with the scope in which the step has ended; of the run
+// it has no step. number tells the calls of a notice apart whose place and visit
+// are the same, from 1. What a notice writes of itself is the news; result is what
+// its expressions may name, hidden where the step's is secret.
+func NewNotice(config Config, notice *playbook.Sink, number int, news News, result any) *Call {
+	if config.Step == nil {
+		config.Step = &playbook.Step{}
+		config.Scope = config.Scope.With(map[string]any{"event": news.value(), "status": string(news.Status)})
+	}
+	if config.Step.Secret {
+		result = playbook.Hidden
+	}
+	told := news.values()
+	told["run"], told["playbook"] = config.Run.WorkflowID, config.Run.Playbook
+	call := NewSink(config, notice, number, result).EveryRound()
+	call.config.Sink.says = told
+	return call
+}
+
+// NoticeFailed is the warning about a notice that was not sent.
+func NoticeFailed(notice *playbook.Sink, failure *interpreter.ErrorObject) string {
+	return fmt.Sprintf("the notice %s was not sent: %s", notice.Place, failure.ShortMessage())
+}
+
+// Exhausted is the error with which a policy has used up its attempts in a step, nil
+// where none has: that of its call, or of an iteration, with its index.
+func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
+	if result.Failed() && result.Error.Exhausted {
+		return result.Error, nil
+	}
+	for _, failed := range iterations {
+		if failed.Error != nil && failed.Error.Exhausted {
+			return failed.Error, &failed.Index
+		}
+	}
+	return nil, nil
+}
+
+// writes is what a sink writes where the author does not say what.
+func (s *sinkSource) writes() any {
+	if s.says != nil {
+		return s.says
+	}
+	return s.Result
+}

@@ -1,0 +1,40 @@
+package call
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/playbook"
+)
+
+// hasSinks reports whether a step writes results away.
+func hasSinks(step *playbook.Step) bool {
+	inPolicies := slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool {
+		return policy.Then.Sink != nil || policy.Then.PerIteration != nil
+	})
+	return inPolicies || step.Sink != nil || step.Loop != nil && (step.Loop.Sink != nil || step.Loop.DeadLetter != nil)
+}
+
+// ReadsOnly reports whether a step does nothing but ask servers for what they have.
+func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
+	if step.Action == nil {
+		return true
+	}
+	if hasSinks(step) {
+		return false
+	}
+	action := book.Resolve(step.Action)
+	if inner := action.Inline; inner != nil {
+		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !ReadsOnly(inner, step) })
+	}
+	if !action.Traits().Requests {
+		return false
+	}
+	method := action.Field(playbook.FieldMethod)
+	if method == nil {
+		return true
+	}
+	text, _ := method.Value.(string)
+	return method.Constant() && (strings.EqualFold(text, http.MethodGet) || strings.EqualFold(text, http.MethodHead))
+}

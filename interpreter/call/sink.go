@@ -1,0 +1,86 @@
+package call
+
+import (
+	"slices"
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// sinkCall is the call of a pending sink. Its scope is that of when and then, with
+// `this` being the call's own envelope once it has ended.
+func (c *Call) sinkCall(pending pendingSink) *Call {
+	config, scope, result := c.config, c.policyScope(), c.state.Last.Contribution.Data
+	if ended := c.Result(); !pending.Page {
+		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
+		switch {
+		case pending.DeadLetter:
+			result = c.config.deadLetter(*ended)
+		case ended.Failed():
+			result = ended.Error.Collected.Data
+		default:
+			result = ended.Data.Data
+		}
+	}
+	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
+	call := NewSink(config, c.config.pendingSink(pending), max(c.state.Successes, 1), result)
+	call.Load(pending.State)
+	if pending.DeadLetter {
+		return call.EveryRound()
+	}
+	return call
+}
+
+// pendingSink is the sink that one stands for.
+func (c *Config) pendingSink(pending pendingSink) *playbook.Sink {
+	switch {
+	case pending.After != 0:
+		return c.After[pending.After-1]
+	case pending.DeadLetter:
+		return c.DeadLetter
+	}
+	then := c.Policies[pending.Policy-1].Then
+	if pending.Page {
+		return then.PerIteration
+	}
+	return then.Sink
+}
+
+// sinkError wraps the failure of a sink.
+func sinkError(place string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
+	failure := *cause
+	if failure.Kind != interpreter.KindCancelled {
+		failure.Kind = interpreter.KindSink
+	}
+	if prefix := "sink " + place + ": "; !strings.HasPrefix(cause.Message, prefix) {
+		failure.Message = prefix + cause.Message
+	}
+	return &failure
+}
+
+// NewSink is the call of a sink that writes result. config is that of the
+// call or step the sink belongs to, with the scope at that point.
+func NewSink(config Config, sink *playbook.Sink, page int, result any) *Call {
+	config.Action, config.Policies = sink.Action, sink.Action.Retry
+	config.Sink = &sinkSource{Place: sink.Place, Page: page, Result: result}
+	return New(config)
+}
+
+// EveryRound says of a sink's call that what a reprocess writes is not what its
+// run has written, but comes beside it: the aggregate of its own iterations, or
+// their failures.
+func (c *Call) EveryRound() *Call {
+	c.config.Sink.everyRound = true
+	return c
+}
+
+// WithSinkFailure turns the result of a step whose sink failed into a failure.
+// What the step gave stays in the result.
+func WithSinkFailure(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
+	failed := result
+	failed.Status = interpreter.StatusError
+	failed.Error = sinkError(sink.Place, written.Error)
+	failed.Warnings = slices.Concat(result.Warnings, written.Warnings)
+	return failed
+}

@@ -1,0 +1,134 @@
+package call
+
+import (
+	"time"
+
+	"reprise/interpreter"
+)
+
+// StoppedInput says which call is meant; kept in workflow history.
+type StoppedInput struct {
+	By    string `json:"by"` // workflow ID
+	Key   string `json:"key"`
+	Step  string `json:"step"`
+	Visit int    `json:"visit"`
+	Index *int   `json:"index,omitempty"`
+}
+
+// Stopped is how far a call had come when it was stopped; kept in workflow history.
+type Stopped struct {
+	Key   string `json:"key"` // what the operation keys of its run begin with
+	Print string `json:"print,omitempty"`
+	// Ledger is the key under which ledgers know the call. They may hold more than State.
+	Ledger string `json:"ledger,omitempty"`
+	// State is nil where the call has failed, or is not known.
+	State *State `json:"state,omitempty"`
+	// By is set in its place where the state is still with the one that had begun the
+	// call before.
+	By string `json:"by,omitempty"`
+}
+
+// TypeNotContinued is the type of the failure of a call whose state cannot be had: it
+// is not begun anew.
+const TypeNotContinued = "not_continued"
+
+// Stopped is how far the call has come, for one that continues it; nil where it has
+// failed, other than by a cancel.
+func (c *Call) Stopped() *State {
+	switch result := c.Result(); {
+	case c.stopped != nil:
+		state := *c.stopped
+		return &state
+	case result != nil && result.Failed():
+		return nil
+	}
+	state := c.Snapshot()
+	return &state
+}
+
+// stop notes where the call stands that ends now and may be continued.
+func (c *Call) stop() {
+	if c.stopped == nil {
+		c.stopped = c.Stopped()
+	}
+}
+
+// WasStopped reports whether the call has ended in a way in which it may be continued.
+func (c *Call) WasStopped() bool { return c.stopped != nil }
+
+// Abandon ends a call that cannot go on now, and may be continued later.
+func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
+	c.stop()
+	c.Finish(*c.failure(failure, now))
+}
+
+// fresh reports whether nothing that the call has done is of use to another one.
+func (s *State) fresh() bool {
+	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
+}
+
+// Fresh reports whether a call in this state that begins anew loses nothing, and writes
+// nothing that it has written.
+func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
+
+// Warn adds to what the result has to say.
+func (c *Call) Warn(warning string) { c.warn(warning) }
+
+// StoppedAs is Stopped with what tells the call from others.
+func (t Task) StoppedAs(call *Call) Stopped {
+	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
+	if stopped.State != nil {
+		stopped.Ledger, stopped.Print = call.ledgerKey(), t.Print(call, stopped.State.StartedAt)
+	}
+	return stopped
+}
+
+// Continues reports whether a call asks for the same as one that was stopped.
+func (t Task) Continues(call *Call, stopped Stopped) bool {
+	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
+}
+
+// Continue takes the call up where it was stopped. The request that was due has its
+// attempts anew, without the wait before it. Ledgers have to be asked first.
+func (c *Call) Continue(stopped Stopped) {
+	state := *stopped.State
+	if state.fresh() {
+		state = State{Counters: c.state.Counters}
+	} else {
+		state.Counters.Limits = c.config.Limits
+		if state.head().End == nil {
+			state.proceed(c.config)
+		}
+	}
+	state.Ledger, state.Recalls = stopped.Ledger, true
+	c.state, c.operation = state, pageKey{}
+}
+
+// proceed leaves out of a state what belonged to the attempt that was due.
+func (s *State) proceed(config Config) {
+	s.Turn, s.Answer, s.Reported, s.Lost, s.RequestAttempts = nil, nil, nil, 0, 0
+	s.Counters.Resumed(config.Policies)
+	var todo []Todo
+	for _, next := range s.Todo {
+		switch {
+		case next.Wait != nil, next.Hold != nil, next.Await != nil:
+		case next.Sink != nil:
+			sink := *next.Sink
+			sink.State = nil
+			todo = append(todo, Todo{Sink: &sink})
+		default:
+			todo = append(todo, next)
+		}
+	}
+	s.Todo = todo
+}
+
+// HasProgress reports whether the call has anything to take along to another host.
+func (c *Call) HasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
+
+// Recalls reports whether ledgers have to be asked for what they hold of the call
+// before it goes on.
+func (c *Call) Recalls() bool { return c.state.Recalls }
+
+// Recalled says that they were.
+func (c *Call) Recalled() { c.state.Recalls = false }

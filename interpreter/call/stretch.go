@@ -1,0 +1,67 @@
+package call
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/source"
+)
+
+// Stretch is what an activity that hosts calls has made of one of them: an attempt that
+// failed, or attempts that succeeded one after the other. Kept in workflow history, for
+// those who look; nothing is decided by it.
+type Stretch struct {
+	Attempt int `json:"attempt"`
+	Page    int `json:"page"`
+	// AttemptTo and PageTo are the last, 0 where that is the first.
+	AttemptTo int                      `json:"attempt_to,omitempty"`
+	PageTo    int                      `json:"page_to,omitempty"`
+	Place     string                   `json:"place,omitempty"` // of the sink whose attempt it is
+	Began     time.Time                `json:"began"`
+	Ended     time.Time                `json:"ended"`
+	Error     *interpreter.ErrorObject `json:"error,omitempty"` // without what answers held
+}
+
+// last is the number of the last attempt.
+func (s *Stretch) last() int { return max(s.Attempt, s.AttemptTo) }
+
+// Stretches are the attempts of a call, in order.
+type Stretches []Stretch
+
+// mostStretches bounds what is kept of one call; one stretch stands for all behind it.
+// stretchMessage bounds what an error says there, in characters.
+const (
+	mostStretches  = 40
+	stretchMessage = 200
+)
+
+// Add notes an attempt; failure is nil where it succeeded. What stands in s stays as it
+// is.
+func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject) Stretches {
+	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended}
+	if failure != nil {
+		stretch.Error = &interpreter.ErrorObject{
+			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,
+			Message: source.Cut(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
+		}
+	}
+	if n := len(s); n > 0 && (failure == nil && s[n-1].Error == nil || n == mostStretches) {
+		last := s[n-1]
+		last.AttemptTo, last.PageTo, last.Ended, last.Error = in.Attempt, max(in.Page, last.Page), ended, stretch.Error
+		return append(s[:n-1:n-1], last) // a heartbeat may be reading s
+	}
+	return append(s, stretch)
+}
+
+// Cover reports whether these are the attempts of a call from first to last.
+func (s Stretches) Cover(first, last int) bool {
+	if len(s) == 0 || s[0].Attempt != first || s[len(s)-1].last() != last {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		if s[i].Attempt != s[i-1].last()+1 {
+			return false
+		}
+	}
+	return true
+}

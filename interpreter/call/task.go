@@ -1,0 +1,368 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// DriveActivity is the name of the activity that hosts calls: as many attempts,
+// pages and sinks of them as need no wait.
+const DriveActivity = "drive"
+
+// Task is what the children of a run and the activities that host calls are told of
+// the step; kept in workflow history. People read it in Temporal's UI, so what
+// matters most comes first.
+type Task struct {
+	Step  string           `json:"step"`
+	Visit int              `json:"visit"`
+	Args  expression.Value `json:"args,omitzero"` // of the route
+	// Name is that of the playbook's file, Hash the beginning of its hash, for readers.
+	Name string              `json:"name"`
+	Hash string              `json:"hash,omitempty"`
+	Run  interpreter.RunInfo `json:"run"`
+	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
+	// reprocess.
+	ID   string           `json:"id,omitempty"`
+	Data interpreter.Data `json:"data"`
+	// Limits are the operator's, as the door recorded them.
+	Limits interpreter.RunLimits `json:"limits,omitzero"`
+	// Nesting is what the task knows of runs above and below; nil where there are
+	// none.
+	Nesting *Nesting `json:"nesting,omitempty"`
+	// Source is the playbook, which travels as a Script.
+	Source string `json:"-"`
+}
+
+// Script is the playbook of a task, and those that it names. It is the same for all
+// children of a loop and would hide what they are told, so it travels as an argument
+// of its own, which the payload store keeps once. Kept in workflow history.
+type Script struct {
+	Source string `json:"source"`
+	// Files are Nesting.Files.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Equal reports whether two scripts are the same.
+func (s Script) Equal(other Script) bool {
+	if s.Source != other.Source || len(s.Files) != len(other.Files) {
+		return false
+	}
+	for _, name := range playbook.SortedKeys(s.Files) {
+		if file, has := other.Files[name]; !has || file != s.Files[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Apart takes the script out of a task that is to travel.
+func (t Task) Apart() (Task, Script) {
+	script := Script{Source: t.Source}
+	t.Source = ""
+	if t.Nesting != nil {
+		nesting := *t.Nesting
+		script.Files, nesting.Files = nesting.Files, nil
+		t.Nesting = &nesting
+	}
+	return t, script
+}
+
+// With puts the script back into a task that has travelled.
+func (t Task) With(script Script) Task {
+	t.Source = script.Source
+	if len(script.Files) > 0 {
+		var nesting Nesting
+		if t.Nesting != nil {
+			nesting = *t.Nesting
+		}
+		nesting.Files = script.Files
+		t.Nesting = &nesting
+	}
+	return t
+}
+
+// Load compiles the task's playbook and finds its step.
+func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
+	book, err := interpreter.Load(t.Name, t.Source)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := book.Step(t.Step)
+	if step == nil {
+		return nil, nil, fmt.Errorf("playbook %q has no step %q", t.Name, t.Step)
+	}
+	return book, step, nil
+}
+
+// Snapshot is a call on its way to another host; kept in workflow history.
+type Snapshot struct {
+	// Index, Size and Element place the iteration; Index is nil without a loop.
+	Index   *int             `json:"index,omitempty"`
+	Size    int              `json:"size,omitempty"`
+	Element expression.Value `json:"element,omitzero"`
+	// State is nil for a call that has not begun.
+	State *State `json:"state,omitempty"`
+	// By is the workflow ID of the one that had begun the call when it was stopped, for a
+	// call that continues it and does not have its state yet.
+	By string `json:"by,omitempty"`
+	// Until is when the wait of State is over.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Bare is a call without how far it has come: what ledgers know it by.
+func (c Snapshot) Bare(call *Call) Snapshot {
+	c.State, c.Until = nil, time.Time{}
+	if key := call.state.Ledger; key != "" {
+		c.State = &State{Ledger: key}
+	}
+	return c
+}
+
+// Call makes the call of the task's step, or of one iteration of it, where it
+// left off. random draws from the host's stream.
+func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Snapshot, random func() float64) *Call {
+	scope, after := interpreter.NewScope(book, t.Run, t.Data), step.Sink
+	if carried.Index != nil {
+		after = step.Loop.Sink
+		scope = scope.WithElement(step.Loop.Element, carried.Element.Data, interpreter.Position{Index: *carried.Index, Size: carried.Size})
+	}
+	if args := t.Args.Data; args != nil {
+		scope = scope.With(map[string]any{"args": args})
+	}
+	call := New(Config{
+		Book: book, Run: t.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: t.Visit,
+		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after),
+		DeadLetter: interpreter.DeadLetterSink(step), Random: random,
+	})
+	call.Load(carried.State)
+	return call
+}
+
+func listed(sink *playbook.Sink) []*playbook.Sink {
+	if sink == nil {
+		return nil
+	}
+	return []*playbook.Sink{sink}
+}
+
+// DriveInput is the argument of DriveActivity, with the Script of its task behind it;
+// kept in workflow history.
+type DriveInput struct {
+	Task  Task       `json:"task"`
+	Calls []Snapshot `json:"calls"`
+	// Width is how many calls go on at a time; with 0 they go one after the
+	// other, and none begins before the one before it has ended.
+	Width int `json:"width,omitempty"`
+	// Known is set where the calls are iterations of a loop with a failure budget:
+	// once it is spent, no call begins and those under way are left.
+	Known *interpreter.Known `json:"known,omitempty"`
+	// Pages asks for nothing but pages of calls that are under way; what else
+	// happens is handed back. See Call.Detach.
+	Pages bool `json:"pages,omitempty"`
+	// Recall asks for nothing but what ledgers hold of the calls.
+	Recall bool `json:"recall,omitempty"`
+	// ControlID and ControlVersion are those of ToolInput, for all attempts.
+	ControlID      string `json:"control_id,omitempty"`
+	ControlVersion int    `json:"control_version,omitempty"`
+}
+
+// DriveOutput is what DriveActivity gives, in the order of its calls; kept in
+// workflow history.
+type DriveOutput struct {
+	Calls []Driven `json:"calls"`
+	// Budget is the error of the loop where its failure budget was spent here.
+	Budget *interpreter.ErrorObject `json:"budget,omitempty"`
+}
+
+// Driven is how far a call has come: to its result, or to a state in which it
+// waits or leaves the rest to another activity. Both are nil where it has not
+// begun. Kept in workflow history.
+type Driven struct {
+	State *State `json:"state,omitempty"`
+	// SeenBefore is how many bytes of State.Seen are left out: those that the call
+	// was handed over with.
+	SeenBefore int                     `json:"seen_before,omitempty"`
+	Result     *interpreter.CallResult `json:"result,omitempty"`
+	// Noted and Written are those of State, of a call with a result.
+	Noted   Noted `json:"noted,omitempty"`
+	Written int   `json:"written,omitempty"`
+	// Outcome is that of an attempt which State has not taken in yet.
+	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
+	// Made are the attempts made here, for those who look; nil where Result says enough.
+	Made Stretches `json:"made,omitempty"`
+	// Unwritten are the attempts of its sinks that failed here, for the same.
+	Unwritten Stretches `json:"unwritten,omitempty"`
+}
+
+// Failure is that of the last attempt which was made since a state, nil where it
+// succeeded.
+func (d Driven) Failure(since *State) *interpreter.ErrorObject {
+	switch {
+	case d.Result != nil:
+		return d.Result.Error
+	case d.Outcome != nil:
+		return d.Outcome.Err
+	case d.State == nil || since != nil && since.Attempts == d.State.Attempts:
+		return nil
+	}
+	return d.State.Last.Error
+}
+
+// Bounds of what one activity fetches of a call (language.md, section
+// next_call), so that what a lost worker costs stays small.
+const (
+	DefaultPagesPerActivity = 50
+	maxBytesPerActivity     = 1 << 20
+	maxTimePerActivity      = 20 * time.Second
+)
+
+// Chunk bounds what one activity does for one call.
+type Chunk struct {
+	started  time.Time
+	restarts int
+	pages    int // successes before, of the round with that many restarts
+	bytes    int
+}
+
+// NewChunk begins to count.
+func (c *Call) NewChunk(now time.Time) Chunk {
+	return Chunk{started: now, restarts: c.state.Restarts, pages: c.state.Successes}
+}
+
+// Add counts a page's size.
+func (k *Chunk) Add(bytes int) { k.bytes += bytes }
+
+// Full reports whether the rest of the call's pages belongs to another activity.
+func (k *Chunk) Full(c *Call, now time.Time) bool {
+	pages := c.state.Successes
+	if c.state.Restarts == k.restarts {
+		pages -= k.pages
+	}
+	return pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
+		now.Sub(k.started) >= maxTimePerActivity
+}
+
+// pagesPerActivity is what the policy that paged last says.
+func (c *Call) pagesPerActivity() int {
+	if pages := c.config.then(c.state.Last.Policy).PagesPerActivity; pages > 0 {
+		return pages
+	}
+	return DefaultPagesPerActivity
+}
+
+// InWorkflow reports whether a workflow has to make the attempts of the call.
+func (c *Call) InWorkflow() bool { return c.traits().InWorkflow }
+
+// traits are those of the call's tool, the usual ones where it cannot be known.
+func (c *Call) traits() playbook.Traits { return playbook.TraitsOf(c.toolName()) }
+
+// toolName is the name of the call's tool, "" where it cannot be known.
+func (c *Call) toolName() string {
+	if c.tool != "" {
+		return c.tool
+	}
+	if name, literal := c.action.ToolName(); literal {
+		return name
+	}
+	name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.state.StartedAt))
+	if err != nil {
+		return ""
+	}
+	return expression.Text(name)
+}
+
+// Detachable reports whether pages may be fetched apart from what was collected
+// before: not where an expression looks at it, or where pages do more than
+// append to it.
+func (c *Call) Detachable() bool {
+	if !c.config.appends() || c.InWorkflow() {
+		return false
+	}
+	collected := naming(c.config.collectedNames()...)
+	for _, node := range c.config.Book.CallNodes(c.config.Step) {
+		if collected(node) {
+			return false
+		}
+	}
+	return true
+}
+
+// SnapshotFor is the call's state as it goes to an activity, nil where it has none.
+// Where that only turns pages it goes without what was collected, so that thousands
+// of pages do not travel with every further page.
+func (c *Call) SnapshotFor(pages bool) *State {
+	if !c.HasProgress() {
+		return nil
+	}
+	state := c.Snapshot()
+	if list, isList := state.Collected.Data.([]any); isList && pages {
+		state.Collected, state.Detached = expression.Of([]any{}), len(list)
+	}
+	return &state
+}
+
+// Apply takes what an activity has made of the call: its end, or how far it has come,
+// with an outcome that is not in that yet. It reports whether the call came further.
+func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
+	switch {
+	case driven.Result != nil:
+		c.Finish(*driven.Result)
+		return true
+	case driven.State == nil:
+		return false
+	}
+	before := c.state
+	c.state = *driven.State
+	c.state.Detached = 0
+	c.state.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.state.Seen)
+	if collected, isList := before.Collected.Data.([]any); isList && driven.State.Detached > 0 {
+		added, _ := c.state.Collected.Data.([]any)
+		c.state.Collected = expression.Of(append(collected, added...))
+	}
+	if driven.Outcome != nil {
+		c.Attempted(*driven.Outcome, now)
+	}
+	return c.Beyond(before)
+}
+
+// Since leaves out of a call's state what its host has at hand, before it goes back
+// there.
+func (d Driven) Since(before *State) Driven {
+	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
+		return d
+	}
+	state := *d.State
+	d.SeenBefore = min(len(before.Seen), len(state.Seen)) // one that has ended has none
+	state.Seen = state.Seen[d.SeenBefore:]
+	d.State = &state
+	return d
+}
+
+// Snapshot is the state at this moment; the call may go on. Between a page and
+// the next attempt it leaves the page out where nothing will look at it again:
+// a failure that succeeds may end with it.
+func (c *Call) Snapshot() State {
+	state := c.state
+	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
+		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
+	}
+	state.Counters.Policies = slices.Clone(state.Counters.Policies)
+	return state
+}
+
+func failsWell(policy *playbook.Policy) bool {
+	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
+}
+
+// MapOrNil gives the error of a value that is neither a map nor nil.
+func MapOrNil(what string, value expression.Value) error {
+	if _, isMap := value.Data.(map[string]any); !isMap && value.Data != nil {
+		return fmt.Errorf("%s is a %s and no map", what, expression.TypeName(value.Data))
+	}
+	return nil
+}

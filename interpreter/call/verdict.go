@@ -1,0 +1,75 @@
+package call
+
+import (
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Verdict is what was decided about an attempt that failed, for logs.
+type Verdict struct {
+	// Ended says that the failure ended the call; else there will be another
+	// attempt.
+	Ended bool
+	Retry int    // which retry of the request follows, from 1; 0 where the call has ended
+	Where string // of the call
+	Step  string
+	Visit int
+	Index *int   // of the iteration, nil without a loop
+	Sink  string // its place in the playbook, "" for a step's own call
+	// OperationKey is that of the request; "" where the call has begun again.
+	OperationKey string
+	Next         string // what follows, "" where the call has ended
+	Error        *interpreter.ErrorObject
+}
+
+// mostLoggedBody bounds what a log gets of an error's body, in characters.
+const mostLoggedBody = 4000
+
+// Message is the verdict in a line.
+func (v *Verdict) Message() string {
+	if v.Ended {
+		return "an attempt failed and ended its call"
+	}
+	return "an attempt failed and is made again"
+}
+
+// Fields are the verdict as pairs for a structured log.
+func (v *Verdict) Fields() []any {
+	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
+	fields = append(fields, "kind", string(v.Error.Kind), "error", v.Error.Message)
+	if v.Next != "" {
+		return append(fields, "next", v.Next)
+	}
+	if body := v.Error.Body.Data; body != nil {
+		fields = append(fields, "body", bodyText(body))
+	}
+	return fields
+}
+
+// LogFields say which attempt a record of a log is about; what is nil or "" is
+// left out.
+func LogFields(step string, visit int, index *int, sink string, page, attempt int, operation string) []any {
+	fields := []any{"step", step, "visit", visit, "page", page, "attempt", attempt}
+	if index != nil {
+		fields = append(fields, "index", *index)
+	}
+	if sink != "" {
+		fields = append(fields, "sink", sink)
+	}
+	if operation != "" {
+		fields = append(fields, "operation_key", operation)
+	}
+	return fields
+}
+
+// bodyText is an error's body in a log: of a traceback the end, of anything else
+// the beginning.
+func bodyText(body any) string {
+	trace, isTrace := expression.Member(body, "traceback").(string)
+	if !isTrace {
+		text := []rune(expression.Text(body))
+		return string(text[:min(len(text), mostLoggedBody)])
+	}
+	text := []rune(trace)
+	return string(text[max(0, len(text)-mostLoggedBody):])
+}

@@ -1,0 +1,143 @@
+package ratelimit
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Attempts that have given up their places come back when their turns were
+// promised. What was promised may be far from what is: who was before them is gone,
+// or was promised a turn twice because its worker died with the first. So the
+// limiter knows who is away, and calls those next in line back for turns that
+// nobody takes.
+
+// Names of the signals with which a worker tells the limiter who has gone away, and
+// the limiter a workflow that one of its calls may come back.
+const (
+	AwaySignal = "away"
+	TurnSignal = "turn"
+)
+
+// Away is an attempt that has given up its place; kept in workflow history.
+type Away struct {
+	Workflow string    `json:"workflow"`
+	Step     string    `json:"step"`
+	Index    *int      `json:"index,omitempty"`
+	At       time.Time `json:"at"` // when it comes back by itself, by the clock of the server
+}
+
+// TurnCall tells a workflow that calls of it may come back for their turns; kept in
+// workflow history.
+type TurnCall struct {
+	Step  string `json:"step"`
+	Index *int   `json:"index,omitempty"`
+}
+
+const (
+	// callAfter is how long a turn stays free before somebody is called for it: less
+	// than attempts come early, more than a lease takes.
+	callAfter = time.Second
+	// callFor is the time whose turns are filled at once. Who is called goes to the
+	// turns in order, and so the times after it are right again.
+	callFor = 20 * time.Second
+	// callAhead is how long before those turns are used up the next are called.
+	callAhead = 5 * time.Second
+	// callAgain is the least time between two calls.
+	callAgain = 2 * time.Second
+	// mostCalled bounds whom one call is for, and mostAway who is known to be away, the
+	// soonest; the others look for themselves.
+	mostCalled = 100
+	mostAway   = 1000
+	// maxAwayName bounds the names of one that is away, in bytes.
+	maxAwayName = 2000
+)
+
+// CheckAway finds what no worker tells of those that have gone away.
+func CheckAway(away []Away) error {
+	if len(away) > mostAway {
+		return errors.New("more than can be called")
+	}
+	for _, one := range away {
+		if one.Workflow == "" || len(one.Workflow)+len(one.Step) > maxAwayName {
+			return errors.New("a name that no workflow and no step has")
+		}
+	}
+	return nil
+}
+
+// Left notes who has gone away. Of one that has gone again the last time counts.
+func (l *Limiter) Left(away []Away) {
+	if l.Every <= 0 {
+		return // nobody has asked this limiter
+	}
+	for _, one := range away {
+		l.Away = slices.DeleteFunc(l.Away, one.same)
+		at, _ := slices.BinarySearchFunc(l.Away, one, func(a, b Away) int { return cmp.Or(a.At.Compare(b.At), -1) })
+		l.Away = slices.Insert(l.Away, at, one)
+	}
+	l.Away = l.Away[:min(len(l.Away), mostAway)]
+}
+
+func (a Away) same(other Away) bool {
+	return a.Workflow == other.Workflow && a.Step == other.Step &&
+		(a.Index == nil) == (other.Index == nil) && (a.Index == nil || *a.Index == *other.Index)
+}
+
+// CallAt is when to look whether somebody is to be called; zero while nobody is away.
+func (l *Limiter) CallAt() time.Time {
+	if len(l.Away) == 0 {
+		return time.Time{}
+	}
+	at := l.Next.Add(callAfter)
+	if ahead := l.Filled.Add(-callAhead); !l.Filled.IsZero() && ahead.Before(at) {
+		at = ahead
+	}
+	if again := l.Called.Add(callAgain); at.Before(again) {
+		return again
+	}
+	return at
+}
+
+// Call gives those who are called back, as nobody has taken a turn that is free, or
+// as those that were called last are about to have had theirs and nobody comes
+// after them.
+func (l *Limiter) Call(now time.Time) []Away {
+	l.Away = slices.DeleteFunc(l.Away, func(a Away) bool { return !a.At.After(now) }) // they come by themselves
+	idle := !l.Next.Add(callAfter).After(now)
+	if len(l.Away) == 0 || l.Every <= 0 || !idle && !l.Filled.After(now) {
+		l.Filled = time.Time{}
+		return nil
+	}
+	if l.CallAt().After(now) {
+		return nil
+	}
+	from := l.Filled
+	if idle {
+		from = now
+	}
+	until := from.Add(callFor)
+	turns := int(min((callFor+l.Every-1)/l.Every, mostCalled))
+	if !idle {
+		turns -= l.awayUntil(until)
+	}
+	turns = min(turns, len(l.Away))
+	if turns <= 0 {
+		l.Filled = time.Time{} // those come in order
+		return nil
+	}
+	called := slices.Clone(l.Away[:turns])
+	l.Away = l.Away[turns:]
+	l.Filled, l.Called = until, now
+	return called
+}
+
+// awayUntil counts those that come back by themselves until a time.
+func (l *Limiter) awayUntil(until time.Time) int {
+	at := slices.IndexFunc(l.Away, func(a Away) bool { return a.At.After(until) })
+	if at < 0 {
+		return len(l.Away)
+	}
+	return at
+}

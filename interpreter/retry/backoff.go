@@ -1,0 +1,115 @@
+package retry
+
+import (
+	"math"
+	"time"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
+)
+
+// maxToldWaits bounds how often one call may be told to wait.
+const maxToldWaits = 1000
+
+// backoff is a policy's schedule with every default filled in. It knows no
+// clock and no randomness: delay gives exact numbers, jitter takes the random
+// number as an argument.
+type backoff struct {
+	strategy   playbook.Backoff
+	initial    time.Duration
+	max        time.Duration
+	multiplier float64
+	jitter     playbook.Jitter
+}
+
+// newBackoff resolves the schedule of a policy for a failure or a success.
+// Pages follow each other at once unless the author asked for a wait; a poll
+// that said nothing waits as a failure does, without jitter, since asking at
+// once for what is not ready yet only burdens the other side.
+func newBackoff(then *playbook.Then, failure bool) backoff {
+	b := backoff{
+		strategy:   then.Backoff,
+		initial:    valueOr(then.InitialDelay, playbook.DefaultInitialDelay),
+		multiplier: valueOr(then.Multiplier, playbook.DefaultMultiplier),
+		jitter:     then.Jitter,
+	}
+	if b.strategy == "" {
+		b.strategy = playbook.Exponential
+	}
+	if then.Delay != nil {
+		b.strategy, b.initial = playbook.Fixed, *then.Delay
+	}
+	if !failure && then.NextCall != nil && !hasWait(then) {
+		b.strategy = playbook.NoBackoff
+	}
+	b.max = valueOr(then.MaxDelay, max(playbook.DefaultMaxDelay, b.initial))
+	if b.jitter == "" {
+		b.jitter = playbook.JitterNone
+		if failure {
+			b.jitter = playbook.JitterProportional
+		}
+	}
+	return b
+}
+
+func hasWait(then *playbook.Then) bool {
+	return then.Delay != nil || then.InitialDelay != nil || then.MaxDelay != nil ||
+		then.Multiplier != nil || then.Backoff != ""
+}
+
+func valueOr[T any](pointer *T, fallback T) T {
+	if pointer == nil {
+		return fallback
+	}
+	return *pointer
+}
+
+// delay is the wait after the n-th match, n from 1, before jitter. It is exact
+// and never overflows, however large n is.
+func (b backoff) delay(n int) time.Duration {
+	switch b.strategy {
+	case playbook.NoBackoff:
+		return 0
+	case playbook.Fixed:
+		return min(b.initial, b.max)
+	case playbook.Linear:
+		return b.bounded(float64(b.initial) * float64(n))
+	case playbook.Exponential:
+	}
+	return b.bounded(float64(b.initial) * math.Pow(b.multiplier, float64(n-1)))
+}
+
+func (b backoff) bounded(nanoseconds float64) time.Duration {
+	if b.initial == 0 {
+		return 0 // also where a growth beyond all bounds makes 0 · ∞ of it
+	}
+	if nanoseconds >= float64(b.max) {
+		return b.max
+	}
+	return time.Duration(nanoseconds)
+}
+
+// spread applies jitter; random is in [0, 1). Proportional is
+// U[0.75, 1.25) · delay and never above the cap, full is U[0, delay)
+// (AWS Architecture Blog, "Exponential Backoff And Jitter").
+func (b backoff) spread(delay time.Duration, random float64) time.Duration {
+	switch b.jitter {
+	case playbook.JitterProportional:
+		return b.bounded(float64(delay) * (0.75 + 0.5*random))
+	case playbook.JitterFull:
+		return time.Duration(float64(delay) * random)
+	case playbook.JitterNone:
+	}
+	return delay
+}
+
+// namedWait is the wait for the n-th told wait in a row: what the other side asked
+// for as a floor, with a spread above it so that callers told the same time do
+// not come back together.
+func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time.Duration {
+	if b.jitter == playbook.JitterNone {
+		return retryAfter
+	}
+	spread := math.Min(math.Pow(2, float64(n-1))*float64(time.Second), float64(b.max))
+	return retryAfter + ratelimit.Seconds(random*spread/float64(time.Second))
+}

@@ -1,0 +1,374 @@
+package retry
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/ratelimit"
+)
+
+// Counters is what the policies of one call have counted; kept in workflow
+// history. Policies[i] belongs to the policy with number i+1.
+type Counters struct {
+	Policies []counter `json:"policies,omitempty"`
+	// ToldInRow counts told waits since the last attempt that was not told to
+	// wait; Told counts them in the whole call.
+	ToldInRow int `json:"told_in_row,omitempty"`
+	Told      int `json:"told,omitempty"`
+	// Limits are the operator's; every failure is held to them, also those of
+	// policies whose condition the check at the door cannot judge.
+	Limits interpreter.RunLimits `json:"limits,omitzero"`
+}
+
+// counter counts one policy's matches, failures and successes apart, each with
+// the time of the first match it still counts.
+type counter struct {
+	Failures       int       `json:"failures,omitempty"`
+	FailuresSince  time.Time `json:"failures_since,omitzero"`
+	Successes      int       `json:"successes,omitempty"`
+	SuccessesSince time.Time `json:"successes_since,omitzero"`
+}
+
+// NewCounters starts counting for n policies.
+func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)} }
+
+// success gives every page its own budget of failures. Restarts are counted in
+// the whole call.
+func (c *Counters) success(policies []*playbook.Policy) {
+	c.ToldInRow = 0
+	for i, policy := range policies {
+		if !policy.Then.Restart {
+			c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
+		}
+	}
+}
+
+// Restart counts the matches of a call that begins again from nothing, its
+// restarts aside.
+func (c *Counters) Restart(policies []*playbook.Policy) {
+	for i, policy := range policies {
+		if !policy.Then.Restart {
+			c.Policies[i] = counter{}
+		}
+	}
+}
+
+// Settled gives a policy that was exhausted its attempts again, or its polls: people
+// have decided so.
+func (c *Counters) Settled(policy int, polls bool) {
+	switch {
+	case policy == 0:
+	case polls:
+		c.Policies[policy-1].Successes, c.Policies[policy-1].SuccessesSince = 0, time.Time{}
+	default:
+		c.Policies[policy-1].Failures, c.Policies[policy-1].FailuresSince = 0, time.Time{}
+	}
+	c.ToldInRow, c.Told = 0, 0
+}
+
+// Resumed gives the request that a call is continued with its attempts anew, and its
+// polls.
+func (c *Counters) Resumed(policies []*playbook.Policy) {
+	c.ToldInRow, c.Told = 0, 0
+	c.success(policies)
+	c.NewRequest(policies)
+	for i := range c.Policies {
+		c.Policies[i].SuccessesSince = time.Time{}
+	}
+}
+
+// NewRequest starts the polls of a new request at 0; only policies that page
+// go on counting.
+func (c *Counters) NewRequest(policies []*playbook.Policy) {
+	for i, policy := range policies {
+		if policy.Then.NextCall == nil {
+			c.Policies[i].Successes, c.Policies[i].SuccessesSince = 0, time.Time{}
+		}
+	}
+}
+
+// Ruling is what the policies make of an outcome.
+type Ruling uint8
+
+// The rulings. Those from RulingGivesUp on are of a policy that would repeat and may
+// not: it is exhausted.
+const (
+	RulingStands    Ruling = iota // the outcome is the end of the call
+	RulingStops                   // so it is, by stop_when
+	RulingRepeats                 // another attempt follows
+	RulingIgnores                 // the failure is an empty answer
+	RulingGivesUp                 // the failure stays
+	RulingHolds                   // people decide how the call goes on
+	RulingSucceeds                // the failure is a success, which may lack pages
+	RulingFails                   // the success is a failure: a poll that never became ready
+	RulingTruncates               // the success stays, and may lack pages
+)
+
+// Exhausted reports whether a policy would repeat and may not.
+func (r Ruling) Exhausted() bool { return r >= RulingGivesUp }
+
+// Truncated reports whether the call's result may lack pages.
+func (r Ruling) Truncated() bool { return r == RulingSucceeds || r == RulingTruncates }
+
+// Decision is what the policies say about an outcome.
+type Decision struct {
+	Ruling Ruling
+	// Policy is the number of the policy that decided, 0 if none matched.
+	Policy int
+	// Matched lists every policy that matched, in order: more than one where
+	// an exhausted policy says continue.
+	Matched []int
+	// Delay is how long to wait before another attempt, and Reason is why.
+	Delay  time.Duration
+	Reason interpreter.Reason
+	// Count and Limit are the policy's count for this match and its
+	// max_attempts, for summaries such as "attempt 3/5".
+	Count, Limit int
+	// Spent is the number of the policy that the ruling exhausted, which is not
+	// Policy where another one matched behind it; Why says in words how.
+	Spent int
+	Why   string
+	// Cut tells of a policy that ended by the operator's limit before its own.
+	Cut string
+}
+
+func (d *Decision) Repeats() bool { return d.Ruling == RulingRepeats }
+
+// conditions evaluates a policy's conditions for the outcome at hand.
+type conditions interface {
+	StopWhen(policy *playbook.Policy) (bool, error)
+	When(policy *playbook.Policy) (bool, error)
+}
+
+// Decide asks the policies in order; the first that matches decides
+// (language.md, section retry). It counts in counters, takes the time and the
+// randomness as arguments and does nothing else, so the same history always
+// gives the same decision. Errors are those of conditions.
+func Decide(
+	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
+	conditions conditions, now time.Time, random func() float64,
+) (Decision, error) {
+	if !outcome.Failed() {
+		counters.success(policies)
+	} else if outcome.Err.RetryAfter == nil {
+		counters.ToldInRow = 0
+	}
+	var decision Decision
+	counted := false // a told wait counts once, however many policies are asked
+	for _, policy := range policies {
+		stop, match, err := evaluate(conditions, policy)
+		if err != nil {
+			return Decision{}, err
+		}
+		if stop {
+			if !decision.Ruling.Exhausted() {
+				decision.Ruling = RulingStops
+			}
+			return decision, nil
+		}
+		if !match {
+			continue
+		}
+		decision.Policy = policy.Number
+		decision.Matched = append(decision.Matched, policy.Number)
+		if !policy.Then.Repeats || policy.Then.Restart && !outcome.Failed() {
+			if outcome.Failed() && policy.Then.Ignore {
+				decision.Ruling, decision.Spent, decision.Why = RulingIgnores, 0, ""
+			}
+			return decision, nil
+		}
+		round := round{policy: policy, outcome: outcome, counters: counters, now: now, random: random, counted: counted}
+		counted = true
+		if round.repeat(&decision); decision.Repeats() || policy.Then.OnExhausted != playbook.ExhaustedContinue {
+			return decision, nil
+		}
+	}
+	return decision, nil
+}
+
+func evaluate(conditions conditions, policy *playbook.Policy) (stop, match bool, err error) {
+	if policy.StopWhen != nil {
+		if stop, err = conditions.StopWhen(policy); err != nil || stop {
+			return stop, false, err
+		}
+	}
+	match, err = conditions.When(policy)
+	return false, match, err
+}
+
+// round is one match of a policy that repeats.
+type round struct {
+	policy   *playbook.Policy
+	outcome  interpreter.Outcome
+	counters *Counters
+	now      time.Time
+	random   func() float64
+	counted  bool // a told wait that a policy before this one has counted
+}
+
+// repeat counts the match and decides between another attempt and exhaustion.
+func (r round) repeat(decision *Decision) {
+	then := &r.policy.Then
+	count, since := r.count()
+	decision.Count, decision.Limit = *count, r.limit()
+	told := r.waitIsNamed()
+	if r.spent(*count, decision.Limit) {
+		r.exhaust(decision, "max_attempts reached")
+		return
+	}
+	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
+		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
+		decision.Cut = fmt.Sprintf("policy %d ended after %d of %d attempts: %s",
+			r.policy.Number, decision.Count, decision.Limit, decision.Why)
+		return
+	}
+	delay, why := r.wait(*count)
+	if why == "" && then.MaxElapsed != nil && r.now.Add(delay).Sub(since) > *then.MaxElapsed {
+		why = "the next attempt would start after max_elapsed"
+	}
+	if why != "" {
+		r.exhaust(decision, why)
+		return
+	}
+	decision.Spent, decision.Why, decision.Cut = 0, "", ""
+	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(told)
+	if !r.outcome.Failed() && then.NextCall != nil {
+		decision.Reason = interpreter.ReasonPage
+	}
+}
+
+// count counts the match, unless the wait was told, and notes when the policy
+// began to count.
+func (r round) count() (count *int, since time.Time) {
+	counter := &r.counters.Policies[r.policy.Number-1]
+	count, start := &counter.Successes, &counter.SuccessesSince
+	if r.outcome.Failed() {
+		count, start = &counter.Failures, &counter.FailuresSince
+	}
+	if start.IsZero() {
+		*start = r.now
+	}
+	if r.counts() {
+		*count++
+	}
+	if r.waitIsNamed() && !r.counted {
+		r.counters.ToldInRow++
+		r.counters.Told++
+	}
+	return count, *start
+}
+
+// counts reports whether the match uses up an attempt, or a restart.
+func (r round) counts() bool { return !r.waitIsNamed() || r.policy.Then.Restart }
+
+// spent reports whether the policy has used up what max_attempts gives it:
+// attempts, the first among them, or restarts.
+func (r round) spent(count, limit int) bool {
+	if r.policy.Then.Restart {
+		return count > limit
+	}
+	return r.counts() && count >= limit
+}
+
+func (r round) limit() int {
+	if r.policy.Then.Restart {
+		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultRestarts)
+	}
+	if r.outcome.Failed() {
+		return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultFailureAttempts)
+	}
+	return valueOr(r.policy.Then.MaxAttempts, playbook.DefaultSuccessAttempts)
+}
+
+// waitIsNamed reports whether the other side said how long to wait. Such a wait does
+// not use up an attempt.
+func (r round) waitIsNamed() bool { return r.outcome.Failed() && r.outcome.Err.RetryAfter != nil }
+
+// wait gives the delay before the next attempt, or why there can be none.
+func (r round) wait(count int) (delay time.Duration, why string) {
+	schedule := newBackoff(&r.policy.Then, r.outcome.Failed())
+	asked, inRow := r.namedPollWait(), count
+	switch {
+	case r.waitIsNamed():
+		asked, inRow = ratelimit.Seconds(*r.outcome.Err.RetryAfter), r.counters.ToldInRow
+	case asked == 0:
+		return r.untold(schedule, count), ""
+	}
+	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); asked > limit {
+		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
+	}
+	if r.waitIsNamed() && r.counters.Told > maxToldWaits {
+		return 0, "told to wait more than 1000 times"
+	}
+	random := 0.0
+	if schedule.jitter != playbook.JitterNone {
+		random = r.random()
+	}
+	return schedule.namedWait(asked, inRow, random), ""
+}
+
+// untold is the delay of the policy's own schedule.
+func (r round) untold(schedule backoff, count int) time.Duration {
+	delay := schedule.delay(count)
+	if delay > 0 && schedule.jitter != playbook.JitterNone {
+		delay = schedule.spread(delay, r.random())
+	}
+	if most := r.counters.Limits.MaxDelaySeconds; most > 0 {
+		delay = min(delay, ratelimit.Seconds(most))
+	}
+	return delay
+}
+
+// namedPollWait is how long the answer of a poll asks to wait, where the policy names
+// no wait; 0 for no time. Unlike a failure's it is counted like any other: the
+// other side is well, and says only when it is worth asking.
+func (r round) namedPollWait() time.Duration {
+	then := &r.policy.Then
+	if r.outcome.Failed() || then.NextCall != nil || hasWait(then) || r.outcome.Meta.RetryAfter == nil {
+		return 0
+	}
+	return ratelimit.Seconds(*r.outcome.Meta.RetryAfter)
+}
+
+func (r round) reason(told bool) interpreter.Reason {
+	switch {
+	case told:
+		return interpreter.ReasonRateLimited
+	case r.outcome.Failed():
+		return interpreter.ReasonFailure
+	}
+	return interpreter.ReasonPoll
+}
+
+// exhaust ends the match of a policy that may not repeat.
+func (r round) exhaust(decision *Decision, why string) {
+	decision.Ruling, decision.Spent, decision.Why = r.exhausted(), r.policy.Number, why
+}
+
+// exhausted applies on_exhausted and its defaults: a failure stays one, pages give
+// what there is and say so, a poll that never became ready fails. Where the policies
+// go on and none of them repeats, a success still lacks what this one would have gone
+// on for.
+func (r round) exhausted() Ruling {
+	then := &r.policy.Then
+	if r.outcome.Failed() {
+		switch then.OnExhausted {
+		case playbook.ExhaustedSucceed:
+			return RulingSucceeds
+		case playbook.ExhaustedPause:
+			return RulingHolds
+		}
+		return RulingGivesUp
+	}
+	switch polls := then.NextCall == nil; {
+	case then.OnExhausted == playbook.ExhaustedPause && polls:
+		return RulingHolds
+	case then.OnExhausted == playbook.ExhaustedFail:
+		return RulingFails
+	case then.OnExhausted == playbook.ExhaustedSucceed, then.OnExhausted == playbook.ExhaustedContinue, !polls:
+		return RulingTruncates
+	}
+	return RulingFails
+}

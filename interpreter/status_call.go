@@ -1,0 +1,29 @@
+package interpreter
+
+import (
+	"time"
+)
+
+// CallStatus is the status of a call, as queries carry it to whoever shows it. As part of a
+// StepRecord kept in workflow history.
+type CallStatus struct {
+	Status Status `json:"status"`
+	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
+	// until when, zero where nobody knows.
+	Reason      Reason    `json:"reason,omitempty"`
+	Attempts    int       `json:"attempts"` // made; while it runs, with the one that is being made
+	Pages       int       `json:"pages"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
+	Waiting     string    `json:"waiting,omitempty"`
+	// MaxAttempts is how many attempts a request that goes on failing gets; 0 where that is not
+	// known, and of a call that has ended.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// Awaits is the attempt that somebody outside answers, nil for none.
+	Awaits *AwaitedDetails `json:"awaits,omitempty"`
+	// Child is the workflow ID of the run of another playbook that it has started last.
+	Child string `json:"child,omitempty"`
+	// Error is the last one: of the attempt before, where the call has not ended.
+	Error *ErrorObject `json:"error,omitempty"`
+	// SinkErrors are those of CallResult.
+	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
+}
