@@ -308,7 +308,7 @@ func requestLease(ctx context.Context, id string, request ratelimit.LeaseRequest
 		ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            limitSummary(request.Limit),
-	}, ratelimit.Workflow, ratelimit.Limiter{})
+	}, ratelimit.WorkflowName, ratelimit.Limiter{})
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{

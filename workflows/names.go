@@ -68,6 +68,6 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
-	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.Workflow})
+	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

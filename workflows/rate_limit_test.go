@@ -39,7 +39,7 @@ func TestLimiterStaysUntilItsTurnsAreOver(t *testing.T) {
 	lease(time.Hour, ratelimit.Lease{
 		Turns: &one, At: second, DelaySeconds: second.Sub(began.Add(time.Hour)).Seconds(), IntervalSeconds: interval,
 	})
-	env.ExecuteWorkflow(ratelimit.Workflow, ratelimit.Limiter{})
+	env.ExecuteWorkflow(ratelimit.WorkflowName, ratelimit.Limiter{})
 	require.NoError(t, env.GetWorkflowError())
 	require.False(t, env.Now().Before(began.Add(3*interval*time.Second)), "it ended at %s", env.Now())
 }

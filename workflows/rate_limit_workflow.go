@@ -99,7 +99,7 @@ func continueLimiter(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return err
 	}
-	failure, next := continueAsNew(ctx, ratelimit.Workflow, limiter, "the rate limit")
+	failure, next := continueAsNew(ctx, ratelimit.WorkflowName, limiter, "the rate limit")
 	if failure != nil {
 		return failure
 	}

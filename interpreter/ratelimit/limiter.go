@@ -6,8 +6,8 @@ import (
 
 // Names of the workflow that shares a rate limit between workers.
 const (
-	Workflow    = "RateLimitWorkflow"
-	LeaseUpdate = "lease"
+	WorkflowName = "RateLimitWorkflow"
+	LeaseUpdate  = "lease"
 )
 
 // Limit is a limit on how often attempts may be sent; kept in workflow

@@ -52,19 +52,21 @@ func TestRefusedAnswerHoldsBackOthers(t *testing.T) {
 			w := newWorking(t)
 			var until time.Time
 			refused := 0
-			at := jobAPI(t, func(w http.ResponseWriter, r *http.Request) {
-				now := time.Now()
-				if until.IsZero() && r.URL.Path == first {
-					until = now.Add(closed)
-				}
-				if now.Before(until) {
-					refused++
-					answerJSON(w, http.StatusOK, map[string]any{"limited": true, "wait": until.Sub(now).Seconds()})
-					return
-				}
-				answerJSON(w, http.StatusOK, map[string]any{"ok": true})
+			api := newVendor(t, func(v *vendor) {
+				v.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+					now := time.Now()
+					if until.IsZero() && r.URL.Path == first {
+						until = now.Add(closed)
+					}
+					if now.Before(until) {
+						refused++
+						v.reply(w, http.StatusOK, map[string]any{"limited": true, "wait": until.Sub(now).Seconds()})
+						return
+					}
+					v.reply(w, http.StatusOK, map[string]any{"ok": true})
+				})
 			})
-			run := w.start(refusing, map[string]any{"at": at})
+			run := w.start(refusing, map[string]any{"at": api.url})
 			result := w.endsAs(run, "completed")
 			require.Equal(t, map[string]any{"one": true, "many": 16}, result.Result.Data)
 			require.LessOrEqual(t, refused, 4, "those that had left before the first was answered")

@@ -277,7 +277,7 @@ func limiters(w *world) []*workflowpb.WorkflowExecutionInfo {
 	require.Eventually(w.t, func() bool {
 		answer, err := w.env.Client().ListWorkflow(w.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 			Query: fmt.Sprintf("WorkflowType = '%s' AND TaskQueue = '%s' AND ExecutionStatus = 'Running'",
-				ratelimit.Workflow, w.queue),
+				ratelimit.WorkflowName, w.queue),
 		})
 		found = answer.GetExecutions()
 		return err == nil && len(found) > 0
