@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -35,7 +36,8 @@ func calledElsewhere(t *testing.T) (a *answering, token string) {
 	}
 }
 
-// signals sends a run many answers as signals, several at a time.
+// signals sends a run many answers as signals, several at a time. One that a busy server
+// does not confirm in time is sent again.
 func (a *answering) signals(many int, answer func(i int) interpreter.Answer) {
 	a.t.Helper()
 	var next atomic.Int64
@@ -43,7 +45,14 @@ func (a *answering) signals(many int, answer func(i int) interpreter.Answer) {
 	for range 10 {
 		group.Go(func() {
 			for i := int(next.Add(1)); i <= many; i = int(next.Add(1)) {
-				if err := a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, answer(i)); err != nil {
+				signal := func() error {
+					return a.env.Client().SignalWorkflow(a.t.Context(), a.run.GetID(), "", workflows.AnswerSignal, answer(i))
+				}
+				err := signal()
+				for until := time.Now().Add(patience); connect.Unreachable(err) && time.Now().Before(until); {
+					err = signal()
+				}
+				if err != nil {
 					a.t.Errorf("signal %d: %v", i, err)
 					return
 				}

@@ -160,7 +160,7 @@ func (r *round) play(t *testing.T) came {
 	s := r.stage(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if s.begun.CompareAndSwap(false, true) {
-			s.steer(r.steers)
+			s.steer(r)
 		}
 		s.api.ServeHTTP(w, request)
 	}))
@@ -189,13 +189,22 @@ func details(err error, into any) error {
 }
 
 // steer has people act, counted from the first request on: before it the clock would
-// run to them while the door is open.
-func (s *stage) steer(all []steer) {
-	for _, each := range all {
+// run to them while the run is admitted. What is skipped is a step: each that waits.
+func (s *stage) steer(r *round) {
+	for _, each := range r.steers {
+		steps := []string{""}
+		if each.verb == "skip" {
+			steps = nil
+			for _, step := range r.book.steps {
+				steps = append(steps, step.name)
+			}
+		}
 		s.env.RegisterDelayedCallback(func() {
-			s.env.UpdateWorkflow(each.verb, "", &testsuite.TestUpdateCallback{
-				OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {},
-			}, workflows.Command{By: "oracle"})
+			for _, step := range steps {
+				s.env.UpdateWorkflow(each.verb, "", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {},
+				}, workflows.Command{Step: step, By: "oracle"})
+			}
 		}, each.at-s.api.now())
 	}
 }
