@@ -182,6 +182,9 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", terminal.Program())
 	}
 	a.notef("starting a local Temporal server and a worker")
+	if folder, found := devInParent(ctx); found {
+		a.notef("note: %s dev runs in %s and has connections of its own; to use it, run from there", terminal.Program(), folder)
+	}
 	target := options.server
 	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
 	s, err = options.local.startLocal(ctx, localserver.Options{}, target)

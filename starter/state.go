@@ -63,16 +63,32 @@ func (s devState) remove() {
 	}
 }
 
-func readState() (devState, error) {
+func readState() (devState, error) { return readStateFile(statePath()) }
+
+func readStateFile(path string) (devState, error) {
 	var state devState
-	data, err := os.ReadFile(statePath())
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return devState{}, err
 	}
 	if err := json.Unmarshal(data, &state); err != nil {
-		return devState{}, fmt.Errorf("read %s: %w", statePath(), err)
+		return devState{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return state, nil
+}
+
+// devInParent finds a `starter dev` that runs in a parent of the working directory. It
+// is not used from here, since its connections and its files are those of its folder.
+func devInParent(ctx context.Context) (folder string, found bool) {
+	folder, err := filepath.Abs(".")
+	for err == nil && folder != filepath.Dir(folder) {
+		folder = filepath.Dir(folder)
+		state, failure := readStateFile(filepath.Join(folder, statePath()))
+		if failure == nil && state.lives(ctx) {
+			return folder, true
+		}
+	}
+	return "", false
 }
 
 // devServer is the server of a `starter dev` that answers.
