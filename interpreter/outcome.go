@@ -250,7 +250,7 @@ func (e *ErrorObject) PoliciesDecide() bool {
 		return false
 	}
 	switch e.Kind {
-	case KindExpression, KindPayloadTooLarge, KindSink, KindCancelled, KindRepeat:
+	case KindExpression, KindIncremental, KindPayloadTooLarge, KindSink, KindCancelled, KindRepeat:
 		return false
 	}
 	return true
