@@ -192,7 +192,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.Too
 // isFixed reports whether no field that says where a sink writes names what only
 // exists after an attempt. A statement says itself where it writes.
 func (c *Config) isFixed(action *playbook.Action) bool {
-	names := slices.Concat([]string{"response", "error", "this", "page", "_retry", "result", "args"}, namesKeys, c.collectedNames())
+	names := slices.Concat([]string{"response", "error", "this", "page", "_retry", "result", "args", "incremental"}, namesKeys, c.collectedNames())
 	return action.Field(playbook.FieldStatement) == nil && !action.Tool.Names(names...) && !action.Auth.Names(names...) &&
 		!slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
 }

@@ -129,6 +129,9 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 		actions = append(actions, entry)
 	}
 	var nodes []*Node
+	if section := step.Incremental; section != nil {
+		nodes = append(nodes, section.Token, section.State)
+	}
 	for _, policy := range step.Retry {
 		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.nodes()...)
 	}
