@@ -7,8 +7,9 @@ import (
 
 // Incremental is a step's incremental section: what it keeps between runs.
 type Incremental struct {
-	Pos   source.Position
-	Words Words // keys the author wrote
+	Pos    source.Position
+	Words  Words // keys the author wrote
+	Values Words // places of their values
 	// CursorPath is dotted, in each row that a page contributes. Token is in its place for
 	// sources that give a token; nil without one.
 	CursorPath string
