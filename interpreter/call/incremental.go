@@ -81,7 +81,7 @@ const mostName = 500
 func (c *Call) stateName(now time.Time) (name, group string, err error) {
 	section := c.config.keeps()
 	if section.State == nil {
-		group = c.config.Book.StateName() + "/" + c.config.Step.Name
+		group = c.config.Book.StateGroup(c.config.Step)
 		name = group
 		if loop := c.config.Step.Loop; loop != nil {
 			element, _ := c.config.Scope.Lookup(loop.Element)
@@ -148,7 +148,7 @@ func (c *Call) stateSource(now time.Time) incremental.Source {
 			}
 			continue
 		}
-		field.Value.EachLeaf(func(leaf *playbook.Node) {
+		field.Value.EachTemplate(func(leaf *playbook.Node) {
 			if !c.config.tellsSources(leaf) {
 				return
 			}

@@ -129,11 +129,11 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 		actions = append(actions, entry)
 	}
 	var nodes []*Node
-	if section := step.Incremental; section != nil {
-		nodes = append(nodes, section.Token, section.State)
-	}
 	for _, policy := range step.Retry {
 		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.nodes()...)
+	}
+	if step.Incremental != nil {
+		nodes = append(nodes, step.Incremental.Token, step.Incremental.State)
 	}
 	for _, sink := range step.sinks() {
 		if sink.spot != atStepSink || step.Loop == nil {
