@@ -61,6 +61,7 @@ type sinkSource struct {
 	Result     any
 	everyRound bool               // see Call.EveryRound
 	state      *incremental.Write // see interpreter.ToolInput
+	claim      string             // see Call.claim
 	// says is what is written in place of Result where the author does not say what;
 	// nil is Result.
 	says any

@@ -279,6 +279,7 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	c.warnOfRows(result)
 	c.state.Todo = slices.Concat(c.withPageMove(page), c.state.sinksOf(&c.config, result, c.state.Last.Policy), moves, []Todo{{End: result}})
 	c.state.behindPage()
+	c.endsBehindSinks(result.Meta.EndedAt)
 }
 
 // Waited tells that the wait is over.

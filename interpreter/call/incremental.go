@@ -249,6 +249,19 @@ func (s *State) moved(move *incremental.Move) {
 	s.Incremental = &own
 }
 
+// claim tells what the call reads from what it has read before, or has read under another
+// claim; "" where it keeps no state.
+func (c *Call) claim() string {
+	switch own := c.state.Incremental; {
+	case c.config.Sink != nil:
+		return c.config.Sink.claim
+	case own == nil:
+		return ""
+	default:
+		return expression.Hash(own.Holder, own.Value.Value.Data, c.state.Restarts)
+	}
+}
+
 // readCursors reads the cursors of what a page contributes. The failure is one that ends the
 // call; the page is not written then.
 func (c *Call) readCursors() *interpreter.ErrorObject {
@@ -466,20 +479,19 @@ func (c *Call) sinkState(pending pendingSink) *incremental.Write {
 	if next := c.state.Todo[1:]; len(next) > 0 && next[0].State != nil {
 		write.Move = next[0].State.Move
 	}
-	if section := c.config.keeps(); section.Token == nil {
-		write.Rows = c.rowsThatComeAgain(section, write.Move)
-	}
+	write.Rows = c.rowsThatComeAgain(c.config.keeps(), write.Move)
 	return write
 }
 
-// rowsThatComeAgain tells them apart. Below the floor nothing comes again.
+// rowsThatComeAgain tells them apart. Below the floor nothing comes again: what the call has
+// read may, until it has ended well, because it may begin again, or go back for its order.
 func (c *Call) rowsThatComeAgain(section *playbook.Incremental, move *incremental.Move) *incremental.Rows {
-	own := c.state.Incremental
-	floor := own.Found
-	if own.At != nil {
-		floor = *own.At
+	ends := move != nil && c.state.last().End != nil
+	if section.Token != nil {
+		return &incremental.Rows{Type: incremental.Token, Over: ends} // a row of the same key may be a newer one
 	}
-	if move != nil {
+	floor := c.state.Incremental.Found
+	if ends {
 		floor = move.To
 	}
 	return &incremental.Rows{
@@ -547,16 +559,24 @@ func (c *Call) warnOfRows(result *interpreter.CallResult) {
 	where, section := c.config.where(), c.config.keeps()
 	if own.Ahead > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: %d rows are dated later than the call began; they are written, the watermark stays before them, and they are read again", where, own.Ahead))
+			"%s: %s dated later than the call began: written, not passed by the watermark, and read again", where, rows(own.Ahead)))
 	}
 	if own.Without > 0 {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %d rows without %s were left out (on_missing: exclude)", where, own.Without, section.CursorPath))
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(own.Without), section.CursorPath))
 	}
 	if own.Below > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: %d rows are below incremental.value (%s); `lag` has to cover what the source answers beyond what it is asked for",
-			where, own.Below, expression.Text(own.Value.Value.Data)))
+			"%s: %s below incremental.value (%s); `lag` has to cover what the source answers beyond what it is asked for",
+			where, rows(own.Below), expression.Text(own.Value.Value.Data)))
 	}
+}
+
+// rows counts them in a message.
+func rows(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // stateFor is what the write does to the state, told by its fields: rows are known again by the
@@ -565,16 +585,16 @@ func (s *sinkSource) stateFor(input *interpreter.ToolInput) *incremental.Write {
 	if s.state == nil || s.state.Rows == nil {
 		return s.state
 	}
-	write, rows := *s.state, *s.state.Rows
+	write, known := *s.state, *s.state.Rows
 	switch expression.Text(input.Fields["mode"].Data) {
 	case "upsert", "replace":
 		write.Rows = nil
 		return &write
 	}
-	if len(rows.Key) == 0 {
-		rows.Key = texts(input.Fields["key"].Data)
+	if len(known.Key) == 0 && known.Type != incremental.Token {
+		known.Key = texts(input.Fields["key"].Data)
 	}
-	if write.Rows = &rows; input.Result == nil {
+	if write.Rows = &known; input.Result == nil {
 		input.Result = &expression.Value{Data: s.Result} // which its args stand for, row by row
 	}
 	return &write

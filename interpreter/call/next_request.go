@@ -266,8 +266,8 @@ func (c *Call) operationKey() string {
 	if restarts := c.state.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
 	}
-	if own := c.state.Incremental; own != nil {
-		parts = append(parts, own.Holder, own.Value.Value.Data) // what is read from elsewhere is another page
+	if claim := c.claim(); claim != "" {
+		parts = append(parts, claim) // what is read from elsewhere is another page
 	}
 	key := expression.Digest(parts...)[:operationKeyLength]
 	c.operation = pageKey{page: page, key: key}
