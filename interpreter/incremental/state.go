@@ -52,6 +52,8 @@ const (
 	TypeMissing = "missing"
 	// TypeConflict is a state that another run holds, with `on_conflict: fail`.
 	TypeConflict = "conflict"
+	// TypeFull is a state more than Temporal keeps of a step.
+	TypeFull = "too_many_states"
 )
 
 // Write is what a write of a call does to its state, in the transaction of its rows: it is
