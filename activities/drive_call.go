@@ -152,19 +152,15 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 		return true, nil
 	}
 	output, err := h.catalogue.State(ctx, input)
-	var failure *interpreter.ErrorObject
+	var application *temporal.ApplicationError
+	var failure interpreter.ErrorObject
 	switch {
 	case err == nil:
 		h.call.StateAnswered(output, h.clock.now())
-	case errors.As(err, &failure):
-		h.call.StateFailed(*failure, h.clock.now())
-	case cancelled(ctx):
-		return false, ctx.Err()
-	case h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime) < recallPatience:
-		h.delivery.handBack(ctx, false)
-		return false, deliverAgain(fmt.Errorf("the state of %s cannot be had: %w", h.call.Place(), err))
+	case errors.As(err, &application) && application.NonRetryable() && application.HasDetails() && application.Details(&failure) == nil:
+		h.call.StateFailed(failure, h.clock.now())
 	default:
-		h.call.StateFailed(interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassRetryable, Message: err.Error()}, h.clock.now())
+		return false, err
 	}
 	return false, nil
 }
