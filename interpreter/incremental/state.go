@@ -50,6 +50,8 @@ const (
 	TypeCursor = "type"
 	// TypeMissing is a row without a cursor.
 	TypeMissing = "missing"
+	// TypeRows is a write of a sink that makes other rows of a page's, and not one of each.
+	TypeRows = "rows"
 	// TypeConflict is a state that another run holds, with `on_conflict: fail`.
 	TypeConflict = "conflict"
 	// TypeFull is a state more than Temporal keeps of a step.
