@@ -118,8 +118,7 @@ func (w *Write) Seen() (chunks []Seen) {
 		rows = rows[used:]
 		chunks = append(chunks, chunk)
 		if len(rows) == 0 {
-			move := w.State.Move
-			chunks[len(chunks)-1].Sweep = move != nil && !move.Back && len(chunk.Floor) > 0
+			chunks[len(chunks)-1].Sweep = w.State.Rows.Sweep
 			return chunks
 		}
 	}
