@@ -159,7 +159,7 @@ func (c *checker) checkStatementRange(step *Step) {
 
 // checkRowOrder warns where a promise about the order is of no use.
 func (c *checker) checkRowOrder(step *Step) {
-	if i := step.Incremental; i.Ascending && (step.pageSink() == nil || step.lastSink() != step.pageSink()) && !c.partial {
+	if i := step.Incremental; i.Ascending && !step.pagesOnly() && !c.partial {
 		c.warnf(i.value("row_order"), codeNoEffect,
 			"row_order: asc moves the watermark page by page where per_iteration is the only sink of the call; here it moves once, when the call has ended well")
 	}
