@@ -26,6 +26,7 @@ func checkIncremental(c *checker) {
 			c.checkStatementRange(step)
 			c.checkRowOrder(step)
 			c.checkNamesState(step)
+			c.checkSinkRows(step)
 		}
 	}
 	if c.pb.State != "" && !some && !c.partial {
@@ -195,6 +196,17 @@ func filterOf(tool string, i *Incremental) string {
 		return fmt.Sprintf("WHERE %s >= {{ incremental.value }}", i.CursorPath)
 	}
 	return `args: {since: "{{ incremental.value }}"}`
+}
+
+// checkSinkRows warns of a table that gets one row for a page, where rows that come again are
+// told apart one by one.
+func (c *checker) checkSinkRows(step *Step) {
+	sink := c.pb.StateHome(step)
+	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || c.pb.Resolve(sink.Action).takesAgain() {
+		return
+	}
+	c.warnf(sink.Action.Args.Pos, codeIncremental,
+		"args is one row, but rows that come again are told apart one by one; write a row for each: args: \"{{ result | map({id: .id}) }}\", or mode: upsert with a key")
 }
 
 // checkRestartFull refuses to forget a state that there is not, and to read rows again that a

@@ -49,10 +49,11 @@ func (s *Step) successSinks() []*Sink {
 	return slices.DeleteFunc(all, func(sink *Sink) bool { return sink == nil })
 }
 
-// pagesOnly reports whether pages are all that a call of the step writes.
+// pagesOnly reports whether one sink for pages is all that a call of the step may write to.
 func (s *Step) pagesOnly() bool {
-	last := s.lastSink()
-	return last != nil && slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.PerIteration == last })
+	sinks := s.successSinks()
+	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.Sink != nil }) &&
+		slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.PerIteration != nil })
 }
 
 // mayFollowSuccess is false for a policy that is only for failures.
