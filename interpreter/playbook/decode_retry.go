@@ -220,11 +220,15 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 
 // restart reads true, false, or full, which is true of a call that forgets its state.
 func (d *decoder) restart(w written, then *Then) {
-	if n := w.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n] && slices.Contains(w.domain.accepted, n.Value) {
+	n := w.node
+	switch text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n]; {
+	case text && slices.Contains(w.domain.accepted, n.Value):
 		then.Restart, then.RestartFull = true, true
-		return
+	case text && d.literal(n, w.what):
+		d.errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
+	case !text:
+		then.Restart = d.boolean(n, w.what)
 	}
-	then.Restart = d.boolean(w.node, w.what)
 }
 
 // perIteration is the section of that name.
