@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -129,18 +130,15 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
-// queueSeen looks rows up by what it finds before it adds those that may come again.
+// queueSeen looks rows up and adds those that may come again, in one statement. Which of those
+// are new is found by adding them: a plan that is made without statistics may read all that is
+// known of a state to find a few hashes.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
-	const statement = "WITH kept AS (INSERT INTO " + sqltool.SeenTable + " (state, hash, position) " +
-		"SELECT $1, n.hash, n.position FROM unnest($2::bytea[], $3::bytea[]) AS n (hash, position) " +
-		"WHERE n.position IS NULL OR n.position >= $4 ON CONFLICT DO NOTHING), " +
-		"swept AS (DELETE FROM " + sqltool.SeenTable + " WHERE $5::boolean AND state = $1 AND position < $4) " +
-		"SELECT hash FROM " + sqltool.SeenTable + " WHERE state = $1 AND hash = ANY($2::bytea[])"
-	floor := seen.Floor
-	if floor == nil {
-		floor = []byte{}
+	statement, args := seenStatement(seen)
+	if statement == "" {
+		return
 	}
-	e.batch.Queue(statement, seen.State, seen.Hashes, seen.Positions, floor, seen.Sweep).Query(func(rows pgx.Rows) error {
+	e.batch.Queue(statement, args...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var hash []byte
 			if err := rows.Scan(&hash); err != nil {
@@ -150,6 +148,44 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 		}
 		return rows.Err()
 	})
+}
+
+// seenStatement gives the hashes that are known; it is "" where there is nothing to do.
+func seenStatement(seen *sqltool.Seen) (statement string, args []any) {
+	const table = sqltool.SeenTable
+	var parts, known []string
+	args = []any{seen.State}
+	param := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	list := func(values [][]byte) string { return param(values) + "::bytea[]" }
+	if len(seen.Kept) > 0 {
+		hashes := list(seen.Kept)
+		parts = append(parts, "kept AS (INSERT INTO "+table+" (state, hash, position) SELECT $1, n.hash, n.position FROM unnest("+hashes+", "+
+			list(seen.Positions)+") AS n (hash, position) ON CONFLICT DO NOTHING RETURNING hash)")
+		known = append(known, "SELECT n.hash FROM unnest("+hashes+") AS n (hash) WHERE n.hash NOT IN (SELECT hash FROM kept)")
+	}
+	if seen.Sweep {
+		parts = append(parts, "swept AS ("+sqltool.SweepStatement(dialect, param(seen.Floor))+" RETURNING hash)")
+	}
+	switch {
+	case len(seen.Below) > 0 && seen.Sweep: // what is known of these is swept
+		known = append(known, "SELECT hash FROM swept WHERE hash = ANY("+list(seen.Below)+")")
+	case len(seen.Below) > 0:
+		known = append(known, "SELECT n.hash FROM unnest("+list(seen.Below)+", "+list(seen.BelowPositions)+") AS n (hash, position) "+
+			"WHERE (SELECT true FROM "+table+" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)")
+	case len(known) == 0 && seen.Sweep:
+		known = append(known, "SELECT hash FROM swept WHERE false")
+	}
+	if len(known) == 0 {
+		return "", nil
+	}
+	statement = strings.Join(known, " UNION ALL ")
+	if len(parts) > 0 {
+		statement = "WITH " + strings.Join(parts, ", ") + " " + statement
+	}
+	return statement, args
 }
 
 // unseen looks the other chunks up, and leaves out the rows that are known.
