@@ -2,13 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -130,62 +131,75 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
-// queueSeen looks rows up and adds those that may come again, in one statement. Which of those
-// are new is found by adding them: a plan that is made without statistics may read all that is
-// known of a state to find a few hashes.
+// queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
+// one index to use: a plan that is made without statistics could else read all that is known
+// of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
-	statement, args := seenStatement(seen)
-	if statement == "" {
-		return
-	}
-	e.batch.Queue(statement, args...).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var hash []byte
-			if err := rows.Scan(&hash); err != nil {
-				return err
+	const (
+		table = sqltool.SeenTable
+		rows  = "unnest($2::text::bytea[], $3::text::bytea[]) AS n (hash, position)"
+		keep  = "INSERT INTO " + table + " (state, hash, position) SELECT $1, n.hash, n.position FROM " + rows +
+			" ON CONFLICT DO NOTHING RETURNING hash"
+		lookUp = "SELECT n.hash FROM " + rows + " WHERE (SELECT true FROM " + table +
+			" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)"
+	)
+	if len(seen.Kept) > 0 {
+		e.batch.Queue(keep, seen.State, byteaArray(seen.Kept), byteaArray(seen.Positions)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Kept))
+			err := readHashes(rows, added)
+			for _, hash := range seen.Kept {
+				if !added[string(hash)] {
+					e.known[string(hash)] = true
+				}
 			}
-			e.known[string(hash)] = true
-		}
-		return rows.Err()
-	})
+			return err
+		})
+	}
+	if len(seen.Below) > 0 && !seen.Sweep {
+		e.batch.Queue(lookUp, seen.State, byteaArray(seen.Below), byteaArray(seen.BelowPositions)).
+			Query(func(rows pgx.Rows) error { return readHashes(rows, e.known) })
+	}
+	switch sweep := sqltool.SweepStatement(dialect, "$2"); {
+	case seen.Sweep && len(seen.Below) == 0:
+		e.batch.Queue(sweep, seen.State, seen.Floor)
+	case seen.Sweep: // what is known of these is swept, and maybe much else
+		e.batch.Queue(sweep+" RETURNING hash", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
+			swept := map[string]bool{}
+			err := readHashes(rows, swept)
+			for _, hash := range seen.Below {
+				if swept[string(hash)] {
+					e.known[string(hash)] = true
+				}
+			}
+			return err
+		})
+	}
 }
 
-// seenStatement gives the hashes that are known; it is "" where there is nothing to do.
-func seenStatement(seen *sqltool.Seen) (statement string, args []any) {
-	const table = sqltool.SeenTable
-	var parts, known []string
-	args = []any{seen.State}
-	param := func(value any) string {
-		args = append(args, value)
-		return "$" + strconv.Itoa(len(args))
+// readHashes adds the hashes of a result.
+func readHashes(rows pgx.Rows, to map[string]bool) error {
+	var hash pgtype.DriverBytes
+	for rows.Next() {
+		if err := rows.Scan(&hash); err != nil {
+			return err
+		}
+		to[string(hash)] = true
 	}
-	list := func(values [][]byte) string { return param(values) + "::bytea[]" }
-	if len(seen.Kept) > 0 {
-		hashes := list(seen.Kept)
-		parts = append(parts, "kept AS (INSERT INTO "+table+" (state, hash, position) SELECT $1, n.hash, n.position FROM unnest("+hashes+", "+
-			list(seen.Positions)+") AS n (hash, position) ON CONFLICT DO NOTHING RETURNING hash)")
-		known = append(known, "SELECT n.hash FROM unnest("+hashes+") AS n (hash) WHERE n.hash NOT IN (SELECT hash FROM kept)")
+	return rows.Err()
+}
+
+// byteaArray is the literal of an array.
+func byteaArray(values [][]byte) string {
+	literal := []byte{'{'}
+	for i, value := range values {
+		if i > 0 {
+			literal = append(literal, ',')
+		}
+		literal = append(literal, `"\\x`...)
+		literal = hex.AppendEncode(literal, value)
+		literal = append(literal, '"')
 	}
-	if seen.Sweep {
-		parts = append(parts, "swept AS ("+sqltool.SweepStatement(dialect, param(seen.Floor))+" RETURNING hash)")
-	}
-	switch {
-	case len(seen.Below) > 0 && seen.Sweep: // what is known of these is swept
-		known = append(known, "SELECT hash FROM swept WHERE hash = ANY("+list(seen.Below)+")")
-	case len(seen.Below) > 0:
-		known = append(known, "SELECT n.hash FROM unnest("+list(seen.Below)+", "+list(seen.BelowPositions)+") AS n (hash, position) "+
-			"WHERE (SELECT true FROM "+table+" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)")
-	case len(known) == 0 && seen.Sweep:
-		known = append(known, "SELECT hash FROM swept WHERE false")
-	}
-	if len(known) == 0 {
-		return "", nil
-	}
-	statement = strings.Join(known, " UNION ALL ")
-	if len(parts) > 0 {
-		statement = "WITH " + strings.Join(parts, ", ") + " " + statement
-	}
-	return statement, args
+	return string(append(literal, '}'))
 }
 
 // unseen looks the other chunks up, and leaves out the rows that are known.
