@@ -25,6 +25,7 @@ func (c *Call) sinkCall(pending pendingSink) *Call {
 	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
 	call := NewSink(config, c.config.pendingSink(pending), max(c.state.Successes, 1), result)
+	call.config.Sink.state, call.config.Sink.claim = c.sinkState(pending), c.claim()
 	call.Load(pending.State)
 	if pending.DeadLetter {
 		return call.EveryRound()

@@ -4,6 +4,7 @@
 package incremental
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -160,4 +161,12 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	case Integer, Text, Token:
 	}
 	return Cursor{}, false
+}
+
+// Larger is the one of two cursors of a type that is behind the other; any is behind none.
+func Larger(a, b Cursor) Cursor {
+	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
+		return b
+	}
+	return a
 }

@@ -54,6 +54,8 @@ const (
 	TypeRows = "rows"
 	// TypeConflict is a state that another run holds, with `on_conflict: fail`.
 	TypeConflict = "conflict"
+	// TypeFull is a state more than Temporal keeps of a step.
+	TypeFull = "too_many_states"
 )
 
 // Write is what a write of a call does to its state, in the transaction of its rows: it is
@@ -85,6 +87,9 @@ type Rows struct {
 	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
 	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
 	Floor []byte `json:"floor,omitempty"`
+	// Over says that no row comes again behind the write: all that is known is forgotten. A
+	// token moves so.
+	Over bool `json:"over,omitempty"`
 }
 
 // State is a state as people see it.

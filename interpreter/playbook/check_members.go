@@ -16,14 +16,15 @@ var members = map[string][]string{
 		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
 		"exhausted", "collected",
 	},
-	"this":   {"status", "data", "error", "meta"},
-	"_retry": {"page", "index", "attempt", "count", "policy"},
-	"_loop":  {"index", "count", "size"},
-	"event":  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
-	"run":    {"id", "started_at", "playbook", "scheduled_at"},
+	"this":          {"status", "data", "error", "meta"},
+	"_retry":        {"page", "index", "attempt", "count", "policy"},
+	"_loop":         {"index", "count", "size"},
+	"event":         {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
+	IncrementalWord: {"value", "watermark"},
+	"run":           {"id", "started_at", "playbook", "scheduled_at"},
 }
 
-var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url"}
+var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord}
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
