@@ -302,9 +302,7 @@ func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
 }
 
 // sweeps reports whether a write drops the rows that are known below its floor.
-func sweeps(w *incremental.Write) bool {
-	return w.Move != nil && !w.Move.Back && len(w.Rows.Floor) > 0
-}
+func sweeps(w *incremental.Write) bool { return w.Rows.Sweep && len(w.Rows.Floor) > 0 }
 
 // notNil is b, or no bytes that are not NULL.
 func notNil(b []byte) []byte {
