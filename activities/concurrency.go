@@ -46,7 +46,7 @@ func enterQueue(ctx context.Context, enter queue.Enter) error {
 		err = startQueue(ctx, c, id, enter)
 	}
 	if err != nil {
-		return fmt.Errorf("ask for a turn under the concurrency key %q: %w", enter.Name.Key, err)
+		return fmt.Errorf("ask for a turn under %s: %w", enter.Name.Describe(), err)
 	}
 	return nil
 }
@@ -137,6 +137,9 @@ func queryQueue(ctx context.Context, c client.Client, id, runID string) (found q
 
 // queueSummary is what Temporal's UI shows beside the workflow of a key.
 func queueSummary(name queue.Name) string {
+	if name.State {
+		return tool.CutText("runs whose steps keep the state "+name.Key, maxLimitSummary)
+	}
 	summary := "runs of the concurrency key " + name.Key
 	if name.Playbook != "" {
 		summary += ", playbook " + name.Playbook

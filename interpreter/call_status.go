@@ -34,7 +34,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 	s.Status, s.Reason, s.Waiting, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Most
 	switch wait.Reason {
-	case ReasonSlot, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
+	case ReasonSlot, ReasonState, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
 	default:
 		s.NextRetryAt = until
 	}

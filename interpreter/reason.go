@@ -14,6 +14,7 @@ const (
 	ReasonPerson      Reason = "person" // a person decides
 	ReasonAnswer      Reason = "answer" // of an attempt that is under way
 	ReasonSlot        Reason = "place"  // in the window of its loop
+	ReasonState       Reason = "state"  // another visit has the state of the step
 )
 
 // reasons is the table: the status of what waits for a reason, and whether the wait is one
@@ -32,6 +33,7 @@ var reasons = []struct {
 	{ReasonPaused, Paused, false},
 	{ReasonAnswer, Running, false},
 	{ReasonSlot, Pending, false},
+	{ReasonState, Pending, false},
 }
 
 // Status is that of what waits for the reason.

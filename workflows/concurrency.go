@@ -10,6 +10,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
+	"reprise/interpreter/source"
 )
 
 // A run gets its turn under its concurrency key in three steps. It requests the turn
@@ -34,6 +35,7 @@ const (
 // acquireTurn returns when the run may begin, or is not to: because it failed, was
 // cancelled or skipped. The error is the one with which it continues as new.
 func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
+	r.listenToQueues(ctx)
 	if r.book.Concurrency == nil {
 		return nil
 	}
@@ -49,7 +51,6 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 		}
 		r.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
-	r.listenToQueue(ctx)
 	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
 		if next := r.renew(ctx); next != nil {
 			return next
@@ -110,13 +111,13 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
 		}
 	}
-	return r.sendToQueue(ctx, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)
+	return sendToQueue(ctx, r.Ticket, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)
 }
 
-// sendToQueue has a worker send a request to the queue, whose workflow it starts where
-// there is none.
-func (r *run) sendToQueue(ctx workflow.Context, to destination, request queue.Request) error {
-	_, err := send[struct{}](ctx, to, queue.Enter{Name: r.Ticket.Name, Request: request}, "the name of concurrency")
+// sendToQueue has a worker send a request to the queue of a ticket, whose workflow it starts
+// where there is none.
+func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to destination, request queue.Request) error {
+	_, err := send[struct{}](ctx, to, queue.Enter{Name: ticket.Name, Request: request}, "the name of concurrency")
 	return err
 }
 
@@ -125,11 +126,15 @@ func (r *run) member(ctx workflow.Context) queue.Run {
 	return queue.Run{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
-// listenToQueue applies the answers of the queue, to the end of the run: a run that has
-// its turn may be replaced.
-func (r *run) listenToQueue(ctx workflow.Context) {
+// listenToQueues applies the answers of queues, to the end of the run: a run that has its
+// turn may be replaced.
+func (r *run) listenToQueues(ctx workflow.Context) {
 	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
-		if answer.RunID == r.member(ctx).RunID {
+		switch {
+		case answer.RunID != r.member(ctx).RunID:
+		case answer.Visit != "":
+			r.applyStateTurn(ctx, answer)
+		case r.Ticket != nil:
 			r.applyTurn(ctx, answer)
 		}
 	})
@@ -184,22 +189,26 @@ func (r *run) wasSkipped() bool {
 // uses the activity with which it has requested its turn: thousands may be cancelled at
 // once, where only so many have a turn.
 func (r *run) releaseTurn(ctx workflow.Context) {
-	if r.Ticket == nil || r.wasSkipped() {
-		return
+	if r.Ticket != nil && !r.wasSkipped() {
+		leaveQueue(ctx, r.Ticket, r.member(ctx))
 	}
+}
+
+// leaveQueue has a run, or a visit of one, leave the queue of a ticket.
+func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Run) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	request := queue.Request{Run: r.member(ctx), Leave: true}
-	queued := r.Ticket.Waits()
+	request := queue.Request{Run: member, Leave: true}
+	queued := ticket.Waits()
 	var err error
 	if !queued {
-		err = signal(ctx, r.Ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
+		err = signal(ctx, ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
 	}
 	if err != nil || queued {
-		to := toTool(queue.EnterActivity, queueTimeout, "leaves the queue of its concurrency key")
+		to := toTool(queue.EnterActivity, queueTimeout, "leaves the queue of "+source.Cut(ticket.Name.Describe(), mostText))
 		to.tries = mostReleases
-		err = r.sendToQueue(ctx, to, request)
+		err = sendToQueue(ctx, ticket, to, request)
 	}
 	if err != nil {
-		logger(ctx).Warn("cannot leave the line of the concurrency key; the place is free once the line has looked", "error", err)
+		logger(ctx).Warn("cannot leave a queue; the turn is free once the queue has looked", "queue", ticket.Queue, "error", err)
 	}
 }

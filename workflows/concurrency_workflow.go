@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
 )
@@ -100,6 +101,7 @@ func (k *queueKeeper) drain(ctx workflow.Context) {
 			logger(ctx).Warn("a request is left out that no run makes", "error", err)
 			continue
 		}
+		k.checkHolder(ctx, request)
 		k.line.Apply(request, workflow.Now(ctx))
 	}
 	if len(k.gone) > 0 {
@@ -179,6 +181,23 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 	})
 }
 
+// checkHolder frees a state that a run has which was terminated, before another one fails that
+// does not wait for it.
+func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
+	if !k.line.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.line.Holders) == 0 || k.line.Has(request.Run) {
+		return
+	}
+	holders := make([]queue.Run, 0, 1)
+	for _, holder := range k.line.Holders {
+		holders = append(holders, holder.Run)
+	}
+	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "looks whether the run goes on that has the state"), holders, "runs to look at")
+	if err != nil {
+		logger(ctx).Warn("cannot look whether runs go on", "error", err)
+	}
+	k.line.Remove(workflow.Now(ctx), ended...)
+}
+
 // checkMembers frees the turns of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	var members []queue.Run
@@ -255,6 +274,10 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 	for i, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostInDetails)] {
 		row(waiting, fmt.Sprintf("place %d", i+1))
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Concurrency key %s, limit %d: %d with a turn, %d waiting\n\n%s",
-		source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
+	what := "Concurrency key"
+	if k.line.Name.State {
+		what = "State"
+	}
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a turn, %d waiting\n\n%s",
+		what, source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
 }

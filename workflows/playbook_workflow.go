@@ -130,6 +130,8 @@ type run struct {
 	begins   bool // and a step has started it
 	// keptBytes is what the results take that the run keeps for others.
 	keptBytes int
+	// turns are those of the visits that need the state of their step, or have it.
+	turns []*stateTurn
 	// requestsTurn says that people have the run request its turn under its concurrency
 	// key again.
 	requestsTurn bool

@@ -37,9 +37,9 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 			Status: interpreter.StatusSuccess, Meta: interpreter.CallMeta{StartedAt: now, EndedAt: now},
 		}
 	case step.Loop != nil:
-		done.result = r.loop(ctx, start, scope, args, record)
+		done.result = r.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
 	default:
-		done.result = r.call(ctx, start, record)
+		done.result = r.withState(ctx, start, record, func() interpreter.CallResult { return r.call(ctx, start, record) })
 	}
 	done.args = args
 	if !done.result.Failed() {

@@ -81,6 +81,35 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 	return n.Render(scope, b)
 }
 
+// RenderWithout is RenderKey as text, in which expressions that name the element stay as they
+// are written. The error is always an *EvalError.
+func (n *Node) RenderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
+	if n.Template == nil || element == "" || !n.Names(element) {
+		value, err := n.RenderKey(scope, b)
+		return expression.Text(value), err
+	}
+	var text strings.Builder
+	for _, segment := range n.Template.Segments() {
+		switch {
+		case segment.Program == nil:
+			text.WriteString(segment.Text)
+			continue
+		case slices.ContainsFunc(segment.Program.Refs(), func(ref expression.Ref) bool { return ref.Root == element }):
+			fmt.Fprintf(&text, "{{ %s }}", strings.TrimSpace(segment.Program.Source()))
+			continue
+		}
+		value, err := segment.Program.Eval(scope, b)
+		switch {
+		case err != nil:
+			return "", &EvalError{Pos: n.Position(segment.Start), Message: n.evalError(err).Message}
+		case value == nil:
+			return "", n.missing(segment, scope, "a key")
+		}
+		text.WriteString(expression.Text(value))
+	}
+	return text.String(), nil
+}
+
 // missing is the error of a template that gave nil.
 func (n *Node) missing(segment expression.Segment, scope expression.Scope, what string) *EvalError {
 	return &EvalError{

@@ -43,13 +43,27 @@ type Name struct {
 	Key string `json:"key"`
 	// Playbook is the one whose key it is; "" is one that playbooks share.
 	Playbook string `json:"playbook,omitempty"`
+	// State says that Key is the name of a state that steps keep between runs, which no key of
+	// an author is.
+	State bool `json:"state,omitempty"`
+}
+
+// Describe names what runs share.
+func (n Name) Describe() string {
+	if n.State {
+		return fmt.Sprintf("the state %q", n.Key)
+	}
+	return fmt.Sprintf("the concurrency key %q", n.Key)
 }
 
 // ID is the workflow ID of the WorkflowName. Different names have different
 // ones, whatever they hold.
 func (n Name) ID() string {
 	id := "reprise-concurrency/" + url.PathEscape(n.Playbook) + "/" + url.PathEscape(n.Key)
-	if n.Playbook == "" {
+	switch {
+	case n.State:
+		id = "reprise-concurrency-state/" + url.PathEscape(n.Key)
+	case n.Playbook == "":
 		id = "reprise-concurrency-shared/" + url.PathEscape(n.Key)
 	}
 	if len(id) <= maxID {

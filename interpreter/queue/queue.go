@@ -16,6 +16,9 @@ import (
 type Run struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"` // the first of its chain
+	// Visit is that of the step which waits for its state, and no other visit of the run; "" for
+	// the run as a whole.
+	Visit string `json:"visit,omitempty"`
 }
 
 // Request is what a run sends to the queue of its key; kept in workflow history.
@@ -46,8 +49,8 @@ type Holding struct {
 // Check finds what no run sends.
 func (r Request) Check() error {
 	switch {
-	case r.WorkflowID == "" || len(r.WorkflowID) > 1000 || len(r.RunID) > 100:
-		return fmt.Errorf("%d bytes of workflow ID and %d of run ID", len(r.WorkflowID), len(r.RunID))
+	case r.WorkflowID == "" || len(r.WorkflowID) > 1000 || len(r.RunID) > 100 || len(r.Visit) > 1000:
+		return fmt.Errorf("%d bytes of workflow ID, %d of run ID and %d of visit", len(r.WorkflowID), len(r.RunID), len(r.Visit))
 	case !r.Leave && (r.Limit < 1 || r.Limit > playbook.MaxConcurrencyRuns):
 		return fmt.Errorf("a limit of %d", r.Limit)
 	case len(r.Parents) > playbook.MaxNesting:
@@ -76,6 +79,10 @@ const (
 // Decision is what a queue sends a run; kept in workflow history.
 type Decision struct {
 	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
+	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
+	// several states.
+	Queue string `json:"line,omitempty"`
+	Visit string `json:"visit,omitempty"`
 	State State  `json:"state"`
 	// By is the workflow ID of the run that has the turn, or gets it.
 	By string `json:"by,omitempty"`
@@ -168,7 +175,7 @@ func (q *Queue) Apply(request Request, now time.Time) {
 	switch known := q.state(request.Run); {
 	case known != "":
 		if known != request.Known {
-			q.notify(request.Run, known, "")
+			q.notify(request.Run, known, q.holder())
 		}
 		return
 	case len(q.Holders) < q.Limit && len(q.Waiting) == 0:
@@ -189,9 +196,20 @@ func (q *Queue) Apply(request Request, now time.Time) {
 	q.supersede()
 	q.advance(now)
 	if q.state(request.Run) == Queued {
-		q.notify(request.Run, Queued, "")
+		q.notify(request.Run, Queued, q.holder())
 	}
 }
+
+// holder is the run that has a state, "" in queues of other names, where many may have a turn.
+func (q *Queue) holder() string {
+	if !q.Name.State || len(q.Holders) == 0 {
+		return ""
+	}
+	return q.Holders[0].WorkflowID
+}
+
+// Has reports whether a run has a turn or waits for one.
+func (q *Queue) Has(run Run) bool { return q.state(run) != "" }
 
 // enqueue puts a run behind those that began before it.
 func (q *Queue) enqueue(next Entry) {
@@ -249,7 +267,9 @@ func (q *Queue) state(run Run) State {
 }
 
 func (q *Queue) notify(to Run, state State, by string) {
-	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{RunID: to.RunID, State: state, By: by}})
+	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{
+		RunID: to.RunID, Queue: q.Name.ID(), Visit: to.Visit, State: state, By: by,
+	}})
 }
 
 // supersede removes runs that would be cancelled as soon as they began: of those that replace

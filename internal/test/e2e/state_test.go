@@ -159,3 +159,50 @@ func TestStateContinuesAsNew(t *testing.T) {
 	require.Greater(t, len(histories), 1)
 	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1))
 }
+
+// loading is a playbook whose step keeps a state without a sink, and stays in its visit until the
+// door is open.
+func (w *world) loading(words string) string {
+	return fmt.Sprintf(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %s}
+workflow:
+  - step: orders
+    tool: http
+    url: "{{ api }}/door"
+    params: {run: "{{ execution_id }}", since: "{{ incremental.value }}"}
+    incremental: {cursor_path: id, initial_value: 0, on_missing: include, state: "%s/orders"%s}
+    retry: [{when: "{{ response.open == false }}", then: {max_attempts: 1000, delay: 200ms}}]
+    next: [{when: "{{ error.type == 'conflict' }}", then: [{step: end}]}]
+  - {step: end}
+`, w.queue, w.queue, words)
+}
+
+// TestOneRunHoldsAState: of two runs at once one waits for the other, or fails; a holder that was
+// terminated keeps nobody waiting.
+func TestOneRunHoldsAState(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	door, open := newLobby(t)
+	first := w.enter("first", w.loading(""), door.url)
+	require.Eventually(t, func() bool { return len(door.present()) == 1 }, patience, tick)
+	second := w.enter("second", w.loading(""), door.url)
+	record := w.await(second, "orders", interpreter.Pending)
+	require.Equal(t, fmt.Sprintf("waits for the state %s/orders, which run %s holds", w.queue, first.GetID()), record.Waiting)
+	refused := w.endsAs(w.enter("third", w.loading(", on_conflict: fail"), door.url), interpreter.Completed)
+	require.Equal(t, incremental.TypeConflict, step(t, refused, "orders").Error.Type)
+	require.Contains(t, step(t, refused, "orders").Error.Message, first.GetID())
+	cancelled := w.enter("fourth", w.loading(""), door.url)
+	w.await(cancelled, "orders", interpreter.Pending)
+	w.cancel(cancelled)
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), first.GetID(), "", "by hand"))
+	w.await(second, "orders", interpreter.Running)
+	require.Eventually(t, func() bool { return len(door.present()) == 2 }, patience, tick)
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), second.GetID(), "", "by hand"))
+	fifth := w.enter("fifth", w.loading(", on_conflict: fail"), door.url)
+	require.Eventually(t, func() bool { return len(door.present()) == 3 }, patience, tick, "who was terminated holds nothing")
+	open()
+	w.endsAs(fifth, interpreter.Completed)
+	w.endsAs(w.enter("sixth", w.loading(", on_conflict: fail"), door.url), interpreter.Completed)
+	require.Len(t, door.present(), 2, "those that were terminated")
+}

@@ -1,0 +1,171 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+)
+
+// One visit of a step at a time has the state that the step keeps between runs: its turn is that
+// of a queue of its own, by the workflow of concurrency keys. A visit waits for no other queue while it
+// has a state, so that visits never wait for each other in a circle. No run continues as new
+// while a step has not ended, so the turns are no part of what it continues with.
+
+// stateTurn is the turn of a visit.
+type stateTurn struct {
+	queue.Ticket
+	visit  string
+	record *StepRecord
+}
+
+// withState makes a visit of a step once it has the state of the step.
+func (r *run) withState(
+	ctx workflow.Context, start interpreter.Start, record *StepRecord, visit func() interpreter.CallResult,
+) interpreter.CallResult {
+	release, failure := r.acquireState(ctx, start, record)
+	defer release()
+	if failure != nil {
+		return interpreter.CallResult{
+			Status: interpreter.StatusError, Error: failure,
+			Meta: interpreter.CallMeta{StartedAt: record.StartedAt, EndedAt: workflow.Now(ctx)},
+		}
+	}
+	return visit()
+}
+
+// acquireState returns when the visit has the state of its step, or why it cannot have it. release
+// is called in both cases.
+func (r *run) acquireState(
+	ctx workflow.Context, start interpreter.Start, record *StepRecord,
+) (release func(), failure *interpreter.ErrorObject) {
+	if start.Step.Incremental == nil {
+		return func() {}, nil
+	}
+	key, err := r.stateKey(ctx, start)
+	if err != nil {
+		return func() {}, interpreter.ExpressionFailure(r.book, "step "+start.Step.Name, err, workflow.Now(ctx)).Error
+	}
+	name := queue.Name{Key: key, State: true}
+	t := &stateTurn{
+		Ticket: queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.Now(ctx)}, record: record,
+		visit: fmt.Sprintf("%s#%d", start.Step.Name, start.Visit),
+	}
+	r.turns = append(r.turns, t)
+	release = func() { r.releaseState(ctx, t) }
+	for wait := turnRetry; t.Waits() && ctx.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+		if err := r.requestState(ctx, t, start.Step.Incremental.OnConflict); err != nil && ctx.Err() == nil {
+			return release, AttemptError(err)
+		}
+		r.awaitState(ctx, t, wait)
+	}
+	if ctx.Err() != nil {
+		return release, cancelledError()
+	}
+	return release, t.failure()
+}
+
+// stateKey is the name under which visits share a state: that of the state, in which the element
+// of a loop stays as it is written, since a visit is all of its iterations.
+func (r *run) stateKey(ctx workflow.Context, start interpreter.Start) (string, error) {
+	step := start.Step
+	if step.Incremental.State == nil {
+		return r.book.StateGroup(step), nil
+	}
+	element := ""
+	if step.Loop != nil {
+		element = step.Loop.Element
+	}
+	return step.Incremental.State.RenderWithout(element, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
+}
+
+func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Run {
+	member := r.member(ctx)
+	member.Visit = t.visit
+	return member
+}
+
+// requestState requests the state, or repeats the request.
+func (r *run) requestState(ctx workflow.Context, t *stateTurn, conflict playbook.OnConflict) error {
+	request := queue.Request{Run: r.visitOf(ctx, t), Limit: 1, OnConflict: playbook.ConflictQueue, Started: t.Since, Known: t.State}
+	if conflict == playbook.ConflictFail {
+		request.OnConflict = playbook.ConflictSkip
+	}
+	return sendToQueue(ctx, &t.Ticket, toTool(queue.EnterActivity, queueTimeout, "asks for the state of "+t.record.Step), request)
+}
+
+// awaitState waits until the queue has decided, for so long, or until ctx is cancelled.
+func (r *run) awaitState(ctx workflow.Context, t *stateTurn, wait time.Duration) {
+	if !t.Waits() {
+		return
+	}
+	timed, stop := workflow.WithCancel(ctx)
+	defer stop()
+	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for the state of " + t.record.Step})
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || !t.Waits() }) // an error is that of ctx
+}
+
+// applyStateTurn applies an answer of the queue of a state. A visit that has ended returns a turn
+// that it is given after all: its request has arrived twice.
+func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
+	at := slices.IndexFunc(r.turns, func(t *stateTurn) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
+	if at < 0 {
+		if answer.State == queue.Granted {
+			member := r.member(ctx)
+			member.Visit = answer.Visit
+			signal(ctx, answer.Queue, queue.RequestSignal, queue.Request{Run: member, Leave: true})
+		}
+		return
+	}
+	t := r.turns[at]
+	if !t.Apply(answer) {
+		return
+	}
+	switch t.State {
+	case queue.Queued:
+		t.record.Await(&interpreter.Wait{Reason: interpreter.ReasonState, Summary: t.waitText()}, time.Time{}, nil)
+	default:
+		t.record.Await(nil, time.Time{}, nil)
+	}
+	r.describe(ctx)
+}
+
+// waitText says of a visit that waits what it waits for.
+func (t *stateTurn) waitText() string {
+	text := "waits for the state " + t.Name.Key
+	if t.By != "" {
+		text += ", which run " + t.By + " holds"
+	}
+	return text
+}
+
+// failure is why the queue has not given the state, nil where it has.
+func (t *stateTurn) failure() *interpreter.ErrorObject {
+	message := ""
+	switch t.State {
+	case queue.Skipped:
+		message = fmt.Sprintf("the run %s holds %s (on_conflict: fail)", t.By, t.Name.Describe())
+	case queue.Full:
+		message = fmt.Sprintf("too many runs wait for %s", t.Name.Describe())
+	default:
+		return nil
+	}
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindIncremental, Class: interpreter.ClassRetryable, Type: incremental.TypeConflict,
+		Message: fmt.Sprintf("step %s: %s", t.record.Step, message),
+	}
+}
+
+// releaseState gives the state to the next visit that waits for it, whatever came of this one.
+func (r *run) releaseState(ctx workflow.Context, t *stateTurn) {
+	if t.failure() == nil {
+		leaveQueue(ctx, &t.Ticket, r.visitOf(ctx, t))
+	}
+	r.turns = slices.DeleteFunc(r.turns, func(other *stateTurn) bool { return other == t })
+}

@@ -1,0 +1,208 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+	"reprise/workflows"
+)
+
+// stateQueues plays the queues of states to a run: what becomes of each request, and when.
+type stateQueues struct {
+	s        *stage
+	mu       sync.Mutex
+	requests []string
+	answer   func(n int, enter queue.Enter) (queue.Decision, time.Duration)
+}
+
+func newStateQueues(t *testing.T, answer func(n int, enter queue.Enter) (queue.Decision, time.Duration)) *stateQueues {
+	t.Helper()
+	q := &stateQueues{s: newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
+		return []any{map[string]any{"id": n}}, nil
+	}), answer: answer}
+	q.s.register(interpreter.StateActivity, func(context.Context, interpreter.StateInput) (interpreter.StateOutput, error) {
+		return interpreter.StateOutput{}, nil
+	})
+	q.s.register(queue.EnterActivity, func(_ context.Context, enter queue.Enter) error {
+		q.note(enter.Name.ID(), enter.Request)
+		if enter.Request.Leave {
+			return nil
+		}
+		decision, after := q.answer(len(q.requests), enter)
+		decision.RunID, decision.Visit, decision.Queue = enter.Request.RunID, enter.Request.Visit, enter.Name.ID()
+		if decision.State != "" {
+			q.s.env.RegisterDelayedCallback(func() { q.s.env.SignalWorkflow(queue.DecisionSignal, decision) }, after)
+		}
+		return nil
+	})
+	q.s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", queue.RequestSignal, mock.Anything).Return(
+		func(_, id, _, _ string, arg any) error {
+			q.note(id, arg.(queue.Request))
+			return nil
+		})
+	return q
+}
+
+func (q *stateQueues) note(id string, request queue.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	what := "asks"
+	switch {
+	case request.Leave:
+		what = "leaves"
+	case request.OnConflict == playbook.ConflictSkip:
+		what = "tries"
+	}
+	q.requests = append(q.requests, fmt.Sprintf("%s %s %s", request.Visit, what, id))
+}
+
+const stateOfOrders = `
+  - step: orders
+    tool: http
+    url: http://localhost
+    params: {since: "{{ incremental.value }}"}
+    incremental: {cursor_path: id, initial_value: 0%s}
+`
+
+func granted(int, queue.Enter) (queue.Decision, time.Duration) {
+	return queue.Decision{State: queue.Granted}, 0
+}
+
+// TestStateTurn: a visit asks for the state of its step before it begins, and releases it at its
+// end whatever comes of it.
+func TestStateTurn(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		words, key string
+		status     interpreter.Status
+	}{
+		"default":  {"", "test%2Forders", interpreter.Completed},
+		"named":    {", state: \"shop {{ workload.x }}\"", "shop%20", interpreter.Failed}, // which is nil
+		"constant": {", state: shop", "shop", interpreter.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newStateQueues(t, granted)
+			result, _ := q.s.run(fmt.Sprintf(stateOfOrders, row.words))
+			require.Equal(t, row.status, result.Status, "%+v", result.Error)
+			if row.status == interpreter.Failed {
+				require.Empty(t, q.requests)
+				require.Contains(t, result.Error.Message, "every part of a key must be there")
+				return
+			}
+			id := "reprise-concurrency-state/" + row.key
+			require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id}, q.requests)
+		})
+	}
+}
+
+// TestStateTurnWaits: a visit that has to wait says for whom, and begins with its turn.
+func TestStateTurnWaits(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, func(n int, enter queue.Enter) (queue.Decision, time.Duration) {
+		if n == 1 {
+			require.Equal(t, 1, enter.Request.Limit)
+			return queue.Decision{State: queue.Queued, By: "other"}, time.Second
+		}
+		require.Equal(t, queue.Queued, enter.Request.Known, "it asks again, as the queue may have been terminated")
+		return queue.Decision{State: queue.Granted}, time.Minute
+	})
+	var waits interpreter.StepRecord
+	q.s.env.RegisterDelayedCallback(func() {
+		var progress workflows.Progress
+		answer, err := q.s.env.QueryWorkflow(workflows.ProgressQuery)
+		require.NoError(t, err)
+		require.NoError(t, answer.Get(&progress))
+		waits = progress.Steps[0]
+	}, time.Minute)
+	result, took := q.s.run(fmt.Sprintf(stateOfOrders, ""))
+	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	require.Equal(t, interpreter.Pending, waits.Status)
+	require.Equal(t, interpreter.ReasonState, waits.Reason)
+	require.Equal(t, "waits for the state test/orders, which run other holds", waits.Waiting)
+	require.Equal(t, 3*time.Minute, took)
+	require.Len(t, q.requests, 3)
+	require.Len(t, q.s.attempts, 1)
+}
+
+// TestStateTurnIsRefused: with on_conflict fail the visit fails, and a route may go on.
+func TestStateTurnIsRefused(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
+		return queue.Decision{State: queue.Skipped, By: "other"}, 0
+	})
+	result, _ := q.s.run(fmt.Sprintf(stateOfOrders, ", on_conflict: fail") + "    next: [{when: \"{{ error.type == 'conflict' }}\", then: [{step: end}]}]\n  - step: end\n")
+	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	failure := result.Steps[0].Error
+	require.Equal(t, interpreter.KindIncremental, failure.Kind)
+	require.Equal(t, incremental.TypeConflict, failure.Type)
+	require.Equal(t, `step orders: the run other holds the state "test/orders" (on_conflict: fail)`, failure.Message)
+	require.Equal(t, []string{"orders#1 tries reprise-concurrency-state/test%2Forders"}, q.requests)
+	require.Empty(t, q.s.attempts)
+}
+
+// TestStateTurnOfACancelledRun: who is cancelled while it waits leaves the queue.
+func TestStateTurnOfACancelledRun(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
+		return queue.Decision{State: queue.Queued, By: "other"}, 0
+	})
+	q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, 30*time.Second)
+	result, took := q.s.run(fmt.Sprintf(stateOfOrders, ""))
+	require.Equal(t, interpreter.Cancelled, result.Status, "%+v", result.Error)
+	require.Equal(t, 30*time.Second, took)
+	id := "reprise-concurrency-state/test%2Forders"
+	require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id}, q.requests)
+	require.Equal(t, interpreter.Cancelled, result.Steps[0].Status)
+}
+
+// TestStateTurnThatComesLate: a turn for a visit that has ended is returned, and does not count
+// for the next one.
+func TestStateTurnThatComesLate(t *testing.T) {
+	t.Parallel()
+	run := ""
+	q := newStateQueues(t, func(_ int, enter queue.Enter) (queue.Decision, time.Duration) {
+		run = enter.Request.RunID
+		return queue.Decision{State: queue.Granted}, 0
+	})
+	q.s.env.RegisterDelayedCallback(func() {
+		q.s.env.SignalWorkflow(queue.DecisionSignal, queue.Decision{
+			RunID: run, Visit: "orders#1", Queue: "reprise-concurrency-state/test%2Forders", State: queue.Granted,
+		})
+	}, 30*time.Second)
+	q.s.run(fmt.Sprintf(stateOfOrders, "") + `    next: wait
+  - step: wait
+    tool: http
+    url: http://localhost
+    retry: [{when: "{{ _retry.count < 2 }}", then: {max_attempts: 3, delay: 30s}}]
+`)
+	id := "reprise-concurrency-state/test%2Forders"
+	require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id, "orders#1 leaves " + id}, q.requests)
+}
+
+// TestStateTurnOfALoop: all iterations of a visit have one turn, whatever their states are.
+func TestStateTurnOfALoop(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, granted)
+	result, _ := q.s.run(`
+  - step: orders
+    tool: http
+    url: http://localhost
+    loop: {in: "{{ ['a', 'b'] }}", iterator: tenant, sink: {tool: http, url: "http://localhost"}}
+    params: {since: "{{ incremental.value }}"}
+    incremental: {cursor_path: id, initial_value: 0, state: "{{ 1 + 1 }} of {{ tenant }}"}
+`)
+	require.NotEqual(t, interpreter.Failed, result.Status, "%+v", result.Error)
+	id := queue.Name{Key: "2 of {{ tenant }}", State: true}.ID()
+	require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id}, q.requests)
+}
