@@ -1,0 +1,203 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+)
+
+// changing answers rows from a number on, two a page.
+type changing struct {
+	url string
+
+	mu      sync.Mutex
+	rows    []map[string]any
+	since   []string               // what was asked for
+	request func(page string) bool // called with each; false answers 503
+}
+
+func newChanging(t *testing.T, rows ...map[string]any) *changing {
+	t.Helper()
+	c := &changing{rows: rows}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		query := r.URL.Query()
+		if c.request != nil && !c.request(query.Get("page")) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if query.Get("page") == "" {
+			c.since = append(c.since, query.Get("since"))
+		}
+		var found []map[string]any
+		for _, row := range c.rows {
+			if row["at"].(string) >= query.Get("since") {
+				found = append(found, row)
+			}
+		}
+		at := 0
+		_, _ = fmt.Sscan(query.Get("page"), &at)
+		end := min(at+2, len(found))
+		answer := map[string]any{"rows": found[min(at, end):end]}
+		if end < len(found) {
+			answer["next"] = end
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+func (c *changing) add(rows ...map[string]any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows = append(c.rows, rows...)
+}
+
+func change(id int, at string) map[string]any { return map[string]any{"id": id, "at": at} }
+
+// incrementalPages loads them. WORDS stands within incremental.
+const incrementalPages = `
+  - step: fetch
+    tool: http
+    url: "{{ api }}/orders"
+    params: {since: "{{ incremental.value }}"}
+    incremental: {cursor_path: at, initial_value: "2026-01-01", type: time, WORDS}
+    retry:
+      - when: "{{ response.next }}"
+        then:
+          next_call: {params: {page: "{{ response.next }}"}}
+          collect: {path: rows}
+          PAGES
+    RESULT
+`
+
+// pagesInto and resultInto are the playbook with a sink for pages or for the result.
+func pagesInto(sink, words string) string {
+	return book(strings.NewReplacer("WORDS", words, "PAGES", "per_iteration: {sink: {"+sink+"}}", "RESULT", "").Replace(incrementalPages))
+}
+
+func resultInto(sink, words string) string {
+	return book(strings.NewReplacer("WORDS", words, "PAGES", "", "RESULT", "sink: {"+sink+"}").Replace(incrementalPages))
+}
+
+const createKept = "CREATE TABLE orders (id bigint, at text CHECK (at <> 'refused'))"
+
+// keptIDs are those of the table, in the order in which they were written.
+func keptIDs(w *world, db *testenv.Database) string {
+	var all []string
+	for _, row := range db.Query(w.t, "SELECT id::text AS id FROM orders ORDER BY ctid") {
+		all = append(all, row["id"].(string))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestRowsComeOnce: rows that share the time of the watermark are neither lost nor doubled,
+// one of the year 9999 keeps nothing back, and a run that fails loses nothing.
+func TestRowsComeOnce(t *testing.T) {
+	t.Parallel()
+	const sink = "tool: postgres, auth: pg, table: orders, key: id"
+	for name, source := range map[string]string{
+		"asc": pagesInto(sink, "row_order: asc"), "none": pagesInto(sink, "row_order: none"), "result": resultInto(sink, "row_order: none"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			db := w.database()
+			w.work()
+			db.Exec(t, createKept)
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
+			workload := map[string]any{"api": api.url}
+			first := w.endsAs(w.start(source, workload), interpreter.Completed)
+			require.Equal(t, "1 2 3", keptIDs(w, db))
+			require.Empty(t, first.Warnings)
+			api.add(change(4, "2026-01-03"), change(5, "9999-01-01"))
+			second := w.endsAs(w.start(source, workload), interpreter.Completed)
+			require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
+			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated later than the call began")
+			api.mu.Lock()
+			api.rows = api.rows[:4]
+			api.mu.Unlock()
+			api.add(change(6, "2026-01-04"), change(7, "2026-01-05"), change(8, "2026-01-06"))
+			api.request = func(page string) bool { return page != "4" }
+			w.endsAs(w.start(source, workload), interpreter.Failed)
+			api.request = nil
+			w.endsAs(w.start(source, workload), interpreter.Completed)
+			require.Equal(t, "1 2 3 4 5 6 7 8", keptIDs(w, db))
+			require.Equal(t, []string{"2026-01-01", "2026-01-03", "2026-01-03"}, api.since[:3])
+		})
+	}
+}
+
+// TestWatermarkBehindTheSink: a sink that fails leaves the watermark where it was.
+func TestWatermarkBehindTheSink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.database()
+	w.work()
+	db.Exec(t, createKept)
+	source := resultInto(`tool: postgres, auth: pg, table: orders, `+
+		`args: "{{ map(result, {id: #.id, at: refused ? 'refused' : #.at}) }}"`, "row_order: none")
+	source = strings.Replace(source, "workflow:", "workload: {api: '', refused: false}\nworkflow:", 1)
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
+	w.endsAs(w.start(source, map[string]any{"api": api.url, "refused": true}), interpreter.Failed)
+	require.Empty(t, keptIDs(w, db))
+	w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Completed)
+	require.Equal(t, "1 2", keptIDs(w, db))
+	require.Equal(t, []string{"2026-01-01", "2026-01-01"}, api.since)
+}
+
+// TestStateIsAFence: a call that holds its state no longer writes nothing, in upsert too.
+func TestStateIsAFence(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"insert", "upsert"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			db := w.database()
+			w.work()
+			db.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY, at text)")
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
+			api.request = func(page string) bool {
+				if page != "" {
+					db.Exec(t, "UPDATE reprise_state SET holder = 'another', run = 'of another'")
+				}
+				return true
+			}
+			source := pagesInto("tool: postgres, auth: pg, table: orders, key: id, mode: "+mode, "row_order: asc")
+			result := w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Failed)
+			require.Equal(t, "1 2", keptIDs(w, db))
+			require.Equal(t, interpreter.KindIncremental, result.Error.Kind)
+			require.Equal(t, incremental.TypeMoved, result.Error.Type)
+			require.Contains(t, result.Error.Message, "of another")
+		})
+	}
+}
+
+// TestStateOfNoSink: what is written nowhere moves its state when the run has ended well.
+func TestStateOfNoSink(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	source := book(strings.NewReplacer("WORDS", "row_order: none", "PAGES", "", "RESULT", "next: later").Replace(incrementalPages) +
+		"  - step: later\n    tool: http\n    url: \"{{ api }}/later?page={{ workload.page }}\"\n")
+	source = strings.Replace(source, "workflow:", "workload: {api: '', page: ''}\nworkflow:", 1)
+	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
+	api.request = func(page string) bool { return page != "fails" }
+	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "fails"}), interpreter.Failed)
+	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
+	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
+	require.Equal(t, []string{"2026-01-01", "2026-01-01", "2026-01-03"}, api.since[:3])
+}
