@@ -4,6 +4,7 @@
 package incremental
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -94,6 +95,9 @@ const secondsPerDay = 24 * 60 * 60
 
 // integer reads a whole number, or the text of one in its shortest form.
 func integer(value any) (int64, bool) {
+	if n, isInt := value.(int); isInt {
+		return int64(n), true
+	}
 	text := expression.Text(value)
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || !n.IsInt64() || n.String() != text {
@@ -157,4 +161,12 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	case Integer, Text, Token:
 	}
 	return Cursor{}, false
+}
+
+// Larger is the one of two cursors of a type that is behind the other; any is behind none.
+func Larger(a, b Cursor) Cursor {
+	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
+		return b
+	}
+	return a
 }

@@ -50,8 +50,12 @@ const (
 	TypeCursor = "type"
 	// TypeMissing is a row without a cursor.
 	TypeMissing = "missing"
+	// TypeRows is a write of a sink that makes other rows of a page's, and not one of each.
+	TypeRows = "rows"
 	// TypeConflict is a state that another run holds, with `on_conflict: fail`.
 	TypeConflict = "conflict"
+	// TypeFull is a state more than Temporal keeps of a step.
+	TypeFull = "too_many_states"
 )
 
 // Write is what a write of a call does to its state, in the transaction of its rows: it is
@@ -83,6 +87,8 @@ type Rows struct {
 	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
 	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
 	Floor []byte `json:"floor,omitempty"`
+	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
+	Sweep bool `json:"sweep,omitempty"`
 }
 
 // State is a state as people see it.

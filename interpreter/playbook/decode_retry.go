@@ -145,7 +145,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
-		asOneOf(func(t *Then, class string) { t.Class = class }, DefaultFailClass, "retryable", "rate_limited").or(DefaultFailClass),
+		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass),
 	},
 	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
 	{

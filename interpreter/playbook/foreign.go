@@ -344,10 +344,9 @@ func (c *checker) foreignName(at site, name string) string {
 }
 
 // errorTexts are texts that error.kind and error.class are compared with.
-var errorTexts = []string{
-	"http", "response", "timeout", "connection", "tool", "sink", "explicit", "webhook_failure", "playbook", "incremental",
-	"worker_lost", "payload_too_large", "exhausted", "repeat", "loop", "cancelled", "expression", "final", "retryable", "rate_limited",
-}
+var errorTexts = slices.Concat(errorKinds, []string{
+	"response", "sink", "incremental", "payload_too_large", "repeat", "cancelled", "expression",
+}, errorClasses)
 
 // meant reports whether a field that the tool does not have stands for one that it
 // has, so that one message is enough.

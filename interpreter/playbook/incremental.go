@@ -35,3 +35,19 @@ const (
 	MissingInclude OnMissing = "include"
 	MissingExclude OnMissing = "exclude"
 )
+
+// Initial is the cursor from which a step reads that has no state yet; zero where it reads
+// from nothing, by a token.
+func (i *Incremental) Initial() incremental.Cursor {
+	if i.InitialValue == nil {
+		return incremental.Cursor{}
+	}
+	initial, err := incremental.Parse(i.Type, i.InitialValue)
+	if err != nil {
+		return incremental.Cursor{} // validation has refused it
+	}
+	return initial
+}
+
+// EachTemplate calls visit for the scalars below the node that hold a template.
+func (n *Node) EachTemplate(visit func(*Node)) { n.eachTemplate(visit) }

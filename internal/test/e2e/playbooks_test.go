@@ -159,10 +159,7 @@ func (want runOfPlaybook) check(t *testing.T, name string) {
 	w.work()
 	run := w.start(w.playbook(name+".yaml"), want.workload)
 	for _, answer := range want.answers {
-		require.Eventually(t, func() bool {
-			_, err := w.answerTo(run.GetID(), answer)
-			return err == nil
-		}, patience, tick)
+		w.answers(run.GetID(), answer)
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)
