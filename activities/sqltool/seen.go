@@ -2,10 +2,12 @@ package sqltool
 
 import (
 	"bytes"
+	"encoding/hex"
 	"slices"
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -28,12 +30,19 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 	twice := make([]bool, len(pages))
 	seen := make(map[string]bool, len(pages))
 	for i, row := range pages {
-		w.known[i] = w.State.Rows.Of(row)
+		w.known[i] = w.ofTable(w.State.Rows.Of(row))
 		hash := string(w.known[i].Hash)
 		twice[i], seen[hash] = seen[hash], true
 	}
 	w.leaveOut(twice)
 	return nil
+}
+
+// ofTable tells a row of this table from the same row of another one: a call may write to several
+// tables of the database that keeps its state.
+func (w *Write) ofTable(row incremental.KnownRow) incremental.KnownRow {
+	row.Hash = expression.Sum(w.Shown, hex.EncodeToString(row.Hash))[:len(row.Hash)]
+	return row
 }
 
 // contributed are the rows of the page that is written.

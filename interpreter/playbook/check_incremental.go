@@ -14,11 +14,9 @@ import (
 // checkIncremental checks what a step keeps between runs: docs/language.md, section incremental.
 // Where two of its states would be one is in check_state.go.
 func checkIncremental(c *checker) {
-	some := false
 	for _, step := range c.pb.Steps {
 		c.checkRestartFull(step)
 		if i := step.Incremental; i != nil && step.Action != nil {
-			some = true
 			c.checkReadsRows(step)
 			c.checkCursorPath(step)
 			c.checkInitialValue(i)
@@ -29,7 +27,7 @@ func checkIncremental(c *checker) {
 			c.checkSinkRows(step)
 		}
 	}
-	if c.pb.State != "" && !some && !c.partial {
+	if c.pb.State != "" && !c.partial && len(c.pb.KeptStates()) == 0 {
 		c.warnf(c.pb.StatePos, codeNoEffect, "state has no effect: no step of the playbook has incremental")
 	}
 }

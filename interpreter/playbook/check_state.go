@@ -4,6 +4,9 @@ package playbook
 func checkStates(c *checker) {
 	first := map[string]*Step{}
 	for _, step := range c.pb.Steps {
+		if step.Loop != nil && step.Action != nil && step.Action.Inline != nil {
+			c.checkStatesWithin(step, step.Action.Inline)
+		}
 		i := step.Incremental
 		if i == nil {
 			continue
@@ -27,6 +30,21 @@ func checkStates(c *checker) {
 			continue
 		}
 		first[name] = step
+	}
+}
+
+// checkStatesWithin refuses states of a playbook that each iteration of a loop runs, if all of
+// them would have one.
+func (c *checker) checkStatesWithin(loop *Step, inner *Playbook) {
+	for _, step := range inner.Steps {
+		if step.Action != nil && step.Action.Inline != nil {
+			c.checkStatesWithin(loop, step.Action.Inline)
+		}
+		if i := step.Incremental; i != nil && (i.State == nil || i.State.Template == nil) {
+			c.errorf(i.value("state"), codeStateName,
+				"step %q runs in every iteration of %q, and all of them would have one state; hand the element in with workload and name the state by it: state: \"%s/{{ %s }}\"",
+				step.Name, loop.Name, step.Name, loop.Loop.Element)
+		}
 	}
 }
 

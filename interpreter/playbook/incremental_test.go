@@ -124,3 +124,33 @@ func TestStateHome(t *testing.T) {
 		require.Equal(t, row.home, place, row.name)
 	}
 }
+
+// TestStatesWithin: the states of a playbook that stands within another one are named after that,
+// or after what it says.
+func TestStatesWithin(t *testing.T) {
+	t.Parallel()
+	text := head + `workflow:
+  - step: load
+    tool: playbook
+    workflow:
+      - step: orders
+        tool: http
+        url: "http://x/{{ incremental.value }}"
+        incremental: {cursor_path: id, initial_value: 0}
+  - step: other
+    tool: playbook
+    workflow: [{step: a, tool: http, url: http://x}]
+`
+	for state, want := range map[string]string{"": "example.load/orders", "state: shop\n": "shop.load/orders"} {
+		pb, found := decode(t, strings.Replace(text, "workflow:", state+"workflow:", 1))
+		require.Empty(t, found)
+		kept := pb.KeptStates()
+		require.Len(t, kept, 1)
+		require.Equal(t, want, kept[0].Name)
+		require.Equal(t, "load/orders", kept[0].Step)
+		inner, found := decode(t, pb.Steps[0].Action.Inline.Source())
+		require.Empty(t, found)
+		require.Equal(t, want, inner.KeptStates()[0].Name, "as it is run")
+		require.NotContains(t, pb.Steps[1].Action.Inline.Source(), "state:")
+	}
+}

@@ -67,8 +67,11 @@ func (pb *Playbook) nameInlined() {
 			name = call.step.Name
 		}
 		inner.Name = nameWithin(pb.Name, name)
+		if pb.State != "" && len(inner.KeptStates()) > 0 {
+			inner.State = nameWithin(pb.State, name)
+		}
 		attachStatements(inner)
-		inner.inline.source = inner.inline.document(inner.Name)
+		inner.inline.source = inner.inline.document(inner.Name, inner.State)
 		inner.Hash = hash([]byte(inner.inline.source))
 		if workload := call.action.Field(FieldWorkload); workload != nil {
 			for _, entry := range workload.Entries {
@@ -98,7 +101,7 @@ func nameWithin(outer, step string) string {
 }
 
 // document writes a playbook of the steps.
-func (in *inline) document(name string) string {
+func (in *inline) document(name, state string) string {
 	version := Version
 	if in.older {
 		version = OlderVersion
@@ -112,6 +115,9 @@ func (in *inline) document(name string) string {
 			text("metadata"),
 			{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{text("name"), text(name)}},
 		}}
+		if state != "" {
+			made.Content = append(made.Content, text("state"), text(state))
+		}
 		if in.policies != nil {
 			made.Content = append(made.Content, text("policies"), in.policies)
 		}

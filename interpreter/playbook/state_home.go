@@ -37,7 +37,7 @@ func (s *Step) successSinks() []*Sink {
 	var pages, ends []*Sink
 	for _, policy := range s.Retry {
 		pages = append(pages, policy.Then.PerIteration)
-		if policy.mayFollowSuccess() {
+		if policy.Then.Sink != nil && policy.mayFollowSuccess() {
 			ends = append(ends, policy.Then.Sink)
 		}
 	}
