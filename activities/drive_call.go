@@ -85,7 +85,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	}
 	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
-	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at})
+	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at, progress: h.progress})
 	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
@@ -170,6 +170,8 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
 	h.before = h.call.Snapshot()
 	began := h.clock.now()
+	stop := h.progress.does(call.Doing{Call: h.at, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
+	defer stop()
 	made, size, err := h.attempt(ctx, input)
 	if err != nil {
 		return size, err

@@ -27,12 +27,17 @@ const statesOfOne = 2
 // destination that is away is one that Temporal makes again, for an hour; one of a state that
 // the call holds no longer is final.
 func (c *Catalogue) State(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+	return c.stateAfter(ctx, time.Since(activity.GetInfo(ctx).ScheduledTime), in)
+}
+
+// stateAfter is State so long after the activity was scheduled.
+func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	if !isHosted(ctx) {
 		defer heartbeat.Keep(ctx)()
 		ctx = hosted(ctx, newDelivery(ctx, true))
 	}
 	out, err := c.keeperOf(in.Place, in.Group).do(ctx, in)
-	return out, stateError(ctx, err)
+	return out, stateError(ctx, waited, err)
 }
 
 // stateKeeper is where states are kept.
@@ -194,7 +199,7 @@ func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byt
 
 // stateError is the end of the activity: what may be over soon is left to Temporal to be done
 // again, for an hour.
-func stateError(ctx context.Context, err error) error {
+func stateError(ctx context.Context, waited time.Duration, err error) error {
 	var refused *temporal.ApplicationError
 	var object interpreter.ErrorObject
 	isFailure := errors.As(err, &refused)
@@ -211,7 +216,7 @@ func stateError(ctx context.Context, err error) error {
 			Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
 	}
-	if time.Since(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
+	if waited < recallPatience {
 		return deliverAgain(fmt.Errorf("the state of a step is out of reach: %w", err))
 	}
 	if ours {

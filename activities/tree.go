@@ -31,15 +31,16 @@ const (
 	admissionsOfOne = 2
 	// closedKept is how many cancelled runs a worker remembers.
 	closedKept = 100
-	// firstLooked is how old what a worker knows of a first run may be, lookTimeout how
-	// long the server is asked, and firstForgotten how long it is kept unused.
-	firstLooked    = time.Second
-	lookTimeout    = 2 * time.Second
-	firstForgotten = time.Minute
+	// firstRunAge is how old what a worker knows of a first run may be, describeTimeout
+	// how long a request to describe it may take, and firstRunKept how long what is known
+	// is kept unused.
+	firstRunAge     = time.Second
+	describeTimeout = 2 * time.Second
+	firstRunKept    = time.Minute
 )
 
-// treeDesk requests admissions for the activities of a worker, and cancels trees.
-type treeDesk struct {
+// treeAdmissions requests admissions for the activities of a worker, and cancels trees.
+type treeAdmissions struct {
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
 	closed []closedRun // those that were cancelled last
@@ -52,68 +53,68 @@ type closedRun struct{ tree, run string }
 // firstRun is what a worker knows of a run that waits for others, and for which none
 // waits.
 type firstRun struct {
-	mu        sync.Mutex // held while the server is asked
+	mu        sync.Mutex // held while the run is described
 	cancelled bool
-	looked    time.Time
-	used      time.Time // under the desk's lock
+	described time.Time
+	used      time.Time // under the lock of treeAdmissions
 }
 
-func newTreeDesk() *treeDesk {
-	return &treeDesk{slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+func newTreeAdmissions() *treeAdmissions {
+	return &treeAdmissions{slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
 }
 
 // admit has the workflow of a tree of runs admit more of them, in its turn.
-func (d *treeDesk) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+func (a *treeAdmissions) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
 	defer heartbeat.Keep(ctx)()
-	leave, err := d.slots.Enter(ctx, admission.Tree.WorkflowID())
+	leave, err := a.slots.Enter(ctx, admission.Tree.WorkflowID())
 	if err != nil {
 		return interpreter.Admitted{}, err
 	}
 	defer leave()
-	if admission.Count > 0 && d.isClosed(ctx, admission) {
+	if admission.Count > 0 && a.isClosed(ctx, admission) {
 		return interpreter.Admitted{Closed: true}, nil
 	}
 	return admitRuns(ctx, admission)
 }
 
 // mayStart reports whether a run still may start that was admitted.
-func (d *treeDesk) mayStart(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-	return interpreter.Admitted{Closed: d.isClosed(ctx, admission)}, nil
+func (a *treeAdmissions) mayStart(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+	return interpreter.Admitted{Closed: a.isClosed(ctx, admission)}, nil
 }
 
 // close has no more runs start that one waits for. It waits for no turn.
-func (d *treeDesk) close(ctx context.Context, tree interpreter.Tree, run string) error {
+func (a *treeAdmissions) close(ctx context.Context, tree interpreter.Tree, run string) error {
 	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = append(d.closed, closedRun{tree.WorkflowID(), run})
-	d.closed = d.closed[max(0, len(d.closed)-closedKept):]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = append(a.closed, closedRun{tree.WorkflowID(), run})
+	a.closed = a.closed[max(0, len(a.closed)-closedKept):]
 	return nil
 }
 
 // isClosed reports whether a run was cancelled that waits for those that are asked for:
 // the first one, or one whose tree was cancelled here. Of the others the workflow of the
 // tree knows.
-func (d *treeDesk) isClosed(ctx context.Context, admission interpreter.Admission) bool {
-	d.mu.Lock()
-	closed := slices.ContainsFunc(d.closed, func(closed closedRun) bool {
+func (a *treeAdmissions) isClosed(ctx context.Context, admission interpreter.Admission) bool {
+	a.mu.Lock()
+	closed := slices.ContainsFunc(a.closed, func(closed closedRun) bool {
 		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
 	})
-	d.mu.Unlock()
-	return closed || len(admission.Runs) > 0 && d.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
+	a.mu.Unlock()
+	return closed || len(admission.Runs) > 0 && a.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
 }
 
 // first finds what is known of a first run, and forgets those that nobody asks about.
-func (d *treeDesk) first(id string) *firstRun {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now, first := time.Now(), d.firsts[id]
+func (a *treeAdmissions) first(id string) *firstRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, first := time.Now(), a.firsts[id]
 	if first == nil {
-		maps.DeleteFunc(d.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstForgotten })
+		maps.DeleteFunc(a.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstRunKept })
 		first = &firstRun{}
-		d.firsts[id] = first
+		a.firsts[id] = first
 	}
 	first.used = now
 	return first
@@ -125,16 +126,16 @@ func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if now.Sub(f.looked) < firstLooked {
+	if now.Sub(f.described) < firstRunAge {
 		return f.cancelled
 	}
-	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
+	description, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
 	if err == nil {
-		f.cancelled = described.GetWorkflowExtendedInfo().GetCancelRequested()
+		f.cancelled = description.GetWorkflowExtendedInfo().GetCancelRequested()
 	}
-	f.looked = now
+	f.described = now
 	return f.cancelled
 }
 
@@ -202,10 +203,10 @@ const (
 // cancel cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. A run that no other waits for does not
 // belong to it, nor do its children.
-func (d *treeDesk) cancel(ctx context.Context, tree interpreter.CancelTree) error {
+func (a *treeAdmissions) cancel(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
-		if err := d.close(ctx, tree.Tree, tree.Run); err != nil {
+		if err := a.close(ctx, tree.Tree, tree.Run); err != nil {
 			return err
 		}
 	}

@@ -106,13 +106,14 @@ func (in ToolInput) Rows() []any {
 
 // ToolResult is what an attempt gives that has not failed; kept in workflow history.
 type ToolResult struct {
+	// Turn is how many seconds the attempt waited for its turn under a rate limit before
+	// it began. Nothing is decided by it; it stands first, so that it is read without the
+	// data. Tools leave it 0.
+	Turn float64          `json:"turn,omitempty"`
 	Data expression.Value `json:"data,omitzero"`
 	Meta ToolMeta         `json:"meta,omitzero"`
 	// PutOff is set where the attempt was not made yet. Tools leave it nil.
 	PutOff *PutOff `json:"put_off,omitempty"`
-	// Turn is how many seconds the attempt waited for its turn under a rate limit before
-	// it began, for those who look. Tools leave it 0.
-	Turn float64 `json:"turn,omitempty"`
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`

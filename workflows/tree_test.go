@@ -11,6 +11,23 @@ import (
 	"reprise/interpreter"
 )
 
+// newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
+func newClosedTree(t *testing.T, admit func(interpreter.Admission) interpreter.Admitted) *stage {
+	t.Helper()
+	s := newStage(t, fine)
+	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
+		return admit(in), nil
+	})
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.Admission) (interpreter.Admitted, error) {
+		return interpreter.Admitted{Closed: true}, nil
+	})
+	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
+	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
+		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	return s
+}
+
 // TestClosedTree: who is told that a parent run was cancelled starts nothing, requests
 // nothing more, and ends as cancelled once its own cancel comes.
 func TestClosedTree(t *testing.T) {
@@ -23,15 +40,11 @@ func TestClosedTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, requests := newStage(t, fine), 0
-			s.register(interpreter.AdmitActivity, func(context.Context, interpreter.Admission) (interpreter.Admitted, error) {
+			requests := 0
+			s := newClosedTree(t, func(interpreter.Admission) interpreter.Admitted {
 				requests++
-				return interpreter.Admitted{Closed: true}, nil
+				return interpreter.Admitted{Closed: true}
 			})
-			s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
-			s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
-				Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
-			s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
 			result, took := s.run(`
   - step: outer
     tool: playbook
@@ -52,17 +65,7 @@ func TestClosedTree(t *testing.T) {
 // run was cancelled.
 func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, fine)
-	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
-		return interpreter.Admitted{Count: in.Count}, nil
-	})
-	s.register(interpreter.MayStartActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
-		return interpreter.Admitted{Closed: true}, nil
-	})
-	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
-	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
-		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
-	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	s := newClosedTree(t, func(in interpreter.Admission) interpreter.Admitted { return interpreter.Admitted{Count: in.Count} })
 	result, took := s.run(`
   - step: outer
     tool: playbook

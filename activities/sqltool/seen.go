@@ -109,7 +109,7 @@ func (w *Write) Seen() (chunks []Seen) {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
 		rows = rows[used:]
-		chunk.Sweep = len(rows) == 0 && sweeps(w.State)
+		chunk.Sweep = len(rows) == 0 && w.State.Rows.Sweep
 		chunks = append(chunks, chunk)
 		if len(rows) == 0 {
 			return chunks

@@ -126,7 +126,7 @@ func (s *StateTest) claim(holder string) incremental.Claim {
 func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.Write {
 	return &incremental.Write{
 		Name: s.State, Holder: holder, Number: number, Move: move,
-		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor},
+		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
 	}
 }
 

@@ -486,17 +486,17 @@ func (c *Call) sinkState(pending pendingSink) *incremental.Write {
 // rowsThatComeAgain tells them apart. Below the floor nothing comes again: what the call has
 // read may, until it has ended well, because it may begin again, or go back for its order.
 func (c *Call) rowsThatComeAgain(section *playbook.Incremental, move *incremental.Move) *incremental.Rows {
-	ends := move != nil && c.state.last().End != nil
-	if section.Token != nil {
-		return &incremental.Rows{Type: incremental.Token, Over: ends} // a row of the same key may be a newer one
-	}
+	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key}
+	known.Sweep = move != nil && c.state.last().End != nil
 	floor := c.state.Incremental.Found
-	if ends {
+	if known.Sweep {
 		floor = move.To
 	}
-	return &incremental.Rows{
-		CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Floor: incremental.Before(section.Type, floor, section.Lag).Position,
+	known.Floor = incremental.Before(section.Type, floor, section.Lag).Position
+	if section.Token != nil && known.Sweep {
+		known.Floor = incremental.AboveToken
 	}
+	return known
 }
 
 // isHome reports whether a sink writes to the database that keeps the state.

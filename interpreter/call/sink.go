@@ -51,7 +51,7 @@ func (c *Config) pendingSink(pending pendingSink) *playbook.Sink {
 // sinkError wraps the failure of a sink.
 func sinkError(place string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure := *cause
-	if failure.Kind != interpreter.KindCancelled {
+	if failure.Kind != interpreter.KindCancelled && failure.Kind != interpreter.KindIncremental {
 		failure.Kind = interpreter.KindSink
 	}
 	if prefix := "sink " + place + ": "; !strings.HasPrefix(cause.Message, prefix) {

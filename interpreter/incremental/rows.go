@@ -12,11 +12,21 @@ type KnownRow struct {
 	Position []byte // of its cursor; nil for a row without one
 }
 
+// Rows of a source that gives tokens have all the same position: they may come again until the
+// token moves, which is AboveToken, and never then. One of the same key may be a newer one.
+var (
+	belowToken = []byte{0}
+	AboveToken = []byte{1}
+)
+
 // hashLength is 128 bits: two rows with the same hash would be taken for one.
 const hashLength = 16
 
 // Of is what tells a row apart that a page has contributed.
 func (r *Rows) Of(row any) KnownRow {
+	if r.Type == Token {
+		return KnownRow{Hash: expression.Sum(row)[:hashLength], Position: belowToken}
+	}
 	known := KnownRow{}
 	cursor, _ := Member(row, r.CursorPath)
 	if parsed, err := Parse(r.Type, cursor); err == nil {

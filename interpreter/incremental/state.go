@@ -87,9 +87,8 @@ type Rows struct {
 	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
 	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
 	Floor []byte `json:"floor,omitempty"`
-	// Over says that no row comes again behind the write: all that is known is forgotten. A
-	// token moves so.
-	Over bool `json:"over,omitempty"`
+	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
+	Sweep bool `json:"sweep,omitempty"`
 }
 
 // State is a state as people see it.

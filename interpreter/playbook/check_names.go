@@ -153,7 +153,8 @@ func (c *checker) insideState(at site) bool {
 	if at.spot == atWorkbook {
 		return slices.ContainsFunc(c.callers(at.action), func(step *Step) bool { return step.Incremental != nil })
 	}
-	return at.step != nil && at.step.Incremental != nil && (at.spot != atStepSink || at.step.Loop == nil)
+	has := at.step != nil && (at.step.Incremental != nil || c.partial) // or it may be what could not be decoded
+	return has && (at.spot != atStepSink || at.step.Loop == nil)
 }
 
 // awaits reports whether the tool of an action awaits an answer.

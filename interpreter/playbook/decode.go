@@ -93,7 +93,9 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{
 		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
-		as(kindName, func(d *decoder, w written, p *Playbook) { p.State = d.playbookName(w.node, w.what) }),
+		as(kindName, func(d *decoder, w written, p *Playbook) {
+			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
+		}),
 	},
 	{
 		key{name: "workload", doc: "inputs and their defaults; constants"},

@@ -75,9 +75,9 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		d.errorf(f.words["token"], codeConflict,
 			"incremental has \"cursor_path\" and \"token\": a cursor stands in each row, a token comes with the answer; write one of them")
 	default:
-		for _, word := range []string{"type", "lag"} {
+		for _, word := range []string{"type", "lag", "range_start", "row_order", "on_missing"} {
 			if f.get(word) != nil {
-				d.errorf(f.words[word], codeConflict, "%q is about cursors, and a token is not compared; remove it", word)
+				d.errorf(f.words[word], codeConflict, "%q is about cursors in rows, and a token is in none and is not compared; remove it", word)
 			}
 		}
 		i.Type = incremental.Token

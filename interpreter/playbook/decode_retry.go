@@ -145,7 +145,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
-		asOneOf(func(t *Then, class string) { t.Class = class }, DefaultFailClass, "retryable", "rate_limited").or(DefaultFailClass),
+		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass),
 	},
 	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
 	{
@@ -220,11 +220,15 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 
 // restart reads true, false, or full, which is true of a call that forgets its state.
 func (d *decoder) restart(w written, then *Then) {
-	if n := w.node; n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n] && slices.Contains(w.domain.accepted, n.Value) {
+	n := w.node
+	switch text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n]; {
+	case text && slices.Contains(w.domain.accepted, n.Value):
 		then.Restart, then.RestartFull = true, true
-		return
+	case text && d.literal(n, w.what):
+		d.errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
+	case !text:
+		then.Restart = d.boolean(n, w.what)
 	}
-	then.Restart = d.boolean(w.node, w.what)
 }
 
 // perIteration is the section of that name.

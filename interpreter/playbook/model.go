@@ -35,6 +35,7 @@ type Playbook struct {
 	// is where that stands.
 	Expect    time.Duration
 	ExpectPos source.Position
+	StatePos  source.Position // of State
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
 	// lent are the lists of policies, and the retries of workbook entries, that steps take.

@@ -26,29 +26,34 @@ func (pb *Playbook) StateHome(step *Step) *Sink {
 
 // lastSink is what a call of the step writes to last when it has ended well, nil for nothing.
 func (s *Step) lastSink() *Sink {
-	sink := s.Sink
-	if s.Loop != nil {
-		sink = s.Loop.Sink
-	}
-	if sink != nil {
-		return sink
-	}
-	for _, policy := range slices.Backward(s.Retry) {
-		if policy.Then.Sink != nil && policy.mayFollowSuccess() {
-			return policy.Then.Sink
-		}
-	}
-	return s.pageSink()
-}
-
-// pageSink is the sink of the last policy that has one for pages, nil for none.
-func (s *Step) pageSink() *Sink {
-	for _, policy := range slices.Backward(s.Retry) {
-		if policy.Then.PerIteration != nil {
-			return policy.Then.PerIteration
-		}
+	if sinks := s.successSinks(); len(sinks) > 0 {
+		return sinks[len(sinks)-1]
 	}
 	return nil
+}
+
+// successSinks are what a call of the step writes to that ends well, in this order.
+func (s *Step) successSinks() []*Sink {
+	var pages, ends []*Sink
+	for _, policy := range s.Retry {
+		pages = append(pages, policy.Then.PerIteration)
+		if policy.mayFollowSuccess() {
+			ends = append(ends, policy.Then.Sink)
+		}
+	}
+	own := s.Sink
+	if s.Loop != nil {
+		own = s.Loop.Sink
+	}
+	all := append(append(pages, ends...), own)
+	return slices.DeleteFunc(all, func(sink *Sink) bool { return sink == nil })
+}
+
+// pagesOnly reports whether one sink for pages is all that a call of the step may write to.
+func (s *Step) pagesOnly() bool {
+	sinks := s.successSinks()
+	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.Sink != nil }) &&
+		slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.PerIteration != nil })
 }
 
 // mayFollowSuccess is false for a policy that is only for failures.
@@ -104,4 +109,38 @@ func (pb *Playbook) StateGroup(step *Step) string {
 		name = pb.State
 	}
 	return name + "/" + step.Name
+}
+
+// KeptState is a state that runs of a playbook keep, for people.
+type KeptState struct {
+	Step string // within playbooks that stand in steps, outer/inner
+	Name string // see StateName
+	Home *Sink  // nil where Temporal keeps it
+	Tool string // of Home
+	// Sinks is how many sinks a call writes to that ends well. Without one the state moves
+	// when the run has ended well.
+	Sinks int
+}
+
+// KeptStates are the states of a playbook's steps, and of playbooks that stand within it, in the
+// order of the file.
+func (pb *Playbook) KeptStates() []KeptState {
+	var all []KeptState
+	for _, step := range pb.Steps {
+		if step.Action != nil && step.Action.Inline != nil {
+			for _, inner := range step.Action.Inline.KeptStates() {
+				inner.Step = step.Name + "/" + inner.Step
+				all = append(all, inner)
+			}
+		}
+		if step.Incremental == nil {
+			continue
+		}
+		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.successSinks())}
+		if kept.Home != nil {
+			kept.Tool, _ = pb.Resolve(kept.Home.Action).ToolName()
+		}
+		all = append(all, kept)
+	}
+	return all
 }

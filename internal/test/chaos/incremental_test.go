@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -236,36 +237,48 @@ func (r *incrementalRound) finish(run client.WorkflowRun) {
 // play is the ten runs. What goes wrong in each is drawn.
 func (r *incrementalRound) play() {
 	r.t.Helper()
-	strikes := []func(){r.killInRun, r.killInRun, r.terminate, r.meet, r.sourceFails, r.nothing}
+	strikes := []func(){
+		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.sourceFails, r.freeze, func() { r.finish(r.start()) },
+	}
 	r.startWorker()
 	for range 9 {
 		strikes[r.random.IntN(len(strikes))]()
+		r.source.busy()
 	}
 	r.source.rest()
 	r.ensureWorker()
 	r.finish(r.start())
 }
 
-func (r *incrementalRound) nothing() { r.finish(r.start()) }
-
-// after waits for so many more requests, or the end of the run.
-func (r *incrementalRound) after(requests int) {
-	at := r.requests() + requests
-	r.await("requests are made, or the run ends", func() bool { return r.requests() >= at || r.ended() })
+// held starts a run and returns once one of its first requests is held. It reports false
+// where the run has ended before.
+func (r *incrementalRound) held() (run client.WorkflowRun, release func(), is bool) {
+	release = r.source.stop(r.between(0, 2+2*len(r.source.shops)))
+	run = r.start()
+	r.await("a request is under way, or the run ends", func() bool { return r.source.held() > 0 || r.ended() })
+	return run, release, r.source.held() > 0
 }
 
 func (r *incrementalRound) killInRun() {
-	run := r.start()
-	r.after(r.between(0, 4))
+	run, release, _ := r.held()
 	r.kill()
+	release()
 	r.startWorker()
 	r.finish(run)
 }
 
+func (r *incrementalRound) killBehindRun() {
+	r.finish(r.start())
+	r.kill()
+	r.startWorker()
+}
+
 func (r *incrementalRound) terminate() {
-	run := r.start()
-	r.after(r.between(0, 4))
-	require.NoError(r.t, r.env.Client().TerminateWorkflow(r.t.Context(), run.GetID(), "", "for the test"))
+	run, release, is := r.held()
+	defer release()
+	if is {
+		require.NoError(r.t, r.env.Client().TerminateWorkflow(r.t.Context(), run.GetID(), "", "for the test"))
+	}
 }
 
 // meet has two runs at once: one waits for the other.
@@ -277,12 +290,32 @@ func (r *incrementalRound) meet() {
 
 // sourceFails ends a run as failed in the midst of its pages.
 func (r *incrementalRound) sourceFails() {
-	run := r.start()
-	r.after(r.between(0, 3))
+	run, release, _ := r.held()
 	r.source.fail(true)
+	release()
 	r.await("the run ends", r.ended)
 	r.source.fail(false)
 	_ = run.Get(r.t.Context(), nil) // it may have been done before
+}
+
+// freeze has a worker stand still while it reads a page, until others have finished the run and
+// made another one: what it writes then is old.
+func (r *incrementalRound) freeze() {
+	run, release, is := r.held()
+	if !is {
+		release()
+		return
+	}
+	frozen := r.worker
+	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGSTOP))
+	release()
+	r.startWorker()
+	r.finish(run)
+	r.source.busy()
+	r.finish(r.start())
+	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGCONT))
+	time.Sleep(500 * time.Millisecond) // in which it writes
+	frozen.Kill()
 }
 
 // faults says what the destination lacks or doubles.

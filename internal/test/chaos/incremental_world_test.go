@@ -32,6 +32,8 @@ type clocked struct {
 	requests int
 	quiet    bool
 	hold     chan struct{} // closed when requests may go on
+	holdAt   int           // from this request on
+	waiting  int           // requests that are held
 	failing  bool
 }
 
@@ -106,18 +108,54 @@ func (c *clocked) fail(fails bool) {
 	c.failing = fails
 }
 
-// stop holds requests from now on; the function lets them go on.
-func (c *clocked) stop() (release func()) {
+// stop holds requests behind some more; the function lets them go on.
+func (c *clocked) stop(behind int) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := make(chan struct{})
-	c.hold = held
+	c.hold, c.holdAt = held, c.requests+behind+1
 	return sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.hold = nil
 		close(held)
 	})
+}
+
+// held is how many requests are.
+func (c *clocked) held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting
+}
+
+// busy has much changed, as it does between runs.
+func (c *clocked) busy() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range 6 + c.random.IntN(20) {
+		c.change(c.shops[c.random.IntN(len(c.shops))])
+	}
+}
+
+// await lets a request go on that is not held, or no more.
+func (c *clocked) await(request *http.Request) {
+	c.mu.Lock()
+	c.requests++
+	held := c.hold
+	if held == nil || c.requests < c.holdAt {
+		c.mu.Unlock()
+		return
+	}
+	c.waiting++
+	c.mu.Unlock()
+	select {
+	case <-held:
+	case <-request.Context().Done():
+	}
+	c.mu.Lock()
+	c.waiting--
+	c.mu.Unlock()
 }
 
 func (c *clocked) count() int {
@@ -131,17 +169,7 @@ const clockedPage = 4
 // serve answers /SHOP?since=TIME&order=at|id&after=PLACE, and with ?token=TOKEN the rows that
 // were seen since.
 func (c *clocked) serve(w http.ResponseWriter, request *http.Request) {
-	c.mu.Lock()
-	c.requests++
-	held := c.hold
-	c.mu.Unlock()
-	if held != nil {
-		select {
-		case <-held:
-		case <-request.Context().Done():
-			return
-		}
-	}
+	c.await(request)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failing {
