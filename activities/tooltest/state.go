@@ -43,6 +43,7 @@ func (s States) Run(t *testing.T) {
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
+		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
