@@ -30,8 +30,11 @@ type writeKind struct {
 func (s States) BenchmarkPages(b *testing.B) {
 	b.Helper()
 	kinds := []*writeKind{
-		{name: "insert"}, {name: "insert-asc", state: true}, {name: "insert-swept", state: true, sweep: true},
-		{name: "upsert", upsert: true}, {name: "upsert-asc", upsert: true, state: true},
+		{name: "insert"},
+		{name: "insert-asc", state: true},
+		{name: "insert-swept", state: true, sweep: true},
+		{name: "upsert", upsert: true},
+		{name: "upsert-asc", upsert: true, state: true},
 	}
 	for i, kind := range kinds {
 		kind.test = s.Test(b)
