@@ -1,6 +1,12 @@
 package postgres_test
 
 import (
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/url"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +17,8 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/internal/base/secrets"
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
 )
 
 // pgStates keeps states in a new database, which is at url where it is given.
@@ -30,3 +38,140 @@ func TestPostgresKeepsStates(t *testing.T) {
 }
 
 func BenchmarkStateOfAPage(b *testing.B) { pgStates(b, testenv.Postgres(b).URL).BenchmarkPages(b) }
+
+// TestPostgresStateTakesNoRoundTrip counts requests that are answered before the next one.
+func TestPostgresStateTakesNoRoundTrip(t *testing.T) {
+	t.Parallel()
+
+	server := newCountingProxy(t, testenv.Postgres(t).URL)
+	states := pgStates(t, server.url)
+	write := func(name string, change func(*interpreter.ToolInput)) int64 {
+		trips := int64(math.MaxInt64) // the fewest of several pages: sessions are forgotten meanwhile
+		t.Run(name, func(t *testing.T) {
+			test := states.Test(t)
+			test.Claim("a")
+			rows := make([]any, 100)
+			for page := 1; page <= 6; page++ {
+				for i := range rows {
+					rows[i] = tooltest.Row(page*100+i, page*100+i)
+				}
+				in := test.In(rows...)
+				in.RunID = "run" // which keeps its session
+				in.Note = &interpreter.LedgerEntry{Call: test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
+				in.State = test.Move("a", page, tooltest.To(page*100+99), tooltest.At(0).Position)
+				in.State.Rows.Sweep = false
+				change(&in)
+				before := server.trips.Load()
+				_, err := states.Keeper.Write(t.Context(), in)
+				require.NoError(t, err)
+				trips = min(trips, server.trips.Load()-before)
+			}
+		})
+		return trips
+	}
+	without := write("insert without", func(in *interpreter.ToolInput) { in.State = nil })
+	require.Equal(t, int64(5), without, "begin, the table's columns, the ledger, rows, commit")
+	require.Equal(t, without, write("insert", func(*interpreter.ToolInput) {}))
+	require.Equal(t, without, write("swept", func(in *interpreter.ToolInput) {
+		in.State.Rows.Floor, in.State.Rows.Sweep = in.State.Move.To.Position, true
+	}))
+	upsert := func(in *interpreter.ToolInput) {
+		in.OperationKey, in.State.Rows = "", nil
+		in.Fields["mode"], in.Fields["key"] = *tooltest.Value("upsert"), *tooltest.Value([]any{"id", "at"})
+	}
+	require.Equal(t, without, write("upsert", upsert))
+}
+
+// countingProxy counts how often a server answers what it was sent.
+type countingProxy struct {
+	url   string
+	trips atomic.Int64
+}
+
+func newCountingProxy(t *testing.T, server string) *countingProxy {
+	t.Helper()
+	target, err := url.Parse(server)
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	p := &countingProxy{}
+	to := target.Host
+	target.Host = listener.Addr().String()
+	p.url = target.String()
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(client, to)
+		}
+	}()
+	return p
+}
+
+func (p *countingProxy) pass(client net.Conn, to string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	var asked atomic.Bool
+	go func() {
+		_, _ = io.Copy(client, io.TeeReader(server, writerFunc(func() {
+			if asked.Swap(false) {
+				p.trips.Add(1)
+			}
+		})))
+	}()
+	_, _ = io.Copy(server, io.TeeReader(client, writerFunc(func() { asked.Store(true) })))
+}
+
+// writerFunc is called for what is written.
+type writerFunc func()
+
+// Write calls it.
+func (f writerFunc) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+// TestPostgresStateNeedsRights: who may not make tables is told which, and may use those that are there.
+func TestPostgresStateNeedsRights(t *testing.T) {
+	t.Parallel()
+
+	db := testenv.Postgres(t)
+	role := "reader_" + db.Name
+	db.Exec(t, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+	db.Exec(t, fmt.Sprintf("CREATE ROLE %q LOGIN PASSWORD 'sesame-open'", role))
+	t.Cleanup(func() {
+		db.Exec(t, fmt.Sprintf("DROP OWNED BY %q", role))
+		db.Exec(t, fmt.Sprintf("DROP ROLE %q", role))
+	})
+	owner := pgStates(t, db.URL)
+	test := owner.Test(t)
+	db.Exec(t, fmt.Sprintf("GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO %q", role))
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(role, "sesame-open")
+	own := *test
+	own.States = pgStates(t, address.String())
+
+	claim := incremental.Claim{Name: own.State, Holder: "a", Run: "run", Source: tooltest.Source}
+	_, err = own.Keeper.ClaimState(t.Context(), own.In(), claim)
+	require.ErrorContains(t, err, `the user of connection "main" may not make or use the tables of states between runs (reprise_state, reprise_seen`)
+	require.NotContains(t, err.Error(), "sesame-open")
+	states, err := own.Keeper.States(t.Context(), own.In(), "")
+	require.NoError(t, err)
+	require.Empty(t, states)
+
+	other := *test
+	other.State = "another"
+	other.Claim("b")
+	db.Exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %q", role))
+	require.Zero(t, own.Claim("a"))
+	require.Equal(t, 1, own.MustWrite(own.Move("a", 1, tooltest.To(1), nil), tooltest.Row(1, 1)))
+	require.Equal(t, 1, own.Watermark())
+}

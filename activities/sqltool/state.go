@@ -192,7 +192,7 @@ func ClaimState(
 	if err := keepMoves(ctx, tx, state); err != nil {
 		return claimed, err
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, found_watermark = watermark, found_position = position, "+
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint)
 	return incremental.Claimed{Watermark: state.Watermark}, err
@@ -295,14 +295,11 @@ func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []a
 func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
 	floor := param(notNil(w.Rows.Floor))
 	least := d.Least + "(coalesce(floor, " + d.NoBytes + "), " + floor + ")"
-	if !sweeps(w) {
+	if !w.Rows.Sweep {
 		return ", floor = " + least
 	}
 	return ", floor_before = " + least + ", floor = " + floor
 }
-
-// sweeps reports whether a write drops the rows that are known below its floor.
-func sweeps(w *incremental.Write) bool { return w.Rows.Sweep && len(w.Rows.Floor) > 0 }
 
 // notNil is b, or no bytes that are not NULL.
 func notNil(b []byte) []byte {

@@ -43,6 +43,7 @@ func (s States) Run(t *testing.T) {
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
+		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -313,7 +314,7 @@ func stateIsFenced(s *StateTest) {
 	_, err := s.Write(frozen, late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	noted := frozen
-	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.TB.Name(), Written: 2, Continuation: []byte("x")}
+	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.Name(), Written: 2, Continuation: []byte("x")}
 	_, err = s.Write(noted, late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	late.Rows = nil
@@ -404,7 +405,7 @@ func noteAndKey(s *StateTest) {
 	require.NoError(s, err)
 	require.Equal(s, 1, n)
 	s.Claim("b")
-	in.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 1, Continuation: []byte("on")}
+	in.Note = &interpreter.LedgerEntry{Call: s.Name(), Written: 1, Continuation: []byte("on")}
 	n, err = s.Write(in, state)
 	require.NoError(s, err, "the key is known, and the note is new")
 	require.Equal(s, 1, n)
@@ -415,7 +416,7 @@ func noteAndKey(s *StateTest) {
 	require.Equal(s, []string{"1@1"}, s.Written())
 	s.Claim("c")
 	both := s.In(Row(2, 2))
-	both.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
+	both.Note = &interpreter.LedgerEntry{Call: s.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
 	n, err = s.Write(both, s.Move("c", 1, To(2), nil))
 	require.NoError(s, err)
 	require.Equal(s, 1, n)

@@ -20,7 +20,7 @@ type writeKind struct {
 	name   string
 	upsert bool
 	state  bool
-	lag    bool // all rows may come again
+	sweep  bool // what is below the page's last row does not come again
 	test   *StateTest
 	times  []time.Duration
 }
@@ -30,8 +30,11 @@ type writeKind struct {
 func (s States) BenchmarkPages(b *testing.B) {
 	b.Helper()
 	kinds := []*writeKind{
-		{name: "insert"}, {name: "insert-asc", state: true}, {name: "insert-lag", state: true, lag: true},
-		{name: "upsert", upsert: true}, {name: "upsert-asc", upsert: true, state: true},
+		{name: "insert"},
+		{name: "insert-asc", state: true},
+		{name: "insert-swept", state: true, sweep: true},
+		{name: "upsert", upsert: true},
+		{name: "upsert-asc", upsert: true, state: true},
 	}
 	for i, kind := range kinds {
 		kind.test = s.Test(b)
@@ -82,8 +85,8 @@ func (k *writeKind) write(page int) {
 	var state *incremental.Write
 	if k.state {
 		state = k.test.Move("a", page, To(last), At(last).Position)
-		if k.lag {
-			state.Rows.Floor = At(0).Position
+		if !k.sweep { // as pages are within a call, or a lag
+			state.Rows.Floor, state.Rows.Sweep = At(0).Position, false
 		}
 		if k.upsert {
 			state.Rows = nil

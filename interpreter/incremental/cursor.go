@@ -53,6 +53,9 @@ func Parse(as Type, value any) (Cursor, error) {
 	}
 	position, ok := position(as, value)
 	if !ok {
+		if text, isText := value.(string); isText && as == Text {
+			return Cursor{}, fmt.Errorf("a string of %d bytes is too long for a cursor, which has at most %d", len(text), mostText)
+		}
 		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
 	}
 	cursor.Position = position
@@ -63,8 +66,11 @@ func Parse(as Type, value any) (Cursor, error) {
 func shown(value any) string {
 	const most = 60
 	text := expression.Text(value)
-	if s, isText := value.(string); isText {
-		text = fmt.Sprintf("%q", s)
+	switch value := value.(type) {
+	case nil:
+		return "nil"
+	case string:
+		text = fmt.Sprintf("%q", value)
 	}
 	if len(text) > most {
 		return "a " + expression.TypeName(value)
@@ -157,7 +163,8 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	case Time:
 		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: ofTime(now)}, true
 	case Date:
-		return Cursor{Value: expression.Of(now.UTC().Format(time.DateOnly)), Position: ofInteger(now.Unix() / secondsPerDay)}, true
+		day := now.UTC().Truncate(secondsPerDay * time.Second)
+		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: ofInteger(day.Unix() / secondsPerDay)}, true
 	case Integer, Text, Token:
 	}
 	return Cursor{}, false

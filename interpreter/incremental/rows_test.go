@@ -21,3 +21,43 @@ func TestRowsAtOtherCursorsAreOthers(t *testing.T) {
 		seen[hash] = at
 	}
 }
+
+func TestRowsAreToldApart(t *testing.T) {
+	t.Parallel()
+
+	byKey := &incremental.Rows{CursorPath: "meta.at", Type: incremental.Time, Key: []string{"id", "a.b"}}
+	whole := &incremental.Rows{CursorPath: "meta.at", Type: incremental.Time}
+	row := func(id, ab, at, note any) any {
+		return map[string]any{"id": id, "a.b": ab, "meta": map[string]any{"at": at}, "note": note}
+	}
+	base := row(1, 2, "2024-01-01T00:00:00Z", "x")
+	for name, test := range map[string]struct {
+		other              any
+		sameKey, sameWhole bool
+	}{
+		"itself":          {row(1, 2, "2024-01-01T00:00:00Z", "x"), true, true},
+		"another column":  {row(1, 2, "2024-01-01T00:00:00Z", "y"), true, false},
+		"another form":    {row(1, 2, "2024-01-01T01:00:00+01:00", "x"), true, false},
+		"another instant": {row(1, 2, "2024-01-01T00:00:00.000000001Z", "x"), false, false},
+		"another key":     {row(2, 2, "2024-01-01T00:00:00Z", "x"), false, false},
+		"second of key":   {row(1, "2", "2024-01-01T00:00:00Z", "x"), false, false},
+		"keys exchanged":  {row(2, 1, "2024-01-01T00:00:00Z", "x"), false, false},
+		"no cursor":       {row(1, 2, nil, "x"), false, false},
+		"no map":          {"text", false, false},
+	} {
+		require.Equal(t, test.sameKey, string(byKey.Of(base).Hash) == string(byKey.Of(test.other).Hash), name)
+		require.Equal(t, test.sameWhole, string(whole.Of(base).Hash) == string(whole.Of(test.other).Hash), name)
+		require.Len(t, byKey.Of(test.other).Hash, 16)
+	}
+	require.Nil(t, byKey.Of(row(1, 2, nil, "x")).Position)
+	require.NotEqual(t, byKey.Of(row(1, 2, nil, "x")).Hash, byKey.Of(row(2, 2, nil, "x")).Hash)
+	require.Equal(t, byKey.Of(base).Position, byKey.Of(row(7, 7, "2024-01-01", "z")).Position)
+}
+
+func TestContributedRows(t *testing.T) {
+	t.Parallel()
+
+	require.Empty(t, incremental.Contributed(nil))
+	require.Equal(t, []any{1, nil}, incremental.Contributed([]any{1, nil}))
+	require.Equal(t, []any{map[string]any{"id": 1}}, incremental.Contributed(map[string]any{"id": 1}))
+}

@@ -1,0 +1,232 @@
+package tooltest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/interpreter/incremental"
+)
+
+// watermarkIsBehindRows: whoever reads state and table at one moment finds all rows below the watermark.
+func watermarkIsBehindRows(s *StateTest) {
+	const pages, rowsOfPage = 60, 10
+	s.Claim("a")
+	ctx, done := context.WithCancel(s.Context())
+	defer done()
+	var readers errgroup.Group
+	sampled := 0
+	readers.Go(func() error {
+		in := s.input("")
+		in.Fields = Fields(map[string]any{"statement": "SELECT CAST(watermark AS bigint) AS w, (SELECT count(*) FROM " + s.Table +
+			") AS n FROM reprise_state WHERE name = '" + s.State + "' AND watermark IS NOT NULL"})
+		for ctx.Err() == nil {
+			result, err := s.Keeper.Run(context.Background(), in)
+			if err != nil {
+				return err
+			}
+			for _, row := range result.Data.Data.([]any) {
+				row := row.(map[string]any)
+				if row["w"] != row["n"] {
+					return fmt.Errorf("the watermark is %v where the table has %v rows", row["w"], row["n"])
+				}
+				sampled++
+			}
+		}
+		return nil
+	})
+	for page := range pages {
+		rows := make([]any, rowsOfPage)
+		for i := range rows {
+			rows[i] = Row(page*rowsOfPage+i, page*rowsOfPage+i+1)
+		}
+		s.MustWrite(s.Move("a", page+1, To((page+1)*rowsOfPage), nil), rows...)
+	}
+	done()
+	require.NoError(s, readers.Wait())
+	require.Positive(s, sampled)
+}
+
+// stateModel is what a state, its table and the ledger have to be.
+type stateModel struct {
+	holder           string
+	last             int
+	watermark, found *int
+	table            map[[2]int]int // how often rows are there
+	seen             map[[2]int]bool
+	ledger           map[string]int
+}
+
+// modelWrite is a write of the property test.
+type modelWrite struct {
+	key    string
+	state  *incremental.Write
+	rows   [][2]int
+	floor  int
+	broken bool // the database refuses one of its rows
+}
+
+// statesFollowTheModel makes claims, writes, writes that fail, that come late and that come twice, at random.
+func statesFollowTheModel(s *StateTest) {
+	s.query(s, "DROP TABLE "+s.Table)
+	s.query(s, "CREATE TABLE "+s.Table+" (id bigint, at bigint, page bigint CHECK (page < 10))")
+	const seed = 23
+	random := rand.New(rand.NewPCG(seed, seed))
+	model := &stateModel{table: map[[2]int]int{}, seen: map[[2]int]bool{}, ledger: map[string]int{}}
+	holders := []string{"first"}
+	s.claimOfModel(model, "first")
+	var made []*modelWrite
+	for step := range 400 {
+		switch chance := random.IntN(10); {
+		case chance == 0:
+			holders = append(holders, fmt.Sprint("holder ", step))
+			s.claimOfModel(model, holders[len(holders)-1])
+		case chance == 1:
+			s.claimOfModel(model, model.holder)
+		case chance == 2 && len(made) > 0:
+			s.writeOfModel(model, made[random.IntN(len(made))])
+		default:
+			write := s.randomWrite(model, random, holders)
+			write.key = fmt.Sprint("model ", step)
+			made = append(made, write)
+			s.writeOfModel(model, write)
+		}
+		s.requireModel(model, step)
+	}
+	require.Greater(s, len(model.table), 20)
+}
+
+func (s *StateTest) claimOfModel(model *stateModel, holder string) {
+	s.Helper()
+	claimed := s.Claim(holder)
+	if claimed.Refused != nil { // the table may have no rows yet, as a write that moved has none
+		require.Empty(s, model.table)
+		s.reset()
+		model.watermark, model.seen, model.holder = nil, map[[2]int]bool{}, ""
+		claimed = s.Claim(holder)
+	}
+	if model.holder != holder {
+		model.holder, model.last, model.found = holder, 0, model.watermark
+	}
+	var want any
+	if model.found != nil {
+		want = *model.found
+	}
+	require.Equal(s, want, claimed.Watermark.Value.Data)
+}
+
+// randomWrite is mostly the next one of the call that holds the state.
+func (s *StateTest) randomWrite(model *stateModel, random *rand.Rand, holders []string) *modelWrite {
+	holder, number := model.holder, model.last+1
+	switch random.IntN(10) {
+	case 0:
+		holder = holders[random.IntN(len(holders))]
+	case 1:
+		number += random.IntN(4) - 2
+	}
+	now := 0
+	if model.watermark != nil {
+		now = *model.watermark
+	}
+	write := &modelWrite{broken: random.IntN(8) == 0, floor: now - 3}
+	for range random.IntN(6) {
+		write.rows = append(write.rows, [2]int{random.IntN(4), now - 4 + random.IntN(8)})
+	}
+	write.state = s.Move(holder, number, nil, nil)
+	if random.IntN(2) == 0 {
+		to := now + random.IntN(4) - 1
+		write.state.Move = To(to)
+		write.floor = max(to, now) - 3
+		write.state.Rows.Sweep = random.IntN(2) == 0
+	}
+	write.state.Rows.Floor = At(write.floor).Position
+	return write
+}
+
+func (s *StateTest) writeOfModel(model *stateModel, write *modelWrite) {
+	s.Helper()
+	rows := make([]any, len(write.rows))
+	for i, row := range write.rows {
+		rows[i] = map[string]any{"id": row[0], "at": row[1], "page": 1}
+	}
+	in := s.In(rows...)
+	if write.broken && len(rows) > 0 {
+		args := slices.Clone(rows)
+		args[len(args)-1] = map[string]any{"id": 1, "at": 1, "page": 11}
+		in.Args = Value(args)
+	}
+	in.OperationKey, in.Fingerprint = write.key, ""
+	n, err := s.Write(in, write.state)
+	want, kind := model.write(write)
+	switch kind {
+	case "":
+		require.NoError(s, err)
+		require.Equal(s, want, n)
+	case incremental.TypeMoved:
+		s.RequireMoved(err, "Nothing was written")
+	default:
+		require.Error(s, err)
+		require.NotContains(s, err.Error(), "no longer this call's")
+	}
+}
+
+// write applies a write, and gives how many rows are written, or the kind of its error.
+func (m *stateModel) write(write *modelWrite) (n int, failure string) {
+	if n, known := m.ledger[write.key]; known {
+		return n, ""
+	}
+	state := write.state
+	if state.Holder != m.holder || state.Number != m.last && state.Number != m.last+1 {
+		return 0, incremental.TypeMoved
+	}
+	table, seen, within := maps.Clone(m.table), maps.Clone(m.seen), map[[2]int]bool{}
+	for i, row := range write.rows {
+		if within[row] {
+			continue
+		}
+		within[row] = true
+		if m.seen[row] {
+			continue
+		}
+		if write.broken && i == len(write.rows)-1 {
+			return 0, "check"
+		}
+		n++
+		table[row]++
+		if row[1] >= write.floor {
+			seen[row] = true
+		}
+	}
+	if state.Rows.Sweep {
+		maps.DeleteFunc(seen, func(row [2]int, _ bool) bool { return row[1] < write.floor })
+	}
+	m.table, m.seen, m.last, m.ledger[write.key] = table, seen, state.Number, n
+	if move := state.Move; move != nil {
+		if to := move.To.Value.Data.(int); m.watermark == nil || to > *m.watermark {
+			m.watermark = &to
+		}
+	}
+	return n, ""
+}
+
+func (s *StateTest) requireModel(model *stateModel, step int) {
+	s.Helper()
+	var watermark any
+	if model.watermark != nil {
+		watermark = *model.watermark
+	}
+	require.Equal(s, watermark, s.Watermark(), "step %d", step)
+	require.Equal(s, len(model.seen), s.Seen(), "step %d", step)
+	var want []string
+	for _, row := range slices.SortedFunc(maps.Keys(model.table), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		for range model.table[row] {
+			want = append(want, fmt.Sprintf("%d@%d", row[0], row[1]))
+		}
+	}
+	require.Equal(s, want, s.Written(), "step %d", step)
+}
