@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -129,27 +131,75 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
-// queueSeen looks rows up by what it finds before it adds those that may come again.
+// queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
+// one index to use: a plan that is made without statistics could else read all that is known
+// of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
-	const statement = "WITH kept AS (INSERT INTO " + sqltool.SeenTable + " (state, hash, position) " +
-		"SELECT $1, n.hash, n.position FROM unnest($2::bytea[], $3::bytea[]) AS n (hash, position) " +
-		"WHERE n.position IS NULL OR n.position >= $4 ON CONFLICT DO NOTHING), " +
-		"swept AS (DELETE FROM " + sqltool.SeenTable + " WHERE $5::boolean AND state = $1 AND position < $4) " +
-		"SELECT hash FROM " + sqltool.SeenTable + " WHERE state = $1 AND hash = ANY($2::bytea[])"
-	floor := seen.Floor
-	if floor == nil {
-		floor = []byte{}
-	}
-	e.batch.Queue(statement, seen.State, seen.Hashes, seen.Positions, floor, seen.Sweep).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var hash []byte
-			if err := rows.Scan(&hash); err != nil {
-				return err
+	const (
+		table = sqltool.SeenTable
+		rows  = "unnest($2::text::bytea[], $3::text::bytea[]) AS n (hash, position)"
+		keep  = "INSERT INTO " + table + " (state, hash, position) SELECT $1, n.hash, n.position FROM " + rows +
+			" ON CONFLICT DO NOTHING RETURNING hash"
+		lookUp = "SELECT n.hash FROM " + rows + " WHERE (SELECT true FROM " + table +
+			" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)"
+	)
+	if len(seen.Kept) > 0 {
+		e.batch.Queue(keep, seen.State, byteaArray(seen.Kept), byteaArray(seen.Positions)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Kept))
+			err := readHashes(rows, added)
+			for _, hash := range seen.Kept {
+				if !added[string(hash)] {
+					e.known[string(hash)] = true
+				}
 			}
-			e.known[string(hash)] = true
+			return err
+		})
+	}
+	if len(seen.Below) > 0 && !seen.Sweep {
+		e.batch.Queue(lookUp, seen.State, byteaArray(seen.Below), byteaArray(seen.BelowPositions)).
+			Query(func(rows pgx.Rows) error { return readHashes(rows, e.known) })
+	}
+	switch sweep := sqltool.SweepStatement(dialect, "$2"); {
+	case seen.Sweep && len(seen.Below) == 0:
+		e.batch.Queue(sweep, seen.State, seen.Floor)
+	case seen.Sweep: // what is known of these is swept, and maybe much else
+		e.batch.Queue(sweep+" RETURNING hash", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
+			swept := map[string]bool{}
+			err := readHashes(rows, swept)
+			for _, hash := range seen.Below {
+				if swept[string(hash)] {
+					e.known[string(hash)] = true
+				}
+			}
+			return err
+		})
+	}
+}
+
+// readHashes adds the hashes of a result.
+func readHashes(rows pgx.Rows, to map[string]bool) error {
+	var hash pgtype.DriverBytes
+	for rows.Next() {
+		if err := rows.Scan(&hash); err != nil {
+			return err
 		}
-		return rows.Err()
-	})
+		to[string(hash)] = true
+	}
+	return rows.Err()
+}
+
+// byteaArray is the literal of an array.
+func byteaArray(values [][]byte) string {
+	literal := []byte{'{'}
+	for i, value := range values {
+		if i > 0 {
+			literal = append(literal, ',')
+		}
+		literal = append(literal, `"\\x`...)
+		literal = hex.AppendEncode(literal, value)
+		literal = append(literal, '"')
+	}
+	return string(append(literal, '}'))
 }
 
 // unseen looks the other chunks up, and leaves out the rows that are known.

@@ -28,3 +28,5 @@ func TestPostgresKeepsStates(t *testing.T) {
 
 	pgStates(t, testenv.Postgres(t).URL).Run(t)
 }
+
+func BenchmarkStateOfAPage(b *testing.B) { pgStates(b, testenv.Postgres(b).URL).BenchmarkPages(b) }

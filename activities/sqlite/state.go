@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"os"
 	"strings"
@@ -15,7 +14,8 @@ import (
 )
 
 var dialect = &sqltool.Dialect{
-	Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+	Least: "min", NoBytes: "x''",
 	TimeText: func(column string) string { return column },
 }
 
@@ -205,61 +205,59 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 	return rest, err
 }
 
-// see looks a chunk up, and then adds what may come again.
+// see adds what may come again, and looks the others up. Rows travel as a list of hashes with
+// their positions, in hexadecimal.
 func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]bool) error {
 	const (
-		lookUp = "SELECT n.key FROM json_each($2) AS n WHERE EXISTS (SELECT 1 FROM " + sqltool.SeenTable +
-			" WHERE state = $1 AND hash = unhex(n.value))"
-		keep = "INSERT INTO " + sqltool.SeenTable + " (state, hash, position) SELECT $1, unhex(n.value ->> 0), unhex(n.value ->> 1) " +
-			"FROM json_each($2) AS n WHERE true ON CONFLICT DO NOTHING"
-		sweep = "DELETE FROM " + sqltool.SeenTable + " WHERE state = $1 AND position < $2"
+		hash, position = "unhex(substr(n.value, 1, 32))", "unhex(substr(n.value, 33))"
+		keep           = "INSERT INTO " + sqltool.SeenTable + " (state, hash, position) SELECT $1, " + hash + ", " + position +
+			" FROM json_each($2) AS n WHERE true ON CONFLICT DO NOTHING RETURNING hash"
+		lookUp = "SELECT " + hash + " FROM json_each($2) AS n WHERE EXISTS (SELECT 1 FROM " + sqltool.SeenTable +
+			" AS s WHERE s.state = $1 AND s.position = " + position + " AND s.hash = " + hash + ")"
 	)
-	tx := stateTx{l.tx}
-	hashes, kept, err := seenLists(seen)
-	if err != nil {
-		return err
+	if len(seen.Kept) > 0 {
+		added := make(map[string]bool, len(seen.Kept))
+		if err := l.hashes(ctx, added, keep, seen.State, hexList(seen.Kept, seen.Positions)); err != nil {
+			return err
+		}
+		for _, hash := range seen.Kept {
+			if !added[string(hash)] {
+				known[string(hash)] = true
+			}
+		}
 	}
-	if err := tx.Query(ctx, lookUp, []any{seen.State, hashes}, func(scan func(...any) error) error {
-		var i int
-		err := scan(&i)
-		known[string(seen.Hashes[i])] = true
-		return err
-	}); err != nil {
-		return err
-	}
-	if kept != "" {
-		if _, err := tx.Exec(ctx, keep, seen.State, kept); err != nil {
+	if len(seen.Below) > 0 {
+		if err := l.hashes(ctx, known, lookUp, seen.State, hexList(seen.Below, seen.BelowPositions)); err != nil {
 			return err
 		}
 	}
 	if !seen.Sweep {
 		return nil
 	}
-	_, err = tx.Exec(ctx, sweep, seen.State, seen.Floor)
+	_, err := stateTx{l.tx}.Exec(ctx, sqltool.SweepStatement(dialect, "$2"), seen.State, seen.Floor)
 	return err
 }
 
-// seenLists are the hashes of a chunk as JSON, and those that may come again with their
-// positions, "" for none.
-func seenLists(seen *sqltool.Seen) (hashes, kept string, err error) {
-	all := make([]string, len(seen.Hashes))
-	var again [][2]*string
-	for i, hash := range seen.Hashes {
-		all[i] = hex.EncodeToString(hash)
-		if !seen.Keeps(i) {
-			continue
+// hashes adds the hashes that a statement gives.
+func (l *ledger) hashes(ctx context.Context, to map[string]bool, statement string, args ...any) error {
+	return stateTx{l.tx}.Query(ctx, statement, args, func(scan func(...any) error) error {
+		var hash sql.RawBytes
+		err := scan(&hash)
+		to[string(hash)] = true
+		return err
+	})
+}
+
+func hexList(hashes, positions [][]byte) string {
+	list := []byte{'['}
+	for i, hash := range hashes {
+		if i > 0 {
+			list = append(list, ',')
 		}
-		row := [2]*string{&all[i], nil}
-		if seen.Positions[i] != nil {
-			position := hex.EncodeToString(seen.Positions[i])
-			row[1] = &position
-		}
-		again = append(again, row)
+		list = append(list, '"')
+		list = hex.AppendEncode(list, hash)
+		list = hex.AppendEncode(list, positions[i])
+		list = append(list, '"')
 	}
-	first, err := json.Marshal(all)
-	if err != nil || len(again) == 0 {
-		return string(first), "", err
-	}
-	second, err := json.Marshal(again)
-	return string(first), string(second), err
+	return string(append(list, ']'))
 }

@@ -27,3 +27,5 @@ func TestSQLiteKeepsStates(t *testing.T) {
 
 	liteStates(t).Run(t)
 }
+
+func BenchmarkStateOfAPage(b *testing.B) { liteStates(b).BenchmarkPages(b) }

@@ -89,18 +89,15 @@ func (w *Write) WithoutState() *Write {
 // Seen is a chunk of what a write looks up among the rows that are known, and adds to them.
 type Seen struct {
 	State string
-	// Hashes and Positions are those of the rows, in their order; a row without a cursor has
-	// the position nil.
-	Hashes, Positions [][]byte
+	// Kept are the hashes of rows that may come again, and Positions those of their cursors; a
+	// row without a cursor has no bytes.
+	Kept, Positions [][]byte
+	// Below are the rows below Floor.
+	Below, BelowPositions [][]byte
 	// Floor is the position below which no row comes again; nil is none.
 	Floor []byte
 	// Sweep says that those below Floor are to be dropped, once all have been looked up.
 	Sweep bool
-}
-
-// Keeps reports whether a row may come again.
-func (s *Seen) Keeps(i int) bool {
-	return s.Positions[i] == nil || bytes.Compare(s.Positions[i], s.Floor) >= 0
 }
 
 // Seen are the chunks of a write, at least one where rows are told apart at all.
@@ -108,20 +105,28 @@ func (w *Write) Seen() (chunks []Seen) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	rows := w.known
-	for {
+	for rows := w.known; ; {
 		used := min(len(rows), seenChunk)
-		chunk := Seen{State: w.State.Name, Floor: w.State.Rows.Floor, Hashes: make([][]byte, used), Positions: make([][]byte, used)}
-		for i, row := range rows[:used] {
-			chunk.Hashes[i], chunk.Positions[i] = row.Hash, row.Position
-		}
+		chunk := newSeen(w.State, rows[:used])
 		rows = rows[used:]
+		chunk.Sweep = len(rows) == 0 && w.State.Rows.Sweep
 		chunks = append(chunks, chunk)
 		if len(rows) == 0 {
-			chunks[len(chunks)-1].Sweep = w.State.Rows.Sweep
 			return chunks
 		}
 	}
+}
+
+func newSeen(w *incremental.Write, rows []incremental.KnownRow) Seen {
+	seen := Seen{State: w.Name, Floor: w.Rows.Floor}
+	for _, row := range rows {
+		if row.Position != nil && bytes.Compare(row.Position, seen.Floor) < 0 {
+			seen.Below, seen.BelowPositions = append(seen.Below, row.Hash), append(seen.BelowPositions, row.Position)
+		} else {
+			seen.Kept, seen.Positions = append(seen.Kept, row.Hash), append(seen.Positions, notNil(row.Position))
+		}
+	}
+	return seen
 }
 
 // Target is the table of a call that writes nothing yet.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +29,11 @@ const (
 
 // Dialect is what databases write differently.
 type Dialect struct {
-	Bytes, Time, Serial string // types of columns
-	Options             string // behind the table of rows
-	Now                 string // expression
+	Name, Bytes, Time, Serial string // types of columns
+	Options                   string // behind the table of rows that are known
+	Now                       string // expression
+	Least                     string // function of two values
+	NoBytes                   string // literal
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 }
@@ -45,19 +48,18 @@ type NewTable struct {
 func (d *Dialect) StateTables() []NewTable {
 	return []NewTable{
 		{StateTable, []string{
-			"CREATE TABLE IF NOT EXISTS " + StateTable + " (name text PRIMARY KEY, watermark text, position " + d.Bytes +
+			"CREATE TABLE IF NOT EXISTS " + StateTable + " (name " + d.Name + " PRIMARY KEY, watermark text, position " + d.Bytes +
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0)",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
 		}},
 		{SeenTable, []string{
-			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (state text NOT NULL, hash " + d.Bytes + " NOT NULL, position " + d.Bytes +
-				", PRIMARY KEY (state, hash))" + d.Options,
-			"CREATE INDEX IF NOT EXISTS " + SeenTable + "_position ON " + SeenTable + " (state, position)",
+			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (state " + d.Name + " NOT NULL, position " + d.Bytes + " NOT NULL, hash " + d.Bytes +
+				" NOT NULL, PRIMARY KEY (state, position, hash))" + d.Options,
 		}},
 		{StateHistoryTable, []string{
-			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name text NOT NULL, changed_at " + d.Time +
+			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name " + d.Name + " NOT NULL, changed_at " + d.Time +
 				" NOT NULL, changed_by text NOT NULL, from_watermark text, from_position " + d.Bytes + ", to_watermark text, to_position " +
 				d.Bytes + ", note text NOT NULL DEFAULT '')",
 			"CREATE INDEX IF NOT EXISTS " + StateHistoryTable + "_name ON " + StateHistoryTable + " (name, id)",
@@ -259,11 +261,17 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
 // where the call does not hold the state or writes out of turn.
 func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []any, err error) {
-	const (
-		set   = "UPDATE " + StateTable + " SET last_write = $3"
-		where = " WHERE name = $1 AND holder = $2 AND last_write IN ($4, $3)"
-	)
-	args = []any{w.Name, w.Holder, int64(w.Number), int64(w.Number - 1)}
+	param := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	where := " WHERE name = " + param(w.Name) + " AND holder = " + param(w.Holder) + " AND last_write IN (" + param(int64(w.Number-1)) + ", "
+	number := param(int64(w.Number))
+	set := "UPDATE " + StateTable + " SET last_write = " + number
+	where += number + ")"
+	if w.Rows != nil {
+		set += setFloor(d, w, param)
+	}
 	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
 		return set + where, args, nil
 	}
@@ -271,14 +279,45 @@ func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []a
 	if err != nil {
 		return "", nil, err
 	}
-	args = append(args, watermark, position, int64(w.Move.Rows))
+	text, at := param(watermark), param(position)
+	set += ", rows_written = " + param(int64(w.Move.Rows))
 	if w.Move.Back {
-		return set + ", watermark = $5, position = $6, rows_written = $7, moved_at = " + d.Now + where, args, nil
+		return set + ", watermark = " + text + ", position = " + at + ", moved_at = " + d.Now + where, args, nil
 	}
-	further := func(column, value string) string {
-		return ", " + column + " = CASE WHEN (position < $6) IS NOT FALSE THEN " + value + " ELSE " + column + " END"
+	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", d.Now}} {
+		set += ", " + column[0] + " = CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + column[1] + " ELSE " + column[0] + " END"
 	}
-	return set + further("watermark", "$5") + further("position", "$6") + further("moved_at", d.Now) + ", rows_written = $7" + where, args, nil
+	return set + where, args, nil
+}
+
+// setFloor keeps the position below which no row is known any more, so that a sweep begins
+// there: before it is what earlier ones have left to be vacuumed.
+func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
+	floor := param(notNil(w.Rows.Floor))
+	least := d.Least + "(coalesce(floor, " + d.NoBytes + "), " + floor + ")"
+	if !sweeps(w) {
+		return ", floor = " + least
+	}
+	return ", floor_before = " + least + ", floor = " + floor
+}
+
+// sweeps reports whether a write drops the rows that are known below its floor.
+func sweeps(w *incremental.Write) bool {
+	return w.Move != nil && !w.Move.Back && len(w.Rows.Floor) > 0
+}
+
+// notNil is b, or no bytes that are not NULL.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// SweepStatement drops the known rows of a state, $1, below a floor.
+func SweepStatement(d *Dialect, floor string) string {
+	return "DELETE FROM " + SeenTable + " WHERE state = $1 AND position >= (SELECT coalesce(floor_before, " + d.NoBytes +
+		") FROM " + StateTable + " WHERE name = $1) AND position < " + floor + " AND position > " + d.NoBytes
 }
 
 // MoveState moves a state without a write of rows.

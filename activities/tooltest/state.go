@@ -75,17 +75,17 @@ func (s States) query(t testing.TB, statement string) any {
 // StateTest is a state with a table of its own.
 type StateTest struct {
 	States
-	*testing.T
+	testing.TB
 	State, Table string
 	keys         int
 }
 
 // Test makes an empty table for rows of id and at, and a name for its state.
-func (s States) Test(t *testing.T) *StateTest {
+func (s States) Test(t testing.TB) *StateTest {
 	t.Helper()
 	table := "t" + expression.Hash(t.Name())
 	s.query(t, "CREATE TABLE "+table+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
-	return &StateTest{States: s, T: t, State: "state of " + t.Name(), Table: table}
+	return &StateTest{States: s, TB: t, State: "state of " + t.Name(), Table: table}
 }
 
 // At is a cursor.
@@ -104,7 +104,7 @@ func Row(id, at int) any { return map[string]any{"id": id, "at": at} }
 func (s *StateTest) In(rows ...any) interpreter.ToolInput {
 	in := s.input(s.Table)
 	s.keys++
-	in.OperationKey = fmt.Sprintf("%s %d", s.T.Name(), s.keys)
+	in.OperationKey = fmt.Sprintf("%s %d", s.State, s.keys)
 	in.Fingerprint = expression.Digest(rows)
 	in.Result = Value(rows)
 	return in
@@ -313,7 +313,7 @@ func stateIsFenced(s *StateTest) {
 	_, err := s.Write(frozen, late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	noted := frozen
-	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.T.Name(), Written: 2, Continuation: []byte("x")}
+	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.TB.Name(), Written: 2, Continuation: []byte("x")}
 	_, err = s.Write(noted, late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	late.Rows = nil
@@ -404,7 +404,7 @@ func noteAndKey(s *StateTest) {
 	require.NoError(s, err)
 	require.Equal(s, 1, n)
 	s.Claim("b")
-	in.Note = &interpreter.LedgerEntry{Call: s.T.Name(), Written: 1, Continuation: []byte("on")}
+	in.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 1, Continuation: []byte("on")}
 	n, err = s.Write(in, state)
 	require.NoError(s, err, "the key is known, and the note is new")
 	require.Equal(s, 1, n)
@@ -415,7 +415,7 @@ func noteAndKey(s *StateTest) {
 	require.Equal(s, []string{"1@1"}, s.Written())
 	s.Claim("c")
 	both := s.In(Row(2, 2))
-	both.Note = &interpreter.LedgerEntry{Call: s.T.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
+	both.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
 	n, err = s.Write(both, s.Move("c", 1, To(2), nil))
 	require.NoError(s, err)
 	require.Equal(s, 1, n)
@@ -561,7 +561,6 @@ func stateOfItsOwn(s *StateTest) {
 	row := map[string]any{"id": 1, "at": 1}
 	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(1), nil), row))
 	s.query(s, "DELETE FROM "+s.Table)
-	other.keys = 100
 	require.Equal(s, 1, other.MustWrite(other.Move("b", 1, nil, nil), row))
 	require.Nil(s, other.Watermark())
 }
@@ -588,7 +587,6 @@ func positionsAreOrdered(s *StateTest) {
 func (s *StateTest) requireOrder(kind incremental.Type, low, high any) {
 	s.Helper()
 	one := *s
-	one.keys = 0
 	one.State = fmt.Sprint(s.State, kind, low, high)
 	one.Claim("a")
 	for i, value := range []any{low, high, low, high} {

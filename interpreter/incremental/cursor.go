@@ -95,6 +95,9 @@ const secondsPerDay = 24 * 60 * 60
 
 // integer reads a whole number, or the text of one in its shortest form.
 func integer(value any) (int64, bool) {
+	if n, isInt := value.(int); isInt {
+		return int64(n), true
+	}
 	text := expression.Text(value)
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || !n.IsInt64() || n.String() != text {

@@ -1,6 +1,10 @@
 package incremental
 
-import "reprise/interpreter/expression"
+import (
+	"encoding/hex"
+
+	"reprise/interpreter/expression"
+)
 
 // KnownRow is what is kept of a row that may come again.
 type KnownRow struct {
@@ -38,7 +42,9 @@ func (r *Rows) Of(row any) KnownRow {
 		parts = append(parts, value)
 	}
 	if known.Position != nil {
-		parts = append(parts, string(known.Position)) // or the same instant in another form would be another row
+		// Or the same instant in another form would be another row. As text, bytes that are not
+		// UTF-8 would all be one.
+		parts = append(parts, hex.EncodeToString(known.Position))
 	} else {
 		parts = append(parts, cursor)
 	}

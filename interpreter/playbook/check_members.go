@@ -26,6 +26,9 @@ var members = map[string][]string{
 
 var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord}
 
+// metaStateMembers are those of incremental in meta.
+var metaStateMembers = []string{"state", "from", "watermark", "rows"}
+
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
 func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
@@ -92,6 +95,10 @@ func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape
 		c.checkMember(pos, owner+".error", inner, members["error"])
 	case key == "meta":
 		c.checkMember(pos, owner+".meta", inner, metaMembers)
+		if member, ok := pathKey(path, 2); ok && inner == IncrementalWord && !slices.Contains(metaStateMembers, member) {
+			c.warnf(pos.at(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
+				owner, member, listed(metaStateMembers))
+		}
 	}
 }
 

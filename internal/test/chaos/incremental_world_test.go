@@ -27,6 +27,7 @@ type clocked struct {
 	shops    []string
 	current  map[string]map[int]version // of each shop, by ID
 	versions map[string]bool            // all that there ever were
+	given    []version       // that answers had
 	number   int
 	tokens   map[string]int // what a token has seen, by its text
 	requests int
@@ -129,6 +130,13 @@ func (c *clocked) held() int {
 	return c.waiting
 }
 
+// delivered are the versions that answers had until now.
+func (c *clocked) delivered() []version {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.given)
+}
+
 // busy has much changed, as it does between runs.
 func (c *clocked) busy() {
 	c.mu.Lock()
@@ -211,6 +219,7 @@ func (c *clocked) page(shop, since, order, after string) map[string]any {
 	}
 	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool { return row.At < since || place(row) <= after })
 	slices.SortFunc(rows, func(a, b version) int { return strings.Compare(place(a), place(b)) })
+	c.given = append(c.given, rows[:min(len(rows), clockedPage)]...)
 	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
 	if len(rows) > clockedPage {
 		answer["next"] = place(rows[clockedPage-1])
