@@ -43,6 +43,9 @@ func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in int
 // stateKeeper is where states are kept.
 type stateKeeper interface {
 	do(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error)
+	states(ctx context.Context, prefix string) ([]incremental.State, error)
+	history(ctx context.Context, name string) ([]incremental.Change, error)
+	set(ctx context.Context, change incremental.Change) error
 }
 
 // keeperOf is the keeper of a place, or of a group.

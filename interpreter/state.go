@@ -22,3 +22,35 @@ type StateInput struct {
 type StateOutput struct {
 	Claimed incremental.Claimed `json:"claimed,omitzero"` // of a Claim
 }
+
+// Names of the workflow that has a worker do what a person wants to know or change of states, and
+// of its activity. Both accept a StateCommand and give a StateAnswer.
+const (
+	StateCommandWorkflow = "StateCommandWorkflow"
+	StateCommandActivity = "state_command"
+)
+
+// StateCommand is what a person wants to know of states, or to change. Kept in workflow history.
+type StateCommand struct {
+	// Place and Group are those of StateInput.
+	Place *ToolInput `json:"place,omitempty"`
+	Group string     `json:"group,omitempty"`
+	// Prefix is that of the states that are listed; History is the name of the one whose
+	// changes are.
+	Prefix  string `json:"prefix,omitempty"`
+	History string `json:"history,omitempty"`
+	// Change is made in place of that, unless a run has its turn in Queue, by workflow ID: that
+	// run holds the state.
+	Change *incremental.Change `json:"change,omitempty"`
+	Queue  string              `json:"queue,omitempty"`
+}
+
+// StateAnswer is the answer to a StateCommand; kept in workflow history.
+type StateAnswer struct {
+	States  []incremental.State  `json:"states,omitempty"`
+	Changes []incremental.Change `json:"changes,omitempty"`
+	// Holders are the workflow IDs of the runs that kept a change back.
+	Holders []string `json:"holders,omitempty"`
+	// More says that there are more states than are given.
+	More bool `json:"more,omitempty"`
+}

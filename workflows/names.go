@@ -71,5 +71,6 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
+	registry.RegisterWorkflowWithOptions(StateCommandWorkflow, workflow.RegisterOptions{Name: interpreter.StateCommandWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

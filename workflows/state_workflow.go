@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -123,4 +124,19 @@ func (k *stateKeeper) describe(ctx workflow.Context) {
 		table.row(source.Code(state.Name, mostText), source.Code(state.Watermark.Text(), mostText), renderTime(state.MovedAt), run)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d states of %d\n\n%s", k.Len(), incremental.MaxStates, table))
+}
+
+// commandTimeout bounds what a person waits for.
+const commandTimeout = time.Minute
+
+// mostCommandTries is how often a command is delivered whose destination is away.
+const mostCommandTries = 3
+
+// StateCommandWorkflow has a worker, which has the connections, do what a person wants to know of
+// states or to change.
+func StateCommandWorkflow(ctx workflow.Context, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
+	ctx = withOutbox(ctx, interpreter.RunLimits{})
+	to := toTool(interpreter.StateCommandActivity, commandTimeout, "what a person wants of states")
+	to.tries = mostCommandTries
+	return send[interpreter.StateAnswer](ctx, to, command, "what a person wants of states")
 }

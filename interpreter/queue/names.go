@@ -31,6 +31,9 @@ const (
 	DeadlockActivity = "concurrency_circle"
 )
 
+// StatePrefix begins the workflow IDs of the queues of states.
+const StatePrefix = "reprise-concurrency-state/"
+
 // Memo is the key under which a run that waits for its turn keeps its Ticket in
 // the memo of its workflow, where lists of runs see it.
 const Memo = "reprise_concurrency"
@@ -62,7 +65,7 @@ func (n Name) ID() string {
 	id := "reprise-concurrency/" + url.PathEscape(n.Playbook) + "/" + url.PathEscape(n.Key)
 	switch {
 	case n.State:
-		id = "reprise-concurrency-state/" + url.PathEscape(n.Key)
+		id = StatePrefix + url.PathEscape(n.Key)
 	case n.Playbook == "":
 		id = "reprise-concurrency-shared/" + url.PathEscape(n.Key)
 	}

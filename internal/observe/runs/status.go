@@ -16,7 +16,8 @@ const (
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it continues
 	HeldByAnswer    = "answer"     // somebody outside answers its attempt
-	// HeldByConcurrency is a run that waits for its turn under its concurrency key.
+	// HeldByConcurrency is a run that waits for its turn under its concurrency key, or a step for
+	// its state.
 	HeldByConcurrency = "concurrency"
 )
 

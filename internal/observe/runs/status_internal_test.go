@@ -32,6 +32,7 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		"a person":                 {of(interpreter.ReasonPerson), HeldByPerson, 5},
 		"a pause":                  {of(interpreter.ReasonPaused), HeldByPause, 5},
 		"a slot":                   {of(interpreter.ReasonSlot), HeldByWindow, 5},
+		"a state":                  {of(interpreter.ReasonState), HeldByConcurrency, 5},
 		"an answer":                {interpreter.CallStatus{Status: interpreter.Running, Awaits: awaiting}, HeldByAnswer, 0},
 		"a pause before an answer": {interpreter.CallStatus{Status: interpreter.Paused, Awaits: awaiting}, HeldByPause, 0},
 		"nothing":                  {interpreter.CallStatus{Status: interpreter.Running, MaxAttempts: 5}, "", 5},

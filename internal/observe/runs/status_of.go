@@ -68,6 +68,7 @@ var holders = map[interpreter.Reason]string{
 	interpreter.ReasonFailure: HeldByWait, interpreter.ReasonRateLimited: HeldByWait, interpreter.ReasonPoll: HeldByWait,
 	interpreter.ReasonPage: HeldByWait, interpreter.ReasonTurn: HeldByRateLimit, interpreter.ReasonPaused: HeldByPause,
 	interpreter.ReasonPerson: HeldByPerson, interpreter.ReasonAnswer: HeldByAnswer, interpreter.ReasonSlot: HeldByWindow,
+	interpreter.ReasonState: HeldByConcurrency,
 }
 
 // itemOf is a step or an iteration by what its workflow says of its call.

@@ -98,6 +98,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
 	registry.RegisterActivityWithOptions(catalogue.HoldBack, activity.RegisterOptions{Name: interpreter.HoldBackActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
+	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
 	for _, of := range []map[string]any{activities.RunActivities(), activities.MailboxActivities(), runs.Activities(store)} {

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
 
@@ -205,4 +206,47 @@ func TestOneRunHoldsAState(t *testing.T) {
 	w.endsAs(fifth, interpreter.Completed)
 	w.endsAs(w.enter("sixth", w.loading(", on_conflict: fail"), door.url), interpreter.Completed)
 	require.Len(t, door.present(), 2, "those that were terminated")
+}
+
+// TestStateCommands: what a person wants to know and change of states is done by a worker, and
+// no change while a run holds the state.
+func TestStateCommands(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	command := func(command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+		command.Group = w.queue + "/orders"
+		run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, interpreter.StateCommandWorkflow, command)
+		require.NoError(t, err)
+		return answer, run.Get(t.Context(), &answer)
+	}
+	answer, err := command(interpreter.StateCommand{})
+	require.NoError(t, err)
+	require.Empty(t, answer.States, "nothing is kept yet, and nothing is made")
+	name := w.queue + "/orders"
+	held := queue.Name{Key: name, State: true}.ID()
+	to, err := incremental.Parse(incremental.Integer, 7)
+	require.NoError(t, err)
+	set := interpreter.StateCommand{Change: &incremental.Change{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}
+	door, open := newLobby(t)
+	run := w.enter("first", w.loading(""), door.url)
+	require.Eventually(t, func() bool { return len(door.present()) == 1 }, patience, tick)
+	answer, err = command(set)
+	require.NoError(t, err)
+	require.Equal(t, []string{run.GetID()}, answer.Holders)
+	open()
+	w.endsAs(run, interpreter.Completed)
+	answer, err = command(set)
+	require.NoError(t, err)
+	require.Empty(t, answer.Holders)
+	answer, err = command(interpreter.StateCommand{Prefix: w.queue})
+	require.NoError(t, err)
+	require.Len(t, answer.States, 1)
+	require.Equal(t, "7", answer.States[0].Watermark.Text())
+	answer, err = command(interpreter.StateCommand{History: name})
+	require.NoError(t, err)
+	require.Len(t, answer.Changes, 1)
+	require.Equal(t, []string{"ana@desk", "again", "7"}, []string{answer.Changes[0].By, answer.Changes[0].Note, answer.Changes[0].To.Text()})
+	set.Queue = w.queue
+	_, err = command(set)
+	require.ErrorContains(t, err, "is not the queue of a state")
 }

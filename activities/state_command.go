@@ -1,0 +1,135 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/heartbeat"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/queue"
+)
+
+// mostListed bounds the states that one command gives.
+const mostListed = 2000
+
+// StateCommand is the activity that does what a person wants to know of states, or to change. The
+// error is one of the destination; Temporal has it made again where that may help.
+func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+	defer heartbeat.Keep(ctx)()
+	ctx = hosted(ctx, newDelivery(ctx, true))
+	keeper := c.keeperOf(command.Place, command.Group)
+	switch {
+	case command.Change != nil:
+		if err := command.Change.Check(); err != nil {
+			return answer, refusedChange(err.Error())
+		}
+		if answer.Holders, err = holdersOf(ctx, command.Queue); err != nil || len(answer.Holders) > 0 {
+			return answer, err
+		}
+		err = keeper.set(ctx, *command.Change)
+	case command.History != "":
+		answer.Changes, err = keeper.history(ctx, command.History)
+	default:
+		answer.States, err = keeper.states(ctx, command.Prefix)
+		if answer.More = len(answer.States) > mostListed; answer.More {
+			answer.States = answer.States[:mostListed]
+		}
+	}
+	return answer, err
+}
+
+func refusedChange(message string) error {
+	return applicationError(&interpreter.ErrorObject{
+		Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: message,
+	})
+}
+
+// holdersOf are the workflow IDs of the runs that have a turn in a queue and have not ended.
+func holdersOf(ctx context.Context, id string) ([]string, error) {
+	if !strings.HasPrefix(id, queue.StatePrefix) {
+		return nil, refusedChange(fmt.Sprintf("%q is not the queue of a state", id))
+	}
+	found, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
+	if connect.NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask whether a run holds the state: %w", err)
+	}
+	holders := []string{}
+	for _, holder := range found.Holders {
+		running, err := isRunning(ctx, holder.Run)
+		if err != nil {
+			return nil, err
+		}
+		if running {
+			holders = append(holders, holder.WorkflowID)
+		}
+	}
+	return holders, nil
+}
+
+func (k placeKeeper) states(ctx context.Context, prefix string) (states []incremental.State, err error) {
+	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
+		states, err = keeper.States(ctx, place, prefix)
+		return err
+	})
+	return states, err
+}
+
+func (k placeKeeper) history(ctx context.Context, name string) (changes []incremental.Change, err error) {
+	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
+		changes, err = keeper.StateHistory(ctx, place, name)
+		return err
+	})
+	return changes, err
+}
+
+func (k placeKeeper) set(ctx context.Context, change incremental.Change) error {
+	return k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) error {
+		return keeper.SetState(ctx, place, change)
+	})
+}
+
+func (k groupKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {
+	states, within := []incremental.State{}, incremental.Range{Prefix: prefix}
+	for len(states) <= mostListed {
+		part, err := queryStates[incremental.State](ctx, k.group, incremental.StatesQuery, within)
+		if err != nil || len(part) == 0 {
+			return states, err
+		}
+		states = append(states, part...)
+		within.After = part[len(part)-1].Name
+	}
+	return states, nil
+}
+
+func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
+	return queryStates[incremental.Change](ctx, k.group, incremental.HistoryQuery, name)
+}
+
+func (k groupKeeper) set(ctx context.Context, change incremental.Change) error {
+	return k.update(ctx, incremental.SetUpdate, change, nil)
+}
+
+// queryStates queries the workflow of a group, of which there may be none.
+func queryStates[T any](ctx context.Context, group, query string, arg any) (found []T, err error) {
+	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, incremental.WorkflowID(group), "", query, arg)
+	if connect.NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the states of %s: %w", group, err)
+	}
+	if err := answer.Get(&found); err != nil {
+		return nil, errors.Join(errors.New("read what is said of states"), err)
+	}
+	return found, nil
+}
