@@ -279,8 +279,12 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 			a.notef("and other runs have cancelled iterations too")
 			return
 		}
-		a.notef("%s of %s did not run to the end; to take them up: %s dead-letters reprocess %s --cancelled",
-			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
+		take := "to take them up"
+		if failed := len(choose(chain, filter, 0).open); failed > 0 {
+			take += fmt.Sprintf(", and the %d that failed", failed)
+		}
+		a.notef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
+			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }
 
