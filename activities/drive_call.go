@@ -133,12 +133,36 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 				return h.leftAt(end), err
 			}
 			h.logVerdict()
+		case call.DoState:
+			if left, err := h.state(ctx, command.State); left || err != nil {
+				return h.here(), err
+			}
 		case call.DoFinish:
 			return h.ended(command.Result), nil
 		}
 		h.showProgress()
 	}
 	return h.here(), ctx.Err()
+}
+
+// state has the state that the step keeps between runs claimed or moved. Where what was read
+// is in no history and no ledger, that is left to the workflow.
+func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
+	if !h.sure && input.Claim == nil || h.stops(ctx) {
+		return true, nil
+	}
+	output, err := h.catalogue.State(ctx, input)
+	var application *temporal.ApplicationError
+	var failure interpreter.ErrorObject
+	switch {
+	case err == nil:
+		h.call.StateAnswered(output, h.clock.now())
+	case errors.As(err, &application) && application.NonRetryable() && application.HasDetails() && application.Details(&failure) == nil:
+		h.call.StateFailed(failure, h.clock.now())
+	default:
+		return false, err
+	}
+	return false, nil
 }
 
 // page makes an attempt of the call's own. The error is one that ends the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 )
@@ -71,6 +72,9 @@ type ToolInput struct {
 	Parents []Parent `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *SecretWork `json:"secret,omitempty"`
+	// State is what the write does to the state that its call keeps between runs; nil where
+	// it keeps none, or not where the sink writes to.
+	State *incremental.Write `json:"state,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
@@ -162,6 +166,7 @@ const (
 	KindLoop            Kind = "loop"
 	KindCancelled       Kind = "cancelled"
 	KindExpression      Kind = "expression"
+	KindIncremental     Kind = "incremental"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and
