@@ -30,8 +30,15 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 	d.awaits(child, 1, 1)
 	d.awaits(id, 5, 1)
 	places := [][]string{
-		{id, "alone"}, {id, "each"}, {id, "each", "--index", "1"}, {id, "batch"}, {id, "batch", "--index", "0"},
-		{id, "below"}, {child, "ask"}, {id}, {child},
+		{id, "alone"},
+		{id, "each"},
+		{id, "each", "--index", "1"},
+		{id, "batch"},
+		{id, "batch", "--index", "0"},
+		{id, "below"},
+		{child, "ask"},
+		{id},
+		{child},
 	}
 	for _, place := range places {
 		for _, verb := range [][]string{{"retry-now"}, {"skip", "--reason", "a test"}} {
