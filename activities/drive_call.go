@@ -170,7 +170,7 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
 	h.before = h.call.Snapshot()
 	began := h.clock.now()
-	stop := h.progress.does(call.Doing{Call: h.at, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
+	stop := h.progress.does(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
 	defer stop()
 	made, size, err := h.attempt(ctx, input)
 	if err != nil {

@@ -126,3 +126,30 @@ func TestFiguresOfChildRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusOfHostedTurns: what an activity that hosts a batch waits for is known while it
+// waits.
+func TestStatusOfHostedTurns(t *testing.T) {
+	t.Parallel()
+	d, api := newDesk(t), newHeldAPI(t)
+	id := d.start(strings.ReplaceAll(`
+  - step: fetch
+    tool: http
+    url: "API/{{ n }}"
+    rate_limit: {requests: 1, per: 1s, key: "API"}
+    retry: [{when: error is defined, then: {max_attempts: 3, delay: 0.1}}]
+    loop: {collection: [1, 2, 3, 4, 5, 6, 7, 8], element: n, mode: parallel, batch: 4}
+`, "API", api.URL))
+	require.Eventually(t, func() bool {
+		for _, step := range d.status(id, "--step", "fetch").Steps {
+			for _, waits := range step.Waits {
+				if waits.Reason == interpreter.ReasonTurn && waits.NextRetryAt.IsZero() {
+					return true
+				}
+			}
+		}
+		return false
+	}, testenv.Within(20*time.Second), 100*time.Millisecond)
+	d.does("cancel", id)
+	d.ends(id)
+}

@@ -95,11 +95,19 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 // stored connects to a server that stays, where past runs are.
 func (f *serverFlags) stored(ctx context.Context) (*session, error) {
 	s, err := f.existing(ctx)
-	if err == nil && s == nil {
-		return nil, withStatus(exitNoServer, fmt.Errorf(
-			"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or start one with %s dev", terminal.Program()))
+	if err != nil || s != nil {
+		return s, err
 	}
-	return s, err
+	return nil, withStatus(exitNoServer, fmt.Errorf(
+		"no Temporal server is known: name one with --address or TEMPORAL_ADDRESS, or %s", orDev(ctx)))
+}
+
+// orDev says how to get a server that stays, beside naming one.
+func orDev(ctx context.Context) string {
+	if folder, found := devInParent(ctx); found {
+		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
+	}
+	return "start one with " + terminal.Program() + " dev"
 }
 
 // withServer has a command work with a server that stays, until it is interrupted.
@@ -279,8 +287,12 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 			a.notef("and other runs have cancelled iterations too")
 			return
 		}
-		a.notef("%s of %s did not run to the end; to take them up: %s dead-letters reprocess %s --cancelled",
-			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
+		take := "to take them up"
+		if failed := len(choose(chain, filter, 0).open); failed > 0 {
+			take += fmt.Sprintf(", and the %d that failed", failed)
+		}
+		a.notef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
+			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }
 

@@ -87,6 +87,22 @@ type chosen struct {
 	cancelled   int // left out because they were not selected
 }
 
+// again says what runs again, and how much of it had failed, which is a figure of its own
+// beside that of the cancelled ones.
+func (c chosen) again() string {
+	cancelled := 0
+	for _, letter := range c.open {
+		if letter.WasCancelled() {
+			cancelled++
+		}
+	}
+	text := terminal.Count(len(c.open), "iteration") + " again"
+	if failed := len(c.open) - cancelled; failed > 0 && cancelled > 0 {
+		text += fmt.Sprintf(": %d that failed and %d that were cancelled", failed, cancelled)
+	}
+	return text
+}
+
 func choose(chain *deadletter.Chain, filter deadletter.Filter, quarantineAfter int) chosen {
 	var found chosen
 	for _, letter := range chain.Select(filter) {
@@ -147,7 +163,7 @@ func (a *app) reprocessChain(
 	if err != nil {
 		return err
 	}
-	return a.startReprocess(ctx, s, plan, len(found.open), options)
+	return a.startReprocess(ctx, s, plan, found.again(), options)
 }
 
 // reportLeftOut prints what could have run.
@@ -271,7 +287,7 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n int, options *reprocessOptions) error {
+func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, again string, options *reprocessOptions) error {
 	run, err := s.start(ctx, plan, a)
 	var started *start.StartedError
 	if errors.As(err, &started) { // another client started it at the same time
@@ -283,6 +299,6 @@ func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, n
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
-	a.notef("%s runs %s again", run.GetID(), terminal.Count(n, "iteration"))
+	a.notef("%s runs %s", run.GetID(), again)
 	return a.follow(s, run, options.output)
 }

@@ -179,7 +179,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 		return s, err
 	}
 	if options.detach {
-		return nil, usageError("--detach needs a server that stays: name one with --address, or start one with %s dev", terminal.Program())
+		return nil, usageError("--detach needs a server that stays: name one with --address, or %s", orDev(ctx))
 	}
 	a.notef("starting a local Temporal server and a worker")
 	if folder, found := devInParent(ctx); found {

@@ -155,7 +155,7 @@ func (t *steerer) send(ctx context.Context, run runs.Found) steerResult {
 		result.settled(waits, whole)
 	}
 	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !standing.Changed {
-		result.Outcome = outcomeUnchanged
+		result.Outcome, standing.Changed = outcomeUnchanged, false
 	}
 	result.Message = t.options.done(result)
 	if t.options.update == workflows.ResumeUpdate || t.options.update == workflows.RetryNowUpdate {

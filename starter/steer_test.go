@@ -69,8 +69,8 @@ func TestDone(t *testing.T) {
 		{workflows.SkipUpdate, 1, false, true, "step fetch given up: 1 wait ended"},
 		{workflows.RetryNowUpdate, 120, true, true, "step fetch tried again now: at least 120 waits ended"},
 		{workflows.RetryNowUpdate, 0, true, true, "step fetch tried again now: what waits there, if anything does"},
-		{workflows.SkipUpdate, 0, false, true, "step fetch given up: nothing waited there"},
-		{workflows.SkipUpdate, 0, false, false, "step fetch nothing waited any more"},
+		{workflows.SkipUpdate, 0, false, true, "nothing waits in step fetch, so nothing was changed"},
+		{workflows.SkipUpdate, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
 	} {
 		o := &steering{update: c.update, Command: workflows.Command{Step: "fetch"}}
 		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))

@@ -68,10 +68,11 @@ func (o *steering) done(result steerResult) string {
 		return fmt.Sprintf("%s%s: %s ended", what, verb, terminal.Count(n, "wait"))
 	case standing.Signalled && result.WaitsMore:
 		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
-	case standing.Signalled:
-		return fmt.Sprintf("%s%s: nothing waited there", what, verb)
 	}
-	return what + "nothing waited any more"
+	if what != "" {
+		what = "in " + what
+	}
+	return strings.TrimSuffix("nothing waits "+what, " ") + ", so nothing was changed"
 }
 
 func (o *steering) resumed(what string, standing workflows.CommandResult) string {

@@ -26,6 +26,9 @@ type Iterations struct {
 	Iterations []IterationRecord `json:"iterations"`
 	// Left counts failed iterations that are not among them.
 	Left int `json:"left,omitempty"`
+	// Hosted says that an activity makes attempts of a child that has a rate limit: its
+	// heartbeats know which of them wait for their turns.
+	Hosted bool `json:"hosted,omitempty"`
 }
 
 // IterationRecord is the state of one iteration.
@@ -79,7 +82,7 @@ func (b *batch) plays(ctx workflow.Context, i int, child string) {
 }
 
 func (b *batch) iterations() (Iterations, error) {
-	answer := Iterations{Iterations: b.records()}
+	answer := Iterations{Iterations: b.records(), Hosted: len(b.hosted) > 0 && b.step.Action.RateLimit != nil}
 	for i := range answer.Iterations {
 		answer.Iterations[i].Error = answer.Iterations[i].Error.Shrunk()
 	}

@@ -6,6 +6,7 @@ import "time"
 // at the run; nothing is decided by it.
 type Doing struct {
 	Call    int       `json:"call"` // its position among the calls of the activity
+	Index   *int      `json:"index,omitempty"`
 	Attempt int       `json:"attempt"`
 	Page    int       `json:"page,omitempty"`
 	Since   time.Time `json:"since"`

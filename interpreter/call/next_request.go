@@ -69,9 +69,11 @@ func (c *Call) args(request *Request, scope *interpreter.Scope, budget *expressi
 		return err
 	}
 	if _, isMap := own.(map[string]any); !isMap && own != nil && c.config.Sink == nil {
-		return &playbook.EvalError{
-			Pos: c.action.Args.Pos, Message: "args must be a map, not " + expression.TypeName(own),
+		message := "args must be a map, not " + expression.TypeName(own)
+		if _, isList := own.([]any); isList {
+			message += playbook.ListArgs
 		}
+		return &playbook.EvalError{Pos: c.action.Args.Pos, Message: message}
 	}
 	request.deferAnew(secret)
 	request.Args = expression.Of(own)

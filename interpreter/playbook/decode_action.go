@@ -217,6 +217,9 @@ func (d *decoder) workbook(n *yaml.Node) []*Action {
 	return actions
 }
 
+// ListArgs says what takes a list as args.
+const ListArgs = "; a sink writes a list, a row for each element: sink: {tool: …, table: …, args: …}"
+
 // callArgs refuses args that cannot be laid over by name. A sink's args may be
 // a list of rows, those of a call are a map.
 func (d *decoder) callArgs(action *Action, path string) {
@@ -232,15 +235,15 @@ func (d *decoder) callArgs(action *Action, path string) {
 	if args.kind == constantNode && args.Value == nil {
 		return // reported
 	}
-	got := "text"
+	got, hint := "text", ""
 	switch args.kind {
 	case listNode:
-		got = "a list"
+		got, hint = "a list", ListArgs
 	case constantNode:
 		got = describe(args.Value)
 	case mapNode, templateNode:
 	}
-	d.errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s", path, got)
+	d.errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s%s", path, got, hint)
 	action.Args = nil
 }
 

@@ -84,6 +84,9 @@ func (d *decoder) step(n *yaml.Node) *Step {
 	d.stepPagination(f, step)
 	step.ownRetry = f.get("retry") != nil || len(step.Retry) > 0
 	d.words(f, step, at{place: step.Name, tool: literalTool(step.Action)})
+	if step.Action != nil {
+		d.callArgs(step.Action, "step "+quote(step.Name))
+	}
 	return step
 }
 

@@ -92,6 +92,9 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 			if r.query(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
 				answers[i] = silent(step.open[i])
 			}
+			if answers[i].Hosted {
+				r.addTurns(ctx, step.open[i], answers[i].Iterations)
+			}
 			return nil
 		})
 	}
@@ -107,6 +110,27 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	step.summarize(run.At)
 	if run.Status != interpreter.Queued {
 		run.Status, run.HeldBy = openStatus(run.Steps, run.Control.Paused || len(run.Above) > 0)
+	}
+}
+
+// addTurns records which iterations of a child of a loop wait for their turns in an
+// activity, as its last heartbeat has it.
+func (r *Reader) addTurns(ctx context.Context, child string, iterations []workflows.IterationRecord) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, child, "")
+	if err != nil {
+		return // it has ended meanwhile
+	}
+	for _, activity := range described.GetPendingActivities() {
+		var read hostHeartbeat
+		if r.values(ctx).decode(child, activity.GetHeartbeatDetails(), &read) != nil {
+			continue
+		}
+		for _, doing := range read.Doing {
+			i := slices.IndexFunc(iterations, func(of workflows.IterationRecord) bool { return doing.Index != nil && of.Index == *doing.Index })
+			if i >= 0 && doing.Turn && iterations[i].Status == interpreter.Running {
+				iterations[i].Reason = interpreter.ReasonTurn
+			}
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func TestWaitingForATurnIsNoWork(t *testing.T) {
 			_, _ = w.outcome(run)
 			ended := l.figures(run)
 			require.Greater(t, ended.LimitSeconds, 2.0, "%+v", ended)
-			require.Less(t, ended.AttemptSeconds, 1.5, "%+v", ended)
+			require.Less(t, ended.AttemptSeconds, ended.LimitSeconds/2, "%+v", ended)
 			require.Equal(t, "turn", ended.Waits[0].Reason)
 			require.InDelta(t, ended.LimitSeconds, ended.WaitSeconds, 0.01)
 		})
