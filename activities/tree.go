@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +41,7 @@ const (
 
 // treeDesk requests admissions for the activities of a worker, and cancels trees.
 type treeDesk struct {
+	gate   *gate        // of attempts that start runs
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
 	closed []closedRun // those that were cancelled last
@@ -58,27 +60,51 @@ type firstRun struct {
 	used      time.Time // under the desk's lock
 }
 
-func newTreeDesk() *treeDesk {
-	return &treeDesk{slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+func newTreeDesk(g *gate) *treeDesk {
+	return &treeDesk{gate: g, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
 }
 
-// admit has the workflow of a tree of runs admit more of them, in its turn.
-func (d *treeDesk) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+// admit has the workflow of a tree of runs admit more of them, in its turn, and reports
+// whether they may start now.
+func (d *treeDesk) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
 	defer heartbeat.Keep(ctx)()
-	leave, err := d.slots.Enter(ctx, admission.Tree.WorkflowID())
+	leave, err := d.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
 		return interpreter.Admitted{}, err
 	}
 	defer leave()
-	if admission.Count > 0 && d.isClosed(ctx, admission) {
+	if start.Count > 0 && d.isClosed(ctx, start.Admission) {
 		return interpreter.Admitted{Closed: true}, nil
 	}
-	return admitRuns(ctx, admission)
+	admitted, err := admitRuns(ctx, start.Admission)
+	if err != nil || admitted.Count == 0 {
+		return admitted, err
+	}
+	admitted.Hold, err = d.hold(ctx, start.Attempt)
+	return admitted, err
 }
 
-// mayStart reports whether a run still may start that was admitted.
-func (d *treeDesk) mayStart(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-	return interpreter.Admitted{Closed: d.isClosed(ctx, admission)}, nil
+// mayStart reports whether a run may start now that needs no admission any more.
+func (d *treeDesk) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
+	if admitted.Closed = d.isClosed(ctx, start.Admission); admitted.Closed {
+		return admitted, nil
+	}
+	admitted.Hold, err = d.hold(ctx, start.Attempt)
+	return admitted, err
+}
+
+// hold is that of an attempt to start a run, which passes the gate of all attempts; nil
+// where nothing holds it.
+func (d *treeDesk) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
+	if attempt == nil {
+		return nil, nil
+	}
+	_, err := d.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
+	var off *putOffError
+	if errors.As(err, &off) {
+		return off.until.Hold, nil
+	}
+	return nil, err
 }
 
 // close has no more runs start that one waits for. It waits for no turn.
