@@ -108,6 +108,8 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return nil
 	}
 	since := time.Now()
+	awaitsTurn(ctx, true)
+	defer awaitsTurn(ctx, false)
 	if err := pacer.await(ctx, *limit, in, b); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"reprise/activities/sqlite"
 	"reprise/activities/tool"
 	"reprise/activities/webhook"
+	"reprise/internal/base/slots"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -48,6 +49,7 @@ type Catalogue struct {
 	// checksOnly says that no tool will be run, so that code may be read with
 	// the Python that is there.
 	checksOnly bool
+	states     *slots.ByKey // of each group of states
 
 	functions sync.Once // fills byName
 	byName    map[string]measuredFunc
@@ -64,7 +66,7 @@ func NewCatalogue(res Resources) *Catalogue {
 	res = res.withDefaults()
 	c := &Catalogue{
 		res: res, tools: map[string]tool.Tool{}, pacer: newPacer(res.RateLimits, res.Logger), gate: newGate(res.Logger),
-		memory: memory.NewPool(res.Payloads.AnswersBytes),
+		memory: memory.NewPool(res.Payloads.AnswersBytes), states: slots.New(statesOfOne, 0),
 	}
 	for _, one := range builtIn(res) {
 		c.tools[one.Spec().Name] = one

@@ -405,11 +405,20 @@ func hosted(ctx context.Context, d *delivery) context.Context {
 // hostedSlot is that of a call inside a Drive, with the memory that its last attempt
 // has acquired. It is used by one attempt after the other.
 type hostedSlot struct {
-	at   int
-	done func() // gives the memory back, nil where there is none
+	at       int
+	progress *progress
+	done     func() // gives the memory back, nil where there is none
 }
 
 type slotKey struct{}
+
+// awaitsTurn shows in the heartbeats of a Drive whether an attempt waits for its turn. Others
+// have not begun until they have it.
+func awaitsTurn(ctx context.Context, waits bool) {
+	if p, hosted := ctx.Value(slotKey{}).(*hostedSlot); hosted {
+		p.progress.awaitsTurn(p.at, waits)
+	}
+}
 
 // keepMemory keeps the memory of an attempt until the call has done with its outcome.
 func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {

@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -246,6 +248,7 @@ type progress struct {
 	moved bool // held shows more than the heartbeats of the worker before
 	// before are the attempts of each call that the worker before had made.
 	before []int
+	doing  map[int]call.Doing
 }
 
 // held is the part of the progress that heartbeats carry, in the form of a
@@ -254,6 +257,8 @@ type progress struct {
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
 	State deliveryState     `json:"word"`
+	// Doing are the calls of which an attempt is being made or waits for its turn.
+	Doing []call.Doing `json:"doing,omitempty"`
 	bytes int
 }
 
@@ -262,7 +267,7 @@ func newProgress(ctx context.Context, in call.DriveInput) *progress {
 	n := len(in.Calls)
 	p := &progress{
 		calls: make([]call.Driven, n), held: held{Calls: make([]json.RawMessage, n)}, most: maxProgressBytes,
-		before: make([]int, n),
+		before: make([]int, n), doing: map[int]call.Doing{},
 	}
 	if in.Pages {
 		p.most = maxPagesProgress
@@ -337,7 +342,44 @@ func (p *progress) snapshot() held {
 		}
 	}
 	p.fresh = p.fresh[:0]
-	return held{Calls: slices.Clone(p.held.Calls)}
+	return held{Calls: slices.Clone(p.held.Calls), Doing: p.attempts()}
+}
+
+// mostMade bounds the stretches that a heartbeat has of calls that make attempts.
+const mostMade = 200
+
+// attempts are the attempts that are being made, by the positions of their calls.
+func (p *progress) attempts() []call.Doing {
+	all := slices.SortedFunc(maps.Values(p.doing), func(x, y call.Doing) int { return cmp.Compare(x.Call, y.Call) })
+	made := 0
+	for i := range all {
+		if made += len(all[i].Made); made > mostMade {
+			all[i].Made = nil
+		}
+	}
+	return all
+}
+
+// does shows in the heartbeats that a call makes an attempt, until stop is called.
+func (p *progress) does(doing call.Doing) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doing[doing.Call] = doing
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.doing, doing.Call)
+	}
+}
+
+// awaitsTurn shows whether the attempt of a call waits for its turn.
+func (p *progress) awaitsTurn(i int, waits bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if doing, known := p.doing[i]; known {
+		doing.Turn, doing.Since = waits, time.Now()
+		p.doing[i] = doing
+	}
 }
 
 // details are what heartbeats hold. Only workers that are lost one after the

@@ -85,7 +85,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 	}
 	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
-	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at})
+	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at, progress: h.progress})
 	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
 	h.progress.set(h.at, driven)
@@ -133,6 +133,10 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 				return h.leftAt(end), err
 			}
 			h.logVerdict()
+		case call.DoState:
+			if left, err := h.state(ctx, command.State); left || err != nil {
+				return h.here(), err
+			}
 		case call.DoFinish:
 			return h.ended(command.Result), nil
 		}
@@ -141,11 +145,33 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	return h.here(), ctx.Err()
 }
 
+// state has the state that the step keeps between runs claimed or moved. Where what was read
+// is in no history and no ledger, that is left to the workflow.
+func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
+	if !h.sure && input.Claim == nil || h.stops(ctx) {
+		return true, nil
+	}
+	output, err := h.catalogue.State(ctx, input)
+	var application *temporal.ApplicationError
+	var failure interpreter.ErrorObject
+	switch {
+	case err == nil:
+		h.call.StateAnswered(output, h.clock.now())
+	case errors.As(err, &application) && application.NonRetryable() && application.HasDetails() && application.Details(&failure) == nil:
+		h.call.StateFailed(failure, h.clock.now())
+	default:
+		return false, err
+	}
+	return false, nil
+}
+
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
 	h.before = h.call.Snapshot()
 	began := h.clock.now()
+	stop := h.progress.does(call.Doing{Call: h.at, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
+	defer stop()
 	made, size, err := h.attempt(ctx, input)
 	if err != nil {
 		return size, err

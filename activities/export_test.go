@@ -51,3 +51,8 @@ func NewGate(describe func(context.Context, string) (interpreter.Control, error)
 func (g Gate) Control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	return g.gate.control(ctx, workflowID, version)
 }
+
+// StateAfter is State so long after the activity was scheduled.
+func (c *Catalogue) StateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
+	return c.stateAfter(ctx, waited, in)
+}

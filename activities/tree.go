@@ -32,15 +32,16 @@ const (
 	admissionsOfOne = 2
 	// closedKept is how many cancelled runs a worker remembers.
 	closedKept = 100
-	// firstLooked is how old what a worker knows of a first run may be, lookTimeout how
-	// long the server is asked, and firstForgotten how long it is kept unused.
-	firstLooked    = time.Second
-	lookTimeout    = 2 * time.Second
-	firstForgotten = time.Minute
+	// firstRunAge is how old what a worker knows of a first run may be, describeTimeout
+	// how long a request to describe it may take, and firstRunKept how long what is known
+	// is kept unused.
+	firstRunAge     = time.Second
+	describeTimeout = 2 * time.Second
+	firstRunKept    = time.Minute
 )
 
-// treeDesk requests admissions for the activities of a worker, and cancels trees.
-type treeDesk struct {
+// treeAdmissions requests admissions for the activities of a worker, and cancels trees.
+type treeAdmissions struct {
 	gate   *gate        // of attempts that start runs
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
@@ -54,52 +55,52 @@ type closedRun struct{ tree, run string }
 // firstRun is what a worker knows of a run that waits for others, and for which none
 // waits.
 type firstRun struct {
-	mu        sync.Mutex // held while the server is asked
+	mu        sync.Mutex // held while the run is described
 	cancelled bool
-	looked    time.Time
-	used      time.Time // under the desk's lock
+	described time.Time
+	used      time.Time // under the lock of treeAdmissions
 }
 
-func newTreeDesk(g *gate) *treeDesk {
-	return &treeDesk{gate: g, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+func newTreeAdmissions(g *gate) *treeAdmissions {
+	return &treeAdmissions{gate: g, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
 }
 
 // admit has the workflow of a tree of runs admit more of them, in its turn, and reports
 // whether they may start now.
-func (d *treeDesk) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
+func (a *treeAdmissions) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
 	defer heartbeat.Keep(ctx)()
-	leave, err := d.slots.Enter(ctx, start.Tree.WorkflowID())
+	leave, err := a.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
 		return interpreter.Admitted{}, err
 	}
 	defer leave()
-	if start.Count > 0 && d.isClosed(ctx, start.Admission) {
+	if start.Count > 0 && a.isClosed(ctx, start.Admission) {
 		return interpreter.Admitted{Closed: true}, nil
 	}
 	admitted, err := admitRuns(ctx, start.Admission)
 	if err != nil || admitted.Count == 0 {
 		return admitted, err
 	}
-	admitted.Hold, err = d.hold(ctx, start.Attempt)
+	admitted.Hold, err = a.hold(ctx, start.Attempt)
 	return admitted, err
 }
 
 // mayStart reports whether a run may start now that needs no admission any more.
-func (d *treeDesk) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
-	if admitted.Closed = d.isClosed(ctx, start.Admission); admitted.Closed {
+func (a *treeAdmissions) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
+	if admitted.Closed = a.isClosed(ctx, start.Admission); admitted.Closed {
 		return admitted, nil
 	}
-	admitted.Hold, err = d.hold(ctx, start.Attempt)
+	admitted.Hold, err = a.hold(ctx, start.Attempt)
 	return admitted, err
 }
 
 // hold is that of an attempt to start a run, which passes the gate of all attempts; nil
 // where nothing holds it.
-func (d *treeDesk) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
+func (a *treeAdmissions) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
 	if attempt == nil {
 		return nil, nil
 	}
-	_, err := d.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
+	_, err := a.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
 	var off *putOffError
 	if errors.As(err, &off) {
 		return off.until.Hold, nil
@@ -108,38 +109,38 @@ func (d *treeDesk) hold(ctx context.Context, attempt *interpreter.PausedBy) (*in
 }
 
 // close has no more runs start that one waits for. It waits for no turn.
-func (d *treeDesk) close(ctx context.Context, tree interpreter.Tree, run string) error {
+func (a *treeAdmissions) close(ctx context.Context, tree interpreter.Tree, run string) error {
 	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = append(d.closed, closedRun{tree.WorkflowID(), run})
-	d.closed = d.closed[max(0, len(d.closed)-closedKept):]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = append(a.closed, closedRun{tree.WorkflowID(), run})
+	a.closed = a.closed[max(0, len(a.closed)-closedKept):]
 	return nil
 }
 
 // isClosed reports whether a run was cancelled that waits for those that are asked for:
 // the first one, or one whose tree was cancelled here. Of the others the workflow of the
 // tree knows.
-func (d *treeDesk) isClosed(ctx context.Context, admission interpreter.Admission) bool {
-	d.mu.Lock()
-	closed := slices.ContainsFunc(d.closed, func(closed closedRun) bool {
+func (a *treeAdmissions) isClosed(ctx context.Context, admission interpreter.Admission) bool {
+	a.mu.Lock()
+	closed := slices.ContainsFunc(a.closed, func(closed closedRun) bool {
 		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
 	})
-	d.mu.Unlock()
-	return closed || len(admission.Runs) > 0 && d.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
+	a.mu.Unlock()
+	return closed || len(admission.Runs) > 0 && a.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
 }
 
 // first finds what is known of a first run, and forgets those that nobody asks about.
-func (d *treeDesk) first(id string) *firstRun {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now, first := time.Now(), d.firsts[id]
+func (a *treeAdmissions) first(id string) *firstRun {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, first := time.Now(), a.firsts[id]
 	if first == nil {
-		maps.DeleteFunc(d.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstForgotten })
+		maps.DeleteFunc(a.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstRunKept })
 		first = &firstRun{}
-		d.firsts[id] = first
+		a.firsts[id] = first
 	}
 	first.used = now
 	return first
@@ -151,16 +152,16 @@ func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if now.Sub(f.looked) < firstLooked {
+	if now.Sub(f.described) < firstRunAge {
 		return f.cancelled
 	}
-	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	limited, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
+	description, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
 	if err == nil {
-		f.cancelled = described.GetWorkflowExtendedInfo().GetCancelRequested()
+		f.cancelled = description.GetWorkflowExtendedInfo().GetCancelRequested()
 	}
-	f.looked = now
+	f.described = now
 	return f.cancelled
 }
 
@@ -228,10 +229,10 @@ const (
 // cancel cancels all workflows that belong to a run that was cancelled, whatever
 // number of runs is between, and has no more start. A run that no other waits for does not
 // belong to it, nor do its children.
-func (d *treeDesk) cancel(ctx context.Context, tree interpreter.CancelTree) error {
+func (a *treeAdmissions) cancel(ctx context.Context, tree interpreter.CancelTree) error {
 	defer heartbeat.Keep(ctx)()
 	if tree.Tree.Most > 0 {
-		if err := d.close(ctx, tree.Tree, tree.Run); err != nil {
+		if err := a.close(ctx, tree.Tree, tree.Run); err != nil {
 			return err
 		}
 	}

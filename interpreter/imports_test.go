@@ -22,7 +22,7 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
+	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
 	"interpreter", "interpreter/retry", "interpreter/call",
 }
 
@@ -53,8 +53,13 @@ var layers = []struct {
 		"a tree of YAML says where things stand, and nothing of what they mean",
 	},
 	{
+		"interpreter/incremental",
+		[]string{"interpreter/expression"},
+		"which rows are new is decided by cursors alone, whatever reads and writes them",
+	},
+	{
 		"interpreter/playbook",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/yamltree"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/yamltree"},
 		"what the author wrote is read without knowing how it is run",
 	},
 	{
@@ -74,7 +79,7 @@ var layers = []struct {
 	},
 	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
 		"what travels, scopes, loops and the graph know no call; what waits and what acts is above them",
 	},
 	{
@@ -84,7 +89,7 @@ var layers = []struct {
 	},
 	{
 		"interpreter/call",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/playbook", "interpreter/ratelimit", "interpreter", "interpreter/retry"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit", "interpreter", "interpreter/retry"},
 		"a call is decided alone: no graph, no queue and no host takes part in it",
 	},
 	{

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 	"reprise/interpreter/source"
@@ -145,6 +146,25 @@ type CallMeta struct {
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at"`
 	Tool      ToolMeta  `json:"tool,omitzero"` // of the last answer
+	// Incremental is what became of the state that the step keeps between runs; nil for none.
+	Incremental *CallIncremental `json:"incremental,omitempty"`
+}
+
+// CallIncremental is what a call has made of its state; kept in workflow history.
+type CallIncremental struct {
+	State string `json:"state"`
+	// From is where the call has read from, Watermark where the state is behind it.
+	From      incremental.Cursor `json:"from,omitzero"`
+	Watermark incremental.Cursor `json:"watermark,omitzero"`
+	Rows      int                `json:"rows"`
+	// Pending moves the watermark once the run has ended as completed, where nothing is
+	// written; nil where that is done. Group is that of StateInput.
+	Pending *incremental.Write `json:"pending,omitempty"`
+	Group   string             `json:"group,omitempty"`
+}
+
+func (i *CallIncremental) value() map[string]any {
+	return map[string]any{"state": i.State, "from": i.From.Value.Data, "watermark": i.Watermark.Value.Data, "rows": i.Rows}
 }
 
 // Failed reports whether the result is a failure.
@@ -179,6 +199,9 @@ func (m CallMeta) value() map[string]any {
 	}
 	if m.Tool.URL != "" {
 		meta["url"] = m.Tool.URL
+	}
+	if m.Incremental != nil {
+		meta["incremental"] = m.Incremental.value()
 	}
 	return meta
 }
@@ -250,7 +273,7 @@ func (e *ErrorObject) PoliciesDecide() bool {
 		return false
 	}
 	switch e.Kind {
-	case KindExpression, KindPayloadTooLarge, KindSink, KindCancelled, KindRepeat:
+	case KindExpression, KindIncremental, KindPayloadTooLarge, KindSink, KindCancelled, KindRepeat:
 		return false
 	}
 	return true

@@ -33,6 +33,9 @@ type RunInfo struct {
 	// the call has started, "" for the first.
 	Key string `json:"key,omitempty"`
 	Lap string `json:"lap,omitempty"`
+	// FullRefresh are the steps that read from the initial values of their states, in place of
+	// their watermarks.
+	FullRefresh []string `json:"full_refresh,omitempty"`
 }
 
 // Data is everything expressions can name that the run has gathered. Children

@@ -18,7 +18,7 @@ const (
 // make no attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, HoldBackActivity, MayStartActivity,
-	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, RecallActivity, SettleActivity, StoppedActivity,
+	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, RecallActivity, SettleActivity, StateActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

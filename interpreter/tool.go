@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 )
@@ -71,6 +72,9 @@ type ToolInput struct {
 	Parents []Parent `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *SecretWork `json:"secret,omitempty"`
+	// State is what the write does to the state that its call keeps between runs; nil where
+	// it keeps none, or not where the sink writes to.
+	State *incremental.Write `json:"state,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
@@ -102,13 +106,14 @@ func (in ToolInput) Rows() []any {
 
 // ToolResult is what an attempt gives that has not failed; kept in workflow history.
 type ToolResult struct {
+	// Turn is how many seconds the attempt waited for its turn under a rate limit before
+	// it began. Nothing is decided by it; it stands first, so that it is read without the
+	// data. Tools leave it 0.
+	Turn float64          `json:"turn,omitempty"`
 	Data expression.Value `json:"data,omitzero"`
 	Meta ToolMeta         `json:"meta,omitzero"`
 	// PutOff is set where the attempt was not made yet. Tools leave it nil.
 	PutOff *PutOff `json:"put_off,omitempty"`
-	// Turn is how many seconds the attempt waited for its turn under a rate limit before
-	// it began, for those who look. Tools leave it 0.
-	Turn float64 `json:"turn,omitempty"`
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`
@@ -161,6 +166,7 @@ const (
 	KindLoop            Kind = "loop"
 	KindCancelled       Kind = "cancelled"
 	KindExpression      Kind = "expression"
+	KindIncremental     Kind = "incremental"
 )
 
 // MaxDeliveries is how often an attempt that may act is handed out: once, and

@@ -21,6 +21,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
+	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
@@ -422,29 +423,29 @@ func someAwaiting(at time.Time) (webhook, approval *interpreter.AwaitedDetails) 
 // TestGoldenAwaiting: what a run awaits, with the commands that answer.
 func TestGoldenAwaiting(t *testing.T) {
 	t.Parallel()
-	now, three := localBegan.Add(time.Hour), 3
+	now, three := samples.LocalBegan.Add(time.Hour), 3
 	webhook, approval := someAwaiting(now)
 	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
 		return runs.Item{Status: interpreter.Running, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, &runs.Status{
-		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Running, StartedAt: localBegan}, At: now,
+		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Running, StartedAt: samples.LocalBegan}, At: now,
 		Steps: []runs.Step{
-			{Step: "import", Visit: 1, StartedAt: localBegan, Item: item(webhook)},
-			{Step: "ask", Visit: 2, StartedAt: localBegan, Item: item(approval)},
+			{Step: "import", Visit: 1, StartedAt: samples.LocalBegan, Item: item(webhook)},
+			{Step: "ask", Visit: 2, StartedAt: samples.LocalBegan, Item: item(approval)},
 			{
-				Step: "each", Visit: 1, StartedAt: localBegan, Item: runs.Item{Status: interpreter.Running},
+				Step: "each", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
 				Loop:       &runs.Counts{Total: 9, Success: 1, Running: 8, Awaiting: 2, Asks: true},
 				Iterations: []runs.Iteration{{Index: 3, Item: item(webhook)}, {Index: 4, Item: item(approval)}},
 			},
 			{
-				Step: "all", Visit: 1, StartedAt: localBegan, Item: runs.Item{Status: interpreter.Running},
+				Step: "all", Visit: 1, StartedAt: samples.LocalBegan, Item: runs.Item{Status: interpreter.Running},
 				Loop: &runs.Counts{Total: 900, Running: 900, Asks: true},
 			},
 		},
 	}, terminal.Paper{Width: 80})
-	golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
+	samples.Golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
 	for line := range strings.Lines(out.String()) {
 		if !strings.Contains(line, terminal.Program()+" ") { // a command is one piece
 			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
@@ -467,7 +468,7 @@ func TestGoldenAwaiting(t *testing.T) {
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")
-	golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
+	samples.Golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
 }
 
 // TestFollowSaysWhatALoopWaitsFor: what only people end is no retry.
@@ -484,7 +485,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 		"waiting for an answer": {running, workflows.Progress{Awaits: true, Waiting: 2}},
 		"waiting":               {paused, workflows.Progress{Waiting: 2}},
 		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
-		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: localBegan}},
+		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
 	} {
 		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
 	}
@@ -494,7 +495,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 // that answers, and of progress once a second at most.
 func TestFollowAwaits(t *testing.T) {
 	t.Parallel()
-	now := localBegan.Add(time.Hour)
+	now := samples.LocalBegan.Add(time.Hour)
 	webhook, approval := someAwaiting(now)
 	o := newObserver(&session{}, followed("imports-7x2k"))
 	var out bytes.Buffer

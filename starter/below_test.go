@@ -64,7 +64,7 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Equal(t, interpreter.Failed, result.Status)
 	require.Contains(t, result.Error.Message, inner+": no")
 	page := d.does("report", id, "-o", "-")
-	require.Contains(t, page, "Runs of other playbooks")
+	require.Contains(t, page, "Child runs")
 	require.Contains(t, page, id+"/outer#1!1")
 	require.Contains(t, d.does("graph", id, "--format", "svg"), "runs "+inner)
 }

@@ -11,13 +11,16 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 )
 
 func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
-	at := func(seconds float64) time.Time { return localBegan.Add(time.Duration(seconds * float64(time.Second))) }
-	three, failure := 3, failureOf503()
+	at := func(seconds float64) time.Time {
+		return samples.LocalBegan.Add(time.Duration(seconds * float64(time.Second)))
+	}
+	three, failure := 3, samples.FailureOf503()
 	var out bytes.Buffer
 	w := &eventWriter{out: &terminal.Screen{To: &out}, output: "table", width: 80}
 	for _, event := range []runs.Event{
@@ -43,5 +46,5 @@ func TestGoldenEvents(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80)
 	}
-	golden(t, "events/width_80", out.String())
+	samples.Golden(t, "events/width_80", out.String())
 }

@@ -31,8 +31,8 @@ are drawn in bands.
 
 ` + idHelp + `
 
-All histories of the run are read, those of iterations too; a large run takes a while,
-and standard error says how far that is. A run that goes on is shown as far as it has
+All histories of the run are read, those of iterations and of child runs too; a large run
+takes a while, and standard error says how far that is. A run that goes on is shown as far as it has
 come. A file that is there is replaced; the new one can be read by its owner alone, since
 errors may quote data.
 
@@ -113,15 +113,19 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 		end = doc.At
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, end)
-	collector := stats.NewCollector(doc.Timeline.See)
-	told, err := a.collect(ctx, s, found, collector, "for its report", doc.Below.Add)
+	c := a.newCollection(s, stats.NewCollector(doc.Timeline.See))
+	defer c.close()
+	read, err := c.run(ctx, found, "for its report", doc.Below.Add)
+	if err == nil {
+		err = c.childRuns(ctx)
+	}
 	if err != nil {
 		return doc, err
 	}
 	for _, row := range doc.Below.Rows {
 		row.Link = s.link(row.WorkflowID, "")
 	}
-	doc.Stats, doc.Notes = collector.Stats(), append(doc.Notes, told.Notes...)
+	doc.Stats, doc.Notes = c.into.Stats(), append(doc.Notes, read.Notes...)
 	return doc, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"reprise/internal/observe/report"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 )
 
@@ -50,7 +51,7 @@ type happening struct {
 
 func (h happening) tell(word, step string, index *int, seconds float64, more runs.Event) {
 	more.Event, more.Step, more.Index, more.Visit = word, step, index, 1
-	more.At = began.Add(time.Duration(seconds * float64(time.Second)))
+	more.At = samples.Began.Add(time.Duration(seconds * float64(time.Second)))
 	more.NextRetryAt = more.At.Add(time.Duration(more.Delay * float64(time.Second)))
 	h.take(more)
 }
@@ -103,14 +104,14 @@ func (h happening) iteration(index int, start float64, message string) float64 {
 // reportOf makes the report of a run with so many iterations, fifty at a time.
 func reportOf(t testing.TB, iterations int, message string) report.Document {
 	t.Helper()
-	end := began
+	end := samples.Began
 	happened(happening{func(event runs.Event) {
 		if event.At.After(end) {
 			end = event.At
 		}
 	}}, iterations, message)
-	found := runs.Found{WorkflowID: "patients-7x2k", RunID: "0197f0a4", Playbook: "patients", Status: interpreter.Running, StartedAt: began}
-	timeline := report.NewTimeline(began, end)
+	found := runs.Found{WorkflowID: "patients-7x2k", RunID: "0197f0a4", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.Began}
+	timeline := report.NewTimeline(samples.Began, end)
 	collector := stats.NewCollector(timeline.See)
 	collector.Begin(found)
 	happened(happening{collector.Add}, iterations, message)
@@ -121,8 +122,8 @@ func reportOf(t testing.TB, iterations int, message string) report.Document {
 	return report.Document{
 		At: end, Playbook: book, Stats: collector.Stats(), Timeline: timeline, Notes: []string{message},
 		Status: &runs.Status{Found: found, At: end, Warnings: []string{"5 iterations failed"}, Steps: []runs.Step{
-			{Step: "token", Visit: 1, Item: runs.Item{Status: interpreter.Completed, Attempt: 2}, StartedAt: began, EndedAt: began.Add(9 * time.Second)},
-			{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: began.Add(9 * time.Second), Loop: &runs.Counts{
+			{Step: "token", Visit: 1, Item: runs.Item{Status: interpreter.Completed, Attempt: 2}, StartedAt: samples.Began, EndedAt: samples.Began.Add(9 * time.Second)},
+			{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: samples.Began.Add(9 * time.Second), Loop: &runs.Counts{
 				Total: iterations, Success: iterations - failed, Failed: failed,
 			}},
 			{Step: "audit", Item: runs.Item{Status: interpreter.Pending}},
@@ -132,7 +133,7 @@ func reportOf(t testing.TB, iterations int, message string) report.Document {
 
 // happened tells what a run with so many iterations did.
 func happened(h happening, iterations int, message string) {
-	h.take(runs.Event{Event: runs.ExecutionStarted, At: began})
+	h.take(runs.Event{Event: runs.ExecutionStarted, At: samples.Began})
 	h.tell(runs.StepStarted, "token", nil, 0, runs.Event{})
 	h.attempt("token", nil, 1, 0, 2, http("retryable", 503, "HTTP 503 from GET http://api"))
 	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
@@ -180,7 +181,7 @@ func rendered(t testing.TB, doc report.Document) string {
 func TestGoldenHTMLReport(t *testing.T) {
 	t.Parallel()
 	page := rendered(t, reportOf(t, 120, "HTTP 404 from GET http://api/patients/40"))
-	golden(t, "report_html/small", texts(t, page))
+	samples.Golden(t, "report_html/small", texts(t, page))
 }
 
 // TestAReportStaysSmall: however large its run is.
@@ -200,7 +201,7 @@ func TestManyLoopsStayReadable(t *testing.T) {
 	for visit := range 500 {
 		for index := range 100 {
 			doc.Timeline.See(stats.Span{
-				Of: stats.Iteration, From: began.Add(time.Duration(index) * 100 * time.Millisecond), To: began.Add(20 * time.Second),
+				Of: stats.Iteration, From: samples.Began.Add(time.Duration(index) * 100 * time.Millisecond), To: samples.Began.Add(20 * time.Second),
 				Event: runs.Event{Step: "more", Visit: visit + 1, Index: &index, Status: interpreter.Completed},
 			})
 		}
@@ -256,7 +257,7 @@ func hostileReport(t testing.TB) report.Document {
 	doc.Stats.Waits = []stats.Waits{{Reason: hostileText, Waits: 1}}
 	doc.Stats.Errors = []stats.Error{{Class: hostileText, Kind: hostileText}}
 	doc.Stats.SlowestSteps = []stats.Slow{{Step: hostileText, Status: hostileText}}
-	doc.Timeline.See(stats.Span{Of: stats.Step, From: began, To: began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
+	doc.Timeline.See(stats.Span{Of: stats.Step, From: samples.Began, To: samples.Began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
 	return doc
 }
 

@@ -26,6 +26,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/host"
+	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -465,7 +466,7 @@ func TestUpdateSchedule(t *testing.T) {
 		"return at", "return [at]").Replace(nominalBook))
 
 	out, errs := p.says(exitUsage, "update", name, changed, "--set", "tenant=c", "--note", "new times")
-	golden(t, "schedule/update", strings.NewReplacer(name, "NAME", p.queue, "QUEUE", p.dir, "DIR").Replace(out+errs))
+	samples.Golden(t, "schedule/update", strings.NewReplacer(name, "NAME", p.queue, "QUEUE", p.dir, "DIR").Replace(out+errs))
 	require.Equal(t, []string{"0 3 * * *"}, p.show(name).Cron)
 
 	out, _ = p.says(exitOK, "update", name, changed, "--set", "tenant=c", "--note", "new times", "--yes")
@@ -631,7 +632,7 @@ func TestGoldenSchedules(t *testing.T) {
 	doc.Next, paused.Next = []time.Time{at, at.Add(23 * time.Hour)}, []time.Time{at}
 	_, err := fmt.Fprint(to, doc.text(80), "\n", paused.text(80), "\n", over.text(80))
 	require.NoError(t, err)
-	golden(t, "schedule/show", out.String())
+	samples.Golden(t, "schedule/show", out.String())
 }
 
 // TestListShowsSecondsWhereTheyMatter: two runs within a minute are told apart.

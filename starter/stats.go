@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +33,8 @@ without a loop, that succeeded without being tried again. The success rate count
 that succeeded in the end, the retry rate those that were tried again. Pages are no
 retries.
 
-All histories of the runs are read, those of iterations too, and none is held; a large
-run takes a while, and standard error says how far that is. Waits for a rate limit of
+All histories of the runs are read, those of iterations and of child runs too, and none
+is held; a large run takes a while, and standard error says how far that is. Waits for a rate limit of
 up to five seconds are made within attempts and count as their time.
 
 Exit status: 0, 2 where there is no such run, 3 no server, 130 by Ctrl-C.`
@@ -91,13 +90,17 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	if err != nil {
 		return err
 	}
-	collector := stats.NewCollector(nil)
+	c := a.newCollection(s, stats.NewCollector(nil))
+	defer c.close()
 	for i, run := range found {
-		if _, err := a.collect(ctx, s, run, collector, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
+		if _, err := c.run(ctx, run, fmt.Sprintf("%d of %d", i+1, len(found)), nil); err != nil {
 			return err
 		}
 	}
-	sums := collector.Stats()
+	if err := c.childRuns(ctx); err != nil {
+		return err
+	}
+	sums := c.into.Stats()
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, sums)
 	}
@@ -142,46 +145,4 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 		known[run.RunID] = true
 	}
 	return all, nil
-}
-
-const (
-	// quietFor is how long a run is read before it is said how far that is.
-	quietFor = 2 * time.Second
-	// sayEvery is how often it is said.
-	sayEvery = 200 * time.Millisecond
-)
-
-// collect reads all that happened in a run.
-func (a *app) collect(
-	ctx context.Context, s *session, run runs.Found, into *stats.Collector, which string, see func(runs.Event),
-) (runs.EventsInfo, error) {
-	shown := newProgress(a.Streams)
-	defer shown.close()
-	into.Begin(run)
-	at := time.Now()
-	said := at.Add(quietFor - sayEvery)
-	summary, err := s.runs().Events(ctx, run, runs.EventFilter{Attempts: true}, func(event runs.Event) error {
-		if see != nil {
-			see(event)
-		}
-		if into.Add(event); time.Since(said) >= sayEvery {
-			said = time.Now()
-			seen, ended := into.Seen()
-			shown.show([]line{{key: "read", text: fmt.Sprintf(
-				"reading %s (%s): %d events, %d iterations and steps", run.WorkflowID, which, seen, ended)}})
-		}
-		return nil
-	})
-	if ctx.Err() != nil {
-		return summary, withStatus(exitInterrupted, errSaid)
-	}
-	if err != nil {
-		return summary, err
-	}
-	notes := summary.Notes
-	if !run.Ended() {
-		notes = append(notes, "it goes on, so these are figures of the moment")
-	}
-	into.End(at, notes...)
-	return summary, nil
 }

@@ -29,6 +29,8 @@ type validation struct {
 	Valid    bool      `json:"valid"`
 	Total    int       `json:"total"`    // of problems, warnings included
 	Problems []problem `json:"problems"` // of each file at most playbook.MaxShown
+	// States are what steps of valid files keep between runs.
+	States []keptState `json:"states,omitempty"`
 }
 
 func newValidateCommand(a *app) *cobra.Command {
@@ -39,7 +41,8 @@ func newValidateCommand(a *app) *cobra.Command {
 		Use: "validate FILE…", Short: "Check playbooks without running them", Args: cobra.MinimumNArgs(1),
 		Long: `Check playbooks without running them: YAML, words of the language, names in
 expressions, routes, tools and their fields, SQL. Every problem is printed with its
-place, the line and a caret. FILE may be - for standard input.
+place, the line and a caret. FILE may be - for standard input. Of a step that keeps a
+state between runs it says where the state is kept, and what that promises.
 
 The exit status is 1 when there are problems. Warnings alone do not count, unless
 --strict is given.`,
@@ -78,12 +81,20 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		result.Valid = result.Valid && !bad
 		result.Problems = append(result.Problems, problems(checked.found)...)
 		all = append(all, checked.found...)
+		var states []playbook.KeptState
+		if !bad {
+			states = checked.book.KeptStates()
+		}
+		result.States = append(result.States, keptStates(checked.file.Name, states)...)
 		if output == "json" {
 			continue
 		}
 		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
 		if !bad {
 			_, _ = fmt.Fprintf(a.Out, "%s: valid\n", name)
+			for _, state := range states {
+				_, _ = fmt.Fprintln(a.Out, describeState(state))
+			}
 		}
 	}
 	result.Total = len(all)

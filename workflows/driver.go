@@ -129,7 +129,22 @@ func (d *driver) next(ctx workflow.Context) {
 		d.hold(ctx, command.Hold)
 	case call.DoSink:
 		d.call.SinkDone(drive(ctx, command.Sink, d.waiting, d.slot), workflow.Now(ctx))
+	case call.DoState:
+		d.state(ctx, command.State)
 	case call.DoFinish:
+	}
+}
+
+// state has the state that the step keeps between runs claimed or moved.
+func (d *driver) state(ctx workflow.Context, input interpreter.StateInput) {
+	output, err := sendState(ctx, input, d.call.Place())
+	switch {
+	case ctx.Err() != nil:
+		d.cancel(ctx)
+	case err != nil:
+		d.call.StateFailed(*AttemptError(err), workflow.Now(ctx))
+	default:
+		d.call.StateAnswered(output, workflow.Now(ctx))
 	}
 }
 

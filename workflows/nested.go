@@ -179,6 +179,7 @@ func runFailed(id string, cause *interpreter.ErrorObject) *interpreter.ErrorObje
 	}
 	return &interpreter.ErrorObject{
 		Kind: interpreter.KindPlaybook, Class: cause.Class, Status: cause.Status, Final: cause.Final, Type: string(cause.Kind), Message: text,
+		URL: cause.URL,
 		Body: expression.Of(map[string]any{
 			"workflow_id": id, "status": string(interpreter.Failed), "error": shown.Value(), "failed_in": in, "cause": message,
 		}),

@@ -442,6 +442,9 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
+	if result.Status == interpreter.Completed {
+		r.movePending(ctx)
+	}
 	r.notifyEnd(ctx, result)
 	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()

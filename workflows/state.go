@@ -131,6 +131,8 @@ type RunState struct {
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// Pending are the moves of states that wait for the run to end as completed.
+	Pending []PendingState `json:"pending,omitempty"`
 }
 
 // Result is how a run ended.

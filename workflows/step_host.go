@@ -42,6 +42,9 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 		done.result = r.call(ctx, start, record)
 	}
 	done.args = args
+	if !done.result.Failed() {
+		r.keepMove(step.Name, done.result.Meta.Incremental)
+	}
 	if record.From == "" { // else the earlier run has sent its notices
 		r.notifyExhausted(ctx, done)
 		r.notifyStep(ctx, done)

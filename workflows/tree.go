@@ -143,7 +143,7 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.Admitted {
 	controls := controlsOf(ctx)
 	start := interpreter.RunStart{Admission: controls.admission(tree, 0), Attempt: controls.pausedBy(step)}
-	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "looks whether step "+step+" may start a run now")
+	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
 	answer, err := send[interpreter.Admitted](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way

@@ -15,6 +15,23 @@ import (
 	"reprise/workflows"
 )
 
+// newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
+func newClosedTree(t *testing.T, admit func(interpreter.RunStart) interpreter.Admitted) *stage {
+	t.Helper()
+	s := newStage(t, fine)
+	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
+		return admit(in), nil
+	})
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
+		return interpreter.Admitted{Closed: true}, nil
+	})
+	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
+	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
+		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	return s
+}
+
 // TestClosedTree: who is told that a parent run was cancelled starts nothing, requests
 // nothing more, and ends as cancelled once its own cancel comes.
 func TestClosedTree(t *testing.T) {
@@ -27,15 +44,11 @@ func TestClosedTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, requests := newStage(t, fine), 0
-			s.register(interpreter.AdmitActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
+			requests := 0
+			s := newClosedTree(t, func(interpreter.RunStart) interpreter.Admitted {
 				requests++
-				return interpreter.Admitted{Closed: true}, nil
+				return interpreter.Admitted{Closed: true}
 			})
-			s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
-			s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
-				Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
-			s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
 			result, took := s.run(`
   - step: outer
     tool: playbook
@@ -56,17 +69,7 @@ func TestClosedTree(t *testing.T) {
 // run was cancelled.
 func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, fine)
-	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
-		return interpreter.Admitted{Count: in.Count}, nil
-	})
-	s.register(interpreter.MayStartActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
-		return interpreter.Admitted{Closed: true}, nil
-	})
-	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
-	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
-		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
-	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
+	s := newClosedTree(t, func(in interpreter.RunStart) interpreter.Admitted { return interpreter.Admitted{Count: in.Count} })
 	result, took := s.run(`
   - step: outer
     tool: playbook

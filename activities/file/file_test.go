@@ -1,9 +1,7 @@
 package file_test
 
 import (
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,8 +57,8 @@ func TestFileConforms(t *testing.T) {
 	put(t, dir, "bad.jsonl", "{}\n{\n")
 	put(t, dir, "large.txt", strings.Repeat("x", 1001))
 	put(t, dir, "twice.csv", "a,a\n1,2\n")
-	put(t, dir, "bomb.json.gz", packed(strings.Repeat(" ", 2000)))
-	put(t, dir, "torn.json.gz", packed("[1, 2, 3]")[:15])
+	put(t, dir, "bomb.json.gz", tooltest.Gzip(strings.Repeat(" ", 2000)))
+	put(t, dir, "torn.json.gz", tooltest.Gzip("[1, 2, 3]")[:15])
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.json"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link.txt")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.txt"), 0o600))
@@ -153,16 +151,6 @@ func TestFileConforms(t *testing.T) {
 	})
 }
 
-// packed is a text as gzip.
-func packed(text string) string {
-	var b strings.Builder
-
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, text)
-	_ = w.Close()
-	return b.String()
-}
-
 // TestFileReadsAsItIsTold: what the author says counts more than the name.
 func TestFileReadsAsItIsTold(t *testing.T) {
 	t.Parallel()
@@ -185,8 +173,8 @@ func TestFileReads(t *testing.T) {
 	put(t, dir, "rows.csv", "\uFEFFid,name\n1,\"Ana, Ben\"\n2,\"two\nlines\"\n")
 	put(t, dir, "empty.csv", "")
 	put(t, dir, "note.txt", "hello\n")
-	put(t, dir, "rows.jsonl.gz", packed("{\"id\": 1}\n{\"id\": 2}\n"))
-	put(t, dir, "export.gz", packed(`{"id": 1}`))
+	put(t, dir, "rows.jsonl.gz", tooltest.Gzip("{\"id\": 1}\n{\"id\": 2}\n"))
+	put(t, dir, "export.gz", tooltest.Gzip(`{"id": 1}`))
 	put(t, dir, "utf16.csv", "\xff\xfei\x00d\x00\n\x00\xe9\x00")
 
 	for path, want := range map[string]string{

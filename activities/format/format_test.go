@@ -2,7 +2,6 @@ package format_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io"
 	"strings"
 	"testing"
@@ -144,16 +143,6 @@ func TestRowsComeOneByOne(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"a": "1"}, map[string]any{"a": "2"}}, got)
 }
 
-// gzipped is a text as gzip.
-func gzipped(text string) string {
-	var b bytes.Buffer
-
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, text)
-	_ = w.Close()
-	return b.String()
-}
-
 func zstandard(t *testing.T, text string, options ...zstd.EOption) string {
 	t.Helper()
 
@@ -178,21 +167,21 @@ func TestUnpacks(t *testing.T) {
 		packed               bool
 		want, says           string
 	}{
-		"gzip":                     {"", gzipped(text), false, true, text, ""},
+		"gzip":                     {"", tooltest.Gzip(text), false, true, text, ""},
 		"zstd":                     {"", zstandard(t, text), false, true, text, ""},
-		"gzip that is said":        {"gzip", gzipped(text), false, true, text, ""},
+		"gzip that is said":        {"gzip", tooltest.Gzip(text), false, true, text, ""},
 		"zstd that is said":        {"zstd", zstandard(t, text), false, true, text, ""},
-		"members":                  {"", gzipped("a") + gzipped("b"), false, true, "ab", ""},
+		"members":                  {"", tooltest.Gzip("a") + tooltest.Gzip("b"), false, true, "ab", ""},
 		"frames":                   {"", zstandard(t, "a") + zstandard(t, "b"), false, true, "ab", ""},
-		"none":                     {"none", gzipped("a"), false, false, gzipped("a"), ""},
+		"none":                     {"none", tooltest.Gzip("a"), false, false, tooltest.Gzip("a"), ""},
 		"not packed":               {"", "text", false, false, "text", ""},
 		"empty":                    {"gzip", "", false, false, "", ""},
 		"unpacked on its way":      {"gzip", "text", true, false, "text", ""},
 		"not what is said":         {"gzip", zstandard(t, "a"), false, false, "", "the bytes are not gzip"},
 		"text that is no zstd":     {"zstd", "text", false, false, "", "the bytes are not zstd"},
-		"torn gzip":                {"", gzipped(text)[:15], false, true, "", "unexpected EOF"},
+		"torn gzip":                {"", tooltest.Gzip(text)[:15], false, true, "", "unexpected EOF"},
 		"torn zstd":                {"", zstandard(t, text)[:15], false, true, "", "unexpected EOF"},
-		"a bomb of gzip":           {"", gzipped(strings.Repeat("a", 5<<20)), false, true, "", memory.ErrTooLarge.Error()},
+		"a bomb of gzip":           {"", tooltest.Gzip(strings.Repeat("a", 5<<20)), false, true, "", memory.ErrTooLarge.Error()},
 		"a bomb of zstd":           {"", zstandard(t, strings.Repeat("a", 5<<20)), false, true, "", memory.ErrTooLarge.Error()},
 		"zstd with a large window": {"", zstandard(t, strings.Repeat("a", 5<<20), zstd.WithWindowSize(64<<20)), false, true, "", "window"},
 	} {

@@ -128,8 +128,8 @@ func TestHTTPResponses(t *testing.T) {
 		"old text":      {"text/plain", "caf\xe9;\x80", "café;€"},
 		"old CSV":       {"text/csv", "a\ncaf\xe9", []any{map[string]any{"a": "café"}}},
 		"any type":      {"application/octet-stream", "a,b\n1,ü", "a,b\n1,ü"},
-		"packed text":   {"application/gzip", packed("a,b\n1,2\n"), "a,b\n1,2\n"},
-		"packed JSON":   {"application/json", packed(`{"a": 1}`), map[string]any{"a": 1}},
+		"packed text":   {"application/gzip", tooltest.Gzip("a,b\n1,2\n"), "a,b\n1,2\n"},
+		"packed JSON":   {"application/json", tooltest.Gzip(`{"a": 1}`), map[string]any{"a": 1}},
 		"not packed":    {"application/x-gzip", "as it is", "as it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,16 +149,6 @@ func TestHTTPResponses(t *testing.T) {
 	}
 }
 
-// packed is a text as gzip.
-func packed(text string) string {
-	var b strings.Builder
-
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, text)
-	_ = w.Close()
-	return b.String()
-}
-
 // TestHTTPBodiesThatAreNoText: bytes that no text can hold are an error that says
 // what came, and never a text that looks like an answer.
 func TestHTTPBodiesThatAreNoText(t *testing.T) {
@@ -172,9 +162,9 @@ func TestHTTPBodiesThatAreNoText(t *testing.T) {
 		"no type":         {"", "a\xff\xfe\x01", "is no text: "},
 		"octets":          {"application/octet-stream", "a\xff", "is no text: application/octet-stream, 2 bytes"},
 		"nul":             {"text/plain", "a\x00b", "is no text: text/plain, 3 bytes"},
-		"packed tar":      {"application/gzip", packed("x\x00\x00y"), "is no text: application/gzip, 4 bytes"},
-		"a bomb":          {"application/gzip", packed(strings.Repeat("a", 2000)), "over the limit of 1000 bytes"},
-		"packed and torn": {"application/gzip", packed(strings.Repeat("abc", 100))[:20], "the body was cut short"},
+		"packed tar":      {"application/gzip", tooltest.Gzip("x\x00\x00y"), "is no text: application/gzip, 4 bytes"},
+		"a bomb":          {"application/gzip", tooltest.Gzip(strings.Repeat("a", 2000)), "over the limit of 1000 bytes"},
+		"packed and torn": {"application/gzip", tooltest.Gzip(strings.Repeat("abc", 100))[:20], "the body was cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -18,47 +20,70 @@ import (
 // created; two CREATE TABLE IF NOT EXISTS at once can fail.
 const ledgerLock = 0x7265707269736500
 
-// enterLedger notes a write, in one statement. done is true where it was made
-// before. Another worker's write of the same page that is under way is waited
-// for.
-func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
-	if w.Note != nil && w.Note.Forget > 0 {
-		if _, err := tx.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2",
-			w.Note.Call, w.Note.Forget); err != nil {
-			return result, false, err
-		}
+// enterLedger notes a write and moves its state, in one round trip. done is true where the
+// write was made before. Another worker's write of the same page that is under way is waited
+// for. rest is what is left to write, without rows that are known.
+func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+	entry := &entry{write: w, batch: &pgx.Batch{}, fresh: freshEntry{note: true, key: true}, held: true, known: map[string]bool{}}
+	chunks := w.Seen()
+	entry.queueNote()
+	if err := entry.queueState(chunks); err != nil {
+		return result, nil, false, err
 	}
-	fresh, err := insertNote(ctx, tx, w)
-	if err != nil {
-		return result, false, err
+	if err := tx.SendBatch(ctx, entry.batch).Close(); err != nil {
+		return result, nil, false, err
 	}
-	if !fresh.note {
+	switch {
+	case !entry.fresh.note:
 		row := tx.QueryRow(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written = $2", w.Note.Call, w.Note.Written)
 		if err := row.Scan(&result.Noted); err != nil {
-			return result, false, err
+			return result, nil, false, err
 		}
-		return result, false, errNoted
+		return result, nil, false, errNoted
+	case !entry.fresh.key && w.State != nil:
+		return result, nil, false, errKeyed
+	case !entry.fresh.key:
+		result, err := writtenBefore(ctx, tx, w)
+		return result, nil, true, err
+	case !entry.held:
+		return result, nil, false, sqltool.NotHeld(ctx, stateTx{tx}, w.State)
 	}
-	if fresh.key {
-		return result, false, nil
-	}
+	rest, err = entry.unseen(ctx, tx, chunks)
+	return result, rest, false, err
+}
+
+// writtenBefore is the result of a write that was made before.
+func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, err error) {
 	var before tool.WrittenBefore
 	row := tx.QueryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
 		" WHERE operation_key = $1", w.Operation)
 	if err := row.Scan(&before.Fingerprint, &before.Rows); err != nil {
-		return result, false, err
+		return result, err
 	}
-	return sqltool.RowsAffected(before.Rows), true, w.Check(before)
+	return sqltool.RowsAffected(before.Rows), w.Check(before)
 }
 
-// errNoted rolls a write back that was noted before.
-var errNoted = errors.New("noted before")
+var (
+	// errNoted rolls a write back that was noted before.
+	errNoted = errors.New("noted before")
+	// errKeyed rolls a write back whose operation key was noted before, so that it moves no state.
+	errKeyed = errors.New("keyed before")
+)
+
+// entry is what a write sends to the ledger at once, and what it learns.
+type entry struct {
+	write *sqltool.Write
+	batch *pgx.Batch
+	fresh freshEntry
+	held  bool            // the call holds its state
+	known map[string]bool // hashes of rows that were written before
+}
 
 // freshEntry says which entries were not there before; one that is not needed
 // counts as fresh.
 type freshEntry struct{ note, key bool }
 
-func insertNote(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (fresh freshEntry, err error) {
+func (e *entry) queueNote() {
 	const (
 		note = "INSERT INTO " + sqltool.NotesTable + " (call_key, written, continuation) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 		key  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
@@ -66,20 +91,130 @@ func insertNote(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (fresh freshEn
 			"keyed AS (INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1) " +
 			"SELECT (SELECT count(*) FROM noted) > 0, (SELECT count(*) FROM keyed) > 0"
 	)
-	fresh = freshEntry{note: true, key: true}
-	switch {
-	case w.Note == nil:
-		tag, err := tx.Exec(ctx, key, w.Operation, w.Fingerprint, int64(len(w.Rows)))
-		fresh.key = tag.RowsAffected() > 0
-		return fresh, err
-	case w.Operation == "":
-		tag, err := tx.Exec(ctx, note, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
-		fresh.note = tag.RowsAffected() > 0
-		return fresh, err
+	w := e.write
+	if w.Note != nil && w.Note.Forget > 0 {
+		e.batch.Queue("DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2", w.Note.Call, w.Note.Forget)
 	}
-	err = tx.QueryRow(ctx, both, w.Note.Call, int64(w.Note.Written), w.Note.Continuation,
-		w.Operation, w.Fingerprint, int64(len(w.Rows))).Scan(&fresh.note, &fresh.key)
-	return fresh, err
+	isFresh := func(fresh *bool) func(pgconn.CommandTag) error {
+		return func(tag pgconn.CommandTag) error {
+			*fresh = tag.RowsAffected() > 0
+			return nil
+		}
+	}
+	switch {
+	case w.Note != nil && w.Operation != "":
+		e.batch.Queue(both, w.Note.Call, int64(w.Note.Written), w.Note.Continuation, w.Operation, w.Fingerprint, int64(len(w.Rows))).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&e.fresh.note, &e.fresh.key) })
+	case w.Note != nil:
+		e.batch.Queue(note, w.Note.Call, int64(w.Note.Written), w.Note.Continuation).Exec(isFresh(&e.fresh.note))
+	case w.Operation != "":
+		e.batch.Queue(key, w.Operation, w.Fingerprint, int64(len(w.Rows))).Exec(isFresh(&e.fresh.key))
+	}
+}
+
+// queueState moves the state, and looks up the first chunk of the rows.
+func (e *entry) queueState(chunks []sqltool.Seen) error {
+	if e.write.State == nil {
+		return nil
+	}
+	move, args, err := sqltool.MoveStatement(dialect, e.write.State)
+	if err != nil {
+		return err
+	}
+	e.batch.Queue(move, args...).Exec(func(tag pgconn.CommandTag) error {
+		e.held = tag.RowsAffected() > 0
+		return nil
+	})
+	if len(chunks) > 0 {
+		e.queueSeen(&chunks[0])
+	}
+	return nil
+}
+
+// queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
+// one index to use: a plan that is made without statistics could else read all that is known
+// of a state to find a few rows.
+func (e *entry) queueSeen(seen *sqltool.Seen) {
+	const (
+		table = sqltool.SeenTable
+		rows  = "unnest($2::text::bytea[], $3::text::bytea[]) AS n (hash, position)"
+		keep  = "INSERT INTO " + table + " (state, hash, position) SELECT $1, n.hash, n.position FROM " + rows +
+			" ON CONFLICT DO NOTHING RETURNING hash"
+		lookUp = "SELECT n.hash FROM " + rows + " WHERE (SELECT true FROM " + table +
+			" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)"
+	)
+	if len(seen.Kept) > 0 {
+		e.batch.Queue(keep, seen.State, byteaArray(seen.Kept), byteaArray(seen.Positions)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Kept))
+			err := readHashes(rows, added)
+			for _, hash := range seen.Kept {
+				if !added[string(hash)] {
+					e.known[string(hash)] = true
+				}
+			}
+			return err
+		})
+	}
+	if len(seen.Below) > 0 && !seen.Sweep {
+		e.batch.Queue(lookUp, seen.State, byteaArray(seen.Below), byteaArray(seen.BelowPositions)).
+			Query(func(rows pgx.Rows) error { return readHashes(rows, e.known) })
+	}
+	switch sweep := sqltool.SweepStatement(dialect, "$2"); {
+	case seen.Sweep && len(seen.Below) == 0:
+		e.batch.Queue(sweep, seen.State, seen.Floor)
+	case seen.Sweep: // what is known of these is swept, and maybe much else
+		e.batch.Queue(sweep+" RETURNING hash", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
+			swept := map[string]bool{}
+			err := readHashes(rows, swept)
+			for _, hash := range seen.Below {
+				if swept[string(hash)] {
+					e.known[string(hash)] = true
+				}
+			}
+			return err
+		})
+	}
+}
+
+// readHashes adds the hashes of a result.
+func readHashes(rows pgx.Rows, to map[string]bool) error {
+	var hash pgtype.DriverBytes
+	for rows.Next() {
+		if err := rows.Scan(&hash); err != nil {
+			return err
+		}
+		to[string(hash)] = true
+	}
+	return rows.Err()
+}
+
+// byteaArray is the literal of an array.
+func byteaArray(values [][]byte) string {
+	literal := []byte{'{'}
+	for i, value := range values {
+		if i > 0 {
+			literal = append(literal, ',')
+		}
+		literal = append(literal, `"\\x`...)
+		literal = hex.AppendEncode(literal, value)
+		literal = append(literal, '"')
+	}
+	return string(append(literal, '}'))
+}
+
+// unseen looks the other chunks up, and leaves out the rows that are known.
+func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.Seen) (*sqltool.Write, error) {
+	for i := 1; i < len(chunks); i++ {
+		e.batch = &pgx.Batch{}
+		e.queueSeen(&chunks[i])
+		if err := tx.SendBatch(ctx, e.batch).Close(); err != nil {
+			return nil, err
+		}
+	}
+	if len(e.known) == 0 {
+		return e.write, nil
+	}
+	return e.write.Unseen(e.known), nil
 }
 
 // lacksLedger reports whether an error is that a table of the ledger is not there.
@@ -100,24 +235,49 @@ func isSQLState(err error, states ...string) bool {
 	return errors.As(err, &pg) && slices.Contains(states, pg.Code)
 }
 
-// createLedger makes the tables of the ledger.
-func createLedger(ctx context.Context, conn *pgx.Conn) error {
+// ledgerTables are those that notes and operation keys need.
+var ledgerTables = []sqltool.NewTable{
+	{Name: sqltool.WritesTable, Create: []string{
+		"CREATE TABLE IF NOT EXISTS " + sqltool.WritesTable + " (operation_key text PRIMARY KEY, " +
+			"written_at timestamptz NOT NULL DEFAULT now(), fingerprint text, rows_written bigint)",
+	}},
+	{Name: sqltool.NotesTable, Create: []string{
+		"CREATE TABLE IF NOT EXISTS " + sqltool.NotesTable + " (call_key text NOT NULL, written bigint NOT NULL, " +
+			"continuation bytea NOT NULL, noted_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (call_key, written))",
+	}},
+}
+
+// createLedger makes the tables of the ledger, and those of states with it. One that is there
+// is left alone: a user who may not make tables may have it.
+func createLedger(ctx context.Context, conn *pgx.Conn, states bool) error {
+	tables := ledgerTables
+	if states {
+		tables = slices.Concat(tables, dialect.StateTables())
+	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(ledgerLock)); err != nil {
 			return err
 		}
-		for _, statement := range []string{
-			"CREATE TABLE IF NOT EXISTS " + sqltool.WritesTable + " (operation_key text PRIMARY KEY, " +
-				"written_at timestamptz NOT NULL DEFAULT now(), fingerprint text, rows_written bigint)",
-			"CREATE TABLE IF NOT EXISTS " + sqltool.NotesTable + " (call_key text NOT NULL, written bigint NOT NULL, " +
-				"continuation bytea NOT NULL, noted_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (call_key, written))",
-		} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
+		for _, table := range tables {
+			if err := createTable(ctx, tx, table); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+func createTable(ctx context.Context, tx pgx.Tx, table sqltool.NewTable) error {
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table.Name).Scan(&exists); exists || err != nil {
+		return err
+	}
+	for _, statement := range table.Create {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Notes reports whether a write is noted: one to a table is.

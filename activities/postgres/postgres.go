@@ -38,8 +38,8 @@ type Tool struct {
 }
 
 var (
-	_ tool.Ledger   = (*Tool)(nil)
-	_ tool.Beginner = (*Tool)(nil)
+	_ tool.StateKeeper = (*Tool)(nil)
+	_ tool.Beginner    = (*Tool)(nil)
 )
 
 // New makes the tool.

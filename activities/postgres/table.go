@@ -26,10 +26,13 @@ const (
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
 	result, err := writeInTransaction(ctx, conn, w)
-	if lacksLedger(err) && w.Needed() {
-		if err = createLedger(ctx, conn); err == nil {
+	if lacksLedger(err) && (w.Needed() || w.State != nil) {
+		if err = createLedger(ctx, conn, w.State != nil); err == nil {
 			result, err = writeInTransaction(ctx, conn, w)
 		}
+	}
+	if errors.Is(err, errKeyed) {
+		result, err = writeInTransaction(ctx, conn, w.WithoutState())
 	}
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
@@ -41,20 +44,21 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 }
 
 func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
-	if len(w.Rows) == 0 && w.Note == nil {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if err := checkTable(ctx, tx, w); err != nil {
 			return err
 		}
-		if w.Needed() {
+		rest := w
+		if w.Needed() || w.State != nil {
 			var done bool
-			if result, done, err = enterLedger(ctx, tx, w); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, w); done || err != nil {
 				return err
 			}
 		}
-		written, err := insertRows(ctx, tx, w)
+		written, err := insertRows(ctx, tx, rest, len(rest.Rows) < len(w.Rows))
 		result = sqltool.RowsAffected(written)
 		return err
 	})
@@ -75,21 +79,33 @@ func checkTable(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
 	return w.CheckColumns(existing)
 }
 
-func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
+// insertRows writes the rows. recount corrects how many the ledger has, in the same round trip.
+func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write, recount bool) (written int64, err error) {
+	const count = "UPDATE " + sqltool.WritesTable + " SET rows_written = $2 WHERE operation_key = $1"
 	columns := sqltool.QuoteNames(w.Columns)
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-	for rest := w.Rows; len(rest) > 0; {
-		chunk, used, err := encodeChunk(rest)
-		if err != nil {
+	recount = recount && w.Operation != ""
+	for rest := w.Rows; len(rest) > 0 || recount; {
+		batch := &pgx.Batch{}
+		if recount {
+			batch.Queue(count, w.Operation, int64(len(w.Rows)))
+			recount = false
+		}
+		if len(rest) > 0 {
+			chunk, used, err := encodeChunk(rest)
+			if err != nil {
+				return 0, err
+			}
+			batch.Queue(insert, string(chunk)).Exec(func(tag pgconn.CommandTag) error {
+				written += tag.RowsAffected()
+				return nil
+			})
+			rest = rest[used:]
+		}
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return 0, err
 		}
-		tag, err := tx.Exec(ctx, insert, string(chunk))
-		if err != nil {
-			return 0, err
-		}
-		written += tag.RowsAffected()
-		rest = rest[used:]
 	}
 	return written, nil
 }
@@ -157,7 +173,7 @@ func rowOfError(w *sqltool.Write, pg *pgconn.PgError) string {
 			case pg.ColumnName != "" && column != pg.ColumnName:
 			case pg.Code == notNull && value == nil,
 				pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
-				return fmt.Sprintf("row %d, column %q: ", i+1, column)
+				return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
 			}
 		}
 	}

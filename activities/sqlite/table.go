@@ -17,7 +17,7 @@ import (
 
 // write writes all rows in one transaction.
 func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
-	if len(w.Rows) == 0 && w.Note == nil {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
 		return sqltool.RowsAffected(0), nil
 	}
 	var result interpreter.ToolResult
@@ -54,10 +54,20 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 			return interpreter.ToolResult{}, err
 		}
 	}
+	ledger := &ledger{tx: tx}
 	if w.Needed() {
-		result, done, err := (&ledger{tx: tx}).enter(ctx, w)
+		result, done, err := ledger.enter(ctx, w)
 		if done || err != nil {
 			return result, err
+		}
+	}
+	if w.State != nil {
+		err := ledger.move(ctx, w)
+		if err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		if w, err = ledger.unseen(ctx, w); err != nil {
+			return interpreter.ToolResult{}, err
 		}
 	}
 	written, err := insertRows(ctx, tx, w)
@@ -81,7 +91,7 @@ func insertRows(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int6
 		}
 		result, err := insert.ExecContext(ctx, values...)
 		if err != nil {
-			return 0, fmt.Errorf("row %d: %w", i+1, err)
+			return 0, fmt.Errorf("row %d: %w", w.Number(i), err)
 		}
 		n, err := result.RowsAffected()
 		if err != nil {

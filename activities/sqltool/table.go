@@ -9,6 +9,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 )
 
@@ -27,6 +28,11 @@ type Write struct {
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
 	tool.LedgerEntry
+	// State is what the write does to a state, nil for nothing.
+	State *incremental.Write
+
+	known   []incremental.KnownRow // of each row, where rows are told apart
+	numbers []int                  // of each row, where rows are left out
 }
 
 // TableFields are the fields of table mode, the same for every database.
@@ -49,19 +55,22 @@ is there: a write that is delivered twice is written once. If it is there with
 other rows, the write fails and says so. Where pages, or the iterations of a
 batch, share an activity, the same transaction notes in the table reprise_notes
 how the call goes on; those notes are deleted when they are no longer needed, at
-the latest after 7 days. Both tables are made when they are first needed.`
+the latest after 7 days. Both tables are made when they are first needed.
+
+A step with incremental keeps its state beside the rows and moves it in their
+transaction: in the table reprise_state; in reprise_seen what rows are told apart
+by that may come again, which mode insert then leaves out; and in
+reprise_state_history how the state has changed. These are made when such a step
+first runs. A write of a call that no longer holds the state writes nothing.`
 
 // PlanWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
 func PlanWrite(in interpreter.ToolInput) (*Write, error) {
-	shown, err := tool.RequiredText(in, "table")
+	w, err := Target(in)
 	if err != nil {
 		return nil, err
 	}
-	w := &Write{Shown: shown, LedgerEntry: tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}}
-	if w.Table, err = splitName(shown); err != nil {
-		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
-	}
+	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
 	mode, err := tool.Choice(in, "mode", modeInsert, modeInsert, ModeUpsert)
 	if err != nil {
 		return nil, err
@@ -77,12 +86,12 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
-		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, shown)
+		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
 	}
 	if err := w.readRows(in.Rows()); err != nil {
 		return nil, err
 	}
-	return w, nil
+	return w, w.planState(in)
 }
 
 func (w *Write) readRows(rows []any) error {

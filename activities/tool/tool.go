@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"reprise/interpreter"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 )
 
@@ -74,6 +75,35 @@ type Ledger interface {
 	// is dropped: a write that was noted still finds that it was, and has nothing to
 	// go on from. in is that of Recall.
 	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
+}
+
+// StateKeeper is a Ledger that keeps states between runs, and moves them in the transaction of
+// the rows (language.md, section incremental). Its Write honours in.State: in one transaction
+// it checks that the call holds the state, leaves out the rows that it knows, writes the
+// others, notes those that may come again, and moves the watermark. A write that the ledger
+// knows is done, whoever holds the state.
+//
+// In all of these in has the fields and auth of a write and nothing to write. An error is one
+// of the destination, such as that it is away.
+type StateKeeper interface {
+	Ledger
+
+	// ClaimState has the call hold the state from now on, or says why it cannot.
+	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.Claimed, error)
+
+	// MoveState is a write without rows.
+	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error
+
+	// States are those whose names have the prefix, in the order of their names. A
+	// destination that keeps none has none, and nothing is made.
+	States(ctx context.Context, in interpreter.ToolInput, prefix string) ([]incremental.State, error)
+
+	// SetState changes a state for a person: change.To is the new watermark, zero to
+	// forget the state and the rows that it knows. Nobody holds it then.
+	SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error
+
+	// StateHistory are the changes of a state, the oldest first. The moves of one call are one.
+	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.Change, error)
 }
 
 // Beginner is a tool that waits before it acts, for a connection or a lock, and

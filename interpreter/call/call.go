@@ -5,6 +5,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 	"reprise/interpreter/retry"
@@ -58,7 +59,9 @@ type sinkSource struct {
 	Place      string
 	Page       int
 	Result     any
-	everyRound bool // see Call.EveryRound
+	everyRound bool               // see Call.EveryRound
+	state      *incremental.Write // see interpreter.ToolInput
+	claim      string             // see Call.claim
 	// says is what is written in place of Result where the author does not say what;
 	// nil is Result.
 	says any
@@ -90,6 +93,8 @@ type State struct {
 	Noted           Noted                 `json:"noted,omitempty"`    // what ledgers hold of the call
 	Ledger          string                `json:"ledger,omitempty"`   // key under which they do, "" for the call's own
 	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
+	// Incremental is nil before the call has claimed the state of its step, and where that keeps none.
+	Incremental *Incremental `json:"incremental,omitempty"`
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -115,6 +120,7 @@ const (
 	DoWait                       // wait durably, then Waited
 	DoHold                       // wait until people let it go on, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
+	DoState                      // claim or move the state that the step keeps, then StateAnswered or StateFailed
 	DoFinish                     // the call has ended
 )
 
@@ -126,6 +132,7 @@ type Command struct {
 	Wait   interpreter.Wait
 	Hold   interpreter.Hold
 	Sink   *Call
+	State  interpreter.StateInput
 	Result interpreter.CallResult
 }
 
@@ -171,8 +178,7 @@ func (c *Call) Load(state *State) {
 // Next says what to do now. The same state always gives the same command.
 func (c *Call) Next(now time.Time) Command {
 	if !c.Begun() {
-		c.state.StartedAt = now
-		c.begin(now)
+		c.start(now)
 	}
 	switch head := c.state.head(); {
 	case head.Attempt != nil:
@@ -194,6 +200,8 @@ func (c *Call) Next(now time.Time) Command {
 		return Command{Kind: DoHold, Hold: *head.Hold}
 	case head.Sink != nil:
 		return Command{Kind: DoSink, Sink: c.sinkCall(*head.Sink)}
+	case head.State != nil:
+		return Command{Kind: DoState, State: c.stateRequest(*head.State, now)}
 	default:
 		return Command{Kind: DoFinish, Result: *head.End}
 	}

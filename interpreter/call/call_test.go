@@ -68,7 +68,8 @@ type callCase struct {
 	visit                        int
 	index                        *int
 	size                         int
-	element, steps, args         any
+	element, steps, args, found  any
+	full                         bool
 	script                       []string
 	sinks                        map[string][]string
 }
@@ -123,6 +124,10 @@ func (c *callCase) option(t *testing.T, line string) bool {
 		c.steps = tables.Value(t, text)
 	case "args": // of the route
 		c.args = tables.Value(t, text)
+	case "found": // the watermark of the step's state
+		c.found = tables.Value(t, text)
+	case "full-refresh":
+		c.full = true
 	default:
 		return false
 	}
@@ -134,8 +139,12 @@ func (c *callCase) call(t *testing.T) *call.Call {
 	book := tables.Decode(t, c.body)
 	step := book.Steps[0]
 	require.Equal(t, step.Loop != nil, c.index != nil, "%s: a loop needs an index", c.name)
+	run := tables.Run
+	if c.full {
+		run.FullRefresh = []string{step.Name}
+	}
 	task := call.Task{
-		Run: tables.Run, Visit: c.visit, Args: expression.Of(c.args),
+		Run: run, Visit: c.visit, Args: expression.Of(c.args),
 		Data: interpreter.Data{Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps)},
 	}
 	carried := call.Snapshot{Index: c.index, Size: c.size, Element: expression.Of(c.element)}
@@ -162,13 +171,14 @@ type host struct {
 	text   strings.Builder
 	rounds int
 	sent   []interpreter.ToolInput
+	state  fakeState
 }
 
 func (c *callCase) play(t *testing.T, kind hostKind) string {
 	t.Helper()
 	h := &host{
 		t: t, kind: kind, now: tables.Started, keys: map[string]string{},
-		script: append([]string(nil), c.script...), sinks: map[string][]string{},
+		script: append([]string(nil), c.script...), sinks: map[string][]string{}, state: fakeState{found: c.found},
 	}
 	for place, outcomes := range c.sinks {
 		h.sinks[place] = append([]string(nil), outcomes...)
@@ -224,6 +234,9 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 				machine.SinkDone(result, h.now)
 			}
 			sure, mark = h.json(*machine.State()), machine.Mark()
+		case call.DoState:
+			h.answerState(machine, command.State, indent)
+			sure, mark = h.json(*machine.State()), machine.Mark() // it is claimed again by whoever takes the call up
 		case call.DoFinish:
 			h.answers("", machine, false, indent)
 			return command.Result
@@ -409,6 +422,9 @@ func (h *host) line(input interpreter.ToolInput) string {
 	if input.Result != nil && input.Result.Data != nil { // JSON makes no difference between them
 		words = append(words, "result="+tables.Encode(h.t, input.Result.Data))
 	}
+	if input.State != nil {
+		words = append(words, h.state.write(h.t, *input.State))
+	}
 	if input.Auth != "" {
 		words = append(words, "auth="+input.Auth)
 	}
@@ -453,6 +469,13 @@ func (h *host) result(result interpreter.CallResult) string {
 		if failure.Collected.Data != nil {
 			text += "collected " + tables.Encode(h.t, failure.Collected.Data) + "\n"
 		}
+	}
+	if state := result.Meta.Incremental; state != nil {
+		text += fmt.Sprintf("state %s from %s to %s, %d rows", state.State, tables.Encode(h.t, state.From.Value.Data), tables.Encode(h.t, state.Watermark.Value.Data), state.Rows)
+		if state.Pending != nil {
+			text += ", pending " + tables.Encode(h.t, state.Pending.Move.To.Value.Data)
+		}
+		text += "\n"
 	}
 	for _, failure := range result.SinkErrors {
 		text += fmt.Sprintf("sink error %s/%s: %s\n", failure.Kind, failure.Class, failure.Message)

@@ -8,8 +8,9 @@ import (
 )
 
 // collect adds a page to what was collected so far and gives what the page
-// contributed (language.md, section collect). Neither argument is changed.
-func collect(c *playbook.Collect, collected, page any) (sum, contribution any, err error) {
+// contributed (language.md, section collect), without the rows that keep leaves out; nil
+// takes all. Neither argument is changed.
+func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum, contribution any, err error) {
 	contribution = page
 	if c.Path != "" {
 		value, found, err := expression.Path(page, c.Path)
@@ -25,6 +26,9 @@ func collect(c *playbook.Collect, collected, page any) (sum, contribution any, e
 		}
 		contribution = value
 	}
+	if keep != nil {
+		contribution = keep(contribution)
+	}
 	switch c.Strategy {
 	case playbook.Replace:
 		return contribution, contribution, nil
@@ -33,6 +37,14 @@ func collect(c *playbook.Collect, collected, page any) (sum, contribution any, e
 	case playbook.Append:
 	}
 	return appendPage(collected, contribution), contribution, nil
+}
+
+// kept is a page without the rows that keep leaves out; nil takes all.
+func kept(page expression.Value, keep func(any) any) expression.Value {
+	if keep == nil {
+		return page
+	}
+	return expression.Of(keep(page.Data))
 }
 
 // nothing is what was collected where a page, or the whole call, adds nothing.

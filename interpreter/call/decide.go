@@ -115,6 +115,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.state.Last.Error.Message
 		result := c.success(decision, budget, now)
+		c.watermarkStays()
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
 			c.state.match(decision.Policy) // what it matched is an answer
@@ -155,6 +156,7 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
+		c.watermarkStays()
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
 	case decision.Repeats() && c.state.pageRepeats(c.state.Last.Data.Data) && !then.AllowRepeat:
@@ -163,8 +165,12 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		return
 	}
 	var err error
-	if c.state.Last.Contribution, err = c.state.addPage(&c.config, decision, c.state.Last.Data); err != nil {
+	if c.state.Last.Contribution, err = c.addPage(decision); err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+		return
+	}
+	if failure := c.readCursors(); failure != nil {
+		c.fail(failure, now)
 		return
 	}
 	switch {
@@ -204,7 +210,7 @@ func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now 
 	switch {
 	case failure == nil:
 		c.state.Counters.NewRequest(c.config.Policies)
-		c.state.Todo = slices.Concat(page, attemptAfter(c.wait(decision), &request))
+		c.state.Todo = slices.Concat(c.withPageMove(page), attemptAfter(c.wait(decision), &request))
 		c.state.behindPage()
 	case failure.Kind == interpreter.KindRepeat:
 		c.repeated(failure, decision, budget, now, page...)
@@ -240,12 +246,15 @@ func (c *Call) wait(decision retry.Decision) *interpreter.Wait {
 func (c *Call) restart(decision retry.Decision, now time.Time) {
 	before, wait := c.state, c.wait(decision)
 	before.Counters.Restart(c.config.Policies)
+	full := c.config.then(decision.Policy).RestartFull
 	c.state = State{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
 		Warnings: before.Warnings, Reported: before.Reported,
 		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
+
+		Incremental: before.Incremental.restarted(c.config.keeps(), full),
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.state.head().Attempt != nil {
@@ -262,8 +271,15 @@ func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 // end goes on to the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	c.state.Todo = slices.Concat(page, c.state.sinksOf(&c.config, result, c.state.Last.Policy), []Todo{{End: result}})
+	moves, err := c.endMoves(result)
+	if err != nil {
+		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), result.Meta.EndedAt)
+		return
+	}
+	c.warnOfRows(result)
+	c.state.Todo = slices.Concat(c.withPageMove(page), c.state.sinksOf(&c.config, result, c.state.Last.Policy), moves, []Todo{{End: result}})
 	c.state.behindPage()
+	c.endsBehindSinks(result.Meta.EndedAt)
 }
 
 // Waited tells that the wait is over.
@@ -310,14 +326,19 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 		c.stop()
 	}
 	done := *c.state.head().Sink
+	written := c.sinkState(done)
 	c.state.Todo = c.state.Todo[1:]
 	c.state.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
-	} else if c.state.Written++; done.Page {
-		c.state.behindPage()
+	} else {
+		c.state.Written++
+		c.stateWritten(written)
+		if done.Page {
+			c.state.behindPage()
+		}
 	}
-	c.state.endsBehindSinks(now)
+	c.endsBehindSinks(now)
 }
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's

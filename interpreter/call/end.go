@@ -121,7 +121,7 @@ func (c *Call) data(decision retry.Decision, budget *expression.Budget) (any, er
 	if number := c.state.collector(&c.config); number != 0 {
 		return nothing(c.config.then(number).Collect.Strategy, c.state.Collected.Data), nil
 	}
-	return c.state.Last.Data.Data, nil
+	return c.config.withoutMissing(c.state.Last.Data.Data), nil
 }
 
 // failure is the result of a call that failed; what was collected stays in

@@ -170,7 +170,7 @@ func (c *Config) sinks() []*playbook.Sink {
 // where that can only be told once there is something to write.
 func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
 	action := c.config.Book.Resolve(sink.Action)
-	if !c.config.isFixed(action) {
+	if !playbook.FixedPlace(action, c.config.Policies) {
 		return interpreter.ToolInput{}, false
 	}
 	budget := decisionBudget(now)
@@ -189,29 +189,10 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.Too
 	}, true
 }
 
-// isFixed reports whether no field that says where a sink writes names what only
-// exists after an attempt. A statement says itself where it writes.
-func (c *Config) isFixed(action *playbook.Action) bool {
-	names := slices.Concat([]string{"response", "error", "this", "page", "_retry", "result", "args"}, namesKeys, c.collectedNames())
-	return action.Field(playbook.FieldStatement) == nil && !action.Tool.Names(names...) && !action.Auth.Names(names...) &&
-		!slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool { return field.Value.Names(names...) })
-}
-
 // Fixed reports whether the place of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
-	return c.config.isFixed(c.config.Book.Resolve(c.config.pendingSink(*c.state.head().Sink).Action))
-}
-
-// collectedNames are those of what was collected.
-func (c *Config) collectedNames() []string {
-	names := []string{playbook.DefaultInto}
-	for _, policy := range c.Policies {
-		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
-			names = append(names, collect.Into)
-		}
-	}
-	return names
+	return playbook.FixedPlace(c.config.Book.Resolve(c.config.pendingSink(*c.state.head().Sink).Action), c.config.Policies)
 }
 
 // appends reports whether what the call collects only ever grows at its end.

@@ -236,6 +236,7 @@ func (c *Call) attempt(now time.Time) (interpreter.ToolInput, error) {
 		if err := c.config.refuseSealed(input); err != nil {
 			return interpreter.ToolInput{}, err
 		}
+		input.State = sink.stateFor(&input)
 	}
 	return input, nil
 }
@@ -264,6 +265,9 @@ func (c *Call) operationKey() string {
 	parts := []any{c.config.Run.Identity(), c.config.Step.Name, c.config.Visit, index, page, place}
 	if restarts := c.state.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
+	}
+	if claim := c.claim(); claim != "" {
+		parts = append(parts, claim) // what is read from elsewhere is another page
 	}
 	key := expression.Digest(parts...)[:operationKeyLength]
 	c.operation = pageKey{page: page, key: key}
@@ -300,6 +304,9 @@ func (c *Call) keys() map[string]any {
 		}
 		if c.config.Sink != nil {
 			sent.names["result"] = c.config.Sink.Result
+		}
+		if c.config.keeps() != nil {
+			sent.names["incremental"] = c.incrementalNames()
 		}
 	}
 	return c.operation.names

@@ -37,8 +37,11 @@ func (p *Pages) pageRepeats(page any) bool {
 }
 
 // addPage collects a page where it belongs, and gives what it contributes: by the policy it
-// matched, and the page that ends the call by the collect used last, else the first.
-func (p *Pages) addPage(config *Config, decision retry.Decision, page expression.Value) (contribution expression.Value, err error) {
+// matched, and the page that ends the call by the collect used last, else the first. keep
+// leaves rows out of what it contributes; nil takes all.
+func (p *Pages) addPage(
+	config *Config, decision retry.Decision, page expression.Value, keep func(any) any,
+) (contribution expression.Value, err error) {
 	number := decision.Policy
 	if config.then(number).Collect == nil {
 		number = 0
@@ -47,10 +50,10 @@ func (p *Pages) addPage(config *Config, decision retry.Decision, page expression
 		}
 	}
 	if number == 0 {
-		return page, nil
+		return kept(page, keep), nil
 	}
 	how := config.then(number).Collect
-	sum, added, err := collect(how, p.Collected.Data, page.Data)
+	sum, added, err := collect(how, p.Collected.Data, page.Data, keep)
 	if err != nil {
 		return page, &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
 	}

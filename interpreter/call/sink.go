@@ -25,6 +25,7 @@ func (c *Call) sinkCall(pending pendingSink) *Call {
 	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
 	call := NewSink(config, c.config.pendingSink(pending), max(c.state.Successes, 1), result)
+	call.config.Sink.state, call.config.Sink.claim = c.sinkState(pending), c.claim()
 	call.Load(pending.State)
 	if pending.DeadLetter {
 		return call.EveryRound()
@@ -50,7 +51,7 @@ func (c *Config) pendingSink(pending pendingSink) *playbook.Sink {
 // sinkError wraps the failure of a sink.
 func sinkError(place string, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure := *cause
-	if failure.Kind != interpreter.KindCancelled {
+	if failure.Kind != interpreter.KindCancelled && failure.Kind != interpreter.KindIncremental {
 		failure.Kind = interpreter.KindSink
 	}
 	if prefix := "sink " + place + ": "; !strings.HasPrefix(cause.Message, prefix) {

@@ -92,6 +92,9 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 // attempts anew, without the wait before it. Ledgers have to be asked first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
+	if c.config.keeps() != nil {
+		return // it reads from the state as it is now
+	}
 	if state.fresh() {
 		state = State{Counters: c.state.Counters}
 	} else {

@@ -283,7 +283,7 @@ func (c *Call) Detachable() bool {
 	if !c.config.appends() || c.InWorkflow() {
 		return false
 	}
-	collected := naming(c.config.collectedNames()...)
+	collected := naming(playbook.CollectedNames(c.config.Policies)...)
 	for _, node := range c.config.Book.CallNodes(c.config.Step) {
 		if collected(node) {
 			return false

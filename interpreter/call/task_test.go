@@ -55,6 +55,8 @@ func (a *apart) drive() interpreter.CallResult {
 		case call.DoSink:
 			sink := func() *call.Call { return a.carry(machine, a.fresh).Next(a.now).Sink }
 			machine.SinkDone(a.host.drive(sink, "  "), a.now)
+		case call.DoState:
+			a.answerState(machine, command.State, "")
 		case call.DoFinish:
 			return command.Result
 		}
@@ -107,7 +109,7 @@ func (a *apart) write(sink *call.Call) bool {
 			sink.Attempted(a.attempt(sink, command.Input, "  "), a.now)
 		case call.DoFinish:
 			return !command.Result.Failed()
-		case call.DoWait, call.DoHold, call.DoSink:
+		case call.DoWait, call.DoHold, call.DoSink, call.DoState:
 			return false
 		}
 	}
@@ -118,7 +120,7 @@ func (c *callCase) playApart(t *testing.T, back func() bool) (string, *apart, in
 	t.Helper()
 	h := &host{
 		t: t, kind: carried, now: tables.Started, keys: map[string]string{},
-		script: append([]string(nil), c.script...), sinks: map[string][]string{},
+		script: append([]string(nil), c.script...), sinks: map[string][]string{}, state: fakeState{found: c.found},
 	}
 	for place, outcomes := range c.sinks {
 		h.sinks[place] = append([]string(nil), outcomes...)

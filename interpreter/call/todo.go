@@ -17,6 +17,7 @@ type Todo struct {
 	Wait    *interpreter.Wait       `json:"wait,omitempty"`
 	Hold    *interpreter.Hold       `json:"hold,omitempty"`
 	Sink    *pendingSink            `json:"sink,omitempty"`
+	State   *PendingState           `json:"state,omitempty"`
 	End     *interpreter.CallResult `json:"end,omitempty"`
 }
 
@@ -106,13 +107,14 @@ func (s *State) replaceLast(todo Todo) {
 
 // endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
 // result, which the sinks see, has the time of the decision.
-func (s *State) endsBehindSinks(now time.Time) {
-	if s.head().End == nil {
+func (c *Call) endsBehindSinks(now time.Time) {
+	if c.state.head().End == nil {
 		return
 	}
-	result := *s.head().End
+	result := *c.state.head().End
 	result.Meta.EndedAt = now
-	s.replaceLast(Todo{End: &result})
+	c.showIncremental(&result)
+	c.state.replaceLast(Todo{End: &result})
 }
 
 // warn notes what the call's result has to tell.

@@ -106,13 +106,24 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if len(args) > 1 {
 		return readLayout(name, s, args[1])
 	}
-	for _, layout := range timeLayouts {
-		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
-			return t, nil
-		}
+	if t, ok := ParseTime(s); ok {
+		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("%s cannot read a time from %s; it reads 2006-01-02T15:04:05Z, 2006-01-02, "+
 		"Mon, 02 Jan 2006 15:04:05 GMT and the like; other forms need a layout, and zones an offset", name, describe(s))
+}
+
+// ParseTime reads a time in one of the forms that date accepts. One without an offset is in UTC.
+func ParseTime(s string) (t time.Time, ok bool) {
+	if len(s) > mostTimeText {
+		return time.Time{}, false
+	}
+	for _, layout := range timeLayouts {
+		if t, err := time.ParseInLocation(layout, s, time.UTC); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // mostEpoch is beyond the year 9999, in seconds since 1970.

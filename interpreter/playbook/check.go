@@ -69,6 +69,8 @@ func rules() []func(*checker) {
 		checkNotices,
 		checkLoop,
 		checkCollection,
+		checkIncremental,
+		checkStates,
 		checkWorkbook,
 		checkTools,
 		checkStatements,

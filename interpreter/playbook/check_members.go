@@ -16,14 +16,18 @@ var members = map[string][]string{
 		"kind", "class", "status", "message", "type", "retry_after", "headers", "url", "params", "body", "attempt", "page", "policy",
 		"exhausted", "collected",
 	},
-	"this":   {"status", "data", "error", "meta"},
-	"_retry": {"page", "index", "attempt", "count", "policy"},
-	"_loop":  {"index", "count", "size"},
-	"event":  {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
-	"run":    {"id", "started_at", "playbook", "scheduled_at"},
+	"this":          {"status", "data", "error", "meta"},
+	"_retry":        {"page", "index", "attempt", "count", "policy"},
+	"_loop":         {"index", "count", "size"},
+	"event":         {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
+	IncrementalWord: {"value", "watermark"},
+	"run":           {"id", "started_at", "playbook", "scheduled_at"},
 }
 
-var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url"}
+var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord}
+
+// metaStateMembers are those of incremental in meta.
+var metaStateMembers = []string{"state", "from", "watermark", "rows"}
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
@@ -91,6 +95,10 @@ func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape
 		c.checkMember(pos, owner+".error", inner, members["error"])
 	case key == "meta":
 		c.checkMember(pos, owner+".meta", inner, metaMembers)
+		if member, ok := pathKey(path, 2); ok && inner == IncrementalWord && !slices.Contains(metaStateMembers, member) {
+			c.warnf(pos.at(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
+				owner, member, listed(metaStateMembers))
+		}
 	}
 }
 

@@ -96,9 +96,11 @@ func (c *checker) checkPlaybookName(at site, pos place, ref expression.Ref) bool
 	case slices.Contains(c.elements(at), name), slices.Contains(intos(at), name):
 	case at.spot == atStepSink && at.step.Loop != nil && at.step.Loop.Element == name:
 		c.elementInStepSink(at, pos, name)
-	case step != nil && at.spot&atBegin == 0:
+	case step != nil && at.spot&(atBegin|atState) == 0:
 		c.checkShape(pos, name, c.stepShape(step), ref.Path)
 	case isKey:
+	case step != nil && at.spot == atState:
+		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but the name of a state may only use the workload%s: every run has to find the same one", name, orElement(at))
 	case step != nil:
 		c.errorf(pos.at(), codeUnavailableName, "%q is a step, but %s may only use the workload: it is worked out before the run starts", name, beginWord(at))
 	default:
@@ -110,6 +112,14 @@ func (c *checker) checkPlaybookName(at site, pos place, ref expression.Ref) bool
 // named reports whether a name is one that only notices of the run have.
 func (at site) named(name string) bool {
 	return at.spot == atRunNotice && slices.Contains(noticeNames, name)
+}
+
+// orElement names what the name of a state may use besides the workload.
+func orElement(at site) string {
+	if at.step.Loop == nil {
+		return ""
+	}
+	return " and the element " + quote(at.step.Loop.Element)
 }
 
 // beginWord is the word of the language that a value is worked out for before any
@@ -126,11 +136,25 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	switch {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
 		c.elementInStepSink(at, pos, w.name)
-	case at.spot&w.where == 0, w.loop && !c.insideLoop(at):
+	case !c.hasWord(at, w):
 		c.errorf(pos.at(), codeUnavailableName, "%q has no value here; it is known %s%s%s", w.name, w.known, insteadHere(at, w.name), c.insteadOf(w.name))
 	default:
 		c.checkMembers(at, pos, ref)
 	}
+}
+
+// hasWord reports whether a word of the language has a value at a site.
+func (c *checker) hasWord(at site, w word) bool {
+	return at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (w.name != IncrementalWord || c.insideState(at))
+}
+
+// insideState reports whether the site belongs to a call that has a state.
+func (c *checker) insideState(at site) bool {
+	if at.spot == atWorkbook {
+		return slices.ContainsFunc(c.callers(at.action), func(step *Step) bool { return step.Incremental != nil })
+	}
+	has := at.step != nil && (at.step.Incremental != nil || c.partial) // or it may be what could not be decoded
+	return has && (at.spot != atStepSink || at.step.Loop == nil)
 }
 
 // awaits reports whether the tool of an action awaits an answer.
@@ -195,7 +219,7 @@ func (c *checker) elements(at site) []string {
 				names = append(names, step.Loop.Element)
 			}
 		}
-	case at.step != nil && at.step.Loop != nil && at.spot&inLoop != 0:
+	case at.step != nil && at.step.Loop != nil && at.spot&(inLoop|atState) != 0:
 		names = append(names, at.step.Loop.Element)
 	}
 	return names
@@ -241,9 +265,9 @@ func (c *checker) unknownHint(at site, name string) string {
 	switch {
 	case name == CallbackWord:
 		return fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
-	case at.spot&atBegin == 0 && c.argsHave(at, name):
+	case at.spot&(atBegin|atState) == 0 && c.argsHave(at, name):
 		return fmt.Sprintf("; did you mean args.%s?", name)
-	case at.spot&atBegin == 0 && c.vars[name]:
+	case at.spot&(atBegin|atState) == 0 && c.vars[name]:
 		return fmt.Sprintf("; did you mean vars.%s?", name)
 	case meant != "":
 		return meant
@@ -311,14 +335,14 @@ func (c *checker) namesAt(at site) []string {
 	names = append(names, c.elements(at)...)
 	names = append(names, intos(at)...)
 	for _, w := range words {
-		if at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) {
+		if c.hasWord(at, w) {
 			names = append(names, w.name)
 		}
 	}
 	if at.spot == atRunNotice {
 		names = append(names, noticeNames...)
 	}
-	if at.spot&atBegin == 0 {
+	if at.spot&(atBegin|atState) == 0 {
 		names = append(names, c.stepNames()...)
 	}
 	slices.Sort(names)

@@ -2,7 +2,7 @@ package playbook
 
 import "reprise/interpreter/source"
 
-// checkRouter refuses retry, loop and sink on a step that calls nothing.
+// checkRouter refuses retry, loop, incremental and sink on a step that calls nothing.
 func checkRouter(c *checker) {
 	if c.partial {
 		return // the tool may be what could not be decoded
@@ -20,6 +20,9 @@ func checkRouter(c *checker) {
 		}
 		if step.Loop != nil {
 			refuse("loop", step.Loop.Pos)
+		}
+		if step.Incremental != nil {
+			refuse("incremental", step.Incremental.Pos)
 		}
 		if step.Sink != nil {
 			refuse("sink", step.Sink.Pos)

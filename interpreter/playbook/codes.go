@@ -29,6 +29,7 @@ const (
 	codeNextCallAfterFailure   = "next-call-after-failure"
 	codeNoEffect               = "no-effect"
 	codeIgnoreAfterSuccess     = "ignore-after-success"
+	codeIncremental            = "incremental"
 	codeJSONText               = "json-text"
 	codeOperatorLimit          = "operator-limit"
 	codePageIndex              = "page-index"
@@ -42,6 +43,7 @@ const (
 	codeSinkNotWritable        = "sink-not-writable"
 	codeSinkOnly               = "sink-only"
 	codeSinkRetry              = "sink-retry"
+	codeStateName              = "state-name"
 	codeTemplateInCode         = "template-in-code"
 	codeUnavailableName        = "unavailable-name"
 	codeUnknownEntry           = "unknown-entry"
@@ -73,7 +75,7 @@ func Codes() []CodeDoc {
 var checkCodes = []CodeDoc{
 	{codeBounds, "a number or duration is outside of what the word allows"},
 	{codeCalledPlaybook, "a call runs another playbook that is not there or not valid, or says more than one"},
-	{codeCannotRestart, "restart stands in a policy for successes, or beside a page sink that would keep what is dropped"},
+	{codeCannotRestart, "restart stands in a policy for successes, beside a sink that would keep what is dropped or write it twice, or is full without incremental"},
 	{codeCodeMain, "the function main of code cannot be called with the args of the call"},
 	{CodeCodeSyntax, "code does not compile"},
 	{codeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
@@ -91,6 +93,7 @@ var checkCodes = []CodeDoc{
 	{codeMissingTarget, "next leads to a step that does not exist"},
 	{codeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{codeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
+	{codeIncremental, "a step cannot keep a state between runs as it stands, or would read too much or too little (some are warnings)"},
 	{codeNoEffect, "a word does nothing where it stands (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
@@ -98,13 +101,14 @@ var checkCodes = []CodeDoc{
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
 	{codeReservedName, "a step, element or into has a name that expressions cannot tell from a word"},
-	{codeRouter, "a step without a tool has retry, loop or sink"},
+	{codeRouter, "a step without a tool has retry, loop, incremental or sink"},
 	{codeSecretStep, "a step is secret and has something that would look at its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},
 	{codeShortInterval, "a schedule starts a run more often than every 10 seconds (warning)"},
 	{codeSinkNotWritable, "the tool of a sink cannot write"},
 	{codeSinkOnly, "a step calls a tool that is a sink only"},
 	{codeSinkRetry, "the retry of a sink has more than policies for failures"},
+	{codeStateName, "two steps, or the iterations of a loop, would have one state, or a state has no name"},
 	{codeTemplateInCode, "there is a template in code, which is none; in a string of the code a warning"},
 	{codeUnavailableName, "a name is known elsewhere, but not where the expression stands"},
 	{codeUnknownEntry, "a step calls an entry that the workbook does not have"},

@@ -92,6 +92,12 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
 	},
 	{
+		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
+		as(kindName, func(d *decoder, w written, p *Playbook) {
+			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
+		}),
+	},
+	{
 		key{name: "workload", doc: "inputs and their defaults; constants"},
 		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
 	},

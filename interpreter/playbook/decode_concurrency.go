@@ -18,6 +18,7 @@ const (
 	ConflictQueue  OnConflict = "queue"
 	ConflictSkip   OnConflict = "skip"
 	ConflictCancel OnConflict = "cancel_running"
+	ConflictFail   OnConflict = "fail" // of a step's state only
 )
 
 // MaxNesting is how many runs may be children of one another, under the first one.

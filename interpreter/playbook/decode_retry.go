@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
-		asOneOf(func(t *Then, class string) { t.Class = class }, DefaultFailClass, "retryable", "rate_limited").or(DefaultFailClass),
+		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass),
 	},
 	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
 	{
@@ -152,8 +153,8 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n }),
 	},
 	{
-		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again; `max_attempts` counts the restarts, default 1"},
-		asBoolean(func(t *Then, yes bool) { t.Restart = yes }),
+		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
+		as(kindBoolean, (*decoder).restart).also("full"),
 	},
 	{
 		key{name: "allow_repeat", doc: "allow a request or a page to come again"},
@@ -215,6 +216,19 @@ func (t *Then) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, t, where)
 	t.Repeats = t.Repeats || t.Restart
 	return true
+}
+
+// restart reads true, false, or full, which is true of a call that forgets its state.
+func (d *decoder) restart(w written, then *Then) {
+	n := w.node
+	switch text := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && !d.broken[n]; {
+	case text && slices.Contains(w.domain.accepted, n.Value):
+		then.Restart, then.RestartFull = true, true
+	case text && d.literal(n, w.what):
+		d.errorf(position(n), codeWrongType, "%s must be true, false or full, not %s", w.what, describeYAML(n))
+	case !text:
+		then.Restart = d.boolean(n, w.what)
+	}
 }
 
 // perIteration is the section of that name.

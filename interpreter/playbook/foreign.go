@@ -19,6 +19,7 @@ const (
 	levelLoop
 	levelSink
 	levelRoute
+	levelState
 )
 
 // levels are the sections of each level.
@@ -27,10 +28,11 @@ var levels = map[string]level{
 	"step": levelCall, "workbook entry": levelCall, "tool": levelCall,
 	"retry policy": levelRetry, "then": levelRetry, "next_call": levelRetry, "collect": levelRetry,
 	"loop": levelLoop, "sink": levelSink, "next entry": levelRoute, "next target": levelRoute,
+	"incremental": levelState,
 }
 
 // foreignWord is what to write for words of other systems: GitHub Actions, Airflow,
-// Kestra, n8n, Airbyte, and libraries such as requests. Words are compared without
+// Kestra, n8n, Airbyte, dlt, Singer, and libraries such as requests. Words are compared without
 // regard to case, "-" and "_".
 type foreignWord struct {
 	words string // with spaces between them
@@ -55,6 +57,7 @@ const (
 	stepTool       = `write "tool", such as tool: http`
 	stepLoop       = `write "loop": loop: {collection: "{{ ids }}", element: id}`
 	programs       = `write tool: python, with the program in "code" as def main(…)`
+	stateOfStep    = `write "incremental": incremental: {cursor_path: updated_at, initial_value: "2024-01-01T00:00:00Z"}`
 	times          = `write metadata: {schedule: {cron: "0 6 * * *"}}, or every: 1h in place of cron`
 )
 
@@ -100,6 +103,7 @@ var foreignWords = []foreignWord{
 	{words: "credentials credential token authentication authenticator connid httpconnid connectionid connectionstring secret secrets apikey bearer basicauth username password", level: levelCall | levelSink, write: connection},
 	{words: "paginator pagination paginate paging pages nextpage cursor", level: levelCall | levelRetry, write: nextPage},
 	{words: "recordselector extractor fieldpath responsefilter datapath recordpath resultpath", level: levelCall | levelRetry, write: `write the path of the rows where pages are collected: retry: [{when: …, then: {next_call: {…}, collect: {path: orders}}}]`},
+	{words: "cursorfield cursorcolumn cursorpath replicationkey replicationmethod bookmark bookmarkkey bookmarkproperties incrementalsync incrementalcursor watermark highwatermark lookbackwindow lookback startdate startdatetime stateful checkpoint streamstate defaultcursorfield sourcedefinedcursor", level: levelCall, write: stateOfStep},
 	{words: "ratelimiter throttle throttling limiter", level: levelCall, write: `write "rate_limit": rate_limit: {requests: 50, per: 1s}`},
 	{words: "register outputs output setvariable", level: levelCall, write: `the result of a step is known by its name; other values are set with "vars"`},
 	{words: "destination saveto writeto target load", level: levelCall, write: `write "sink": sink: {tool: postgres, auth: …, table: …}`},
@@ -109,6 +113,21 @@ var foreignWords = []foreignWord{
 	{words: "concurrent concurrency concurrencylimit maxparallel parallelism workers threads batchsize", level: levelLoop, write: `write mode: parallel and "max_concurrency"`},
 	{words: "parallel async", level: levelLoop, write: `write mode: parallel`},
 	{words: "continueonerror failfast", level: levelLoop, write: `the other iterations go on after a failure; "failure_budget" ends the loop early`},
+
+	{words: "cursor cursorfield cursorcolumn defaultcursorfield replicationkey bookmark bookmarkkey bookmarkproperties field column path updatedfield partitionfield", level: levelState, write: `write "cursor_path"`},
+	{words: "startdate startdatetime startvalue start since from initial initialstate default defaultvalue initialbookmark", level: levelState, write: `write "initial_value"`},
+	{words: "lookbackwindow lookback overlap window attributionwindow delay buffer", level: levelState, write: `write "lag"`},
+	{words: "primarykey keyproperties uniquekey mergekey tablekeyproperties keys deduplicationkey", level: levelState, write: `write "key", or leave it out where the sink has one`},
+	{words: "syncmode destinationsyncmode replicationmethod writedisposition mode strategy", level: levelState, write: `how rows are written is "mode" of the sink, such as mode: upsert; a step with incremental reads what is new`},
+	{words: "cursordatatype cursortype datatype dtype format datetimeformat cursordatetimeformats", level: levelState, write: `write "type": time, date, integer or text`},
+	{words: "oncursorvaluemissing missing onnull nulls", level: levelState, write: `write "on_missing"`},
+	{words: "roworder order sort sorted sortorder issorted", level: levelState, write: `write "row_order", such as row_order: asc`},
+	{words: "startrangeclosed inclusive rangetype closed", level: levelState, write: `write "range_start": closed or open`},
+	{words: "lastvaluefunc lastvaluefunction comparator", level: levelState, write: `the watermark is always the largest cursor; leave it out`},
+	{words: "end endvalue enddate enddatetime rangeend until to", level: levelState, write: `there is no end: a run reads up to what the source has; leave it out`},
+	{words: "step stepsize cursorgranularity granularity slice partition partitionby", level: levelState, write: `loop over what the source is read by, with "loop" in the step; each element has a state`},
+	{words: "name statename statekey statepath stateid id namespace", level: levelState, write: `write "state"`},
+	{words: "synctoken deltatoken nextsynctoken deltalink changetoken", level: levelState, write: `write "token", such as token: "{{ response.next_sync_token }}"`},
 
 	{words: "json data payload jsonbody rawbody requestbody content", level: levelCall | levelSink | levelRetry, field: "body", write: `write "body", which sends maps and lists as JSON; "form" sends form fields`},
 	{words: "formdata files urlencoded", level: levelCall | levelSink, field: "form", write: `write "form"`},
@@ -151,6 +170,7 @@ var foreignNames = []foreignWord{
 	{words: "ds dsnodash executiondate logicaldate dataintervalstart dataintervalend today", write: `the time of the run is run.started_at, of a scheduled one run.scheduled_at, and now() the time of the attempt`},
 	{words: "outputs output ti taskinstance tasks task nodes node needs jobs", write: `the result of a step is known by the step's name`},
 	{words: "inputs input params parameters variables var config context github flow trigger dagrun", write: `inputs are the keys of workload: workload.name, or name alone`},
+	{words: "bookmark bookmarks watermark lastvalue cursorvalue cursor streamstate checkpoint lastsync lastrun lastupdated", write: `what a step keeps between runs is incremental.value, in a step with "incremental"`},
 	{words: "loop forloop iteration", write: `it is _loop: _loop.index from 0, _loop.count from 1, _loop.size`},
 	{words: "taskrun each current matrix", write: `the element of a loop has the name that "element" gives it`},
 	{words: "retry attempts retrycount", write: `it is _retry: _retry.attempt, _retry.page`},
@@ -180,6 +200,10 @@ var foreignMembers = map[string][]foreignWord{
 		{words: "pagenumber offset iteration", write: "_retry.page"},
 		{words: "number try retry retries", write: "_retry.attempt"},
 		{words: "total", write: "_retry.count"},
+	},
+	IncrementalWord: {
+		{words: "startvalue start initialvalue since from last lastvalue cursor bookmark lower", write: "incremental.value"},
+		{words: "high max end maximum upper", write: "incremental.watermark"},
 	},
 	"run": {
 		{words: "date start time started created", write: "run.started_at"},
@@ -242,13 +266,14 @@ var elsewhere = []struct{ section, place, shown string }{
 	{"schedule", "under metadata.schedule", "metadata: {schedule: {%: …}}"},
 	{"playbook", "at the top of the file", ""},
 	{"rate_limit", "under rate_limit", "rate_limit: {%: …}"},
+	{"incremental", "under incremental, in a step", "incremental: {%: …}"},
 	{"failure_budget", "under failure_budget", "loop: {failure_budget: {%: …}}"},
 	{"thresholds", "under thresholds", "loop: {thresholds: {%: …}}"},
 }
 
 // shared are words that many sections have, so that one that is unknown here says
 // nothing about where it belongs.
-var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "kind", "start", "end", "result", "offset", "per", "path", "shared", "sink"}
+var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "kind", "start", "end", "result", "offset", "per", "path", "shared", "sink", "state", "token", "type"}
 
 // otherLevel finds a word of another section: as it is written, or with near one
 // that it resembles.
@@ -319,10 +344,9 @@ func (c *checker) foreignName(at site, name string) string {
 }
 
 // errorTexts are texts that error.kind and error.class are compared with.
-var errorTexts = []string{
-	"http", "response", "timeout", "connection", "tool", "sink", "explicit", "webhook_failure", "playbook", "incremental",
-	"worker_lost", "payload_too_large", "exhausted", "repeat", "loop", "cancelled", "expression", "final", "retryable", "rate_limited",
-}
+var errorTexts = slices.Concat(errorKinds, []string{
+	"response", "sink", "incremental", "payload_too_large", "repeat", "cancelled", "expression",
+}, errorClasses)
 
 // meant reports whether a field that the tool does not have stands for one that it
 // has, so that one message is enough.

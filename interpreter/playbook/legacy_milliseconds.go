@@ -86,6 +86,9 @@ var errorKinds = []string{
 	"http", "timeout", "connection", "tool", "explicit", "webhook_failure", "worker_lost", "exhausted", "loop", "playbook", "payload_store",
 }
 
+// errorClasses are the classes of failures.
+var errorClasses = []string{DefaultFailClass, "retryable", "rate_limited"}
+
 // allOrNone may stand in place of the list of errors.
 var allOrNone = []string{"all", "none"}
 

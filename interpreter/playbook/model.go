@@ -23,6 +23,7 @@ type Playbook struct {
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
 	Concurrency *Concurrency   // nil: runs do not wait for each other
+	State       string         // stands for Name in the default names of states; "": Name
 	Workload    map[string]any // canonical defaults, never nil
 	WorkloadPos Words          // place of each key of Workload
 	Output      *Node          // nil: the result of the step that ended last
@@ -34,6 +35,7 @@ type Playbook struct {
 	// is where that stands.
 	Expect    time.Duration
 	ExpectPos source.Position
+	StatePos  source.Position // of State
 	// secrets are the names of the steps whose results are secret.
 	secrets []string
 	// lent are the lists of policies, and the retries of workbook entries, that steps take.
@@ -94,9 +96,11 @@ type Step struct {
 	Secret    bool
 	SecretPos source.Position
 	Loop      *Loop
-	Retry     []*Policy
-	ownRetry  bool // it stands in the step, and not in a workbook entry
-	Sink      *Sink
+	// Incremental is what the step keeps between runs; nil for nothing.
+	Incremental *Incremental
+	Retry       []*Policy
+	ownRetry    bool // it stands in the step, and not in a workbook entry
+	Sink        *Sink
 	// OnSuccess and OnFailure tell others how a visit of the step has ended.
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
@@ -333,8 +337,9 @@ type Then struct {
 	Fail             *Node
 	Class            string
 	Type, RetryAfter *Node
-	// Restart drops what was collected after a failure and begins the call again.
-	Restart bool
+	// Restart drops what was collected after a failure and begins the call again;
+	// RestartFull does so from the initial value of incremental.
+	Restart, RestartFull bool
 	// PagesPerActivity bounds the pages that one activity fetches; 0 is the
 	// default, 1 an activity per page.
 	PagesPerActivity int

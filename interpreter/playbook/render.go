@@ -132,6 +132,9 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	for _, policy := range step.Retry {
 		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.nodes()...)
 	}
+	if step.Incremental != nil {
+		nodes = append(nodes, step.Incremental.Token, step.Incremental.State)
+	}
 	for _, sink := range step.sinks() {
 		if sink.spot != atStepSink || step.Loop == nil {
 			actions = append(actions, sink.action)

@@ -89,6 +89,12 @@ type Traits struct {
 	Plays bool
 	// Requests says that the fields of a call are those of an HTTP request.
 	Requests bool
+	// ReadsRows says that a step of the tool may keep a state between runs, which says what
+	// of its source is new.
+	ReadsRows bool
+	// KeepsStates says that a table that the tool writes to can keep the state of a step, in
+	// the transaction of its rows.
+	KeepsStates bool
 	// IntoFile says that a sink writes into the file which the field path names.
 	IntoFile bool
 }
@@ -102,11 +108,12 @@ const NoticeTool = "http"
 
 var traits = map[string]Traits{
 	"approval":   {InWorkflow: true, Awaits: true, Endless: true, Keyed: "attempt", AsksPeople: true},
-	"file":       {IntoFile: true},
-	NoticeTool:   {Timeout: 30 * time.Second, Keyed: "operation", Requests: true},
+	"file":       {IntoFile: true, ReadsRows: true},
+	NoticeTool:   {Timeout: 30 * time.Second, Keyed: "operation", Requests: true, ReadsRows: true},
 	PlaybookTool: {InWorkflow: true, Endless: true, Plays: true},
-	"postgres":   {Dialect: string(statement.Postgres)},
-	"sqlite":     {Dialect: string(statement.SQLite)},
+	"postgres":   {Dialect: string(statement.Postgres), ReadsRows: true, KeepsStates: true},
+	"python":     {ReadsRows: true},
+	"sqlite":     {Dialect: string(statement.SQLite), ReadsRows: true, KeepsStates: true},
 	"webhook":    {InWorkflow: true, Awaits: true, Keyed: "attempt"},
 }
 

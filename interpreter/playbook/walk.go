@@ -26,6 +26,7 @@ const (
 	atWorkbook
 	atStepNotice // on_success and on_failure of a step
 	atRunNotice  // those of the playbook, and notify
+	atState      // the name of a step's state, before its first request
 
 	atNotices = atStepNotice | atRunNotice
 	atSinks   = atThenSink | atLoopSink | atStepSink | atNotices
@@ -33,7 +34,7 @@ const (
 	inLoop    = atField | atWhen | atThen | atThenSink | atLoopSink
 	atRunTime = atOutput | atCollection | atField | atWorkbook | atAfter
 	atBegin   = atToolName | atConcurrency // no step has run
-	allSpots  = atRunTime | atBegin
+	allSpots  = atRunTime | atBegin | atState
 )
 
 // site is one spot of one step; step is nil for output and the workbook.
@@ -119,6 +120,10 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 	for _, step := range pb.Steps {
 		if step.Loop != nil {
 			some(site{spot: atCollection, step: step}, step.Loop.Collection)
+		}
+		if i := step.Incremental; i != nil {
+			some(site{spot: atThen, step: step}, i.Token)
+			some(site{spot: atState, step: step}, i.State)
 		}
 		for _, policy := range step.Retry {
 			some(site{spot: atWhen, step: step}, policy.When, policy.StopWhen)

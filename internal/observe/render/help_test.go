@@ -11,51 +11,52 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 )
 
 // TestGoldenPaused: what is held, by whom and why, and what would let it go on.
 func TestGoldenPaused(t *testing.T) {
 	t.Parallel()
-	at := localBegan.Add(90 * time.Second)
-	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: localBegan.Add(time.Minute)}
+	at := samples.LocalBegan.Add(90 * time.Second)
+	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: samples.LocalBegan.Add(time.Minute)}
 	status := func(control interpreter.Control, steps ...runs.Step) string {
 		var out bytes.Buffer
 		render.Status(&terminal.Screen{To: &out}, &runs.Status{
-			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: localBegan},
+			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: samples.LocalBegan},
 			At:    at, Steps: steps, Control: control,
 		}, terminal.Paper{Width: 80})
 		return out.String()
 	}
 	paused := runs.Item{Status: interpreter.Paused, HeldBy: runs.HeldByPause, Waiting: "paused", Attempt: 2}
 	person := runs.Item{
-		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: failureOf503(),
+		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: samples.FailureOf503(),
 	}
 	loop := runs.Counts{Total: 9, Success: 2, Waiting: 3, Pending: 4}
 	texts := []string{
 		status(interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}},
-			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: paused},
-			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
+			runs.Step{Step: "call", Visit: 1, StartedAt: samples.LocalBegan, Item: paused},
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: samples.LocalBegan, Item: paused, Loop: &loop}),
 		status(interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}},
-			runs.Step{Step: "fetch", Visit: 1, StartedAt: localBegan, Item: paused, Loop: &loop}),
-		status(interpreter.Control{}, runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+			runs.Step{Step: "fetch", Visit: 1, StartedAt: samples.LocalBegan, Item: paused, Loop: &loop}),
+		status(interpreter.Control{}, runs.Step{Step: "call", Visit: 1, StartedAt: samples.LocalBegan, Item: person}),
 		status(interpreter.Control{},
 			runs.Step{
-				Step: "fetch", Visit: 1, StartedAt: localBegan, Loop: &loop,
+				Step: "fetch", Visit: 1, StartedAt: samples.LocalBegan, Loop: &loop,
 				Item:       runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson},
 				Iterations: []runs.Iteration{{Index: 4, Item: person}},
 			},
-			runs.Step{Step: "call", Visit: 1, StartedAt: localBegan, Item: person}),
+			runs.Step{Step: "call", Visit: 1, StartedAt: samples.LocalBegan, Item: person}),
 	}
-	golden(t, "status/steered_80", strings.Join(texts, "\n"))
+	samples.Golden(t, "status/steered_80", strings.Join(texts, "\n"))
 }
 
 // TestHelpOfRuns: the command that helps where nothing of a run itself waits.
 func TestHelpOfRuns(t *testing.T) {
 	t.Parallel()
-	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: localBegan}
+	found := runs.Found{WorkflowID: "patients-7x2k", TaskQueue: "night shift", StartedAt: samples.LocalBegan}
 	over := found
-	over.EndedAt = localBegan.Add(time.Minute)
+	over.EndedAt = samples.LocalBegan.Add(time.Minute)
 	again := over
 	again.WorkflowID, again.Origin = "patients-7x2k/reprocess-01a2-1", "patients-7x2k"
 	loop := func(counts runs.Counts) []runs.Step { return []runs.Step{{Step: "fetch", Visit: 1, Loop: &counts}} }

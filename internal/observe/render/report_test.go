@@ -11,6 +11,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -18,7 +19,7 @@ import (
 
 func record(step string, status interpreter.Status, took time.Duration) workflows.StepRecord {
 	return workflows.StepRecord{
-		Step: step, Visit: 1, CallStatus: interpreter.CallStatus{Status: status, Attempts: 1, Pages: 1}, StartedAt: began, EndedAt: began.Add(took),
+		Step: step, Visit: 1, CallStatus: interpreter.CallStatus{Status: status, Attempts: 1, Pages: 1}, StartedAt: samples.Began, EndedAt: samples.Began.Add(took),
 	}
 }
 
@@ -86,7 +87,7 @@ func TestGoldenReports(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
 			render.Report(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", terminal.Paper{Width: 130})
-			golden(t, "report/"+name, b.String())
+			samples.Golden(t, "report/"+name, b.String())
 		})
 	}
 }
@@ -104,7 +105,7 @@ func TestTablesFit(t *testing.T) {
 		for _, want := range []string{"fetch#2", "partial_success", "100 total, 97 success, 2 failed, 2 truncated, 1 cancelled", "skipped"} {
 			require.Contains(t, words, want, "%d columns", width)
 		}
-		golden(t, fmt.Sprintf("report/width_%d", width), rendered)
+		samples.Golden(t, fmt.Sprintf("report/width_%d", width), rendered)
 	}
 }
 

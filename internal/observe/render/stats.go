@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -27,15 +28,17 @@ func Stats(w io.Writer, s stats.Stats) {
 	for _, note := range s.Notes {
 		_, _ = fmt.Fprintf(w, "note: %s\n", note)
 	}
-	_, _ = fmt.Fprintf(w, "%s in attempts, %s in waits, %s of both (%s) for rate limits\n",
-		terminal.Seconds(s.AttemptSeconds), terminal.Seconds(s.WaitSeconds), terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
+	childRuns(w, s.ChildRuns)
+	_, _ = fmt.Fprintf(w, "%s in %s, %s in waits, %s of both (%s) for rate limits\n",
+		terminal.Seconds(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.Seconds(s.WaitSeconds), terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
 	width := terminal.PaperOf(w).Width
-	figureTable(w, s, width)
+	figureTable(w, s, false, width)
+	figureTable(w, s, true, width)
 	attemptTable(w, s.Attempts, width)
 	errorTables(w, s, width)
 	waitTable(w, s.Waits, width)
-	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs) > 1, width)
-	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs) > 1, width)
+	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs)+s.ChildRuns.Runs > 1, width)
+	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs)+s.ChildRuns.Runs > 1, width)
 }
 
 func inBrackets(name string) string {
@@ -53,26 +56,48 @@ func section(w io.Writer, title string, rows table.Writer, width int, columns ..
 	}
 }
 
-func figureTable(w io.Writer, s stats.Stats, width int) {
-	several := false
-	for _, of := range s.Steps {
-		several = several || of.Playbook != s.Steps[0].Playbook
+func childRuns(w io.Writer, of stats.ChildRuns) {
+	if of.Runs > 0 {
+		text := "with " + terminal.Count(of.Runs, "child run")
+		if of.Running > 0 {
+			text += fmt.Sprintf(", of which %d are running", of.Running)
+		}
+		_, _ = fmt.Fprintln(w, text)
+	}
+	if of.Unread > 0 {
+		_, _ = fmt.Fprintf(w, "note: the server has deleted %s, whose figures are missing\n", terminal.Count(of.Unread, "child run"))
+	}
+}
+
+// stepOf names a step, with its playbook where that is not known without.
+func stepOf(playbook, step string, named bool) string {
+	if named {
+		return playbook + "/" + step
+	}
+	return step
+}
+
+func severalPlaybooks(steps []stats.Figures) bool {
+	return slices.ContainsFunc(steps, func(of stats.Figures) bool { return of.Playbook != steps[0].Playbook })
+}
+
+// figureTable is a table of steps: those of the runs, or those of their child runs.
+func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
+	title, several := "Steps", severalPlaybooks(s.Steps)
+	if inChildRuns {
+		title = "Steps of child runs"
 	}
 	rows := terminal.NewTable("step", "items", "reliability", "success", "retried", "failed", "open", "waited")
 	for _, of := range s.Steps {
-		if of.Items == 0 {
+		if of.Items == 0 || of.InChildRuns != inChildRuns {
 			continue
 		}
-		name := of.Step
-		if several {
-			name = of.Playbook + "/" + of.Step
-		}
 		rows.AppendRow(table.Row{
-			terminal.Cell(name, 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
+			terminal.Cell(stepOf(of.Playbook, of.Step, several), 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
 			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
 		})
 	}
-	section(w, "Steps", rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
+	section(w, title, rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
 }
 
 func attemptTable(w io.Writer, bars []stats.Bar, width int) {
@@ -99,7 +124,7 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	}
 	rows = terminal.NewTable("step", "failed", "first of them", "error")
 	for _, of := range s.Failures {
-		rows.AppendRow(table.Row{terminal.Cell(of.Step, 20), of.Items, indexList(of), terminal.Shorten(of.Message, 60)})
+		rows.AppendRow(table.Row{terminal.Cell(stepOf(of.Playbook, of.Step, of.InChildRuns), 20), of.Items, indexList(of), terminal.Shorten(of.Message, 60)})
 	}
 	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
 	if s.FailuresLeft > 0 {

@@ -12,6 +12,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/stats"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 )
 
@@ -21,9 +22,9 @@ func someStats() stats.Stats {
 	twelve := 12000
 	return stats.Stats{
 		Runs: []stats.Run{{
-			WorkflowID: "patients-\x1b[31m7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: began, At: began.Add(192 * time.Second),
+			WorkflowID: "patients-\x1b[31m7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.Began, At: samples.Began.Add(192 * time.Second),
 		}, {
-			WorkflowID: "patients-9qqa", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(time.Second), At: began.Add(time.Second),
+			WorkflowID: "patients-9qqa", Status: interpreter.Failed, StartedAt: samples.Began, EndedAt: samples.Began.Add(time.Second), At: samples.Began.Add(time.Second),
 		}},
 		Attempts:       []stats.Bar{{From: 1, To: 1, Items: 90_000}, {From: 2, To: 2, Items: 900}, {From: 11, To: 20, Items: 20}, {From: 101, Items: 1}},
 		Errors:         []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
@@ -40,7 +41,7 @@ func someStats() stats.Stats {
 		SlowestSteps:      []stats.Slow{{WorkflowID: "patients-\x1b[31m7x2k", Step: "fetch", Visit: 1, Seconds: 191, Status: interpreter.Running}},
 		SlowestIterations: []stats.Slow{{WorkflowID: "patients-9qqa", Step: "fetch", Visit: 2, Index: &twelve, Seconds: 63.5, Attempts: 5, Status: interpreter.Failed}},
 		Failures: []stats.Failure{{
-			Step: "fetch", Class: "retryable", Kind: "http", Status: 503, Items: 12, Indexes: []int{1, 2, 3, 40, 500}, Message: failureOf503().Message,
+			Step: "fetch", Class: "retryable", Kind: "http", Status: 503, Items: 12, Indexes: []int{1, 2, 3, 40, 500}, Message: samples.FailureOf503().Message,
 		}},
 		FailuresLeft: 3,
 		Notes:        []string{"patients-\x1b[31m7x2k: it goes on, so these are figures of the moment"},
@@ -56,5 +57,5 @@ func TestGoldenStats(t *testing.T) {
 		require.NotContains(t, line, "\x1b")
 		require.NotContains(t, line, "\u202e")
 	}
-	golden(t, "stats/figures", out.String())
+	samples.Golden(t, "stats/figures", out.String())
 }

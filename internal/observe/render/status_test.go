@@ -13,24 +13,25 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/test/samples"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
 )
 
 // someStatus has every state, with all that may hold a step.
 func someStatus() *runs.Status {
-	now := began.Add(192 * time.Second)
+	now := samples.Began.Add(192 * time.Second)
 	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
 	waits := runs.Item{
 		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
-		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: failureOf503(),
+		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: samples.FailureOf503(),
 	}
 	turn := runs.Item{
 		Status: interpreter.Running, Attempt: 1, HeldBy: runs.HeldByRateLimit,
 		Waiting: "turn of paced in 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
 	}
 	loop := runs.Step{
-		Step: "fetch", Visit: 2, StartedAt: began.Add(time.Second), Item: runs.Item{
+		Step: "fetch", Visit: 2, StartedAt: samples.Began.Add(time.Second), Item: runs.Item{
 			Status: interpreter.Running, HeldBy: runs.HeldByWindow, Waiting: "88000 iterations wait for a place in the loop's window",
 			NextRetryAt: now.Add(-time.Second),
 		},
@@ -38,9 +39,9 @@ func someStatus() *runs.Status {
 			Total: 100_000, Success: 11_000, Failed: 480, Running: 500, Waiting: 20, Pending: 88_000, PerSecond: 60.1, Left: 1473,
 		},
 		Iterations: []runs.Iteration{
-			{Index: 7, Item: runs.Item{Status: interpreter.Failed, Attempt: 5, Error: failureOf503()}},
+			{Index: 7, Item: runs.Item{Status: interpreter.Failed, Attempt: 5, Error: samples.FailureOf503()}},
 			{Index: 12000, Item: runs.Item{
-				Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 5, NextRetryAt: now.Add(90 * time.Second), Error: failureOf503(),
+				Status: interpreter.RetryPending, Attempt: 1, MaxAttempts: 5, NextRetryAt: now.Add(90 * time.Second), Error: samples.FailureOf503(),
 			}},
 			{Index: 12001, Item: turn},
 			{Index: 12002, Item: runs.Item{Status: interpreter.Running, Attempt: 1, MaxAttempts: 5}},
@@ -48,22 +49,22 @@ func someStatus() *runs.Status {
 		Left: 470,
 	}
 	return &runs.Status{
-		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: began},
+		Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.Began},
 		At:    now,
 		Steps: []runs.Step{
-			{Step: "start", Visit: 1, Item: item(interpreter.Completed), StartedAt: began, EndedAt: began.Add(40 * time.Millisecond)},
-			{Step: "call", Visit: 1, Item: waits, StartedAt: began.Add(time.Second)},
+			{Step: "start", Visit: 1, Item: item(interpreter.Completed), StartedAt: samples.Began, EndedAt: samples.Began.Add(40 * time.Millisecond)},
+			{Step: "call", Visit: 1, Item: waits, StartedAt: samples.Began.Add(time.Second)},
 			loop,
-			{Step: "paced", Visit: 1, Item: turn, StartedAt: began.Add(time.Second)},
-			{Step: "held", Visit: 1, Item: item("paused"), StartedAt: began.Add(time.Second)},
+			{Step: "paced", Visit: 1, Item: turn, StartedAt: samples.Began.Add(time.Second)},
+			{Step: "held", Visit: 1, Item: item("paused"), StartedAt: samples.Began.Add(time.Second)},
 			{
-				Step: "missed", Visit: 1, StartedAt: began, EndedAt: began.Add(2 * time.Second), Handled: true,
-				Item: runs.Item{Status: interpreter.Failed, Attempt: 1, Error: failureOf503()},
+				Step: "missed", Visit: 1, StartedAt: samples.Began, EndedAt: samples.Began.Add(2 * time.Second), Handled: true,
+				Item: runs.Item{Status: interpreter.Failed, Attempt: 1, Error: samples.FailureOf503()},
 			},
-			{Step: "parts", Visit: 1, Item: item(interpreter.Partial), StartedAt: began, EndedAt: began.Add(time.Hour)},
+			{Step: "parts", Visit: 1, Item: item(interpreter.Partial), StartedAt: samples.Began, EndedAt: samples.Began.Add(time.Hour)},
 			{Step: "a_step_with_a_name_as_long_as_names_of_steps_may_be_in_a_playbook", Item: item(interpreter.Pending)},
 			{Step: "other", Item: item(interpreter.Skipped)},
-			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: began, EndedAt: began},
+			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: samples.Began, EndedAt: samples.Began},
 		},
 		Turn:     &runs.Turn{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
 		Warnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
@@ -82,7 +83,7 @@ func TestGoldenStatus(t *testing.T) {
 			}
 			require.NotContains(t, line, "\x1b")
 		}
-		golden(t, fmt.Sprintf("status/width_%d", width), out.String())
+		samples.Golden(t, fmt.Sprintf("status/width_%d", width), out.String())
 	}
 }
 
@@ -90,10 +91,10 @@ func TestGoldenStatus(t *testing.T) {
 // who has one.
 func TestGoldenQueued(t *testing.T) {
 	t.Parallel()
-	now := began.Add(192 * time.Second)
+	now := samples.Began.Add(192 * time.Second)
 	status := &runs.Status{
 		Found: runs.Found{
-			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began,
+			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: samples.Began,
 			Queue: &runs.Queue{
 				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
@@ -103,7 +104,7 @@ func TestGoldenQueued(t *testing.T) {
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
-	golden(t, "status/queued_80", out.String())
+	samples.Golden(t, "status/queued_80", out.String())
 }
 
 // TestGoldenCancelled: a run says who has cancelled it, and why, before it has ended
@@ -111,23 +112,23 @@ func TestGoldenQueued(t *testing.T) {
 func TestGoldenCancelled(t *testing.T) {
 	t.Parallel()
 	status := &runs.Status{
-		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: localBegan},
+		Found: runs.Found{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.LocalBegan},
 		Cancel: &interpreter.Said{
-			By: "ada@clinic", Reason: "the wrong\x1b[31m\nmonth", At: localBegan.Add(time.Minute),
+			By: "ada@clinic", Reason: "the wrong\x1b[31m\nmonth", At: samples.LocalBegan.Add(time.Minute),
 		},
-		Steps: []runs.Step{{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: localBegan}},
-		At:    localBegan.Add(2 * time.Minute),
+		Steps: []runs.Step{{Step: "fetch", Visit: 1, Item: runs.Item{Status: interpreter.Running}, StartedAt: samples.LocalBegan}},
+		At:    samples.LocalBegan.Add(2 * time.Minute),
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	status.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
 	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
-	golden(t, "status/cancelled_80", out.String())
+	samples.Golden(t, "status/cancelled_80", out.String())
 }
 
 func TestGoldenRuns(t *testing.T) {
 	t.Parallel()
-	began := localBegan
+	began := samples.LocalBegan
 	found := []runs.Found{
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
@@ -137,6 +138,6 @@ func TestGoldenRuns(t *testing.T) {
 	for _, width := range []int{40, 80, 120} {
 		table := render.Runs(found, began.Add(3*time.Second), width)
 		require.LessOrEqual(t, text.LongestLineLen(table), width)
-		golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
+		samples.Golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
 	}
 }

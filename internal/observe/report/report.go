@@ -27,7 +27,7 @@ const (
 type Document struct {
 	Status   *runs.Status
 	Playbook *playbook.Playbook // nil where it is not known
-	Stats    stats.Stats        // of this run alone
+	Stats    stats.Stats        // of this run, with its child runs
 	Timeline *Timeline
 	Below    Below
 	// Graph is an SVG of the steps and their routes; "" has them as boxes.
@@ -116,25 +116,40 @@ func (doc Document) view() view {
 }
 
 func (v *view) tiles() {
-	items, failures, retries := 0, 0, 0
-	for _, of := range v.Stats.Steps {
-		items, failures, retries = items+of.Items, failures+of.Failed, retries+of.Retries
-	}
 	add := func(name, value string) *tile {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
 	}
 	add("state", string(v.Status.Status)).State = v.Status.Status
 	add("time", v.Took)
-	add("iterations and calls", fmt.Sprint(items))
-	of := add("failed", fmt.Sprint(failures))
-	if failures > 0 {
-		of.State = interpreter.Failed
+	v.itemTiles(false)
+	if children := v.Stats.ChildRuns; children.Runs > 0 {
+		add("child runs", fmt.Sprint(children.Runs))
+		v.itemTiles(true)
 	}
-	add("retries", fmt.Sprint(retries))
+	add("attempts", fmt.Sprint(v.Stats.AttemptsMade))
 	add("in attempts", took(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
 	add("in waits", took(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
 	add("of both for rate limits", percent(&v.Stats.LimitShare))
+}
+
+// itemTiles are those of the items of the run, or of its child runs.
+func (v *view) itemTiles(inChildRuns bool) {
+	items, failures, retries, where := 0, 0, 0, ""
+	for _, of := range v.Stats.Steps {
+		if of.InChildRuns == inChildRuns {
+			items, failures, retries = items+of.Items, failures+of.Failed, retries+of.Retries
+		}
+	}
+	if inChildRuns {
+		where = " in child runs"
+	}
+	failed := tile{Name: "failed" + where, Value: fmt.Sprint(failures)}
+	if failures > 0 {
+		failed.State = interpreter.Failed
+	}
+	v.Tiles = append(v.Tiles, tile{Name: "iterations and calls" + where, Value: fmt.Sprint(items)}, failed,
+		tile{Name: "retries" + where, Value: fmt.Sprint(retries)})
 }
 
 // boxes are the steps, in the order of the playbook, or else as they ran.

@@ -179,6 +179,8 @@ type Event struct {
 	Stats   *interpreter.LoopStats   `json:"stats,omitempty"` // of a loop that has ended
 	Handled bool                     `json:"handled,omitempty"`
 	Error   *interpreter.ErrorObject `json:"error,omitempty"`
+	// ChildRunID is the run ID of Child, "" where it did not start or nobody waits for it.
+	ChildRunID string `json:"-"`
 
 	key string // identifies it within the run
 }

@@ -129,6 +129,12 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 	return r.describe(ctx, id, runID)
 }
 
+// FindChild finds the run that an attempt is, by the event of its start. The error is an
+// *UnknownError where the server has deleted it.
+func (r *Reader) FindChild(ctx context.Context, event Event) (Found, error) {
+	return r.describe(ctx, event.Child, event.ChildRunID)
+}
+
 // describe reads one run.
 func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)

@@ -9,7 +9,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
@@ -96,8 +95,12 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	if of.one.Sends != "" && of.one.Sends != "on_start" {
 		return nil // it informs others of the end of an attempt
 	}
+	waited, err := p.turnOf(of, event)
+	if err != nil {
+		return err
+	}
 	started := p.attemptStarted(of)
-	started.At = p.turn(id, "", started, started.Attempt-1, turnOf(event))
+	started.At = p.turn(id, "", started, started.Attempt-1, waited)
 	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
 		p.add(id, "", started)
 		p.calls[of.one.call()].began = started.At
@@ -196,27 +199,6 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 		}
 	}
 	return 0
-}
-
-// pending adds the attempts that are being made, which the history has no event of yet.
-func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
-	for _, activity := range activities {
-		if activity.GetState() != enumspb.PENDING_ACTIVITY_STATE_STARTED {
-			continue
-		}
-		for id, of := range p.made {
-			if of.id != activity.GetActivityId() || p.ended[id] || of.many != nil {
-				continue
-			}
-			started := p.attemptStarted(of)
-			started.At = activity.GetLastStartedTime().AsTime()
-			if of.one.RateLimit != nil && !begun(activity.GetHeartbeatDetails()) {
-				started.Event, started.Reason = StepRetry, string(interpreter.ReasonTurn)
-				started.Attempt, started.IsRetry = started.Attempt-1, false
-			}
-			p.add(id, "", started)
-		}
-	}
 }
 
 // busy reports whether an attempt may be pending.

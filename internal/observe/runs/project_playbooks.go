@@ -71,6 +71,9 @@ func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
 	of.started, of.recorded = event, true
 	started := p.attemptStarted(&of.made)
 	started.Child = of.workflowID
+	if !of.detached {
+		started.ChildRunID = of.runID
+	}
 	p.add(of.event, "", started)
 	if of.detached {
 		p.add(of.event, "", playEnd(started, event, nil))

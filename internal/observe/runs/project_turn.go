@@ -1,7 +1,10 @@
 package runs
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -28,31 +31,40 @@ func (p *projector) turn(id int64, which string, attempt Event, before int, seco
 	return wait.NextRetryAt
 }
 
-// maxTurnRead bounds the results that are looked through for a wait, in bytes. Larger
-// ones are in the payload store.
-const maxTurnRead = 256 << 10
-
 // turnOf is how many seconds the attempt of an activity that has ended waited for its
-// turn.
-func turnOf(event *historypb.HistoryEvent) float64 {
+// turn. A result in the payload store is read only where the step has a rate limit.
+func (p *projector) turnOf(of *made, event *historypb.HistoryEvent) (float64, error) {
 	if recorded := failureOf(event); recorded != nil {
 		var application *temporal.ApplicationError
 		if errors.As(temporal.GetDefaultFailureConverter().FailureToError(recorded), &application) && application.HasDetails() {
-			return interpreter.TurnOf(application)
+			return interpreter.TurnOf(application), nil
 		}
-		return 0
+		return 0, nil
 	}
-	payloads := event.GetActivityTaskCompletedEventAttributes().GetResult()
-	if len(payloads.GetPayloads()) != 1 || len(payloads.GetPayloads()[0].GetData()) > maxTurnRead {
-		return 0
+	result := event.GetActivityTaskCompletedEventAttributes().GetResult()
+	if of.one.RateLimit != nil {
+		if err := p.resolve(result); err != nil {
+			return 0, fmt.Errorf("read whether an attempt of %s waited for its turn: %w", p.workflowID, err)
+		}
 	}
-	var read struct {
-		Turn float64 `json:"turn"`
+	if len(result.GetPayloads()) != 1 {
+		return 0, nil
 	}
-	if converter.GetDefaultDataConverter().FromPayloads(payloads, &read) != nil {
-		return 0
+	return firstTurn(result.GetPayloads()[0].GetData()), nil
+}
+
+// firstTurn reads the figure that stands first in an encoded ToolResult; 0 where another
+// field does.
+func firstTurn(encoded []byte) float64 {
+	read := json.NewDecoder(bytes.NewReader(encoded))
+	for _, want := range []json.Token{json.Delim('{'), "turn"} {
+		if got, err := read.Token(); err != nil || got != want {
+			return 0
+		}
 	}
-	return read.Turn
+	seconds, _ := read.Token()
+	turn, _ := seconds.(float64)
+	return turn
 }
 
 // begun reports whether the heartbeats of an attempt say that it has its turn.

@@ -2,7 +2,7 @@ package runs
 
 import (
 	"cmp"
-	"regexp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,19 +62,43 @@ func (s *Step) addWait(one WaitsFor) {
 	of.NextRetryAt = sooner(of.NextRetryAt, one.NextRetryAt)
 }
 
-var addresses = regexp.MustCompile(`https?://([^/\s?#]+)[^\s]*`)
+const (
+	// maxGist bounds the text of a group.
+	maxGist = 120
+	// cutMark is what stands behind a query that a message does not show as a whole.
+	cutMark = " … (cut)"
+)
 
-// maxGist bounds the text of a group.
-const maxGist = 120
-
-// gist is an error as the others like it have it: of addresses the host alone.
+// gist is an error as the others like it have it: of the address of its request the host
+// alone, and of a child run what it failed with.
 func gist(failure *interpreter.ErrorObject) string {
-	text := addresses.ReplaceAllStringFunc(failure.Message, func(address string) string {
-		host := strings.TrimSuffix(addresses.FindStringSubmatch(address)[1], ":")
-		if strings.HasSuffix(address, ":") {
-			return host + ":"
+	text := failure.Message
+	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
+		if cause, _ := below["cause"].(string); cause != "" {
+			text = "a child run failed: " + cause
 		}
-		return host
-	})
-	return terminal.Shorten(text, maxGist)
+	}
+	return terminal.Shorten(hostOnly(text, failure.URL), maxGist)
+}
+
+// hostOnly is a text with the host in the place of an address, whose query may be cut
+// short in the text.
+func hostOnly(text, address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return text
+	}
+	path, query, _ := strings.Cut(address, "?")
+	before, after, found := strings.Cut(text, path)
+	if !found {
+		return text
+	}
+	if rest, hasQuery := strings.CutPrefix(after, "?"); hasQuery {
+		n := 0
+		for n < min(len(rest), len(query)) && rest[n] == query[n] {
+			n++
+		}
+		after = strings.TrimPrefix(rest[n:], cutMark)
+	}
+	return before + parsed.Host + after
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
 
@@ -15,10 +16,10 @@ import (
 // element they ask for, and there are few groups.
 func TestWaitsAreGrouped(t *testing.T) {
 	t.Parallel()
-	fails := func(i int, message string) workflows.IterationRecord {
+	fails := func(i int, message, address string) workflows.IterationRecord {
 		return iterationWith(i, interpreter.CallStatus{
 			Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, NextRetryAt: noon.Add(time.Duration(10-i) * time.Second),
-			Error: &interpreter.ErrorObject{Message: message},
+			Error: &interpreter.ErrorObject{Message: message, URL: address},
 		})
 	}
 	answer := workflows.Iterations{Iterations: []workflows.IterationRecord{
@@ -26,10 +27,11 @@ func TestWaitsAreGrouped(t *testing.T) {
 		iterationWith(1, interpreter.CallStatus{Status: interpreter.Running, Reason: interpreter.ReasonTurn, NextRetryAt: noon.Add(time.Minute)}),
 		iterationWith(2, interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}),
 		iterationWith(3, interpreter.CallStatus{Status: interpreter.Running}),
-		fails(4, "GET http://127.0.0.1:8088/x?n=4: dial tcp 127.0.0.1:8088: connection refused"),
+		fails(4, "GET http://127.0.0.1:8088/x?n=4: dial tcp 127.0.0.1:8088: connection refused", "http://127.0.0.1:8088/x?n=4"),
 	}}
 	for i := 5; i < 8; i++ {
-		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprintf("HTTP 503 from GET https://api.example.com/orders/%d?page=2", i)))
+		address := fmt.Sprintf("https://api.example.com/orders/%d?page=2", i)
+		answer.Iterations = append(answer.Iterations, fails(i, "HTTP 503 from GET "+address, address))
 	}
 	step := &Step{Loop: &Counts{Total: 10}}
 	step.recount([]workflows.Iterations{answer})
@@ -42,7 +44,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 	}, step.Waits)
 
 	for i := range 100 {
-		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i)))
+		answer.Iterations = append(answer.Iterations, fails(i, fmt.Sprint("message ", i), ""))
 	}
 	step.recount([]workflows.Iterations{answer})
 	require.Len(t, step.Waits, mostWaits)
@@ -51,4 +53,32 @@ func TestWaitsAreGrouped(t *testing.T) {
 		sum += group.Items
 	}
 	require.Equal(t, 106, sum)
+}
+
+func TestGist(t *testing.T) {
+	t.Parallel()
+	const address = "https://api.example.com/orders?page=2&fields=id,name"
+	for _, row := range []struct {
+		failure interpreter.ErrorObject
+		want    string
+	}{
+		{interpreter.ErrorObject{Message: "HTTP 503 from GET " + address, URL: address}, "HTTP 503 from GET api.example.com"},
+		{interpreter.ErrorObject{Message: "HTTP 503 from GET " + address + ": busy", URL: address}, "HTTP 503 from GET api.example.com: busy"},
+		{
+			interpreter.ErrorObject{Message: "HTTP 503 from GET https://api.example.com/orders?page=2 … (cut): busy", URL: address},
+			"HTTP 503 from GET api.example.com: busy",
+		},
+		{interpreter.ErrorObject{Message: "see https://elsewhere.example/x", URL: address}, "see https://elsewhere.example/x"},
+		{interpreter.ErrorObject{Message: "no address"}, "no address"},
+		{
+			interpreter.ErrorObject{
+				Kind: interpreter.KindPlaybook, Message: "the run a-7 failed, in a-7-b: HTTP 503 from GET " + address, URL: address,
+				Body: expression.Of(map[string]any{"cause": "HTTP 503 from GET " + address}),
+			},
+			"a child run failed: HTTP 503 from GET api.example.com",
+		},
+		{interpreter.ErrorObject{Kind: interpreter.KindPlaybook, Message: "the run a-7 was cancelled"}, "the run a-7 was cancelled"},
+	} {
+		require.Equal(t, row.want, gist(&row.failure))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 )
@@ -36,64 +37,115 @@ type Collector struct {
 	attempts []int // by bars
 	errors   map[Error]*Error
 	waits    map[string]*Waits
-	steps    map[[2]string]*Figures
+	steps    map[stepKey]*Figures
 	order    []*Figures
 	failures map[string]*Failure
 	grouped  []*Failure
 	ended    int // items
+	current  *Run
+	child    bool            // the current run is the child of another
+	known    map[string]bool // run IDs
+	children []runs.Event    // the starts of child runs that were not read yet
+	notes    map[string]int  // of child runs, and how many have each
+	noted    []string        // these notes, in their order
+}
+
+// stepKey tells the figures of steps apart.
+type stepKey struct {
+	playbook, step string
+	child          bool
 }
 
 // NewCollector gives one that has seen nothing. Where see is not nil, it is given
-// every span.
+// every span of the runs, and none of their child runs.
 func NewCollector(see func(Span)) *Collector {
 	return &Collector{
 		see: see, attempts: make([]int, len(bars)), errors: map[Error]*Error{}, waits: map[string]*Waits{},
-		steps: map[[2]string]*Figures{}, failures: map[string]*Failure{},
+		steps: map[stepKey]*Figures{}, failures: map[string]*Failure{},
+		known: map[string]bool{}, notes: map[string]int{},
 	}
 }
 
 // Begin says which run the events after it are of.
 func (c *Collector) Begin(run runs.Found) {
-	c.stats.Runs = append(c.stats.Runs, Run{
+	c.begin(run, false)
+	c.stats.Runs = append(c.stats.Runs, *c.current)
+	c.current = &c.stats.Runs[len(c.stats.Runs)-1]
+}
+
+// BeginChild says which child run the events after it are of.
+func (c *Collector) BeginChild(run runs.Found) {
+	c.begin(run, true)
+	c.stats.ChildRuns.Runs++
+	if !run.Ended() {
+		c.stats.ChildRuns.Running++
+	}
+}
+
+func (c *Collector) begin(run runs.Found, child bool) {
+	c.known[run.RunID], c.child = true, child
+	c.current = &Run{
 		WorkflowID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, Status: run.Status,
 		StartedAt: run.StartedAt, EndedAt: run.EndedAt,
-	})
+	}
 	c.spans = NewSpans(c.span)
 }
 
-func (c *Collector) run() *Run { return &c.stats.Runs[len(c.stats.Runs)-1] }
+// NextChild is the start of a child run that was not read yet; left counts those behind
+// it. It is false where all were.
+func (c *Collector) NextChild() (start runs.Event, left int, more bool) {
+	for len(c.children) > 0 {
+		start, c.children = c.children[0], c.children[1:]
+		if !c.known[start.ChildRunID] {
+			return start, len(c.children), true
+		}
+	}
+	return start, 0, false
+}
+
+// Unread counts a child run that the server has deleted.
+func (c *Collector) Unread() { c.stats.ChildRuns.Unread++ }
 
 // Add applies an event of the run.
 func (c *Collector) Add(event runs.Event) {
-	c.run().Events++
+	c.current.Events++
+	if event.ChildRunID != "" && event.Event == runs.ActionStarted {
+		c.children = append(c.children, runs.Event{Child: event.Child, ChildRunID: event.ChildRunID})
+	}
 	c.spans.Add(event)
 }
 
 // Seen is how many events of the run there were, Ended how many items of all runs
 // have ended.
-func (c *Collector) Seen() (seen, ended int) { return c.run().Events, c.ended }
+func (c *Collector) Seen() (seen, ended int) { return c.current.Events, c.ended }
 
 // End ends the run: when it did, or when it was read.
 func (c *Collector) End(now time.Time, notes ...string) {
-	run := c.run()
+	run := c.current
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
 		run.At = now
 	}
 	c.spans.Close(run.At)
 	for _, note := range notes {
-		c.stats.Notes = append(c.stats.Notes, run.WorkflowID+": "+note)
+		if !c.child {
+			c.stats.Notes = append(c.stats.Notes, run.WorkflowID+": "+note)
+			continue
+		}
+		if c.notes[note]++; c.notes[note] == 1 {
+			c.noted = append(c.noted, note)
+		}
 	}
 }
 
 // span adds a span.
 func (c *Collector) span(span Span) {
-	if c.see != nil {
+	if c.see != nil && !c.child {
 		c.see(span)
 	}
 	figures, took := c.figures(span.Event.Step), span.To.Sub(span.From).Seconds()
 	switch span.Of {
 	case Attempt:
-		figures.AttemptSeconds += took
+		figures.attempt(span.Event, took)
 		if failure := span.Event.Error; failure != nil {
 			if alike := c.alike(failure); alike != nil {
 				alike.Attempts++
@@ -108,12 +160,12 @@ func (c *Collector) span(span Span) {
 
 // figures are those of a step; of all beyond a bound those of one that has no name.
 func (c *Collector) figures(step string) *Figures {
-	key := [2]string{c.run().Playbook, step}
+	key := stepKey{c.current.Playbook, step, c.child}
 	if c.steps[key] == nil && len(c.order) >= mostSteps {
-		key = [2]string{}
+		key = stepKey{}
 	}
 	if c.steps[key] == nil {
-		c.steps[key] = &Figures{Playbook: key[0], Step: key[1]}
+		c.steps[key] = &Figures{Playbook: key.playbook, Step: key.step, InChildRuns: key.child}
 		c.order = append(c.order, c.steps[key])
 	}
 	return c.steps[key]
@@ -149,7 +201,7 @@ func (c *Collector) wait(figures *Figures, reason string, took float64) {
 func (c *Collector) item(figures *Figures, span Span) {
 	event := span.Event
 	slow := Slow{
-		WorkflowID: c.run().WorkflowID, Step: event.Step, Visit: event.Visit, Index: event.Index, Attempts: event.Attempts,
+		WorkflowID: c.current.WorkflowID, Step: event.Step, Visit: event.Visit, Index: event.Index, Attempts: event.Attempts,
 		Seconds: milliseconds(cmp.Or(event.Duration, span.To.Sub(span.From).Seconds())), Status: cmp.Or(event.Status, interpreter.Running),
 	}
 	if span.Of == Iteration {
@@ -201,6 +253,17 @@ func (c *Collector) settle(figures *Figures, span Span) {
 	figures.tried(retries)
 }
 
+// attempt counts one, or those of pages that were fetched together.
+func (f *Figures) attempt(event runs.Event, took float64) {
+	f.AttemptSeconds += took
+	if event.Child != "" {
+		f.ChildRuns++
+		f.childSeconds += took
+		return
+	}
+	f.AttemptsMade += max(1, event.AttemptTo-event.Attempt+1)
+}
+
 // open counts an item that is running: what has happened to it, and not what may.
 func (f *Figures) open(span Span) {
 	f.Open++
@@ -221,7 +284,7 @@ func (f *Figures) tried(retries int) {
 func (c *Collector) failure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
 	c.alike(failure).Items++
-	key := Failure{Playbook: c.run().Playbook, Step: event.Step, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+	key := Failure{Playbook: c.current.Playbook, Step: event.Step, InChildRuns: c.child, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
 	of := c.failures[key.id()]
 	if of == nil {
 		if len(c.grouped) >= mostAlike {
@@ -241,7 +304,7 @@ func (c *Collector) failure(event runs.Event) {
 }
 
 func (f Failure) id() string {
-	return fmt.Sprintf("%q %q %q %q %d", f.Playbook, f.Step, f.Class, f.Kind, f.Status)
+	return fmt.Sprintf("%q %q %t %q %q %d", f.Playbook, f.Step, f.InChildRuns, f.Class, f.Kind, f.Status)
 }
 
 // slowest keeps the slowest, the first of those that took as long.
@@ -262,6 +325,9 @@ func (c *Collector) Stats() Stats {
 	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []Error{}, []Waits{}, []Figures{}, []Failure{}
 	s.SlowestSteps, s.SlowestIterations = append([]Slow{}, s.SlowestSteps...), append([]Slow{}, s.SlowestIterations...)
 	s.Notes = append([]string{}, s.Notes...)
+	for _, note := range c.noted {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: %s", terminal.Count(c.notes[note], "child run"), note))
+	}
 	for i, from := range bars {
 		bar := Bar{From: from, Items: c.attempts[i]}
 		if i+1 < len(bars) {
@@ -286,7 +352,8 @@ func (c *Collector) Stats() Stats {
 	})
 	for _, figures := range c.order {
 		s.Steps = append(s.Steps, figures.rounded())
-		s.AttemptSeconds += figures.AttemptSeconds
+		s.AttemptsMade += figures.AttemptsMade
+		s.AttemptSeconds += figures.AttemptSeconds - figures.childSeconds
 		s.WaitSeconds += figures.WaitSeconds
 		s.LimitSeconds += figures.LimitSeconds
 	}

@@ -10,16 +10,21 @@ import (
 	"reprise/interpreter"
 )
 
-// Stats sums up one run or several.
+// Stats sums up one run or several, each with its child runs.
 type Stats struct {
 	Runs []Run `json:"runs"`
+	// ChildRuns are those that steps of the runs have started and wait for, and theirs.
+	ChildRuns ChildRuns `json:"child_runs"`
 	// Attempts is the histogram of attempts until success, of the iterations and of
 	// the steps without a loop that succeeded. Pages do not count: what fetched ten
 	// with twelve attempts needed 3.
 	Attempts []Bar   `json:"attempts"`
 	Errors   []Error `json:"errors"`
 	Waits    []Waits `json:"waits"`
-	// AttemptSeconds and WaitSeconds are what all attempts and all waits took
+	// AttemptsMade are all attempts, each page of its own. One that is a child run does
+	// not count, as the attempts of that run do.
+	AttemptsMade int `json:"attempts_made"`
+	// AttemptSeconds and WaitSeconds are what these attempts and all waits took
 	// together; LimitSeconds is the part of the waits whose reason was rate_limited
 	// or turn, and LimitShare its share in attempts and waits.
 	AttemptSeconds float64   `json:"attempt_seconds"`
@@ -36,6 +41,15 @@ type Stats struct {
 	// Failures distinguishes.
 	FailuresLeft int      `json:"failures_left,omitempty"`
 	Notes        []string `json:"notes"`
+}
+
+// ChildRuns counts child runs of any depth.
+type ChildRuns struct {
+	Runs int `json:"runs"` // whose figures are counted
+	// Running are those among them that have not ended.
+	Running int `json:"running"`
+	// Unread are those whose figures are missing, since the server has deleted them.
+	Unread int `json:"unread"`
 }
 
 // Run is a run that was summed up.
@@ -79,14 +93,16 @@ type Waits struct {
 // iteration, or a visit of a step without a loop. Items = Success + Failed +
 // Cancelled + Open.
 type Figures struct {
-	Playbook  string `json:"playbook,omitempty"`
-	Step      string `json:"step"`
-	Visits    int    `json:"visits"`
-	Items     int    `json:"items"`
-	Success   int    `json:"success"`
-	Failed    int    `json:"failed"`
-	Cancelled int    `json:"cancelled"`
-	Open      int    `json:"open"`
+	Playbook string `json:"playbook,omitempty"`
+	Step     string `json:"step"`
+	// InChildRuns says that they are those of the step in child runs alone.
+	InChildRuns bool `json:"in_child_runs,omitempty"`
+	Visits      int  `json:"visits"`
+	Items       int  `json:"items"`
+	Success     int  `json:"success"`
+	Failed      int  `json:"failed"`
+	Cancelled   int  `json:"cancelled"`
+	Open        int  `json:"open"`
 	// FirstTry counts those that succeeded without a retry, Retried those that
 	// were tried again, however they ended, and Retries how often all were.
 	FirstTry int `json:"first_try"`
@@ -99,13 +115,18 @@ type Figures struct {
 	Reliability *float64 `json:"reliability"`
 	SuccessRate *float64 `json:"success_rate"`
 	RetryRate   *float64 `json:"retry_rate"`
-	// AttemptSeconds, WaitSeconds and LimitSeconds are as in Stats.
+	// AttemptsMade is as in Stats; ChildRuns are the attempts that were child runs.
+	AttemptsMade int `json:"attempts_made"`
+	ChildRuns    int `json:"child_runs,omitempty"`
+	// AttemptSeconds, WaitSeconds and LimitSeconds are as in Stats, with the time of
+	// attempts that are child runs.
 	AttemptSeconds float64 `json:"attempt_seconds"`
 	WaitSeconds    float64 `json:"wait_seconds"`
 	LimitSeconds   float64 `json:"limit_seconds"`
 
-	looped bool // its items are iterations
-	missed int  // of those that are open have failed once
+	looped       bool    // its items are iterations
+	missed       int     // of those that are open have failed once
+	childSeconds float64 // of attempts that are child runs
 }
 
 // Slow is a step or an iteration and how long it took.
@@ -121,12 +142,13 @@ type Slow struct {
 
 // Failure is items of a step that failed alike.
 type Failure struct {
-	Playbook string            `json:"playbook,omitempty"`
-	Step     string            `json:"step"`
-	Class    interpreter.Class `json:"class"`
-	Kind     interpreter.Kind  `json:"kind"`
-	Status   int               `json:"status,omitempty"`
-	Items    int               `json:"items"`
+	Playbook    string            `json:"playbook,omitempty"`
+	Step        string            `json:"step"`
+	InChildRuns bool              `json:"in_child_runs,omitempty"`
+	Class       interpreter.Class `json:"class"`
+	Kind        interpreter.Kind  `json:"kind"`
+	Status      int               `json:"status,omitempty"`
+	Items       int               `json:"items"`
 	// Message is that of the first; Indexes are those of the first iterations.
 	Message string `json:"message"`
 	Indexes []int  `json:"indexes,omitempty"`

@@ -33,6 +33,7 @@ type scenario struct {
 	writes   map[string]*Write
 	order    []string // idempotency keys in order of arrival
 	moving   map[string]*moving
+	sold     *sales // nil before they are read
 }
 
 // count adds one to the named counter and returns the new value, from 1.

@@ -73,6 +73,7 @@ func New(options Options) *Server {
 	s.addJobs()
 	s.addWrites()
 	s.addMoving()
+	s.addSales()
 	s.addResponses()
 	s.addTransport()
 	s.addAuth()

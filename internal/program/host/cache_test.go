@@ -68,13 +68,7 @@ func TestCacheIsBoundByBytes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	queue := env.NewTaskQueue()
-	catalogue := activities.NewCatalogue(activities.Resources{})
-	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
-	require.NoError(t, w.Start())
-	t.Cleanup(func() {
-		w.Stop()
-		require.NoError(t, catalogue.Close())
-	})
+	startWorker(t, c, queue, activities.Resources{})
 	told := &figures{}
 	ctx, stop := context.WithCancel(t.Context())
 	watched := make(chan struct{})

@@ -28,13 +28,7 @@ func TestLargeUpdates(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	queue := env.NewTaskQueue()
-	catalogue := activities.NewCatalogue(activities.Resources{})
-	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
-	require.NoError(t, worker.Start())
-	t.Cleanup(func() {
-		worker.Stop()
-		require.NoError(t, catalogue.Close())
-	})
+	startWorker(t, c, queue, activities.Resources{})
 	const book = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: large}\nworkflow: [{step: ask, tool: webhook}]\noutput: \"{{ ask }}\"\n"
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, workflows.PlaybookWorkflowName,
 		workflows.Input{Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{})})

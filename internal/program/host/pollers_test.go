@@ -71,13 +71,7 @@ func TestBothQueuesArePolled(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	queue := env.NewTaskQueue()
-	catalogue := activities.NewCatalogue(activities.Resources{})
-	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
-	require.NoError(t, w.Start())
-	t.Cleanup(func() {
-		w.Stop()
-		require.NoError(t, catalogue.Close())
-	})
+	startWorker(t, c, queue, activities.Resources{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("1")) }))
 	t.Cleanup(api.Close)
 	book := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: plain}\nworkflow: [{step: fetch, tool: http, url: \"" + api.URL + "\"}]\n"

@@ -43,13 +43,9 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
-	catalogue := activities.NewCatalogue(activities.Resources{
+	startWorker(t, env.Client(), queue, activities.Resources{
 		AllowPython: true, CheckPython: host.NewGuard(env.Client(), "the key").Check,
 	})
-	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-	w := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue})
-	require.NoError(t, w.Start())
-	t.Cleanup(w.Stop)
 
 	const at = "-2026-03-29T01:00:00Z" // as a schedule ends the IDs of its runs
 	scheduled := func(id string) map[string]any {

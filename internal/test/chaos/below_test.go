@@ -243,7 +243,7 @@ func newBelowRound(t *testing.T, number int, seed uint64, b *below) *belowRound 
 	r.requests = func() int { return r.api.CountRequests("", "/") }
 	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
 	r.db.Exec(t, m.tables("postgres"))
-	r.createSQLite()
+	r.createSQLite("rows.db", r.movement.tables("sqlite"))
 	return r
 }
 

@@ -192,7 +192,7 @@ func (r *movingRound) stored(s sink) []storedRow {
 	query := "SELECT " + columns + " FROM " + s.table()
 	switch {
 	case s.kind == kindFile:
-		return lines[storedRow](r, s.table()+".jsonl")
+		return lines[storedRow](&r.stage, s.table()+".jsonl")
 	case strings.HasPrefix(s.kind, "sqlite"):
 		return r.querySQLite(query)
 	}
@@ -202,7 +202,7 @@ func (r *movingRound) stored(s sink) []storedRow {
 }
 
 // lines are those of a file of the worker's, none where it is not there.
-func lines[Line any](r *movingRound, name string) []Line {
+func lines[Line any](r *stage, name string) []Line {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -218,27 +218,28 @@ func lines[Line any](r *movingRound, name string) []Line {
 	return all
 }
 
-func (r *movingRound) sqlite() *sql.DB {
+// sqlite opens a database of the worker's folder.
+func (r *stage) sqlite(name string) *sql.DB {
 	r.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(r.dir, "rows.db"))
+	db, err := sql.Open("sqlite", filepath.Join(r.dir, name))
 	require.NoError(r.t, err)
 	return db
 }
 
-func (r *movingRound) createSQLite() {
+// createSQLite makes tables in one; "" makes nothing.
+func (r *stage) createSQLite(name, tables string) {
 	r.t.Helper()
-	tables := r.movement.tables("sqlite")
 	if tables == "" {
 		return
 	}
-	db := r.sqlite()
+	db := r.sqlite(name)
 	_, err := db.ExecContext(r.t.Context(), tables)
 	require.NoError(r.t, errors.Join(err, db.Close()))
 }
 
 func (r *movingRound) querySQLite(query string) []storedRow {
 	r.t.Helper()
-	db := r.sqlite()
+	db := r.sqlite("rows.db")
 	defer func() { require.NoError(r.t, db.Close()) }()
 	rows, err := db.QueryContext(r.t.Context(), query)
 	require.NoError(r.t, err)
@@ -285,7 +286,7 @@ func (r *movingRound) readWrites(s sink, into map[string]holding) {
 func (r *movingRound) readPython(s sink, into map[string]holding) {
 	r.t.Helper()
 	first := map[string]posted{}
-	for _, line := range lines[posted](r, s.table()+".py") {
+	for _, line := range lines[posted](&r.stage, s.table()+".py") {
 		made := into[line.Item]
 		before, again := first[line.Key]
 		switch {

@@ -382,7 +382,7 @@ func newMovingRound(t *testing.T, number int, seed uint64, turn turn) *movingRou
 	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
 	r.db.Exec(t, r.movement.tables("postgres")+
 		"CREATE TABLE dead (item bigint, status bigint, attempts bigint, collected jsonb)")
-	r.createSQLite()
+	r.createSQLite("rows.db", r.movement.tables("sqlite"))
 	return r
 }
 

@@ -30,10 +30,10 @@ func (l *looker) figures(run client.WorkflowRun) stats.Stats {
 func TestWaitingForATurnIsNoWork(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]string{
-		"alone":   `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 1}`,
-		"batches": `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 4}`,
-		"pages":   `retry: [{when: "{{ _retry.page < 8 }}", then: {next_call: {params: {n: "{{ _retry.page }}"}}, collect: {path: status, optional: true}, allow_repeat: true}}]`,
-		"failures": `loop: {collection: "{{ 1..8 }}", mode: parallel, batch: 1}
+		"alone":   `loop: {collection: "{{ 1..12 }}", mode: parallel, batch: 1}`,
+		"batches": `loop: {collection: "{{ 1..12 }}", mode: parallel, batch: 4}`,
+		"pages":   `retry: [{when: "{{ _retry.page < 12 }}", then: {next_call: {params: {n: "{{ _retry.page }}"}}, collect: {path: status, optional: true}, allow_repeat: true}}]`,
+		"failures": `loop: {collection: "{{ 1..12 }}", mode: parallel, batch: 1}
     params: {fail: 1}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,17 +51,43 @@ func TestWaitingForATurnIsNoWork(t *testing.T) {
     rate_limit: {requests: 2, per: 1s, key: "{{ api }}"}
     %s
 `, path, step)), nil)
-			if name == "alone" {
-				require.Eventually(t, func() bool { return l.figures(run).LimitSeconds > 0.5 }, testenv.Within(20*time.Second), 50*time.Millisecond)
-				running := l.figures(run)
-				require.Less(t, running.AttemptSeconds, running.LimitSeconds, "%+v", running)
-			}
+			var running stats.Stats
+			require.Eventually(t, func() bool {
+				running = l.figures(run)
+				return running.LimitSeconds > 0.5
+			}, testenv.Within(20*time.Second), 50*time.Millisecond)
+			require.Less(t, running.AttemptsMade, 12, "the run has ended: %+v", running)
+			require.Less(t, running.AttemptSeconds, running.LimitSeconds, "%+v", running)
 			_, _ = w.outcome(run)
 			ended := l.figures(run)
 			require.Greater(t, ended.LimitSeconds, 2.0, "%+v", ended)
 			require.Less(t, ended.AttemptSeconds, 1.5, "%+v", ended)
 			require.Equal(t, "turn", ended.Waits[0].Reason)
 			require.InDelta(t, ended.LimitSeconds, ended.WaitSeconds, 0.01)
+		})
+	}
+}
+
+// TestTurnsOfLargeResults: the wait for a turn is known whatever size the result has, and
+// where it went to the payload store.
+func TestTurnsOfLargeResults(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*testing.T) *world{
+		"history": newWorking,
+		"store":   func(t *testing.T) *world { return newStoring(t, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := begin(t)
+			l, steps := w.looker(), "\n  - {step: begin, next: [a, b, c]}"
+			for _, step := range []string{"a", "b", "c"} {
+				steps += fmt.Sprintf("\n  - {step: %s, tool: http, url: \"{{ api }}/body?bytes=300000\", rate_limit: {requests: 1, per: 1s, key: \"{{ api }}\"}}", step)
+			}
+			run := w.start(book(steps+"\noutput: ok\n"), nil)
+			_, err := w.outcome(run)
+			require.NoError(t, err)
+			figures := l.figures(run)
+			require.Greater(t, figures.LimitSeconds, 2.0, "%+v", figures)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"database/sql"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,6 +111,12 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		warnings: []string{"step get_price failed and a route took it on: HTTP 404 from GET API/status/404"},
 		after:    afterNotices,
 	},
+	"incremental": {
+		workload: map[string]any{"connection": "sqlite:rows.db"},
+		status:   "completed",
+		data:     map[string]any{"read": 12, "rows": 12, "sales": 12, "newest": "2026-01-01T00:03:00Z"},
+		after:    afterIncremental,
+	},
 	"loop_with_sinks": {
 		status: "partial_success",
 		data:   map[string]any{"lengths": []any{5, 4, nil, 5}, "failed": []any{2}},
@@ -152,10 +159,7 @@ func (want runOfPlaybook) check(t *testing.T, name string) {
 	w.work()
 	run := w.start(w.playbook(name+".yaml"), want.workload)
 	for _, answer := range want.answers {
-		require.Eventually(t, func() bool {
-			_, err := w.answerTo(run.GetID(), answer)
-			return err == nil
-		}, patience, tick)
+		w.answers(run.GetID(), answer)
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)
@@ -248,6 +252,43 @@ func afterMedications(t *testing.T, w *world, _ workflows.Result) {
 	require.ElementsMatch(t, want, w.query("SELECT * FROM medications"))
 	require.Equal(t, []any{map[string]any{"total": 25, "success": 24, "failed": 1}},
 		w.query("SELECT total, success, failed FROM batches"))
+}
+
+// afterIncremental: a run reads on from where the one before has ended. What has the time of the
+// watermark is read again and known.
+func afterIncremental(t *testing.T, w *world, _ workflows.Result) {
+	connection := map[string]any{"connection": "sqlite:rows.db"}
+	again := func(want map[string]any) {
+		result, err := w.outcome(w.start(w.playbook("incremental.yaml"), connection))
+		require.NoError(t, err)
+		require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+		require.Equal(t, want, result.Result.Data)
+	}
+	again(map[string]any{"read": 3, "rows": 12, "sales": 12, "newest": "2026-01-01T00:03:00Z"})
+	for _, id := range []string{"5", "13"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.api.URL()+"/api/v1/sales/"+id, http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+	}
+	again(map[string]any{"read": 5, "rows": 14, "sales": 13, "newest": "2026-01-01T00:04:00Z"})
+	require.Equal(t, []string{
+		"limit=5&offset=0&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=5&updated_since=2026-01-01T00%3A00%3A00Z",
+		"limit=5&offset=10&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
+		"limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
+	}, queries(w.api.Requests(""), http.MethodGet))
+}
+
+// queries are those of requests of one method.
+func queries(logged []demoapi.Request, method string) []string {
+	var all []string
+	for _, request := range logged {
+		if request.Method == method {
+			all = append(all, request.Query)
+		}
+	}
+	return all
 }
 
 // query reads the SQLite file that the run wrote, in the order of the rows.

@@ -114,6 +114,15 @@ func (w *world) answerTo(workflowID string, answer interpreter.Answer) (taken in
 	return taken, handle.Get(w.t.Context(), &taken)
 }
 
+// answers gives an answer to a run as soon as it awaits it.
+func (w *world) answers(workflowID string, answer interpreter.Answer) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		_, err := w.answerTo(workflowID, answer)
+		return err == nil
+	}, patience, tick, "%s awaits no answer", answer.Step)
+}
+
 // eventsOf are the events of a run.
 func (w *world) eventsOf(run client.WorkflowRun) (events []runs.Event) {
 	w.t.Helper()
@@ -322,10 +331,7 @@ func TestAnswerElsewhere(t *testing.T) {
 		}, patience, tick)
 		var id string
 		require.NoError(t, elsewhere.Details(&id))
-		require.Eventually(t, func() bool {
-			_, err := w.answerTo(id, answer)
-			return err == nil
-		}, patience, tick)
+		w.answers(id, answer)
 	}
 	result, err := w.outcome(run)
 	require.NoError(t, err)

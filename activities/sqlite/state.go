@@ -1,0 +1,263 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"os"
+	"strings"
+
+	"reprise/activities/sqltool"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+)
+
+var dialect = &sqltool.Dialect{
+	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+	Least: "min", NoBytes: "x''",
+	TimeText: func(column string) string { return column },
+}
+
+// stateTx is a transaction for states.
+type stateTx struct{ tx *sql.Tx }
+
+// Dialect is SQLite's.
+func (stateTx) Dialect() *sqltool.Dialect { return dialect }
+
+// numbered has the parameters of a statement as SQLite numbers them.
+func numbered(statement string) string { return strings.ReplaceAll(statement, "$", "?") }
+
+// Exec runs a statement.
+func (s stateTx) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
+	result, err := s.tx.ExecContext(ctx, numbered(statement), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query runs a statement that gives rows.
+func (s stateTx) Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error {
+	rows, err := s.tx.QueryContext(ctx, numbered(statement), args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := read(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// createStates makes the tables of states.
+func createStates(ctx context.Context, tx *sql.Tx) error {
+	for _, table := range dialect.StateTables() {
+		for _, statement := range table.Create {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ClaimState has the call hold the state.
+func (t *Tool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+	target, err := sqltool.Target(in)
+	if err != nil {
+		return claimed, err
+	}
+	err = t.changeState(ctx, in, func(tx stateTx) (err error) {
+		claimed, err = sqltool.ClaimState(ctx, tx, claim, func() (sqltool.Table, error) { return lookUpTable(ctx, tx.tx, target) })
+		return err
+	})
+	return claimed, err
+}
+
+// MoveState moves the state without a write of rows.
+func (t *Tool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
+	return t.changeState(ctx, in, func(tx stateTx) error { return sqltool.MoveState(ctx, tx, &write) })
+}
+
+// States are those whose names have the prefix.
+func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
+	err = t.readState(ctx, in, false, func(tx stateTx) (err error) {
+		states, err = sqltool.States(ctx, tx, prefix)
+		return err
+	})
+	return states, err
+}
+
+// SetState changes a state for a person.
+func (t *Tool) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error {
+	set := func(tx stateTx) error { return sqltool.SetState(ctx, tx, change) }
+	if change.To.IsZero() {
+		return t.readState(ctx, in, true, set)
+	}
+	return t.changeState(ctx, in, set)
+}
+
+// StateHistory are the changes of a state.
+func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
+	err = t.readState(ctx, in, false, func(tx stateTx) (err error) {
+		changes, err = sqltool.StateHistory(ctx, tx, name)
+		return err
+	})
+	return changes, err
+}
+
+// changeState runs do in a transaction. The file and the tables are made where they are not there.
+func (t *Tool) changeState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return err
+	}
+	return classifyError(ctx, t.file(path).transact(ctx, true, func(tx *sql.Tx) error {
+		err := do(stateTx{tx})
+		if !lacksTable(err) {
+			return err
+		}
+		if err := createStates(ctx, tx); err != nil {
+			return err
+		}
+		return do(stateTx{tx})
+	}))
+}
+
+// readState runs do in a transaction. A file or a table that is not there holds nothing.
+func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, writes bool, do func(stateTx) error) error {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err = t.file(path).transact(ctx, writes, func(tx *sql.Tx) error { return do(stateTx{tx}) })
+	if lacksTable(err) {
+		return nil
+	}
+	return classifyError(ctx, err)
+}
+
+// lacksTable reports whether an error is that a table is not there.
+func lacksTable(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") }
+
+// transact runs do in a transaction of its own. One that only reads needs no turn to write.
+func (f *database) transact(ctx context.Context, writes bool, do func(*sql.Tx) error) error {
+	return f.use(ctx, writes, func(conn *guardedConn) error {
+		tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: !writes})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing to do after Commit
+		if err := do(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// lookUpTable finds out whether a table has rows.
+func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table sqltool.Table, err error) {
+	table.Shown = target.Shown
+	columns, err := tableColumns(ctx, tx, target)
+	if err != nil || len(columns) == 0 {
+		return table, err
+	}
+	table.Exists = true
+	return table, tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")").Scan(&table.HasRow)
+}
+
+// move moves the state of a write.
+func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
+	err := sqltool.MoveState(ctx, stateTx{l.tx}, w.State)
+	if !lacksTable(err) {
+		return err
+	}
+	if err := createStates(ctx, l.tx); err != nil {
+		return err
+	}
+	return sqltool.NotHeld(ctx, stateTx{l.tx}, w.State)
+}
+
+// unseen is the write without rows that were written before. Those that may come again are
+// known from now on.
+func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, error) {
+	known := map[string]bool{}
+	chunks := w.Seen()
+	for i := range chunks {
+		if err := l.see(ctx, &chunks[i], known); err != nil {
+			return nil, err
+		}
+	}
+	if len(known) == 0 {
+		return w, nil
+	}
+	rest := w.Unseen(known)
+	if w.Operation == "" {
+		return rest, nil
+	}
+	_, err := l.tx.ExecContext(ctx, "UPDATE "+sqltool.WritesTable+" SET rows_written = ? WHERE operation_key = ?", len(rest.Rows), w.Operation)
+	return rest, err
+}
+
+// see adds what may come again, and looks the others up. Rows travel as a list of hashes with
+// their positions, in hexadecimal.
+func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]bool) error {
+	const (
+		hash, position = "unhex(substr(n.value, 1, 32))", "unhex(substr(n.value, 33))"
+		keep           = "INSERT INTO " + sqltool.SeenTable + " (state, hash, position) SELECT $1, " + hash + ", " + position +
+			" FROM json_each($2) AS n WHERE true ON CONFLICT DO NOTHING RETURNING hash"
+		lookUp = "SELECT " + hash + " FROM json_each($2) AS n WHERE EXISTS (SELECT 1 FROM " + sqltool.SeenTable +
+			" AS s WHERE s.state = $1 AND s.position = " + position + " AND s.hash = " + hash + ")"
+	)
+	if len(seen.Kept) > 0 {
+		added := make(map[string]bool, len(seen.Kept))
+		if err := l.hashes(ctx, added, keep, seen.State, hexList(seen.Kept, seen.Positions)); err != nil {
+			return err
+		}
+		for _, hash := range seen.Kept {
+			if !added[string(hash)] {
+				known[string(hash)] = true
+			}
+		}
+	}
+	if len(seen.Below) > 0 {
+		if err := l.hashes(ctx, known, lookUp, seen.State, hexList(seen.Below, seen.BelowPositions)); err != nil {
+			return err
+		}
+	}
+	if !seen.Sweep {
+		return nil
+	}
+	_, err := stateTx{l.tx}.Exec(ctx, sqltool.SweepStatement(dialect, "$2"), seen.State, seen.Floor)
+	return err
+}
+
+// hashes adds the hashes that a statement gives.
+func (l *ledger) hashes(ctx context.Context, to map[string]bool, statement string, args ...any) error {
+	return stateTx{l.tx}.Query(ctx, statement, args, func(scan func(...any) error) error {
+		var hash sql.RawBytes
+		err := scan(&hash)
+		to[string(hash)] = true
+		return err
+	})
+}
+
+func hexList(hashes, positions [][]byte) string {
+	list := []byte{'['}
+	for i, hash := range hashes {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, '"')
+		list = hex.AppendEncode(list, hash)
+		list = hex.AppendEncode(list, positions[i])
+		list = append(list, '"')
+	}
+	return string(append(list, ']'))
+}

@@ -1,0 +1,464 @@
+package sqltool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// The tables of the states that steps keep between runs: section incremental of
+// docs/language.md.
+const (
+	// StateTable holds a row for each state.
+	StateTable = "reprise_state"
+	// SeenTable holds what rows are told apart by that may come again.
+	SeenTable = "reprise_seen"
+	// StateHistoryTable holds how states have changed, but for the changes of their holders.
+	StateHistoryTable = "reprise_state_history"
+)
+
+// Dialect is what databases write differently.
+type Dialect struct {
+	Name, Bytes, Time, Serial string // types of columns
+	Options                   string // behind the table of rows that are known
+	Now                       string // expression
+	Least                     string // function of two values
+	NoBytes                   string // literal
+	// TimeText is an expression for a column of times, as text of RFC 3339.
+	TimeText func(column string) string
+}
+
+// NewTable is a table, and the statements that make it.
+type NewTable struct {
+	Name   string
+	Create []string
+}
+
+// StateTables are the tables that states need.
+func (d *Dialect) StateTables() []NewTable {
+	return []NewTable{
+		{StateTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + StateTable + " (name " + d.Name + " PRIMARY KEY, watermark text, position " + d.Bytes +
+				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
+				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
+				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
+		}},
+		{SeenTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (state " + d.Name + " NOT NULL, position " + d.Bytes + " NOT NULL, hash " + d.Bytes +
+				" NOT NULL, PRIMARY KEY (state, position, hash))" + d.Options,
+		}},
+		{StateHistoryTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name " + d.Name + " NOT NULL, changed_at " + d.Time +
+				" NOT NULL, changed_by text NOT NULL, from_watermark text, from_position " + d.Bytes + ", to_watermark text, to_position " +
+				d.Bytes + ", note text NOT NULL DEFAULT '')",
+			"CREATE INDEX IF NOT EXISTS " + StateHistoryTable + "_name ON " + StateHistoryTable + " (name, id)",
+		}},
+	}
+}
+
+// StateTx is a transaction in which states are read and changed. Statements number their
+// parameters $1, $2 and so on.
+type StateTx interface {
+	Dialect() *Dialect
+	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
+	// Query gives each row to read, which reads its columns with scan.
+	Query(ctx context.Context, statement string, args []any, read func(scan func(...any) error) error) error
+}
+
+// storedState is a row of StateTable.
+type storedState struct {
+	incremental.State
+	found     incremental.Cursor
+	holder    string
+	lastWrite int
+}
+
+// stateColumns are what scanState reads.
+func stateColumns(d *Dialect) string {
+	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
+		"rows_written, " + d.TimeText("moved_at")
+}
+
+func scanState(scan func(...any) error) (s storedState, err error) {
+	var (
+		watermark, found, movedAt    *string
+		position, foundPosition      []byte
+		cursorPath, kind, sourceMark string
+	)
+	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt); err != nil {
+		return s, err
+	}
+	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
+	if s.MovedAt, err = readTime(movedAt); err != nil {
+		return s, err
+	}
+	if s.Watermark, err = readCursor(watermark, position); err != nil {
+		return s, err
+	}
+	s.found, err = readCursor(found, foundPosition)
+	return s, err
+}
+
+func readTime(text *string) (time.Time, error) {
+	if text == nil {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339Nano, *text)
+}
+
+func readCursor(watermark *string, position []byte) (c incremental.Cursor, err error) {
+	if watermark == nil {
+		return c, nil
+	}
+	c.Position = position
+	return c, json.Unmarshal([]byte(*watermark), &c.Value)
+}
+
+// cursorArgs are a cursor as its two columns have it.
+func cursorArgs(c incremental.Cursor) (watermark, position any, err error) {
+	if c.IsZero() {
+		return nil, nil, nil
+	}
+	text, err := json.Marshal(c.Value)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Value.Data == "" {
+		return string(text), []byte{}, nil // JSON leaves out its position, which is empty
+	}
+	return string(text), bytesArg(c.Position), nil
+}
+
+// bytesArg is nil for no bytes: a driver may take a nil slice for an empty one.
+func bytesArg(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// lockState gives the row of a state, which is made where it is missing, and keeps others
+// from it until the transaction ends.
+func lockState(ctx context.Context, tx StateTx, name string) (s storedState, err error) {
+	err = tx.Query(ctx, "INSERT INTO "+StateTable+" (name) VALUES ($1) ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING "+
+		stateColumns(tx.Dialect()), []any{name}, func(scan func(...any) error) (err error) {
+		s, err = scanState(scan)
+		return err
+	})
+	return s, err
+}
+
+// Table is the table that a call writes to, as a claim finds it.
+type Table struct {
+	Shown          string
+	Exists, HasRow bool
+}
+
+// ClaimState has a call hold a state. The table is looked up for a state that has moved.
+func ClaimState(
+	ctx context.Context, tx StateTx, claim incremental.Claim, lookUp func() (Table, error),
+) (claimed incremental.Claimed, err error) {
+	state, err := lockState(ctx, tx, claim.Name)
+	if err != nil {
+		return claimed, err
+	}
+	if state.holder == claim.Holder {
+		return incremental.Claimed{Watermark: state.found}, nil
+	}
+	if !state.Watermark.IsZero() {
+		if state.Source.Type != "" && state.Source != claim.Source {
+			return incremental.Claimed{Refused: ofAnother(state.State, claim.Source)}, nil
+		}
+		table, err := lookUp()
+		if err != nil {
+			return claimed, err
+		}
+		if !table.HasRow {
+			return incremental.Claimed{Refused: withoutTable(state.State, table)}, nil
+		}
+	}
+	if err := keepMoves(ctx, tx, state); err != nil {
+		return claimed, err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, found_watermark = watermark, found_position = position, "+
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6 WHERE name = $1",
+		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint)
+	return incremental.Claimed{Watermark: state.Watermark}, err
+}
+
+func ofAnother(state incremental.State, claimed incremental.Source) *incremental.Refusal {
+	differs := "rows of another source: its url, auth, or a field that names workload or the element is another"
+	if kept := state.Source; kept.CursorPath != claimed.CursorPath || kept.Type != claimed.Type {
+		differs = fmt.Sprintf("cursor_path %q of type %s, and this step has %q of type %s", kept.CursorPath, kept.Type, claimed.CursorPath, claimed.Type)
+	}
+	return &incremental.Refusal{Type: incremental.TypeOfAnother, Message: fmt.Sprintf(
+		"the state %q, which run %q moved last, is kept for %s. Give the step a `state` of its own, such as a template over what differs, "+
+			"or forget this one with `starter state reset`", state.Name, state.Run, differs)}
+}
+
+func withoutTable(state incremental.State, table Table) *incremental.Refusal {
+	lacks := "has no rows"
+	if !table.Exists {
+		lacks = "does not exist"
+	}
+	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
+		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
+			"with `starter run --full-refresh`, or forget the state with `starter state reset`",
+		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
+}
+
+// keepMoves puts the moves of a state's holder into its history, if there are any.
+func keepMoves(ctx context.Context, tx StateTx, state storedState) error {
+	if !state.moved() {
+		return nil
+	}
+	return keepChange(ctx, tx, state.change())
+}
+
+// moved reports whether the state has another watermark than its holder found.
+func (s *storedState) moved() bool {
+	return !bytes.Equal(s.Watermark.Position, s.found.Position) ||
+		expression.Text(s.Watermark.Value.Data) != expression.Text(s.found.Value.Data)
+}
+
+// change are the moves of the state's holder.
+func (s *storedState) change() incremental.Change {
+	return incremental.Change{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
+}
+
+// keepChange writes a change into the history; one without a time is made now.
+func keepChange(ctx context.Context, tx StateTx, change incremental.Change) error {
+	from, fromPosition, err := cursorArgs(change.From)
+	if err != nil {
+		return err
+	}
+	to, toPosition, err := cursorArgs(change.To)
+	if err != nil {
+		return err
+	}
+	args := []any{change.Name, change.By, from, fromPosition, to, toPosition, change.Note}
+	at := tx.Dialect().Now
+	if !change.At.IsZero() {
+		at, args = "$8", append(args, change.At.UTC().Format(time.RFC3339Nano))
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO "+StateHistoryTable+
+		" (name, changed_at, changed_by, from_watermark, from_position, to_watermark, to_position, note) VALUES ($1, "+at+", $2, $3, $4, $5, $6, $7)", args...)
+	return err
+}
+
+// MoveStatement is the statement of a write that moves the state. It changes one row, or none
+// where the call does not hold the state or writes out of turn.
+func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []any, err error) {
+	param := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	where := " WHERE name = " + param(w.Name) + " AND holder = " + param(w.Holder) + " AND last_write IN (" + param(int64(w.Number-1)) + ", "
+	number := param(int64(w.Number))
+	set := "UPDATE " + StateTable + " SET last_write = " + number
+	where += number + ")"
+	if w.Rows != nil {
+		set += setFloor(d, w, param)
+	}
+	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
+		return set + where, args, nil
+	}
+	watermark, position, err := cursorArgs(w.Move.To)
+	if err != nil {
+		return "", nil, err
+	}
+	text, at := param(watermark), param(position)
+	set += ", rows_written = " + param(int64(w.Move.Rows))
+	if w.Move.Back {
+		return set + ", watermark = " + text + ", position = " + at + ", moved_at = " + d.Now + where, args, nil
+	}
+	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", d.Now}} {
+		set += ", " + column[0] + " = CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + column[1] + " ELSE " + column[0] + " END"
+	}
+	return set + where, args, nil
+}
+
+// setFloor keeps the position below which no row is known any more, so that a sweep begins
+// there: before it is what earlier ones have left to be vacuumed.
+func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
+	floor := param(notNil(w.Rows.Floor))
+	least := d.Least + "(coalesce(floor, " + d.NoBytes + "), " + floor + ")"
+	if !sweeps(w) {
+		return ", floor = " + least
+	}
+	return ", floor_before = " + least + ", floor = " + floor
+}
+
+// sweeps reports whether a write drops the rows that are known below its floor.
+func sweeps(w *incremental.Write) bool {
+	return w.Move != nil && !w.Move.Back && len(w.Rows.Floor) > 0
+}
+
+// notNil is b, or no bytes that are not NULL.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// SweepStatement drops the known rows of a state, $1, below a floor.
+func SweepStatement(d *Dialect, floor string) string {
+	return "DELETE FROM " + SeenTable + " WHERE state = $1 AND position >= (SELECT coalesce(floor_before, " + d.NoBytes +
+		") FROM " + StateTable + " WHERE name = $1) AND position < " + floor + " AND position > " + d.NoBytes
+}
+
+// MoveState moves a state without a write of rows.
+func MoveState(ctx context.Context, tx StateTx, w *incremental.Write) error {
+	statement, args, err := MoveStatement(tx.Dialect(), w)
+	if err != nil {
+		return err
+	}
+	n, err := tx.Exec(ctx, statement, args...)
+	if err == nil && n == 0 {
+		return NotHeld(ctx, tx, w)
+	}
+	return err
+}
+
+// NotHeld is the error of a write whose call does not hold the state, or that is out of turn.
+func NotHeld(ctx context.Context, tx StateTx, w *incremental.Write) error {
+	state, found, err := findState(ctx, tx, w.Name)
+	if err != nil {
+		return err
+	}
+	why := "it was set or forgotten since this call claimed it"
+	switch {
+	case found && state.holder == w.Holder:
+		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.lastWrite)
+	case found && state.holder != "":
+		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
+	}
+	return FinalError(incremental.TypeMoved, "the state %q is no longer this call's: %s. Nothing was written", w.Name, why)
+}
+
+// FinalError is an error of kind incremental, which ends the call.
+func FinalError(kind, format string, args ...any) error {
+	return &tool.Error{
+		Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Final: true, Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func findState(ctx context.Context, tx StateTx, name string) (s storedState, found bool, err error) {
+	err = tx.Query(ctx, "SELECT "+stateColumns(tx.Dialect())+" FROM "+StateTable+" WHERE name = $1", []any{name},
+		func(scan func(...any) error) (err error) {
+			s, err = scanState(scan)
+			found = true
+			return err
+		})
+	return s, found, err
+}
+
+// States are those whose names have the prefix, in the order of their names.
+func States(ctx context.Context, tx StateTx, prefix string) (states []incremental.State, err error) {
+	var all []storedState
+	err = tx.Query(ctx, "SELECT "+stateColumns(tx.Dialect())+" FROM "+StateTable+" WHERE substr(name, 1, length(CAST($1 AS text))) = $1", []any{prefix},
+		func(scan func(...any) error) error {
+			s, err := scanState(scan)
+			all = append(all, s)
+			return err
+		})
+	slices.SortFunc(all, func(a, b storedState) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range all {
+		states = append(states, s.State)
+	}
+	return states, err
+}
+
+// SetState changes a state for a person, or forgets it with the rows that it knows. A write of
+// the call that held it is refused from now on.
+func SetState(ctx context.Context, tx StateTx, change incremental.Change) error {
+	state, found, err := findAndLock(ctx, tx, change)
+	if err != nil || !found {
+		return err
+	}
+	if err := keepMoves(ctx, tx, state); err != nil {
+		return err
+	}
+	change.At, change.From = time.Time{}, state.Watermark
+	if err := keepChange(ctx, tx, change); err != nil {
+		return err
+	}
+	if change.To.IsZero() {
+		for _, statement := range []string{"DELETE FROM " + SeenTable + " WHERE state = $1", "DELETE FROM " + StateTable + " WHERE name = $1"} {
+			if _, err := tx.Exec(ctx, statement, change.Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	watermark, position, err := cursorArgs(change.To)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = '', run = '', last_write = 0, watermark = $2, position = $3, "+
+		"found_watermark = $2, found_position = $3, rows_written = 0, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
+		change.Name, watermark, position)
+	return err
+}
+
+// findAndLock gives the row that is to be changed; a state that is to be forgotten is not made.
+func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s storedState, found bool, err error) {
+	if change.To.IsZero() {
+		if _, found, err = findState(ctx, tx, change.Name); err != nil || !found {
+			return s, found, err
+		}
+	}
+	s, err = lockState(ctx, tx, change.Name)
+	return s, true, err
+}
+
+// StateHistory are the changes of a state, the oldest first.
+func StateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.Change, err error) {
+	d := tx.Dialect()
+	err = tx.Query(ctx, "SELECT "+d.TimeText("changed_at")+", changed_by, from_watermark, from_position, to_watermark, to_position, note FROM "+
+		StateHistoryTable+" WHERE name = $1 ORDER BY id", []any{name}, func(scan func(...any) error) error {
+		change, err := scanChange(scan)
+		change.Name = name
+		changes = append(changes, change)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	state, found, err := findState(ctx, tx, name)
+	if err == nil && found && state.moved() {
+		changes = append(changes, state.change())
+	}
+	return changes, err
+}
+
+func scanChange(scan func(...any) error) (c incremental.Change, err error) {
+	var (
+		at, from, to             *string
+		fromPosition, toPosition []byte
+	)
+	if err := scan(&at, &c.By, &from, &fromPosition, &to, &toPosition, &c.Note); err != nil {
+		return c, err
+	}
+	if c.At, err = readTime(at); err != nil {
+		return c, err
+	}
+	if c.From, err = readCursor(from, fromPosition); err != nil {
+		return c, err
+	}
+	c.To, err = readCursor(to, toPosition)
+	return c, err
+}

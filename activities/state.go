@@ -1,0 +1,228 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/connect"
+	"reprise/internal/base/heartbeat"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+)
+
+// statesOfOne is how many updates of one group of states the activities of a worker send at a
+// time: see admissionsOfOne.
+const statesOfOne = 2
+
+// State is the activity that claims the state of a call, or moves states, where no write of
+// rows does. A call that an activity hosts has it done in that activity. The error of a
+// destination that is away is one that Temporal makes again, for an hour; one of a state that
+// the call holds no longer is final.
+func (c *Catalogue) State(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+	return c.stateAfter(ctx, time.Since(activity.GetInfo(ctx).ScheduledTime), in)
+}
+
+// stateAfter is State so long after the activity was scheduled.
+func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
+	if !isHosted(ctx) {
+		defer heartbeat.Keep(ctx)()
+		ctx = hosted(ctx, newDelivery(ctx, true))
+	}
+	out, err := c.keeperOf(in.Place, in.Group).do(ctx, in)
+	return out, stateError(ctx, waited, err)
+}
+
+// stateKeeper is where states are kept.
+type stateKeeper interface {
+	do(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error)
+}
+
+// keeperOf is the keeper of a place, or of a group.
+func (c *Catalogue) keeperOf(place *interpreter.ToolInput, group string) stateKeeper {
+	if place == nil {
+		return groupKeeper{c, group}
+	}
+	return placeKeeper{c, *place}
+}
+
+// placeKeeper is a destination that keeps states beside its rows.
+type placeKeeper struct {
+	catalogue *Catalogue
+	in        interpreter.ToolInput
+}
+
+func (k placeKeeper) do(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
+		if in.Claim != nil {
+			if out.Claimed, err = keeper.ClaimState(ctx, place, *in.Claim); err != nil {
+				return err
+			}
+		}
+		var moved error
+		for _, write := range in.Moves { // one that is refused keeps no other one back
+			err := keeper.MoveState(ctx, place, write)
+			if moved = firstOf(moved, err); err != nil && !isStateMoved(err) {
+				return err
+			}
+		}
+		return moved
+	})
+	return out, err
+}
+
+func firstOf(before, err error) error {
+	if before != nil {
+		return before
+	}
+	return err
+}
+
+func isStateMoved(err error) bool {
+	var failure *tool.Error
+	return errors.As(err, &failure) && failure.Kind == interpreter.KindIncremental
+}
+
+// with has the tool of the place do something, as it makes an attempt: within its time, with
+// its connection, and without its secrets in errors.
+func (k placeKeeper) with(ctx context.Context, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) error) error {
+	keeper, ok := k.catalogue.tools[k.in.Tool].(tool.StateKeeper)
+	if !ok {
+		return applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
+			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", k.in.Tool),
+		})
+	}
+	place := k.in
+	place.RateLimit, place.ControlID = nil, "" // no attempt of the call
+	const beginsItself = true                  // and never does: whatever is done may be done again
+	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		return interpreter.ToolResult{}, do(ctx, keeper, in)
+	}, beginsItself)
+	_, _, err := attempt(ctx, place)
+	return err
+}
+
+// groupKeeper is the workflow that keeps the states of a group.
+type groupKeeper struct {
+	catalogue *Catalogue
+	group     string
+}
+
+func (k groupKeeper) do(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+	if in.Claim != nil {
+		if err := k.update(ctx, incremental.ClaimUpdate, *in.Claim, &out.Claimed); err != nil {
+			return out, err
+		}
+	}
+	if len(in.Moves) == 0 {
+		return out, nil
+	}
+	var moved incremental.Moved
+	if err := k.update(ctx, incremental.MoveUpdate, in.Moves, &moved); err != nil {
+		return out, err
+	}
+	for _, refused := range moved.Refused {
+		if refused != nil {
+			return out, applicationError(&interpreter.ErrorObject{
+				Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: refused.Type, Final: true, Message: refused.Message,
+			})
+		}
+	}
+	return out, nil
+}
+
+// update sends an update to the workflow of the group, which begins with it where there is
+// none. It may be sent again: whatever was done is not done twice.
+func (k groupKeeper) update(ctx context.Context, name string, arg, result any) error {
+	id := incremental.WorkflowID(k.group)
+	leave, err := k.catalogue.states.Enter(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	c := activity.GetClient(ctx)
+	update := client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: name, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	}
+	handle, err := c.UpdateWorkflow(ctx, update)
+	if connect.NotFound(err) {
+		handle, err = k.begin(ctx, update)
+	}
+	if err == nil {
+		err = handle.Get(ctx, result)
+	}
+	if err != nil {
+		return fmt.Errorf("%s the state in %s: %w", name, id, err)
+	}
+	return nil
+}
+
+// begin begins the workflow of the group with an update, and with what the last one knew: it
+// may have been ended from outside.
+func (k groupKeeper) begin(ctx context.Context, update client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	c := activity.GetClient(ctx)
+	last, err := lastStates(ctx, c, update.WorkflowID)
+	if err != nil {
+		return nil, err
+	}
+	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: update.WorkflowID, TaskQueue: activity.GetInfo(ctx).TaskQueue,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            tool.CutText("keeps between runs the states of "+k.group, maxLimitSummary),
+	}, incremental.WorkflowName, last)
+	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
+}
+
+// lastStates is what the last workflow of a group knew. The error is that it cannot be asked:
+// without its answer everything would be read again.
+func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byte, err error) {
+	answer, err := c.QueryWorkflow(ctx, id, "", incremental.SnapshotQuery)
+	if connect.NotFound(err) {
+		return nil, nil
+	}
+	if err == nil {
+		err = answer.Get(&snapshot)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the workflow %s was ended from outside, and what it knew cannot be asked: %w", id, err)
+	}
+	return snapshot, nil
+}
+
+// stateError is the end of the activity: what may be over soon is left to Temporal to be done
+// again, for an hour.
+func stateError(ctx context.Context, waited time.Duration, err error) error {
+	var refused *temporal.ApplicationError
+	var object interpreter.ErrorObject
+	isFailure := errors.As(err, &refused)
+	ours := isFailure && refused.NonRetryable() && refused.HasDetails() && refused.Details(&object) == nil
+	switch {
+	case err == nil:
+		return nil
+	case cancelled(ctx):
+		return ctx.Err()
+	case ours && (object.Final || object.Class == interpreter.ClassFinal):
+		return err
+	case isFailure && !ours && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
+		return applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
+		})
+	}
+	if waited < recallPatience {
+		return deliverAgain(fmt.Errorf("the state of a step is out of reach: %w", err))
+	}
+	if ours {
+		return err
+	}
+	return applicationError(&interpreter.ErrorObject{
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: fmt.Sprintf("the state of a step is out of reach: %v", err),
+	})
+}

@@ -1,0 +1,603 @@
+package tooltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// States are the cases of a tool that keeps states between runs, on an empty database.
+type States struct {
+	Keeper tool.StateKeeper
+	Tool   string
+	Auth   string
+}
+
+// Source is where the rows of the cases come from.
+var Source = incremental.Source{CursorPath: "at", Type: incremental.Integer, Fingerprint: "here"}
+
+// Run runs the cases.
+func (s States) Run(t *testing.T) {
+	t.Helper()
+	states, err := s.Keeper.States(t.Context(), s.input("nothing"), "")
+	require.NoError(t, err)
+	require.Empty(t, states)
+	history, err := s.Keeper.StateHistory(t.Context(), s.input("nothing"), "orders")
+	require.NoError(t, err)
+	require.Empty(t, history)
+	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.Change{Name: "orders"}))
+	require.Empty(t, s.tables(t), "whoever looks makes nothing")
+	for name, run := range map[string]func(*StateTest){
+		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "claims at once": statesClaimedAtOnce,
+		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows,
+		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
+		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
+		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
+	} {
+		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
+	}
+}
+
+func (s States) input(table string) interpreter.ToolInput {
+	in := Complete(interpreter.ToolInput{Auth: s.Auth, Place: "sink", Fields: Fields(map[string]any{"table": table})}, s.Tool)
+	in.OperationKey = ""
+	return in
+}
+
+func (s States) tables(t testing.TB) any {
+	t.Helper()
+	from := "sqlite_master WHERE"
+	if s.Tool == "postgres" {
+		from = "(SELECT relname AS name FROM pg_class) AS c WHERE"
+	}
+	return s.query(t, "SELECT name FROM "+from+" name LIKE 'reprise%' ORDER BY name")
+}
+
+func (s States) query(t testing.TB, statement string) any {
+	t.Helper()
+	in := s.input("")
+	in.Fields = Fields(map[string]any{"statement": statement})
+	result, err := s.Keeper.Run(t.Context(), in)
+	require.NoError(t, err, statement)
+	return result.Data.Data
+}
+
+// StateTest is a state with a table of its own.
+type StateTest struct {
+	States
+	testing.TB
+	State, Table string
+	keys         int
+}
+
+// Test makes an empty table for rows of id and at, and a name for its state.
+func (s States) Test(t testing.TB) *StateTest {
+	t.Helper()
+	table := "t" + expression.Hash(t.Name())
+	s.query(t, "CREATE TABLE "+table+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
+	return &StateTest{States: s, TB: t, State: "state of " + t.Name(), Table: table}
+}
+
+// At is a cursor.
+func At(n int) incremental.Cursor {
+	c, err := incremental.Parse(incremental.Integer, n)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// Row is a row of the table.
+func Row(id, at int) any { return map[string]any{"id": id, "at": at} }
+
+// In is the input of a call's write.
+func (s *StateTest) In(rows ...any) interpreter.ToolInput {
+	in := s.input(s.Table)
+	s.keys++
+	in.OperationKey = fmt.Sprintf("%s %d", s.State, s.keys)
+	in.Fingerprint = expression.Digest(rows)
+	in.Result = Value(rows)
+	return in
+}
+
+// Claim has a call hold the state.
+func (s *StateTest) Claim(holder string) incremental.Claimed {
+	s.Helper()
+	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), s.claim(holder))
+	require.NoError(s, err)
+	return claimed
+}
+
+func (s *StateTest) claim(holder string) incremental.Claim {
+	return incremental.Claim{Name: s.State, Holder: holder, Run: "run of " + holder, Source: Source}
+}
+
+// Move is what a write of a call does to the state.
+func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.Write {
+	return &incremental.Write{
+		Name: s.State, Holder: holder, Number: number, Move: move,
+		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
+	}
+}
+
+// To is a move.
+func To(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
+
+// Write writes.
+func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.Write) (int, error) {
+	in.State = state
+	result, err := s.Keeper.Write(s.Context(), in)
+	if err != nil {
+		return 0, err
+	}
+	return result.Data.Data.(map[string]any)["rows_affected"].(int), nil
+}
+
+// MustWrite writes rows, and gives how many were written.
+func (s *StateTest) MustWrite(state *incremental.Write, rows ...any) int {
+	s.Helper()
+	n, err := s.Write(s.In(rows...), state)
+	require.NoError(s, err)
+	return n
+}
+
+// Watermark is the state's.
+func (s *StateTest) Watermark() any {
+	s.Helper()
+	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	if len(states) == 0 {
+		return nil
+	}
+	return states[0].Watermark.Value.Data
+}
+
+// Written are the table's rows, as id and at.
+func (s *StateTest) Written() (rows []string) {
+	s.Helper()
+	for _, row := range s.query(s, "SELECT id, at FROM "+s.Table+" ORDER BY id, at").([]any) {
+		row := row.(map[string]any)
+		rows = append(rows, fmt.Sprintf("%v@%v", row["id"], row["at"]))
+	}
+	return rows
+}
+
+// Seen is how many rows of the state are known.
+func (s *StateTest) Seen() int {
+	s.Helper()
+	return s.query(s, "SELECT count(*) AS n FROM reprise_seen WHERE state = '"+s.State+"'").([]any)[0].(map[string]any)["n"].(int)
+}
+
+// RequireMoved requires the error of a write whose call does not hold the state.
+func (s *StateTest) RequireMoved(err error, says string) {
+	s.Helper()
+	s.requireFinal(err, incremental.TypeMoved, says)
+}
+
+func (s *StateTest) requireFinal(err error, kind, says string) {
+	s.Helper()
+	var own *tool.Error
+	require.True(s, errors.As(err, &own), "%v", err)
+	require.Equal(s, interpreter.KindIncremental, own.Kind, own.Message)
+	require.Equal(s, interpreter.ClassFinal, own.Class)
+	require.Equal(s, kind, own.Type)
+	require.True(s, own.Final)
+	require.Contains(s, own.Message, says)
+}
+
+func stateIsClaimed(s *StateTest) {
+	require.Zero(s, s.Claim("a"))
+	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(7), At(7).Position), Row(1, 7)))
+	require.Zero(s, s.Claim("a"), "the same call gets what it found")
+	require.Equal(s, 1, s.MustWrite(s.Move("a", 2, To(8), At(8).Position), Row(2, 8)), "and nothing is reset")
+	require.Equal(s, incremental.Claimed{Watermark: At(8)}, s.Claim("b"))
+	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(9), At(9).Position), Row(3, 9)))
+	require.Equal(s, incremental.Claimed{Watermark: At(8)}, s.Claim("b"))
+}
+
+func stateOfAnother(s *StateTest) {
+	for _, other := range []incremental.Source{
+		{CursorPath: "other", Type: incremental.Integer, Fingerprint: "here"},
+		{CursorPath: "at", Type: incremental.Text, Fingerprint: "here"},
+		{CursorPath: "at", Type: incremental.Integer, Fingerprint: "there"},
+	} {
+		s.Claim("a")
+		claim := s.claim("b")
+		claim.Source = other
+		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), claim)
+		require.NoError(s, err)
+		require.Nil(s, claimed.Refused, "one that has not moved takes the new source")
+		s.MustWrite(s.Move("b", 1, To(1), nil), Row(1, 1))
+		refused := s.Claim("a").Refused
+		require.NotNil(s, refused)
+		require.Equal(s, incremental.TypeOfAnother, refused.Type)
+		require.Contains(s, refused.Message, "run of b")
+		require.Contains(s, refused.Message, "starter state reset")
+		s.MustWrite(s.Move("b", 2, nil, nil), Row(2, 1)) // who was refused has changed nothing
+		s.query(s, "DELETE FROM "+s.Table)
+		s.reset()
+	}
+}
+
+func (s *StateTest) reset() {
+	s.Helper()
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", Note: "anew"}))
+}
+
+func stateWithoutTable(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1))
+	s.query(s, "DELETE FROM "+s.Table)
+	require.Nil(s, s.Claim("b").Refused, "it has not moved")
+	s.MustWrite(s.Move("b", 1, To(5), nil), Row(2, 5))
+	require.Nil(s, s.Claim("c").Refused)
+	for says, statement := range map[string]string{"has no rows": "DELETE FROM ", "does not exist": "ALTER TABLE " + s.Table + " RENAME TO x"} {
+		s.query(s, statement+s.Table)
+		refused := s.Claim("d").Refused
+		require.NotNil(s, refused)
+		require.Equal(s, incremental.TypeWithoutTable, refused.Type)
+		require.Contains(s, refused.Message, says)
+		require.Contains(s, refused.Message, "--full-refresh")
+		if says == "does not exist" {
+			s.query(s, "ALTER TABLE x"+s.Table+" RENAME TO "+s.Table)
+		}
+	}
+	s.reset()
+	require.Zero(s, s.Claim("d"))
+}
+
+func statesClaimedAtOnce(s *StateTest) {
+	var group errgroup.Group
+	for i := range 8 {
+		group.Go(func() error {
+			claimed, err := s.Keeper.ClaimState(context.Background(), s.input(s.Table), s.claim(fmt.Sprint(i)))
+			if claimed.Refused != nil {
+				return errors.New(claimed.Refused.Message)
+			}
+			return err
+		})
+	}
+	require.NoError(s, group.Wait())
+	wrote := 0
+	for i := range 8 {
+		if _, err := s.Write(s.In(Row(i, i)), s.Move(fmt.Sprint(i), 1, To(i), nil)); err == nil {
+			wrote++
+		}
+	}
+	require.Equal(s, 1, wrote, "one holds it")
+	require.Len(s, s.Written(), 1)
+}
+
+func stateMoves(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 5))
+	require.Nil(s, s.Watermark())
+	s.MustWrite(s.Move("a", 2, To(5), nil))
+	require.Equal(s, 5, s.Watermark())
+	s.MustWrite(s.Move("a", 3, To(3), nil))
+	require.Equal(s, 5, s.Watermark(), "never back")
+	s.MustWrite(s.Move("a", 4, &incremental.Move{}, nil))
+	require.Equal(s, 5, s.Watermark(), "nothing is no place")
+	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.Move("a", 5, To(6), nil)))
+	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.Move("a", 5, To(6), nil)), "delivered twice")
+	require.Equal(s, 6, s.Watermark())
+	s.MustWrite(s.Move("a", 6, &incremental.Move{To: At(4), Back: true}, nil))
+	require.Equal(s, 4, s.Watermark())
+	s.MustWrite(s.Move("a", 7, &incremental.Move{Back: true}, nil))
+	require.Nil(s, s.Watermark())
+}
+
+func stateIsFenced(s *StateTest) {
+	upsert := func(rows ...any) interpreter.ToolInput {
+		in := s.In(rows...)
+		in.OperationKey = ""
+		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}})
+		return in
+	}
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
+	frozen := s.In(Row(2, 2))
+	s.Claim("b")
+	s.MustWrite(s.Move("b", 1, To(3), nil), Row(3, 3))
+	late := s.Move("a", 2, To(9), nil)
+	_, err := s.Write(frozen, late)
+	s.RequireMoved(err, `run "run of b" holds it`)
+	noted := frozen
+	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.TB.Name(), Written: 2, Continuation: []byte("x")}
+	_, err = s.Write(noted, late)
+	s.RequireMoved(err, `run "run of b" holds it`)
+	late.Rows = nil
+	_, err = s.Write(upsert(Row(2, 2)), late)
+	s.RequireMoved(err, `run "run of b" holds it`)
+	s.RequireMoved(s.Keeper.MoveState(s.Context(), s.input(s.Table), *late), `run "run of b" holds it`)
+	_, err = s.Write(s.In(Row(4, 4)), s.Move("b", 3, To(4), nil))
+	s.RequireMoved(err, "this is write 3 of the call, and the last one was 1")
+	require.Equal(s, []string{"1@1", "3@3"}, s.Written())
+	require.Equal(s, 3, s.Watermark())
+	require.Equal(s, 2, s.Seen())
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	require.NoError(s, err)
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	require.NoError(s, err, "delivered twice")
+	_, err = s.Write(upsert(Row(5, 5)), &incremental.Write{Name: "nobody's", Holder: "b", Number: 1})
+	s.RequireMoved(err, "since this call claimed it")
+}
+
+func rowsComeAgain(s *StateTest) {
+	s.Claim("a")
+	require.Equal(s, 2, s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1), Row(2, 2), Row(1, 1)), "the second of two is left out")
+	s.Claim("b") // a was terminated
+	require.Equal(s, 2, s.MustWrite(s.Move("b", 1, nil, nil), Row(1, 1), Row(1, 3), Row(2, 2), Row(3, 3)), "a key at another cursor is another row")
+	require.Equal(s, 1, s.MustWrite(s.Move("b", 2, To(4), At(4).Position), Row(3, 3), Row(4, 4)))
+	require.Equal(s, []string{"1@1", "1@3", "2@2", "3@3", "4@4"}, s.Written())
+	require.Equal(s, 1, s.Seen(), "those below are forgotten")
+	s.Claim("c")
+	require.Equal(s, 1, s.MustWrite(s.Move("c", 1, To(5), At(4).Position), Row(4, 4), Row(5, 5)))
+	require.Equal(s, 2, s.Seen())
+	require.Equal(s, 0, s.MustWrite(s.Move("c", 2, To(5), At(4).Position), Row(4, 4), Row(5, 5)))
+	require.Equal(s, 2, s.Seen())
+}
+
+func rowsBelow(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(10), At(8).Position), Row(1, 8), Row(2, 9), Row(3, 7))
+	require.Equal(s, 2, s.Seen(), "what is below will not come again")
+	s.MustWrite(s.Move("a", 2, nil, At(9).Position), Row(4, 10))
+	require.Equal(s, 3, s.Seen(), "nothing is dropped where nothing moves")
+	require.Equal(s, 0, s.MustWrite(s.Move("a", 3, To(11), At(10).Position), Row(2, 9)), "it is known as long as this page is looked up")
+	require.Equal(s, 1, s.Seen())
+}
+
+func argsForRows(s *StateTest) {
+	s.Claim("a")
+	in := s.In(Row(1, 1), Row(2, 2), Row(1, 1))
+	in.Args = Value([]any{map[string]any{"id": 10, "page": 1}, map[string]any{"id": 20, "page": 1}, map[string]any{"id": 30, "page": 1}})
+	n, err := s.Write(in, s.Move("a", 1, To(2), nil))
+	require.NoError(s, err)
+	require.Equal(s, 2, n)
+	require.Equal(s, []string{"10@<nil>", "20@<nil>"}, s.Written())
+	in.OperationKey += " more"
+	in.Args = Value([]any{map[string]any{"id": 1}})
+	_, err = s.Write(in, s.Move("a", 2, nil, nil))
+	s.requireFinal(err, incremental.TypeRows, "makes 1 rows of the 3 of its page")
+	require.Len(s, s.Written(), 2)
+}
+
+func writtenAgain(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1))
+	in, state := s.In(Row(1, 1), Row(2, 2), Row(2, 2), Row(3, 3)), s.Move("a", 2, To(3), At(3).Position)
+	for range 2 {
+		n, err := s.Write(in, state)
+		require.NoError(s, err)
+		require.Equal(s, 2, n)
+	}
+	s.Claim("b")
+	s.MustWrite(s.Move("b", 1, To(4), At(4).Position), Row(4, 4))
+	n, err := s.Write(in, state)
+	require.NoError(s, err, "what the ledger knows is done, whoever holds the state")
+	require.Equal(s, 2, n)
+	require.Equal(s, 4, s.Watermark())
+	in.Fingerprint = "another"
+	_, err = s.Write(in, state)
+	var own *tool.Error
+	require.ErrorAs(s, err, &own)
+	require.Equal(s, "written_before", own.Type)
+	require.Contains(s, own.Message, "2 then")
+	require.Equal(s, []string{"1@1", "2@2", "3@3", "4@4"}, s.Written())
+}
+
+func noteAndKey(s *StateTest) {
+	s.Claim("a")
+	in, state := s.In(Row(1, 1), Row(1, 1)), s.Move("a", 1, To(1), nil)
+	n, err := s.Write(in, state)
+	require.NoError(s, err)
+	require.Equal(s, 1, n)
+	s.Claim("b")
+	in.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 1, Continuation: []byte("on")}
+	n, err = s.Write(in, state)
+	require.NoError(s, err, "the key is known, and the note is new")
+	require.Equal(s, 1, n)
+	in.State = state
+	result, err := s.Keeper.Write(s.Context(), in)
+	require.NoError(s, err)
+	require.Equal(s, "on", string(result.Noted))
+	require.Equal(s, []string{"1@1"}, s.Written())
+	s.Claim("c")
+	both := s.In(Row(2, 2))
+	both.Note = &interpreter.LedgerEntry{Call: s.TB.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
+	n, err = s.Write(both, s.Move("c", 1, To(2), nil))
+	require.NoError(s, err)
+	require.Equal(s, 1, n)
+	require.Equal(s, 2, s.Watermark())
+}
+
+func failedWriteMovesNothing(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
+	bad := s.In(Row(2, 2), map[string]any{"id": "no number", "at": 3})
+	if s.Tool == "sqlite" {
+		bad.Result = Value([]any{Row(2, 2), map[string]any{"id": 1, "at": 1, "page": 2}})
+		s.query(s, "DELETE FROM reprise_seen WHERE state = '"+s.State+"'")
+	}
+	_, err := s.Write(bad, s.Move("a", 2, To(3), nil))
+	require.Error(s, err)
+	require.Contains(s, err.Error(), "row 2")
+	require.Equal(s, 1, s.Watermark())
+	require.Equal(s, []string{"1@1"}, s.Written())
+	require.Equal(s, 1, s.MustWrite(s.Move("a", 2, To(2), nil), Row(2, 2)), "it was not noted either")
+}
+
+func manyRows(s *StateTest) {
+	const many = 25_000 // several chunks
+	rows := make([]any, many)
+	for i := range rows {
+		rows[i] = Row(i, 7)
+	}
+	s.Claim("a")
+	require.Equal(s, many, s.MustWrite(s.Move("a", 1, To(7), At(7).Position), rows...))
+	require.Equal(s, many, s.Seen())
+	s.Claim("b")
+	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(8), At(8).Position), append(rows, Row(1, 8))...))
+	require.Equal(s, 1, s.Seen())
+}
+
+func stateIsSet(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	require.Equal(s, 2, s.Watermark())
+	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
+	s.RequireMoved(err, "set or forgotten")
+	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
+
+	other := *s
+	other.State += " made"
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: other.State, By: "ann@host", To: At(3)}))
+	require.Equal(s, incremental.Claimed{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
+}
+
+func stateIsReset(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
+	s.reset()
+	require.Zero(s, s.Seen())
+	require.Nil(s, s.Watermark())
+	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
+	s.RequireMoved(err, "set or forgotten")
+	require.Zero(s, s.Claim("b"))
+	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(6), nil), Row(6, 6)))
+}
+
+func stateHasHistory(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
+	s.MustWrite(s.Move("a", 2, To(6), nil), Row(2, 6))
+	s.Claim("b") // and moves nothing
+	s.Claim("c")
+	s.MustWrite(s.Move("c", 1, To(7), nil), Row(3, 7))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	s.Claim("d")
+	s.MustWrite(s.Move("d", 1, To(8), nil), Row(4, 8))
+	changes := s.history()
+	require.Equal(s, []string{
+		"run of a: <nil> -> 6 ", "run of c: 6 -> 7 ", "ann@host: 7 -> 2 lost some", "run of d: 2 -> 8 ",
+	}, changes)
+	s.reset()
+	s.reset() // of what is not there
+	require.Equal(s, append(changes, "ann@host: 8 -> <nil> anew"), s.history())
+}
+
+func (s *StateTest) history() (lines []string) {
+	s.Helper()
+	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	for i, change := range changes {
+		require.Equal(s, s.State, change.Name)
+		require.False(s, change.At.IsZero())
+		require.True(s, i == 0 || !change.At.Before(changes[i-1].At), "%v", changes)
+		lines = append(lines, fmt.Sprintf("%s: %v -> %v %s", change.By, change.From.Value.Data, change.To.Value.Data, change.Note))
+	}
+	return lines
+}
+
+func statesAreListed(s *StateTest) {
+	for _, name := range []string{"/b", "/a", "/Z", "/ä", "/a%"} {
+		one := *s
+		one.State += name
+		one.Claim("x" + name)
+	}
+	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State+"/")
+	require.NoError(s, err)
+	var names []string
+	for _, state := range states {
+		names = append(names, state.Name[len(s.State):])
+		require.Equal(s, Source, state.Source)
+		require.Equal(s, "run of x"+state.Name[len(s.State):], state.Run)
+		require.True(s, state.MovedAt.IsZero())
+	}
+	require.Equal(s, []string{"/Z", "/a", "/a%", "/b", "/ä"}, names)
+	states, err = s.Keeper.States(s.Context(), s.input(s.Table), s.State+"/a%")
+	require.NoError(s, err)
+	require.Len(s, states, 1)
+}
+
+func tokenMoves(s *StateTest) {
+	s.Claim("a")
+	for i, token := range []string{"z", "", "b", "b"} {
+		s.MustWrite(s.Move("a", i+1, &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: 3}, nil))
+		require.Equal(s, token, s.Watermark())
+	}
+	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	require.Equal(s, int64(3), states[0].Rows)
+	require.False(s, states[0].MovedAt.IsZero())
+}
+
+func rowsWithoutCursor(s *StateTest) {
+	s.Claim("a")
+	without := map[string]any{"id": 1, "page": 4}
+	require.Equal(s, 2, s.MustWrite(s.Move("a", 1, To(5), At(5).Position), without, Row(2, 5)))
+	require.Equal(s, 0, s.MustWrite(s.Move("a", 2, To(6), At(6).Position), without), "it may come again at any time")
+	require.Equal(s, 1, s.Seen())
+}
+
+// stateOfItsOwn: what one state knows is new to another.
+func stateOfItsOwn(s *StateTest) {
+	other := *s
+	other.State += " of another"
+	s.Claim("a")
+	other.Claim("b")
+	row := map[string]any{"id": 1, "at": 1}
+	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(1), nil), row))
+	s.query(s, "DELETE FROM "+s.Table)
+	require.Equal(s, 1, other.MustWrite(other.Move("b", 1, nil, nil), row))
+	require.Nil(s, other.Watermark())
+}
+
+// positionsAreOrdered: the database orders positions as the cursors are ordered.
+func positionsAreOrdered(s *StateTest) {
+	for kind, ordered := range map[incremental.Type][]any{
+		incremental.Integer: {math.MinInt64, -256, -255, -1, 0, 1, 255, 256, math.MaxInt64},
+		incremental.Date:    {"0001-01-01", "1969-12-31", "1970-01-01", "1970-01-02", "9999-12-31"},
+		incremental.Time: {
+			"0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999999Z", "1970-01-01T00:00:00Z", "2024-01-01T00:00:00.000000001Z",
+			"2024-01-01T02:00:00+01:00", "9999-12-31T23:59:59.999999999Z",
+		},
+		incremental.Text: {"", "A", "AA", "B", "a", "z", "ä", "\uffff", "\U0001f600"},
+	} {
+		for i, low := range ordered {
+			for _, high := range ordered[i+1:] {
+				s.requireOrder(kind, low, high)
+			}
+		}
+	}
+}
+
+func (s *StateTest) requireOrder(kind incremental.Type, low, high any) {
+	s.Helper()
+	one := *s
+	one.State = fmt.Sprint(s.State, kind, low, high)
+	one.Claim("a")
+	for i, value := range []any{low, high, low, high} {
+		cursor, err := incremental.Parse(kind, value)
+		require.NoError(s, err)
+		write := *one.Move("a", i+1, &incremental.Move{To: cursor}, nil)
+		require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), write))
+		want := high
+		if i == 0 {
+			want = low
+		}
+		require.Equal(s, want, one.Watermark(), "%v, then %v", low, high)
+	}
+}

@@ -1,0 +1,119 @@
+package demoapi
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	firstSales  = 12
+	maxSales    = 1_000
+	salesInTime = 3 // so many have one time
+)
+
+// salesBegin is the time of the first sale.
+var salesBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// sale is a row that can change later. Its times are a function of how many changes came
+// before it.
+type sale struct {
+	ID        int    `json:"id"`
+	Version   int    `json:"version"` // from 1
+	UpdatedAt string `json:"updated_at"`
+}
+
+// sales are those of a scenario, in the order of their changes.
+type sales struct {
+	rows    []sale
+	changes int
+}
+
+func newSales() *sales {
+	s := &sales{}
+	for id := 1; id <= firstSales; id++ {
+		s.put(id)
+	}
+	return s
+}
+
+// put inserts a sale or changes it: then it comes last.
+func (s *sales) put(id int) sale {
+	at := salesBegin.Add(time.Duration(s.changes/salesInTime) * time.Minute)
+	made := sale{ID: id, Version: 1, UpdatedAt: at.Format(time.RFC3339)}
+	if i := slices.IndexFunc(s.rows, func(one sale) bool { return one.ID == id }); i >= 0 {
+		made.Version = s.rows[i].Version + 1
+		s.rows = slices.Delete(s.rows, i, i+1)
+	}
+	s.changes++
+	s.rows = append(s.rows, made)
+	return made
+}
+
+// since are the sales that were changed then or later, those of one time by their ids.
+func (s *sales) since(updatedSince string) []sale {
+	var found []sale
+	for _, one := range s.rows {
+		if one.UpdatedAt >= updatedSince {
+			found = append(found, one)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b sale) int {
+		return cmp.Or(cmp.Compare(a.UpdatedAt, b.UpdatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return found
+}
+
+func (s *Server) addSales() {
+	s.handleAPI("GET /api/v1/sales", s.readSales)
+	s.handleAPI("PUT /api/v1/sales/{id}", s.changeSale)
+}
+
+// sales of the request's scenario, whose lock the caller has.
+func (s *scenario) allSales() *sales {
+	if s.sold == nil {
+		s.sold = newSales()
+	}
+	return s.sold
+}
+
+// readSales answers what was changed at updated_since or later, in the order of the changes, by
+// offset.
+func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
+	p := &params{r: r}
+	offset, limit := p.int("offset", 0, 0, math.MaxInt32), p.int("limit", defaultPageSize, 1, maxPageSize)
+	since := p.text("updated_since")
+	if since != "" {
+		at, err := time.Parse(time.RFC3339, since)
+		if err != nil && p.err == nil {
+			p.err = fmt.Errorf("parameter \"updated_since\" is %q, expected a time such as %s", since, salesBegin.Format(time.RFC3339))
+		}
+		since = at.UTC().Format(time.RFC3339)
+	}
+	if s.obstruct(w, p, offset/limit+1, 0) {
+		return
+	}
+	state := s.scenario(r)
+	state.mu.Lock()
+	found := state.allSales().since(since)
+	state.mu.Unlock()
+	to := min(offset+limit, len(found))
+	respond(w, http.StatusOK, object{"sales": append([]sale{}, found[min(offset, to):to]...), "has_more": to < len(found), "total": len(found)})
+}
+
+// changeSale makes a sale, or another version of one.
+func (s *Server) changeSale(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 1 || id > maxSales {
+		respondError(w, http.StatusBadRequest, "id %q is not a whole number from 1 to %d", r.PathValue("id"), maxSales)
+		return
+	}
+	state := s.scenario(r)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	respond(w, http.StatusOK, state.allSales().put(id))
+}

@@ -1,0 +1,94 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+var samplesFlag = flag.Int("chaos.samples", 300, "how often TestWatermarkIsBehindItsRows compares a state with its table")
+
+// TestWatermarkIsBehindItsRows: whoever reads state and table at one moment finds all rows
+// below the watermark that were read until then, while runs write them and workers die.
+func TestWatermarkIsBehindItsRows(t *testing.T) {
+	t.Parallel()
+	r := newIncrementalRound(t, 1, drawSeed(), incrementalTurn{sink: "postgres insert", order: "at", where: placePage})
+	r.lag, r.source.late = "0s", 0 // a row that is read late is below it before it is written
+	r.startWorker()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	sampled := make(chan error, 1)
+	samples := 0
+	go func() {
+		sampled <- r.sample(ctx, *samplesFlag, &samples)
+	}()
+	for ended := false; !ended; {
+		select {
+		case err := <-sampled:
+			require.NoError(t, err)
+			ended = true
+		default:
+			r.source.busy()
+			if r.chance(4) {
+				r.killInRun()
+			} else {
+				r.finish(r.start())
+			}
+		}
+	}
+	require.Equal(t, *samplesFlag, samples)
+	r.worker.Stop()
+}
+
+// sample compares state and table, each time of one snapshot, with what the source has given
+// before.
+func (r *incrementalRound) sample(ctx context.Context, times int, samples *int) error {
+	conn, err := pgx.Connect(ctx, r.db.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for *samples < times && ctx.Err() == nil {
+		given := r.source.delivered()
+		var watermark string
+		rows := map[string]bool{}
+		err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			var found bool
+			if err := tx.QueryRow(ctx, "SELECT to_regclass('reprise_state') IS NOT NULL").Scan(&found); err != nil || !found {
+				return err
+			}
+			err := tx.QueryRow(ctx, "SELECT coalesce(watermark, '') FROM reprise_state").Scan(&watermark)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			held, err := tx.Query(ctx, "SELECT shop || '/' || id || '/' || version || '/' || at FROM kept")
+			if err != nil {
+				return err
+			}
+			keys, err := pgx.CollectRows(held, pgx.RowTo[string])
+			for _, key := range keys {
+				rows[key] = true
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if watermark == "" {
+			continue
+		}
+		*samples++
+		for _, row := range given {
+			if row.At < strings.Trim(watermark, `"`) && !rows[row.key()] {
+				return fmt.Errorf("sample %d: the watermark is %s, and %s was read and is not there", *samples, watermark, row.key())
+			}
+		}
+	}
+	return ctx.Err()
+}

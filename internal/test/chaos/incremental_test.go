@@ -1,0 +1,374 @@
+package chaos_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/test/testenv"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+// TestIncremental: ten runs share one state over a source that moves, while workers are killed,
+// runs are terminated or meet each other, and the source fails. After a last quiet run tables
+// lack and double nothing, and files lack nothing.
+func TestIncremental(t *testing.T) {
+	t.Parallel()
+	seed := drawSeed()
+	turns := incrementalTurns(rand.New(rand.NewPCG(seed, 1)))
+	report := newReport(t, "incremental", seed)
+	for number := 1; number <= *roundsFlag; number++ {
+		if *roundFlag != 0 && number != *roundFlag {
+			continue
+		}
+		turn := turns[(number-1)%len(turns)]
+		t.Run(fmt.Sprintf("%02d %s", number, turn), func(t *testing.T) {
+			t.Parallel()
+			report.watch(t, number)
+			r := newIncrementalRound(t, number, seed, turn)
+			began := time.Now()
+			r.play()
+			r.worker.Stop()
+			require.Empty(t, r.faults())
+			report.add(&r.stage, turn.String(), fmt.Sprintf("%d runs", r.runs), time.Since(began), 0)
+		})
+	}
+}
+
+// TestIncrementalWithoutLag is a control: where rows are seen late and nothing is read again,
+// some are lost, and the check finds it.
+func TestIncrementalWithoutLag(t *testing.T) {
+	t.Parallel()
+	for number := 1; number <= 5; number++ {
+		r := newIncrementalRound(t, number, drawSeed(), incrementalTurn{sink: "postgres upsert", order: "at", where: placePage})
+		r.lag = "0s"
+		r.startWorker()
+		for range 6 {
+			r.finish(r.start())
+		}
+		r.source.rest()
+		r.finish(r.start())
+		r.worker.Stop()
+		if faults := r.faults(); len(faults) > 0 {
+			t.Log(faults[0])
+			return
+		}
+	}
+	require.Fail(t, "rows that are seen late are never missed")
+}
+
+// incrementalTurn is what a round is about.
+type incrementalTurn struct {
+	sink  string // tool and mode
+	order string // of the source, "token" for one that gives tokens
+	where string // of the sink
+	loop  bool
+	batch int
+	alone bool
+}
+
+func (t incrementalTurn) String() string {
+	text := fmt.Sprintf("%s per %s, %s", t.sink, t.where, t.order)
+	if t.loop {
+		text += fmt.Sprintf(", loop of batch %d", t.batch)
+	}
+	if t.alone {
+		text += ", pages alone"
+	}
+	return text
+}
+
+var incrementalSinks = map[string]string{
+	"postgres insert": "tool: postgres, auth: pg, table: kept, mode: insert, key: [shop, id, version]",
+	"postgres upsert": "tool: postgres, auth: pg, table: kept, mode: upsert, key: [shop, id]",
+	"sqlite insert":   "tool: sqlite, path: kept.db, table: kept, mode: insert, key: [shop, id, version]",
+	"sqlite upsert":   "tool: sqlite, path: kept.db, table: kept, mode: upsert, key: [shop, id]",
+	kindFile:          "tool: file, path: kept.jsonl",
+}
+
+// incrementalTurns are all of them, in an order that is drawn, the sinks in turn.
+func incrementalTurns(random *rand.Rand) []incrementalTurn {
+	sinks := slices.Sorted(maps.Keys(incrementalSinks))
+	bySink := map[string][]incrementalTurn{}
+	for _, sink := range sinks {
+		for _, order := range []string{"at", "id", "token"} {
+			for _, where := range []string{placePage, placeEnd} {
+				for _, loop := range []bool{false, true} {
+					bySink[sink] = append(bySink[sink], incrementalTurn{
+						sink: sink, order: order, where: where, loop: loop, batch: 1 + random.IntN(2), alone: random.IntN(2) == 0,
+					})
+				}
+			}
+		}
+		all := bySink[sink]
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	random.Shuffle(len(sinks), func(i, j int) { sinks[i], sinks[j] = sinks[j], sinks[i] })
+	var turns []incrementalTurn
+	for at := range bySink[sinks[0]] {
+		for _, sink := range sinks {
+			turns = append(turns, bySink[sink][at])
+		}
+	}
+	return turns
+}
+
+// incrementalRound is ten runs on one state.
+type incrementalRound struct {
+	stage
+
+	turn   incrementalTurn
+	source *clocked
+	lag    string
+	runs   int
+}
+
+// late is how long after its date a row may be seen. The lag covers that and the second that
+// the clock of the source leaves out.
+const late, lag = 1500 * time.Millisecond, 3 * time.Second
+
+func newIncrementalRound(t *testing.T, number int, seed uint64, turn incrementalTurn) *incrementalRound {
+	t.Helper()
+	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: lag.String()}
+	r.db, r.queue = testenv.Postgres(t), r.env.NewTaskQueue()
+	shops := []string{"a"}
+	if turn.loop {
+		shops = []string{"a", "b", "c"}
+	}
+	r.source = newClocked(t, rand.New(rand.NewPCG(seed, uint64(number)+1000)), late, shops...)
+	r.requests = r.source.count
+	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
+	table := "CREATE TABLE kept (shop text, id bigint, version bigint, at text"
+	if strings.HasSuffix(turn.sink, "upsert") {
+		table += ", PRIMARY KEY (shop, id)"
+	}
+	r.db.Exec(t, table+")")
+	r.createSQLite("kept.db", table+")")
+	return r
+}
+
+const incrementalText = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: NAME}
+workload: {api: "", shops: [], shop: ""}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/{{ shop }}"
+    params: {PARAMS}
+    LOOP
+    incremental: {INCREMENTAL}
+    retry:
+      - when: "{{ error.class == 'retryable' }}"
+        then: {max_attempts: 2, delay: 100ms, jitter: none}
+      - when: "{{ response.next }}"
+        then: {max_attempts: 1000, ALONE next_call: {params: {after: "{{ response.next }}"}}, collect: {path: rows}, PAGE_SINK}
+    STEP_SINK
+`
+
+func (r *incrementalRound) playbook() string {
+	sink, fill := "sink: {"+incrementalSinks[r.turn.sink]+"}", map[string]string{}
+	fill["PARAMS"] = `since: "{{ incremental.value }}", order: ` + r.turn.order
+	fill["INCREMENTAL"] = `cursor_path: at, initial_value: "2020-01-01T00:00:00Z", lag: ` + r.lag
+	switch r.turn.order {
+	case "at":
+		fill["INCREMENTAL"] += ", row_order: asc"
+	case "token":
+		fill["PARAMS"], fill["INCREMENTAL"] = `token: "{{ incremental.value }}"`, `token: "{{ response.token }}"`
+	}
+	if r.turn.alone {
+		fill["ALONE"] = "pages_per_activity: 1,"
+	}
+	end := "STEP_SINK"
+	if r.turn.loop {
+		end = "END_SINK"
+		fill["LOOP"] = fmt.Sprintf("loop: {collection: \"{{ shops }}\", element: shop, mode: parallel, batch: %d, END_SINK}", r.turn.batch)
+	}
+	if r.turn.where == placePage {
+		fill["PAGE_SINK"] = "per_iteration: {" + sink + "}"
+		if r.turn.loop { // one of no consequence: the loop needs none
+			fill["END_SINK"] = ""
+		}
+	} else {
+		fill[end] = sink
+	}
+	text := strings.ReplaceAll(incrementalText, "NAME", fmt.Sprintf("incremental-%d-%s", r.number, r.queue))
+	for _, name := range []string{"PARAMS", "LOOP", "INCREMENTAL", "ALONE", "PAGE_SINK", "STEP_SINK", "END_SINK"} {
+		text = strings.ReplaceAll(text, name, fill[name])
+	}
+	return strings.NewReplacer(", }", "}").Replace(text)
+}
+
+// start starts another run on the state.
+func (r *incrementalRound) start() client.WorkflowRun {
+	r.t.Helper()
+	r.runs++
+	shops := make([]any, len(r.source.shops))
+	for i, shop := range r.source.shops {
+		shops[i] = shop
+	}
+	workload, err := expression.Canonical(map[string]any{"api": r.source.URL, "shops": shops, "shop": "a"})
+	require.NoError(r.t, err)
+	run, err := r.env.Client().ExecuteWorkflow(r.t.Context(),
+		client.StartWorkflowOptions{ID: fmt.Sprintf("incremental-%d-%s-%d", r.number, r.queue, r.runs), TaskQueue: r.queue},
+		workflows.PlaybookWorkflowName,
+		workflows.Input{Name: "incremental.yaml", Source: r.playbook(), Workload: expression.Of(workload)})
+	require.NoError(r.t, err)
+	r.run = run
+	return run
+}
+
+// finish waits for the end of a run, which has to be a good one.
+func (r *incrementalRound) finish(run client.WorkflowRun) {
+	r.t.Helper()
+	var result workflows.Result
+	require.NoError(r.t, run.Get(r.t.Context(), &result))
+}
+
+// play is the ten runs. What goes wrong in each is drawn.
+func (r *incrementalRound) play() {
+	r.t.Helper()
+	strikes := []func(){
+		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.sourceFails, r.freeze, func() { r.finish(r.start()) },
+	}
+	r.startWorker()
+	for range 9 {
+		strikes[r.random.IntN(len(strikes))]()
+		r.source.busy()
+	}
+	r.source.rest()
+	r.ensureWorker()
+	r.finish(r.start())
+}
+
+// held starts a run and returns once one of its first requests is held. It reports false
+// where the run has ended before.
+func (r *incrementalRound) held() (run client.WorkflowRun, release func(), is bool) {
+	release = r.source.stop(r.between(0, 2+2*len(r.source.shops)))
+	run = r.start()
+	r.await("a request is under way, or the run ends", func() bool { return r.source.held() > 0 || r.ended() })
+	return run, release, r.source.held() > 0
+}
+
+func (r *incrementalRound) killInRun() {
+	run, release, _ := r.held()
+	r.kill()
+	release()
+	r.startWorker()
+	r.finish(run)
+}
+
+func (r *incrementalRound) killBehindRun() {
+	r.finish(r.start())
+	r.kill()
+	r.startWorker()
+}
+
+func (r *incrementalRound) terminate() {
+	run, release, is := r.held()
+	defer release()
+	if is {
+		require.NoError(r.t, r.env.Client().TerminateWorkflow(r.t.Context(), run.GetID(), "", "for the test"))
+	}
+}
+
+// meet has two runs at once: one waits for the other.
+func (r *incrementalRound) meet() {
+	first, second := r.start(), r.start()
+	r.finish(first)
+	r.finish(second)
+}
+
+// sourceFails ends a run as failed in the midst of its pages.
+func (r *incrementalRound) sourceFails() {
+	run, release, _ := r.held()
+	r.source.fail(true)
+	release()
+	r.await("the run ends", r.ended)
+	r.source.fail(false)
+	_ = run.Get(r.t.Context(), nil) // it may have been done before
+}
+
+// freeze has a worker stand still while it reads a page, until others have finished the run and
+// made another one: what it writes then is old.
+func (r *incrementalRound) freeze() {
+	run, release, is := r.held()
+	if !is {
+		release()
+		return
+	}
+	frozen := r.worker
+	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGSTOP))
+	release()
+	r.startWorker()
+	r.finish(run)
+	r.source.busy()
+	r.finish(r.start())
+	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGCONT))
+	time.Sleep(500 * time.Millisecond) // in which it writes
+	frozen.Kill()
+}
+
+// faults says what the destination lacks or doubles.
+func (r *incrementalRound) faults() []string {
+	r.t.Helper()
+	var faults []string
+	times := map[string]int{}
+	held := map[string]version{}
+	for _, row := range r.kept() {
+		if times[row.key()]++; times[row.key()] > 1 && r.turn.sink != kindFile {
+			faults = append(faults, "doubled: "+row.key())
+		}
+		if !r.source.versions[row.key()] {
+			faults = append(faults, "never there: "+row.key())
+		}
+		held[fmt.Sprintf("%s/%d", row.Shop, row.ID)] = row
+	}
+	for _, shop := range r.source.shops {
+		for _, row := range r.source.visible(shop) {
+			at, there := held[fmt.Sprintf("%s/%d", shop, row.ID)]
+			switch {
+			case strings.HasSuffix(r.turn.sink, "upsert") && there && at.Version != row.Version:
+				faults = append(faults, fmt.Sprintf("old: %s in place of %s", at.key(), row.key()))
+			case times[row.key()] == 0:
+				faults = append(faults, "lacks: "+row.key())
+			}
+		}
+	}
+	return faults
+}
+
+// kept are the rows of the destination.
+func (r *incrementalRound) kept() []version {
+	r.t.Helper()
+	const query = "SELECT id, version, at, shop FROM kept"
+	var rows []version
+	switch {
+	case r.turn.sink == kindFile:
+		return lines[version](&r.stage, "kept.jsonl")
+	case strings.HasPrefix(r.turn.sink, "postgres"):
+		convert(r.t, r.db.Query(r.t, query), &rows)
+		return rows
+	}
+	db := r.sqlite("kept.db")
+	defer func() { require.NoError(r.t, db.Close()) }()
+	found, err := db.QueryContext(r.t.Context(), query)
+	require.NoError(r.t, err)
+	defer func() { require.NoError(r.t, found.Close()) }()
+	for found.Next() {
+		var row version
+		require.NoError(r.t, found.Scan(&row.ID, &row.Version, &row.At, &row.Shop))
+		rows = append(rows, row)
+	}
+	require.NoError(r.t, found.Err())
+	return rows
+}

@@ -1,0 +1,252 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clocked is a source whose clock has whole seconds: rows share their times over several
+// pages, are seen up to some time after they are dated, are changed and deleted between any
+// two reads, and some are dated in the year 9999. It keeps every version of every row, and
+// knows nothing of states.
+type clocked struct {
+	URL string
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	late     time.Duration // most time between a row's date and when it is seen
+	shops    []string
+	current  map[string]map[int]version // of each shop, by ID
+	versions map[string]bool            // all that there ever were
+	given    []version       // that answers had
+	number   int
+	tokens   map[string]int // what a token has seen, by its text
+	requests int
+	quiet    bool
+	hold     chan struct{} // closed when requests may go on
+	holdAt   int           // from this request on
+	waiting  int           // requests that are held
+	failing  bool
+}
+
+// version is one of a row.
+type version struct {
+	ID      int    `json:"id"`
+	Version int    `json:"version"`
+	At      string `json:"at"`
+	Shop    string `json:"shop"`
+
+	seen    time.Time // from when on
+	deleted bool
+}
+
+func (v version) key() string { return fmt.Sprintf("%s/%d/%d/%s", v.Shop, v.ID, v.Version, v.At) }
+
+func newClocked(t *testing.T, random *rand.Rand, late time.Duration, shops ...string) *clocked {
+	t.Helper()
+	c := &clocked{
+		random: random, late: late, shops: shops, current: map[string]map[int]version{}, versions: map[string]bool{}, tokens: map[string]int{},
+	}
+	for _, shop := range shops {
+		c.current[shop] = map[int]version{}
+		for range 12 {
+			c.change(shop)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(c.serve))
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// change makes a row, or changes or deletes one.
+func (c *clocked) change(shop string) {
+	rows, now := c.current[shop], time.Now()
+	c.number++
+	made := version{
+		ID: len(rows) + 1, Version: c.number, At: now.UTC().Truncate(time.Second).Format(time.RFC3339), Shop: shop,
+		seen: now.Add(time.Duration(c.random.Int64N(int64(c.late) + 1))),
+	}
+	switch c.random.IntN(6) {
+	case 0, 1:
+		if len(rows) > 0 {
+			made.ID = 1 + c.random.IntN(len(rows))
+		}
+	case 2:
+		if len(rows) > 0 {
+			made.ID, made.deleted = 1+c.random.IntN(len(rows)), true
+		}
+	case 3:
+		if c.random.IntN(4) == 0 {
+			made.At = "9999-12-31T00:00:00Z"
+		}
+	}
+	rows[made.ID] = made
+	c.versions[made.key()] = true
+}
+
+// rest lets nothing change from now on, and returns once all is seen.
+func (c *clocked) rest() {
+	c.mu.Lock()
+	c.quiet, c.failing = true, false
+	c.mu.Unlock()
+	time.Sleep(c.late + 1100*time.Millisecond)
+}
+
+// fail has all requests answered with 503 until it is told otherwise.
+func (c *clocked) fail(fails bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = fails
+}
+
+// stop holds requests behind some more; the function lets them go on.
+func (c *clocked) stop(behind int) (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := make(chan struct{})
+	c.hold, c.holdAt = held, c.requests+behind+1
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.hold = nil
+		close(held)
+	})
+}
+
+// held is how many requests are.
+func (c *clocked) held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting
+}
+
+// delivered are the versions that answers had until now.
+func (c *clocked) delivered() []version {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.given)
+}
+
+// busy has much changed, as it does between runs.
+func (c *clocked) busy() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range 6 + c.random.IntN(20) {
+		c.change(c.shops[c.random.IntN(len(c.shops))])
+	}
+}
+
+// await lets a request go on that is not held, or no more.
+func (c *clocked) await(request *http.Request) {
+	c.mu.Lock()
+	c.requests++
+	held := c.hold
+	if held == nil || c.requests < c.holdAt {
+		c.mu.Unlock()
+		return
+	}
+	c.waiting++
+	c.mu.Unlock()
+	select {
+	case <-held:
+	case <-request.Context().Done():
+	}
+	c.mu.Lock()
+	c.waiting--
+	c.mu.Unlock()
+}
+
+func (c *clocked) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests
+}
+
+const clockedPage = 4
+
+// serve answers /SHOP?since=TIME&order=at|id&after=PLACE, and with ?token=TOKEN the rows that
+// were seen since.
+func (c *clocked) serve(w http.ResponseWriter, request *http.Request) {
+	c.await(request)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	shop, query := strings.Trim(request.URL.Path, "/"), request.URL.Query()
+	answer := c.page(shop, query.Get("since"), query.Get("order"), query.Get("after"))
+	if query.Has("token") {
+		answer = c.since(shop, query.Get("token"), query.Get("after"))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+	if !c.quiet {
+		for range c.random.IntN(3) {
+			c.change(c.shops[c.random.IntN(len(c.shops))])
+		}
+	}
+}
+
+// visible are the rows of a shop that can be seen now.
+func (c *clocked) visible(shop string) []version {
+	var rows []version
+	for _, row := range c.current[shop] {
+		if !row.deleted && !time.Now().Before(row.seen) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// page is the page behind a place, of rows from a time on.
+func (c *clocked) page(shop, since, order, after string) map[string]any {
+	place := func(row version) string {
+		if order == "at" {
+			return row.At + "~" + fmt.Sprintf("%06d", row.ID)
+		}
+		return fmt.Sprintf("%06d", row.ID)
+	}
+	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool { return row.At < since || place(row) <= after })
+	slices.SortFunc(rows, func(a, b version) int { return strings.Compare(place(a), place(b)) })
+	c.given = append(c.given, rows[:min(len(rows), clockedPage)]...)
+	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
+	if len(rows) > clockedPage {
+		answer["next"] = place(rows[clockedPage-1])
+	}
+	return answer
+}
+
+// since are the rows that a token has not seen. The token of the last page has seen all that
+// was there when the first was asked for.
+func (c *clocked) since(shop, token, after string) map[string]any {
+	from := time.Unix(0, int64(c.tokens[token]))
+	upto, begin, _ := strings.Cut(after, "~")
+	if after == "" {
+		upto = strconv.FormatInt(time.Now().UnixNano(), 10)
+	}
+	until, _ := strconv.ParseInt(upto, 10, 64)
+	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool {
+		return !row.seen.After(from) || row.seen.UnixNano() > until || fmt.Sprintf("%06d", row.ID) <= begin
+	})
+	slices.SortFunc(rows, func(a, b version) int { return a.ID - b.ID })
+	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
+	if len(rows) > clockedPage {
+		answer["next"] = fmt.Sprintf("%s~%06d", upto, rows[clockedPage-1].ID)
+		return answer
+	}
+	given := "token-" + upto
+	c.tokens[given] = int(until)
+	answer["token"] = given
+	return answer
+}

@@ -1,0 +1,16 @@
+package call
+
+import "time"
+
+// Doing is what a hosted call does at the moment. Heartbeats have it, for those who look
+// at the run; nothing is decided by it.
+type Doing struct {
+	Call    int       `json:"call"` // its position among the calls of the activity
+	Attempt int       `json:"attempt"`
+	Page    int       `json:"page,omitempty"`
+	Since   time.Time `json:"since"`
+	// Turn says that the attempt waits for its turn under a rate limit.
+	Turn bool `json:"turn,omitempty"`
+	// Made are the attempts that it has made in this activity.
+	Made Stretches `json:"made,omitempty"`
+}

@@ -1,0 +1,87 @@
+package incremental
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// MaxName bounds the name of a state, in bytes.
+const MaxName = 500
+
+// Check finds what no call claims.
+func (c Claim) Check() error {
+	switch {
+	case c.Holder == "" || len(c.Holder) > maxText || len(c.Run) > maxText:
+		return fmt.Errorf("a holder of %d bytes, of a run of %d", len(c.Holder), len(c.Run))
+	case len(c.Source.CursorPath) > maxText || len(c.Source.Fingerprint) > maxText:
+		return fmt.Errorf("a source of %d and %d bytes", len(c.Source.CursorPath), len(c.Source.Fingerprint))
+	case c.Source.Type != Token && !slices.Contains(Types, string(c.Source.Type)):
+		return fmt.Errorf("a cursor of type %q", c.Source.Type)
+	}
+	return checkName(c.Name)
+}
+
+// maxText bounds what a claim says, in bytes, and maxCursor a cursor: a token is longer than
+// others.
+const (
+	maxText   = 1000
+	maxCursor = 8000
+	maxMoves  = 10_000
+)
+
+func checkName(name string) error {
+	if name == "" || len(name) > MaxName {
+		return fmt.Errorf("the name of a state has %d bytes; it may have 1 to %d", len(name), MaxName)
+	}
+	return nil
+}
+
+// Check finds what no call moves.
+func (w Write) Check() error {
+	switch {
+	case w.Holder == "" || len(w.Holder) > maxText:
+		return fmt.Errorf("a holder of %d bytes", len(w.Holder))
+	case w.Number < 1:
+		return fmt.Errorf("a write with the number %d", w.Number)
+	case w.Move == nil:
+		return checkName(w.Name)
+	case w.Move.Rows < 0:
+		return fmt.Errorf("a write of %d rows", w.Move.Rows)
+	}
+	if err := w.Move.To.check(); err != nil {
+		return err
+	}
+	return checkName(w.Name)
+}
+
+func (c Cursor) check() error {
+	if size := c.weight(); size > maxCursor {
+		return fmt.Errorf("a cursor of %d bytes; it may have %d", size, maxCursor)
+	}
+	return nil
+}
+
+// CheckWrites finds what is no list of writes.
+func CheckWrites(writes []Write) error {
+	if len(writes) == 0 || len(writes) > maxMoves {
+		return fmt.Errorf("%d writes at once; 1 to %d go together", len(writes), maxMoves)
+	}
+	for _, write := range writes {
+		if err := write.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check finds what is no change by a person.
+func (c Change) Check() error {
+	if c.By == "" || len(c.By) > maxText || len(c.Note) > maxText {
+		return errors.New("a change needs somebody who makes it, and a note of at most 1,000 bytes")
+	}
+	if err := c.To.check(); err != nil {
+		return err
+	}
+	return checkName(c.Name)
+}

@@ -1,0 +1,172 @@
+// Package incremental is the state that a step keeps between runs: cursors and how they are
+// ordered, what a call claims and moves, and which rows come again. It decides by values
+// alone; docs/language.md, section incremental, says what it promises.
+package incremental
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Type is the type of a cursor.
+type Type string
+
+// The types of cursors. A token is no cursor: it is not compared.
+const (
+	Time    Type = "time"
+	Date    Type = "date"
+	Integer Type = "integer"
+	Text    Type = "text"
+	Token   Type = "token"
+)
+
+// Types are those that an author can choose.
+var Types = []string{string(Time), string(Date), string(Integer), string(Text)}
+
+// Cursor is a point in the order of a source; kept in workflow history.
+type Cursor struct {
+	// Value is the cursor as the row has it, digit for digit, or a token.
+	Value expression.Value `json:"value,omitzero"`
+	// Position orders the cursors of one type as bytes are ordered, here, in PostgreSQL
+	// (bytea) and in SQLite (BLOB); nil of a token.
+	Position []byte `json:"position,omitempty"`
+}
+
+// IsZero reports whether there is no cursor.
+func (c Cursor) IsZero() bool { return c.Value.Data == nil }
+
+// mostText bounds a cursor of text, in bytes: it is kept with each row within the lag.
+const mostText = 1000
+
+// Parse reads a cursor. The error says what it is in place of the type.
+func Parse(as Type, value any) (Cursor, error) {
+	cursor := Cursor{Value: expression.Of(value)}
+	if as == Token {
+		return cursor, nil
+	}
+	position, ok := position(as, value)
+	if !ok {
+		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
+	}
+	cursor.Position = position
+	return cursor, nil
+}
+
+// shown is a value as messages show it.
+func shown(value any) string {
+	const most = 60
+	text := expression.Text(value)
+	if s, isText := value.(string); isText {
+		text = fmt.Sprintf("%q", s)
+	}
+	if len(text) > most {
+		return "a " + expression.TypeName(value)
+	}
+	return text
+}
+
+func position(as Type, value any) ([]byte, bool) {
+	text, isText := value.(string)
+	switch as {
+	case Time:
+		at, ok := expression.ParseTime(strings.TrimSpace(text))
+		return ofTime(at), isText && ok
+	case Date:
+		day, err := time.Parse(time.DateOnly, text)
+		return ofInteger(day.Unix() / secondsPerDay), isText && err == nil
+	case Integer:
+		n, ok := integer(value)
+		return ofInteger(n), ok
+	case Text:
+		return []byte(text), isText && len(text) <= mostText
+	case Token:
+	}
+	return nil, false
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// integer reads a whole number, or the text of one in its shortest form.
+func integer(value any) (int64, bool) {
+	if n, isInt := value.(int); isInt {
+		return int64(n), true
+	}
+	text := expression.Text(value)
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok || !n.IsInt64() || n.String() != text {
+		return 0, false
+	}
+	return n.Int64(), true
+}
+
+// ofInteger turns the sign, so that negative numbers come first.
+func ofInteger(n int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63)
+}
+
+func ofTime(at time.Time) []byte {
+	return binary.BigEndian.AppendUint32(ofInteger(at.Unix()), uint32(at.Nanosecond()))
+}
+
+// timeAt is the time of a position.
+func timeAt(position []byte) time.Time {
+	return time.Unix(integerAt(position[:8]), int64(binary.BigEndian.Uint32(position[8:]))).UTC()
+}
+
+func integerAt(position []byte) int64 { return int64(binary.BigEndian.Uint64(position) ^ 1<<63) }
+
+// Lag is how far before its watermark a source is read again: a duration of type time, else
+// a number of days or whole numbers. Kept in workflow history.
+type Lag int64
+
+// Before is a cursor less a lag. Without one it is the cursor itself, in the form that it has.
+func Before(as Type, c Cursor, lag Lag) Cursor {
+	if lag == 0 || c.IsZero() || c.Position == nil {
+		return c
+	}
+	switch as {
+	case Time:
+		at := timeAt(c.Position).Add(-time.Duration(lag))
+		return Cursor{Value: expression.Of(at.Format(time.RFC3339Nano)), Position: ofTime(at)}
+	case Date:
+		day := time.Unix((integerAt(c.Position)-int64(lag))*secondsPerDay, 0).UTC()
+		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: ofInteger(day.Unix() / secondsPerDay)}
+	case Integer:
+		n := integerAt(c.Position)
+		n = max(n, math.MinInt64+int64(lag)) - int64(lag)
+		less := any(int(n))
+		if _, isText := c.Value.Data.(string); isText {
+			less = fmt.Sprint(n)
+		}
+		return Cursor{Value: expression.Of(less), Position: ofInteger(n)}
+	case Text, Token:
+	}
+	return c
+}
+
+// At is the cursor of a time, for types that have one.
+func At(as Type, now time.Time) (c Cursor, ok bool) {
+	switch as {
+	case Time:
+		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: ofTime(now)}, true
+	case Date:
+		return Cursor{Value: expression.Of(now.UTC().Format(time.DateOnly)), Position: ofInteger(now.Unix() / secondsPerDay)}, true
+	case Integer, Text, Token:
+	}
+	return Cursor{}, false
+}
+
+// Larger is the one of two cursors of a type that is behind the other; any is behind none.
+func Larger(a, b Cursor) Cursor {
+	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
+		return b
+	}
+	return a
+}

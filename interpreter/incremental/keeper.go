@@ -1,0 +1,358 @@
+package incremental
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Bounds of what a Keeper keeps. One that continues as new has to fit into one payload.
+const (
+	// MaxStates is how many states a group has.
+	MaxStates = 10_000
+	// maxWeight bounds the bytes of states, and maxHistoryWeight those of changes, as weight
+	// counts them: no fewer than a Snapshot takes.
+	maxWeight        = 1_640_000
+	maxHistoryWeight = 200_000
+	// MaxChanges is how many changes are kept of all states, and MaxChangesOfOne of one.
+	MaxChanges      = 1000
+	MaxChangesOfOne = 100
+	// RangeSize is how many states a Range gives at most.
+	RangeSize = 500
+)
+
+// Keeper keeps the states of a group by the rules of the databases: who holds a state, where its
+// watermark is, and which write was the last. It knows no clock and no server; StateWorkflow is
+// around it.
+type Keeper struct {
+	states  []kept // in the order of their names
+	changes []Change
+	runs    map[string]int // how many states name each
+	// weight and historyWeight are those of states and changes.
+	weight, historyWeight int
+}
+
+// kept is a state; kept in workflow history.
+type kept struct {
+	Name      string `json:"name"`
+	Watermark Cursor `json:"watermark,omitzero"`
+	// Found is the watermark when the holder claimed the state, and Holder a digest of it; ""
+	// for nobody.
+	Found  Cursor    `json:"found,omitzero"`
+	Holder string    `json:"holder,omitempty"`
+	Run    string    `json:"run,omitempty"`
+	Number int       `json:"number,omitempty"` // of the holder's last write
+	Rows   int64     `json:"rows,omitempty"`
+	Source Source    `json:"source,omitzero"` // with a digest of its fingerprint
+	At     time.Time `json:"at,omitzero"`
+	// Moved says that the holder has moved it.
+	Moved bool `json:"moved,omitempty"`
+}
+
+// weight is how many bytes the state takes, without its run.
+func (s *kept) weight() int {
+	const numbers, path = 24, 8
+	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
+	for _, cursor := range []Cursor{s.Watermark, s.Found} {
+		weight += cursor.weight()
+	}
+	return weight
+}
+
+func (c Cursor) weight() int {
+	if c.IsZero() {
+		return 0
+	}
+	return len(c.Text()) + len(c.Position)
+}
+
+// Text is the cursor for people.
+func (c Cursor) Text() string {
+	if c.IsZero() {
+		return ""
+	}
+	return expression.Text(c.Value.Data)
+}
+
+// weight is how many bytes the change takes.
+func (c Change) weight() int {
+	const numbers = 48
+	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.weight() + c.To.weight()
+}
+
+// digest stands for a text of any length.
+func digest(text string) string {
+	if text == "" {
+		return ""
+	}
+	return base64Of(expression.Sum(text)[:hashLength])
+}
+
+func (k *Keeper) find(name string) (at int, found bool) {
+	return slices.BinarySearchFunc(k.states, name, func(s kept, name string) int { return strings.Compare(s.Name, name) })
+}
+
+// put replaces a state, or adds one; false where that is more than is kept.
+func (k *Keeper) put(next kept) bool {
+	at, found := k.find(next.Name)
+	weight, before := k.weight+next.weight(), kept{}
+	if found {
+		before = k.states[at]
+		weight -= before.weight()
+	}
+	if k.runs[next.Run] == 0 {
+		weight += len(next.Run)
+	}
+	if weight > max(maxWeight, k.weight) || !found && len(k.states) >= MaxStates {
+		return false
+	}
+	if found {
+		k.states[at] = next
+	} else {
+		k.states = slices.Insert(k.states, at, next)
+	}
+	k.weight = weight
+	k.name(next.Run, 1)
+	if found {
+		k.name(before.Run, -1)
+	}
+	return true
+}
+
+// name counts the states that name a run, whose bytes were counted with the first.
+func (k *Keeper) name(run string, by int) {
+	if k.runs == nil {
+		k.runs = map[string]int{}
+	}
+	if k.runs[run] += by; k.runs[run] == 0 {
+		delete(k.runs, run)
+		k.weight -= len(run)
+	}
+}
+
+// remove forgets a state.
+func (k *Keeper) remove(at int) {
+	s := k.states[at]
+	k.states = slices.Delete(k.states, at, at+1)
+	k.weight -= s.weight()
+	k.name(s.Run, -1)
+}
+
+// Claim has a call hold a state from now on, or says why it cannot.
+func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
+	s, at := kept{Name: claim.Name}, 0
+	at, found := k.find(claim.Name)
+	if found {
+		s = k.states[at]
+	}
+	holder, source := digest(claim.Holder), claim.Source
+	source.Fingerprint = digest(source.Fingerprint)
+	if s.Holder == holder {
+		return Claimed{Watermark: s.Found}
+	}
+	if refused := s.ofAnother(source); refused != nil {
+		return Claimed{Refused: refused}
+	}
+	ended, moved := s.change()
+	if !found {
+		s.At = now
+	}
+	s.Found, s.Holder, s.Run, s.Number, s.Rows, s.Source, s.Moved = s.Watermark, holder, claim.Run, 0, 0, source, false
+	if !k.put(s) {
+		return Claimed{Refused: k.full()}
+	}
+	if moved {
+		k.record(ended)
+	}
+	return Claimed{Watermark: s.Found}
+}
+
+// ofAnother is why a claim of another source is refused, nil for one that is not.
+func (s *kept) ofAnother(source Source) *Refusal {
+	if s.Watermark.IsZero() || s.Source == (Source{}) || s.Source == source {
+		return nil
+	}
+	differs := "rows come from somewhere else: another url, auth or element"
+	switch {
+	case s.Source.CursorPath != source.CursorPath:
+		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", pathOf(s.Source), pathOf(source))
+	case s.Source.Type != source.Type:
+		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", s.Source.Type, source.Type)
+	}
+	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+		"the state %q belongs to another source (%s); name what differs in `state`, as a template, or forget the state with starter state reset",
+		s.Name, differs)}
+}
+
+func pathOf(source Source) string {
+	if source.CursorPath == "" {
+		return "a token"
+	}
+	return source.CursorPath
+}
+
+func (k *Keeper) full() *Refusal {
+	return &Refusal{Type: TypeFull, Message: fmt.Sprintf(
+		"Temporal keeps at most %d states of a step, and %d bytes of them, and there are %d with %d bytes; "+
+			"write to a table of postgres or sqlite, which keeps any number of states beside its rows", MaxStates, maxWeight, len(k.states), k.weight)}
+}
+
+// Move applies a write to its state, or says why it is refused. One that was applied before
+// changes nothing.
+func (k *Keeper) Move(write Write, now time.Time) *Refusal {
+	at, found := k.find(write.Name)
+	if !found {
+		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was forgotten while its rows were written", write.Name)}
+	}
+	s := k.states[at]
+	switch {
+	case s.Holder == "":
+		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was set by a person while its rows were written", s.Name)}
+	case s.Holder != digest(write.Holder):
+		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q is held by another call now, of the run %s", s.Name, s.Run)}
+	case write.Number <= s.Number:
+		return nil
+	case write.Number != s.Number+1:
+		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(
+			"write %d of the state %q comes out of turn, behind write %d", write.Number, s.Name, s.Number)}
+	}
+	s.Number = write.Number
+	if move := write.Move; move != nil {
+		s.Rows = int64(move.Rows)
+		if move.Back || !move.To.IsZero() && bytes.Compare(move.To.Position, s.Watermark.Position) >= 0 {
+			s.Watermark, s.At, s.Moved = move.To, now, true
+		}
+	}
+	if !k.put(s) {
+		return k.full()
+	}
+	return nil
+}
+
+// MoveAll applies writes, each by itself.
+func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
+	moved, refused := Moved{Refused: make([]*Refusal, len(writes))}, false
+	for i, write := range writes {
+		moved.Refused[i] = k.Move(write, now)
+		refused = refused || moved.Refused[i] != nil
+	}
+	if !refused {
+		return Moved{}
+	}
+	return moved
+}
+
+// change is what the holder has made of the state; false where it has not moved.
+func (s *kept) change() (Change, bool) {
+	change := Change{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
+	return change, s.Moved && !s.Found.equal(s.Watermark)
+}
+
+func (c Cursor) equal(other Cursor) bool {
+	return bytes.Equal(c.Position, other.Position) && c.Text() == other.Text()
+}
+
+// Set changes a state for a person: nobody holds it then. A zero To forgets it.
+func (k *Keeper) Set(change Change, now time.Time) *Refusal {
+	at, found := k.find(change.Name)
+	s := kept{Name: change.Name}
+	if found {
+		s = k.states[at]
+	}
+	ended, moved := s.change()
+	change.From, change.At = s.Watermark, now
+	switch {
+	case !change.To.IsZero():
+		s.Watermark, s.Found, s.Holder, s.Run, s.Number, s.Rows, s.At, s.Moved = change.To, Cursor{}, "", "", 0, 0, now, false
+		if !k.put(s) {
+			return k.full()
+		}
+	case found:
+		k.remove(at)
+	default:
+		return nil
+	}
+	if moved {
+		k.record(ended)
+	}
+	k.record(change)
+	return nil
+}
+
+// record keeps a change, and drops those that are too many.
+func (k *Keeper) record(change Change) {
+	of := 0
+	for _, other := range k.changes {
+		if other.Name == change.Name {
+			of++
+		}
+	}
+	for i := 0; of >= MaxChangesOfOne; i++ {
+		if k.changes[i].Name == change.Name {
+			k.drop(i)
+			break
+		}
+	}
+	k.changes = append(k.changes, change)
+	k.historyWeight += change.weight()
+	for len(k.changes) > MaxChanges || k.historyWeight > maxHistoryWeight && len(k.changes) > 1 {
+		k.drop(0)
+	}
+}
+
+func (k *Keeper) drop(at int) {
+	k.historyWeight -= k.changes[at].weight()
+	k.changes = slices.Delete(k.changes, at, at+1)
+}
+
+// States are those of a range.
+func (k *Keeper) States(within Range) []State {
+	states, most := []State{}, RangeSize
+	if within.Most > 0 {
+		most = min(within.Most, RangeSize)
+	}
+	at, _ := k.find(max(within.Prefix, within.After))
+	for ; at < len(k.states) && len(states) < most; at++ {
+		s := k.states[at]
+		if s.Name <= within.After && within.After != "" {
+			continue
+		}
+		if !strings.HasPrefix(s.Name, within.Prefix) {
+			break
+		}
+		states = append(states, State{
+			Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, MovedAt: s.movedAt(), Rows: s.Rows,
+		})
+	}
+	return states
+}
+
+func (s *kept) movedAt() time.Time {
+	if s.Watermark.IsZero() {
+		return time.Time{}
+	}
+	return s.At
+}
+
+// History are the changes of a state, the oldest first. The moves of one call are one.
+func (k *Keeper) History(name string) []Change {
+	changes := []Change{}
+	for _, change := range k.changes {
+		if change.Name == name {
+			changes = append(changes, change)
+		}
+	}
+	if at, found := k.find(name); found {
+		if change, moved := k.states[at].change(); moved {
+			changes = append(changes, change)
+		}
+	}
+	return changes
+}
+
+// Len is how many states there are.
+func (k *Keeper) Len() int { return len(k.states) }

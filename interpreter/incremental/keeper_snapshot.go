@@ -1,0 +1,72 @@
+package incremental
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+func base64Of(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// snapshot is what a Keeper knows; kept in workflow history.
+type snapshot struct {
+	States  []kept   `json:"states,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// maxSnapshot bounds a snapshot that is read, in bytes of JSON: no Keeper writes one that large.
+const maxSnapshot = 64 << 20
+
+// Snapshot is all that the keeper knows, compressed: names and runs are much alike.
+func (k *Keeper) Snapshot() ([]byte, error) {
+	var packed bytes.Buffer
+	writer, err := flate.NewWriter(&packed, flate.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(snapshot{k.states, k.changes})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := writer.Write(encoded); err != nil {
+		return nil, err
+	}
+	err = writer.Close()
+	return packed.Bytes(), err
+}
+
+// ReadKeeper is the Keeper of a snapshot; nil is one that knows nothing. The error is that no
+// Keeper has written it.
+func ReadKeeper(packed []byte) (*Keeper, error) {
+	k := &Keeper{}
+	if len(packed) == 0 {
+		return k, nil
+	}
+	var read snapshot
+	encoded, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxSnapshot))
+	if err == nil {
+		err = json.Unmarshal(encoded, &read)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the states: %w", err)
+	}
+	for i, s := range read.States {
+		if s.Name == "" || len(s.Name) > MaxName || i > 0 && s.Name <= read.States[i-1].Name {
+			return nil, errors.New("the states have no names, or are not in the order of their names")
+		}
+		if !k.put(s) {
+			return nil, errors.New(k.full().Message)
+		}
+	}
+	if len(read.Changes) > MaxChanges {
+		return nil, fmt.Errorf("%d changes of states, of which %d are kept", len(read.Changes), MaxChanges)
+	}
+	for _, change := range read.Changes {
+		k.record(change)
+	}
+	return k, nil
+}

@@ -1,0 +1,50 @@
+package incremental
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+)
+
+// Names of the workflow that keeps the states of a group where no table does, and of its updates
+// and queries. They are part of histories, so they never change.
+const (
+	WorkflowName = "StateWorkflow"
+	// ClaimUpdate accepts a Claim and gives a Claimed, MoveUpdate accepts a list of Write and
+	// gives a Moved, SetUpdate accepts a Change.
+	ClaimUpdate = "claim"
+	MoveUpdate  = "move"
+	SetUpdate   = "set"
+	// StatesQuery gives for a Range a list of State, HistoryQuery for a name a list of Change,
+	// SnapshotQuery what the next workflow of the group begins with.
+	StatesQuery   = "states"
+	HistoryQuery  = "history"
+	SnapshotQuery = "snapshot"
+)
+
+// WorkflowID is that of the workflow that keeps the states of a group. Different groups have
+// different ones, whatever their names hold.
+func WorkflowID(group string) string {
+	id := "reprise-state/" + url.PathEscape(group)
+	if len(id) <= maxID {
+		return id
+	}
+	digest := sha256.Sum256([]byte(id))
+	return id[:maxID] + "~" + hex.EncodeToString(digest[:16])
+}
+
+// maxID is how much of an ID stands in clear. Temporal accepts 1,000 bytes.
+const maxID = 900
+
+// Range is a part of the states of a group, in the order of their names.
+type Range struct {
+	Prefix string `json:"prefix,omitempty"`
+	After  string `json:"after,omitempty"` // the last name of the part before
+	Most   int    `json:"most,omitempty"`  // 0 is RangeSize, which is as many as there may be
+}
+
+// Moved is what became of the writes of a MoveUpdate; kept in workflow history.
+type Moved struct {
+	// Refused is why each was refused, by its position; without any where all were applied.
+	Refused []*Refusal `json:"refused,omitempty"`
+}

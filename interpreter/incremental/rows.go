@@ -1,0 +1,76 @@
+package incremental
+
+import (
+	"encoding/hex"
+
+	"reprise/interpreter/expression"
+)
+
+// KnownRow is what is kept of a row that may come again.
+type KnownRow struct {
+	Hash     []byte // of its key and cursor
+	Position []byte // of its cursor; nil for a row without one
+}
+
+// Rows of a source that gives tokens have all the same position: they may come again until the
+// token moves, which is AboveToken, and never then. One of the same key may be a newer one.
+var (
+	belowToken = []byte{0}
+	AboveToken = []byte{1}
+)
+
+// hashLength is 128 bits: two rows with the same hash would be taken for one.
+const hashLength = 16
+
+// Of is what tells a row apart that a page has contributed.
+func (r *Rows) Of(row any) KnownRow {
+	if r.Type == Token {
+		return KnownRow{Hash: expression.Sum(row)[:hashLength], Position: belowToken}
+	}
+	known := KnownRow{}
+	cursor, _ := Member(row, r.CursorPath)
+	if parsed, err := Parse(r.Type, cursor); err == nil {
+		known.Position = parsed.Position
+	}
+	if len(r.Key) == 0 {
+		known.Hash = expression.Sum(row)[:hashLength]
+		return known
+	}
+	parts := make([]any, 0, len(r.Key)+1)
+	for _, column := range r.Key {
+		value, _ := Member(row, column)
+		parts = append(parts, value)
+	}
+	if known.Position != nil {
+		// Or the same instant in another form would be another row. As text, bytes that are not
+		// UTF-8 would all be one.
+		parts = append(parts, hex.EncodeToString(known.Position))
+	} else {
+		parts = append(parts, cursor)
+	}
+	known.Hash = expression.Sum(parts...)[:hashLength]
+	return known
+}
+
+// Member finds a value in a row: that of a column of this very name, else of a dotted path.
+func Member(row any, path string) (value any, found bool) {
+	if columns, isMap := row.(map[string]any); isMap {
+		if value, found = columns[path]; found {
+			return value, true
+		}
+	}
+	value, found, err := expression.Path(row, path)
+	return value, found && err == nil
+}
+
+// Contributed are the rows of what a page contributes: a list is many, nil is none, anything
+// else is one.
+func Contributed(page any) []any {
+	switch page := page.(type) {
+	case nil:
+		return nil
+	case []any:
+		return page
+	}
+	return []any{page}
+}

@@ -1,0 +1,112 @@
+package incremental
+
+import "time"
+
+// Source is what the state of a step is about. A state that has moved belongs to one source.
+// Kept with the state.
+type Source struct {
+	CursorPath string `json:"cursor_path,omitempty"`
+	Type       Type   `json:"type"`
+	// Fingerprint is a digest of where the rows come from: the first request's url without its
+	// query, its auth, and the fields that name workload or the element.
+	Fingerprint string `json:"fingerprint"`
+}
+
+// Claim is what a call asks of the state before its first request: to hold it, until
+// another call claims it. Kept in workflow history.
+type Claim struct {
+	Name   string `json:"name"`
+	Holder string `json:"holder"` // key of the call; one that claims again gets what it got
+	Run    string `json:"run"`    // workflow ID of its run, for people
+	Source Source `json:"source"`
+}
+
+// Claimed is the state that a call has claimed; kept in workflow history.
+type Claimed struct {
+	// Watermark is the state's when the holder claimed it first; zero for one that has not
+	// moved.
+	Watermark Cursor `json:"watermark,omitzero"`
+	// Refused says why the call cannot have the state; nil where it has it.
+	Refused *Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is why a call cannot have a state. It becomes a final error of kind incremental.
+type Refusal struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// The types of errors of kind incremental.
+const (
+	// TypeOfAnother is a state that belongs to another source.
+	TypeOfAnother = "state_of_another"
+	// TypeWithoutTable is a state that has moved whose table was just made or is empty.
+	TypeWithoutTable = "state_without_table"
+	// TypeMoved is a write of a call that holds the state no longer, or that comes out of turn.
+	TypeMoved = "state_moved"
+	// TypeOrder is a row below an earlier page's, of a source that promised `row_order: asc`.
+	TypeOrder = "order"
+	// TypeCursor is a cursor of another type.
+	TypeCursor = "type"
+	// TypeMissing is a row without a cursor.
+	TypeMissing = "missing"
+	// TypeRows is a write of a sink that makes other rows of a page's, and not one of each.
+	TypeRows = "rows"
+	// TypeConflict is a state that another run holds, with `on_conflict: fail`.
+	TypeConflict = "conflict"
+	// TypeFull is a state more than Temporal keeps of a step.
+	TypeFull = "too_many_states"
+)
+
+// Write is what a write of a call does to its state, in the transaction of its rows: it is
+// undone as a whole (TypeMoved) unless Holder holds the state and the number of its last
+// write is Number or the one before. Kept in workflow history.
+type Write struct {
+	Name   string `json:"name"`
+	Holder string `json:"holder"`
+	Number int    `json:"number"` // of the call's writes to its state, from 1
+	// Move is where the watermark goes; nil leaves it where it is.
+	Move *Move `json:"move,omitempty"`
+	// Rows tells rows apart that come again; nil where the mode takes them.
+	Rows *Rows `json:"rows,omitempty"`
+}
+
+// Move is a new watermark. It is never below the one that is there, unless Back says so.
+// Kept in workflow history.
+type Move struct {
+	To   Cursor `json:"to"`
+	Back bool   `json:"back,omitempty"` // to where the call found it; To may be zero
+	// Rows is how many rows the call has written so far, for people.
+	Rows int `json:"rows,omitempty"`
+}
+
+// Rows says how rows are told apart that a source gives again. Kept in workflow history.
+type Rows struct {
+	CursorPath string   `json:"cursor_path"`
+	Type       Type     `json:"type"`
+	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
+	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
+	Floor []byte `json:"floor,omitempty"`
+	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
+	Sweep bool `json:"sweep,omitempty"`
+}
+
+// State is a state as people see it.
+type State struct {
+	Name      string    `json:"name"`
+	Watermark Cursor    `json:"watermark,omitzero"`
+	Source    Source    `json:"source"`
+	Run       string    `json:"run,omitempty"` // that moved it last, or holds it
+	MovedAt   time.Time `json:"moved_at,omitzero"`
+	Rows      int64     `json:"rows,omitempty"` // that its last call has written
+}
+
+// Change is one change of a state, in its history.
+type Change struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+	By   string    `json:"by"` // workflow ID of a run, or a person
+	From Cursor    `json:"from,omitzero"`
+	To   Cursor    `json:"to,omitzero"`
+	Note string    `json:"note,omitempty"`
+}

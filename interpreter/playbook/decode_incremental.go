@@ -1,0 +1,237 @@
+package playbook
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// maxStateName bounds the name of a state, in bytes.
+const maxStateName = 500
+
+var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
+	{
+		key{name: "cursor_path", doc: "dotted path to the cursor, in each row that a page contributes"},
+		as(kindName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) }),
+	},
+	{
+		key{name: "token", doc: "in place of `cursor_path`: what the source gives to continue from, such as `{{ response.next_sync_token }}`"},
+		asTextValue(func(i *Incremental, n *Node) { i.Token = n }),
+	},
+	{key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](kindText)},
+	{
+		key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
+		asOneOf(func(i *Incremental, t incremental.Type) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text),
+	},
+	{
+		key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
+		asPart[Incremental](kindDuration).or(0),
+	},
+	{
+		key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
+		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed"),
+	},
+	{
+		key{name: "row_order", doc: "`none` (default), or `asc`: rows come in the order of their cursors, and the watermark moves page by page"},
+		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none"),
+	},
+	{
+		key{name: "on_missing", doc: "what becomes of rows without a cursor: `fail` (default), `include` or `exclude`"},
+		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail),
+	},
+	{
+		key{name: "key", doc: "what tells a row apart that comes again, one name or a list; default the sink's `key`, else the whole row"},
+		as(kindTexts, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) }),
+	},
+	{
+		key{name: "state", doc: "name of the state, from workload and element; default the playbook and the step, in a loop also the element"},
+		asTextValue(func(i *Incremental, n *Node) { i.State = n }),
+	},
+	{
+		key{name: "on_conflict", doc: "what becomes of a run while another one holds the state: `queue` (default) or `fail`"},
+		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue),
+	},
+})
+
+func (*Incremental) section() *section { return incrementalSection }
+
+func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
+	*i = Incremental{
+		Pos: f.pos, Words: f.words, Values: f.positions(Words{}, ""), OnMissing: MissingFail, OnConflict: ConflictQueue,
+	}
+	d.words(f, i, where)
+	switch {
+	case f.get("token") == nil:
+		if d.require(f, "incremental", "cursor_path", `cursor_path: updated_at, or token: "{{ response.next_sync_token }}" in its place`) {
+			d.require(f, "incremental", "initial_value", `initial_value: "2024-01-01T00:00:00Z"`)
+		}
+	case f.get("cursor_path") != nil:
+		d.errorf(f.words["token"], codeConflict,
+			"incremental has \"cursor_path\" and \"token\": a cursor stands in each row, a token comes with the answer; write one of them")
+	default:
+		for _, word := range []string{"type", "lag", "range_start", "row_order", "on_missing"} {
+			if f.get(word) != nil {
+				d.errorf(f.words[word], codeConflict, "%q is about cursors in rows, and a token is in none and is not compared; remove it", word)
+			}
+		}
+		i.Type = incremental.Token
+	}
+	i.initial(d, f.get("initial_value"))
+	if i.Type != incremental.Token {
+		i.lag(d, f.get("lag"))
+	}
+	if i.State != nil && i.State.Template == nil {
+		d.stateName(i.State)
+	}
+	return true
+}
+
+// initial reads the value of the first run. It says the type where the author does not.
+func (i *Incremental) initial(d *decoder, n *yaml.Node) {
+	if n == nil || !d.literal(n, "incremental.initial_value") {
+		return
+	}
+	value := d.constant(n)
+	typed := cmp.Or(i.Type, typeOf(value))
+	if typed == "" {
+		d.errorf(position(n), codeWrongType, "incremental.initial_value must be a time, a date, a whole number or text, not %s", describeYAML(n))
+		return
+	}
+	i.Type = typed
+	if _, err := incremental.Parse(typed, value); err != nil {
+		d.errorf(position(n), codeWrongValue, "incremental.initial_value: %s%s", err, initialHint(typed, value))
+		return
+	}
+	i.InitialValue = value
+}
+
+// typeOf is the type of a cursor with this value; "" for what is none.
+func typeOf(value any) incremental.Type {
+	text, isText := value.(string)
+	if !isText {
+		if _, err := incremental.Parse(incremental.Integer, value); err == nil {
+			return incremental.Integer
+		}
+		return ""
+	}
+	for _, one := range []incremental.Type{incremental.Date, incremental.Time} { // a date is a time too
+		if _, err := incremental.Parse(one, text); err == nil {
+			return one
+		}
+	}
+	return incremental.Text
+}
+
+// initialHint completes a message about a value that is not of its type.
+func initialHint(typed incremental.Type, value any) string {
+	_, isText := value.(string)
+	switch {
+	case typed == incremental.Time && !isText:
+		return `; a time is text such as "2024-01-01T00:00:00Z", and seconds since 1970 are of type: integer`
+	case typed == incremental.Time:
+		return `; write such as "2024-01-01T00:00:00Z"`
+	case typed == incremental.Date:
+		return `; write such as "2024-01-01"`
+	case typed == incremental.Integer:
+		return "; write such as 0"
+	case typed == incremental.Text && !isText:
+		return "; put it in quotes"
+	}
+	return ""
+}
+
+// lag reads how far before the watermark is read again.
+func (i *Incremental) lag(d *decoder, n *yaml.Node) {
+	const what = "incremental.lag"
+	if n == nil || i.Type == "" || !d.literal(n, what) {
+		return
+	}
+	switch i.Type {
+	case incremental.Time:
+		length, _ := d.duration(n, what)
+		i.Lag = incremental.Lag(length)
+	case incremental.Date:
+		i.Lag = d.days(n, what)
+	case incremental.Integer:
+		if v, ok := d.integer(n, what); ok && v < 0 {
+			d.errorf(position(n), codeBounds, "%s must not be negative, not %d", what, v)
+		} else if ok {
+			i.Lag = incremental.Lag(v)
+		}
+	case incremental.Text, incremental.Token:
+		d.errorf(i.Words["lag"], codeConflict, "lag has no meaning for cursors of type text, of which nothing can be taken away; remove it, or write type: time, date or integer")
+	}
+}
+
+// days reads a number of days, or a duration that is one.
+func (d *decoder) days(n *yaml.Node, what string) incremental.Lag {
+	const day = 24 * time.Hour
+	length := time.Duration(-1)
+	if n.ShortTag() == "!!int" {
+		if v, ok := d.integer(n, what); !ok {
+			return 0
+		} else if v >= 0 && v <= maxDays {
+			return incremental.Lag(v)
+		}
+	} else if text, ok := strings.CutPrefix(spelledDuration(n.Value), "; write "); ok {
+		length, _ = time.ParseDuration(text)
+	} else if v, err := time.ParseDuration(n.Value); err == nil {
+		length = v
+	}
+	if length < 0 || length%day != 0 {
+		d.errorf(position(n), codeWrongType, "%s must be whole days, as the type is date, such as lag: 3, not %s", what, describeYAML(n))
+		return 0
+	}
+	return incremental.Lag(length / day)
+}
+
+// maxDays are some 2,700 years.
+const maxDays = 1_000_000
+
+// rowPath reads a dotted path into a row. A column may have any name.
+func (d *decoder) rowPath(n *yaml.Node, what string) string {
+	text, ok := d.name(n, "incremental."+what)
+	if !ok {
+		return ""
+	}
+	if plain, ok := plainPath(text); ok {
+		d.errorf(position(n), codePath, "%s is JSONPath; a path here is dotted, from the row on: write %s: %s", shorten(text), what, plain)
+	}
+	return text
+}
+
+// rowKey reads the name of a column, or a list of them.
+func (d *decoder) rowKey(n *yaml.Node, what string) []string {
+	if n.Kind != yaml.SequenceNode {
+		if name, ok := d.name(n, what); ok {
+			return []string{name}
+		}
+		return nil
+	}
+	if len(n.Content) == 0 {
+		d.errorf(position(n), codeEmpty, "%s has no names; write such as key: id, or leave it out", what)
+	}
+	keys := d.texts(n, what)
+	for i, key := range keys {
+		if slices.Contains(keys[:i], key) {
+			d.errorf(position(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, shorten(key))
+		}
+	}
+	return keys
+}
+
+// stateName refuses a name that no state can have.
+func (d *decoder) stateName(n *Node) {
+	switch text := expression.Text(n.Value); {
+	case strings.TrimSpace(text) == "":
+		d.errorf(n.Pos, codeBadName, "incremental.state must not be empty")
+	case len(text) > maxStateName:
+		d.errorf(n.Pos, codeBadName, "incremental.state has %d bytes; the name of a state may have %d", len(text), maxStateName)
+	}
+}

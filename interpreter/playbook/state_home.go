@@ -1,0 +1,146 @@
+package playbook
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+)
+
+// IncrementalWord is the name that a step with a state has for it.
+const IncrementalWord = "incremental"
+
+// StateHome is the sink whose destination keeps the state of a step, in the transaction of
+// its rows: the last one that a call writes to when it has ended well, else the one for
+// pages, if it is a table whose place no answer decides. Nil is a state that Temporal keeps.
+func (pb *Playbook) StateHome(step *Step) *Sink {
+	sink := step.lastSink()
+	if sink == nil || sink.Action == nil {
+		return nil
+	}
+	action := pb.Resolve(sink.Action)
+	if !action.Traits().KeepsStates || action.Field("table") == nil || !FixedPlace(action, step.Retry) {
+		return nil
+	}
+	return sink
+}
+
+// lastSink is what a call of the step writes to last when it has ended well, nil for nothing.
+func (s *Step) lastSink() *Sink {
+	if sinks := s.successSinks(); len(sinks) > 0 {
+		return sinks[len(sinks)-1]
+	}
+	return nil
+}
+
+// successSinks are what a call of the step writes to that ends well, in this order.
+func (s *Step) successSinks() []*Sink {
+	var pages, ends []*Sink
+	for _, policy := range s.Retry {
+		pages = append(pages, policy.Then.PerIteration)
+		if policy.mayFollowSuccess() {
+			ends = append(ends, policy.Then.Sink)
+		}
+	}
+	own := s.Sink
+	if s.Loop != nil {
+		own = s.Loop.Sink
+	}
+	all := append(append(pages, ends...), own)
+	return slices.DeleteFunc(all, func(sink *Sink) bool { return sink == nil })
+}
+
+// pagesOnly reports whether one sink for pages is all that a call of the step may write to.
+func (s *Step) pagesOnly() bool {
+	sinks := s.successSinks()
+	return len(sinks) == 1 && !slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.Sink != nil }) &&
+		slices.ContainsFunc(s.Retry, func(policy *Policy) bool { return policy.Then.PerIteration != nil })
+}
+
+// mayFollowSuccess is false for a policy that is only for failures.
+func (p *Policy) mayFollowSuccess() bool {
+	if p.Then.NextCall != nil || p.Then.Collect != nil {
+		return true
+	}
+	program, ok := p.When.program()
+	return !ok || !failuresOnly(program)
+}
+
+// FixedPlace reports whether no field that says where a sink writes names what only exists
+// after an attempt, of a call with these policies. A statement says itself where it writes.
+func FixedPlace(sink *Action, policies []*Policy) bool {
+	names := append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", argsWord,
+		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
+	return sink.Field(FieldStatement) == nil && !sink.Tool.Names(names...) && !sink.Auth.Names(names...) &&
+		!slices.ContainsFunc(sink.Fields, func(field *Entry) bool { return field.Value.Names(names...) })
+}
+
+// CollectedNames are those of what calls with these policies collect.
+func CollectedNames(policies []*Policy) []string {
+	names := []string{DefaultInto}
+	for _, policy := range policies {
+		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+			names = append(names, collect.Into)
+		}
+	}
+	return names
+}
+
+// StateName is the name of a step's state as far as it is known before a run: with
+// the element of a loop as <element>, and templates as they are written.
+func (pb *Playbook) StateName(step *Step) string {
+	if state := step.Incremental.State; state != nil {
+		if state.Template == nil {
+			return expression.Text(state.Value)
+		}
+		return state.Raw
+	}
+	name := pb.StateGroup(step)
+	if step.Loop != nil {
+		name += "/<" + step.Loop.Element + ">"
+	}
+	return name
+}
+
+// StateGroup is the name of a step's state where the step does not say one, without the
+// element of a loop.
+func (pb *Playbook) StateGroup(step *Step) string {
+	name := pb.Name
+	if pb.State != "" {
+		name = pb.State
+	}
+	return name + "/" + step.Name
+}
+
+// KeptState is a state that runs of a playbook keep, for people.
+type KeptState struct {
+	Step string // within playbooks that stand in steps, outer/inner
+	Name string // see StateName
+	Home *Sink  // nil where Temporal keeps it
+	Tool string // of Home
+	// Sinks is how many sinks a call writes to that ends well. Without one the state moves
+	// when the run has ended well.
+	Sinks int
+}
+
+// KeptStates are the states of a playbook's steps, and of playbooks that stand within it, in the
+// order of the file.
+func (pb *Playbook) KeptStates() []KeptState {
+	var all []KeptState
+	for _, step := range pb.Steps {
+		if step.Action != nil && step.Action.Inline != nil {
+			for _, inner := range step.Action.Inline.KeptStates() {
+				inner.Step = step.Name + "/" + inner.Step
+				all = append(all, inner)
+			}
+		}
+		if step.Incremental == nil {
+			continue
+		}
+		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.successSinks())}
+		if kept.Home != nil {
+			kept.Tool, _ = pb.Resolve(kept.Home.Action).ToolName()
+		}
+		all = append(all, kept)
+	}
+	return all
+}

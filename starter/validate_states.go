@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+
+	"reprise/interpreter/playbook"
+)
+
+// keptState is one of the states of `validate --output json`.
+type keptState struct {
+	File    string `json:"file"`
+	Step    string `json:"step"`
+	State   string `json:"state"`   // its name; a loop's element is <element>
+	KeptBy  string `json:"kept_by"` // postgres, sqlite, or temporal
+	Promise string `json:"promise"` // of the rows in the sink that the state is kept with
+}
+
+// The promises of keptState.
+const (
+	exactlyOnce = "exactly_once"
+	atLeastOnce = "at_least_once"
+)
+
+func keptStates(file string, states []playbook.KeptState) []keptState {
+	var all []keptState
+	for _, state := range states {
+		one := keptState{File: file, Step: state.Step, State: state.Name, KeptBy: cmp.Or(state.Tool, "temporal"), Promise: atLeastOnce}
+		if state.Home != nil {
+			one.Promise = exactlyOnce
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// databases are what tools that keep states are called.
+var databases = map[string]string{"postgres": "PostgreSQL", "sqlite": "SQLite"}
+
+// describeState says where a state is kept, and what that promises.
+func describeState(state playbook.KeptState) string {
+	text := "state of " + state.Step + ": "
+	switch {
+	case state.Home == nil && state.Sinks == 0:
+		return text + "kept by Temporal, moved when the run has completed: at least once"
+	case state.Home == nil:
+		return text + "kept by Temporal: at least once"
+	case state.Sinks > 1:
+		return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled there; in its other sinks at least once"
+	}
+	return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled"
+}
