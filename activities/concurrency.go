@@ -20,8 +20,8 @@ import (
 
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
-func RunActivities() map[string]any {
-	trees := newTreeAdmissions()
+func (c *Catalogue) RunActivities() map[string]any {
+	trees := newTreeAdmissions(c.gate)
 	return map[string]any{
 		interpreter.AdmitActivity:      trees.admit,
 		interpreter.MayStartActivity:   trees.mayStart,

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +42,7 @@ const (
 
 // treeAdmissions requests admissions for the activities of a worker, and cancels trees.
 type treeAdmissions struct {
+	gate   *gate        // of attempts that start runs
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
 	closed []closedRun // those that were cancelled last
@@ -59,27 +61,51 @@ type firstRun struct {
 	used      time.Time // under the lock of treeAdmissions
 }
 
-func newTreeAdmissions() *treeAdmissions {
-	return &treeAdmissions{slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+func newTreeAdmissions(g *gate) *treeAdmissions {
+	return &treeAdmissions{gate: g, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
 }
 
-// admit has the workflow of a tree of runs admit more of them, in its turn.
-func (a *treeAdmissions) admit(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+// admit has the workflow of a tree of runs admit more of them, in its turn, and reports
+// whether they may start now.
+func (a *treeAdmissions) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
 	defer heartbeat.Keep(ctx)()
-	leave, err := a.slots.Enter(ctx, admission.Tree.WorkflowID())
+	leave, err := a.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
 		return interpreter.Admitted{}, err
 	}
 	defer leave()
-	if admission.Count > 0 && a.isClosed(ctx, admission) {
+	if start.Count > 0 && a.isClosed(ctx, start.Admission) {
 		return interpreter.Admitted{Closed: true}, nil
 	}
-	return admitRuns(ctx, admission)
+	admitted, err := admitRuns(ctx, start.Admission)
+	if err != nil || admitted.Count == 0 {
+		return admitted, err
+	}
+	admitted.Hold, err = a.hold(ctx, start.Attempt)
+	return admitted, err
 }
 
-// mayStart reports whether a run still may start that was admitted.
-func (a *treeAdmissions) mayStart(ctx context.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-	return interpreter.Admitted{Closed: a.isClosed(ctx, admission)}, nil
+// mayStart reports whether a run may start now that needs no admission any more.
+func (a *treeAdmissions) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.Admitted, err error) {
+	if admitted.Closed = a.isClosed(ctx, start.Admission); admitted.Closed {
+		return admitted, nil
+	}
+	admitted.Hold, err = a.hold(ctx, start.Attempt)
+	return admitted, err
+}
+
+// hold is that of an attempt to start a run, which passes the gate of all attempts; nil
+// where nothing holds it.
+func (a *treeAdmissions) hold(ctx context.Context, attempt *interpreter.PausedBy) (*interpreter.Hold, error) {
+	if attempt == nil {
+		return nil, nil
+	}
+	_, err := a.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
+	var off *putOffError
+	if errors.As(err, &off) {
+		return off.until.Hold, nil
+	}
+	return nil, err
 }
 
 // close has no more runs start that one waits for. It waits for no turn.

@@ -61,9 +61,29 @@ func (a Admission) Check() error {
 	return a.Tree.check()
 }
 
-// Admitted is the answer to an Admission. Kept in workflow history.
+// RunStart asks whether a step may start runs now. Kept in workflow history.
+type RunStart struct {
+	Admission
+	// Attempt is the one that starts a run; nil where the runs start later, each by an
+	// attempt that asks again.
+	Attempt *PausedBy `json:"attempt,omitempty"`
+}
+
+// PausedBy is what an attempt may be held by: the control of its run, which is known up to
+// a version, and those of the parent runs. Kept in workflow history.
+type PausedBy struct {
+	Run     string   `json:"run"`
+	Step    string   `json:"step"`
+	Version int      `json:"version,omitempty"`
+	Parents []Parent `json:"above,omitempty"`
+}
+
+// Admitted is the answer to an Admission, or to a RunStart. Kept in workflow history.
 type Admitted struct {
 	Count int `json:"count"`
+	// Hold says that the run, or a parent run, is paused: nothing starts before that is
+	// resumed. What was admitted stays so.
+	Hold *Hold `json:"hold,omitempty"`
 	// Closed says that none may start as a run that waits for them was cancelled.
 	Closed bool `json:"closed,omitempty"`
 }

@@ -125,7 +125,7 @@ type batch struct {
 	hosted   []int // calls that an activity makes
 	// slot is that in the loop's window; nil where one iteration follows the other.
 	slot *slot
-	// allowance is how many runs of other playbooks the iterations may start.
+	// allowance is how many runs of other playbooks the calls may start without a request.
 	allowance allowance
 }
 
@@ -349,7 +349,7 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
 			call: call, waiting: b.waiter(ctx, i), host: &activityHost{task: b.input.Task, snapshot: b.input.Calls[i]}, slot: b.slot,
-			allowance: b.allowed(), plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
+			allowance: &b.allowance, plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
 		}
 	}
 	if snapshot := b.drivers[i].run(ctx); snapshot != nil {
@@ -369,15 +369,6 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	}
 	b.count(result)
 	b.withinBudget(nil)
-}
-
-// allowed is how many runs of other playbooks the calls may start without a request;
-// nil where each start is requested.
-func (b *batch) allowed() *allowance {
-	if b.step.Loop == nil {
-		return nil
-	}
-	return &b.allowance
 }
 
 // renews reports whether the calls continue as new. When one has to, all do, those that

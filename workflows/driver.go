@@ -36,8 +36,7 @@ type driver struct {
 	// plays records the runs of other playbooks that attempts start, by their workflow
 	// IDs; nil for none.
 	plays func(child string)
-	// allowance is what the call's loop has been granted; nil where each start is
-	// requested.
+	// allowance is what has been granted and not used; nil is none.
 	allowance *allowance
 	// until is when a wait ends that continues in the next history.
 	until time.Time
@@ -201,7 +200,7 @@ func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpr
 	if playbook.TraitsOf(input.Tool).Plays {
 		began := workflow.Now(ctx)
 		outcome := d.play(ctx, input)
-		if outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled {
+		if outcome.PutOff == nil && (outcome.Err == nil || outcome.Err.Kind != interpreter.KindCancelled) {
 			countAttempt(ctx, d.call, began, outcome.Err)
 		}
 		return outcome

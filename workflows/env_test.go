@@ -116,6 +116,9 @@ func newStage(t *testing.T, answer play) *stage {
 	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
 		return s.recalled, nil
 	})
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
+		return interpreter.Admitted{}, nil
+	})
 	s.register(interpreter.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		s.mu.Lock()

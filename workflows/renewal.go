@@ -61,11 +61,13 @@ func (r *renewal) later(ctx workflow.Context) {
 
 // callInChild has a child continue a call that has become too long for the run's own
 // history.
-func (r *run) callInChild(ctx workflow.Context, task Task, snapshot call.Snapshot, machine *call.Call) interpreter.CallResult {
+func (r *run) callInChild(
+	ctx workflow.Context, task Task, snapshot call.Snapshot, machine *call.Call, admitted int,
+) interpreter.CallResult {
 	id := childID(task, "")
 	r.controls.childCalls[id] = true
 	defer delete(r.controls.childCalls, id)
-	input := CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.Of(task.Step)}
+	input := CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.Of(task.Step), Admitted: admitted}
 	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": goes on after many attempts", actsOnStep(task.Step)).with(describePart(r.book, task))
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {

@@ -85,7 +85,7 @@ func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call
 	d.closeAnswers()
 	record.Call = childID(task, "")
 	r.describe(ctx)
-	return r.callInChild(ctx, task, *snapshot, call)
+	return r.callInChild(ctx, task, *snapshot, call, d.allowance.unused())
 }
 
 // task is what the calls of a step need, wherever they are hosted.

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 // A first run and all its child runs, of any depth, are a tree, and how many may start
@@ -94,43 +95,70 @@ func (a *allowance) consume(n int) int {
 	return consumed
 }
 
-// admit requests the admission of a run that the call starts; nil where it is granted.
-func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if tree.Most == 0 {
-		return nil
+// unused is how many runs may start without a request.
+func (a *allowance) unused() int {
+	if a == nil {
+		return 0
 	}
-	if d.allowance != nil && d.allowance.consume(1) == 1 {
-		if !mayStart(ctx, controlsOf(ctx).admission(tree, 0), step) {
-			return &interpreter.Outcome{Err: cancelledError()}
-		}
-		return nil
-	}
-	if d.allowance == nil || !d.allowance.none {
-		admitted, err := requestAdmission(ctx, controlsOf(ctx).admission(tree, 1), step)
-		switch {
-		case ctx.Err() != nil:
-			return &interpreter.Outcome{Err: cancelledError()}
-		case err != nil:
-			return &interpreter.Outcome{Err: AttemptError(err)}
-		case admitted.Count == 1:
-			return nil
-		}
-	}
-	return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+	return a.left
 }
 
-// mayStart reports whether a run may start that was admitted before: not where a parent
-// run was cancelled meanwhile. Then it returns once ctx is cancelled too.
-func mayStart(ctx workflow.Context, admission interpreter.Admission, step string) bool {
-	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "looks whether step "+step+" may still start a run")
-	answer, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may still start")
+// admit has a run that the call starts wait for its admission; nil where it may start
+// now. One that is held keeps its admission.
+func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
+	if d.allowance == nil {
+		d.allowance = &allowance{}
+	}
+	var admitted interpreter.Admitted
+	var err error
+	switch {
+	case tree.Most == 0, d.allowance.consume(1) == 1:
+		admitted = mayStart(ctx, tree, step)
+	case d.allowance.none:
+		return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+	default:
+		controls := controlsOf(ctx)
+		start := interpreter.RunStart{Admission: controls.admission(tree, 1), Attempt: controls.pausedBy(step)}
+		if admitted, err = requestAdmission(ctx, start, step); err == nil && ctx.Err() == nil && admitted.Count == 0 {
+			return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return &interpreter.Outcome{Err: cancelledError()}
+	case err != nil:
+		return &interpreter.Outcome{Err: AttemptError(err)}
+	case admitted.Hold == nil:
+		return nil
+	}
+	if tree.Most > 0 {
+		d.allowance.left++
+	}
+	return &interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: admitted.Hold}}
+}
+
+// mayStart reports whether a run may start now that needs no admission any more: not where
+// a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. Who
+// cannot be asked does not hold it.
+func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.Admitted {
+	controls := controlsOf(ctx)
+	start := interpreter.RunStart{Admission: controls.admission(tree, 0), Attempt: controls.pausedBy(step)}
+	to := toLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
+	answer, err := send[interpreter.Admitted](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
 	}
 	if err != nil && ctx.Err() == nil {
-		logger(ctx).Warn("cannot look whether a parent run was cancelled", "error", err)
+		logger(ctx).Warn("cannot look whether a parent run was cancelled or paused", "error", err)
 	}
-	return ctx.Err() == nil
+	return answer
+}
+
+// pausedBy is what may hold an attempt of a step.
+func (c *controls) pausedBy(step string) *interpreter.PausedBy {
+	return &interpreter.PausedBy{
+		Run: c.run, Step: step, Version: c.Version, Parents: (&call.Nesting{Parents: c.parents}).Brief(),
+	}
 }
 
 // admission is the request for runs that this one waits for.
@@ -146,16 +174,16 @@ func (c *controls) admission(tree interpreter.Tree, count int) interpreter.Admis
 // requestAdmission requests the admission of runs. Where a parent run was cancelled it
 // returns once ctx is cancelled too: who ended before that would be a failure to a
 // parent that does not know of the cancel yet.
-func requestAdmission(ctx workflow.Context, admission interpreter.Admission, step string) (interpreter.Admitted, error) {
+func requestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.Admitted, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
-	case admission.Count > 1:
-		summary = fmt.Sprintf("asks whether step %s may start %d runs", step, admission.Count)
-	case admission.Count < 0:
-		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -admission.Count, step)
+	case start.Count > 1:
+		summary = fmt.Sprintf("asks whether step %s may start %d runs", step, start.Count)
+	case start.Count < 0:
+		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -start.Count, step)
 	}
 	to := toTool(interpreter.AdmitActivity, admitTimeout, summary)
-	admitted, err := send[interpreter.Admitted](ctx, to, admission, "the question whether a run may start")
+	admitted, err := send[interpreter.Admitted](ctx, to, start, "the question whether a run may start")
 	if admitted.Closed {
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
 	}
@@ -177,7 +205,7 @@ func (l *loop) admit(ctx workflow.Context, n, rest int) int {
 	}
 	if a := &l.allowance; !a.none && a.left < n {
 		count := max(n, min(rest, mostAdmitted)) - a.left
-		admitted, err := requestAdmission(ctx, l.controls.admission(l.input.Task.Nesting.Tree, count), l.step.Name)
+		admitted, err := requestAdmission(ctx, interpreter.RunStart{Admission: l.controls.admission(l.input.Task.Nesting.Tree, count)}, l.step.Name)
 		a.left += admitted.Count
 		a.none = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
@@ -190,7 +218,7 @@ func (l *loop) returnAllowance(ctx workflow.Context) {
 		return
 	}
 	back := l.controls.admission(l.input.Task.Nesting.Tree, -l.allowance.left)
-	if _, err := requestAdmission(ctx, back, l.step.Name); err != nil {
+	if _, err := requestAdmission(ctx, interpreter.RunStart{Admission: back}, l.step.Name); err != nil {
 		logger(ctx).Warn("cannot give runs back that did not start", "error", err)
 	}
 	l.allowance.left = 0

@@ -2,23 +2,27 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
-func newClosedTree(t *testing.T, admit func(interpreter.Admission) interpreter.Admitted) *stage {
+func newClosedTree(t *testing.T, admit func(interpreter.RunStart) interpreter.Admitted) *stage {
 	t.Helper()
 	s := newStage(t, fine)
-	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.Admission) (interpreter.Admitted, error) {
+	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
 		return admit(in), nil
 	})
-	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.Admission) (interpreter.Admitted, error) {
+	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
 		return interpreter.Admitted{Closed: true}, nil
 	})
 	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
@@ -41,7 +45,7 @@ func TestClosedTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requests := 0
-			s := newClosedTree(t, func(interpreter.Admission) interpreter.Admitted {
+			s := newClosedTree(t, func(interpreter.RunStart) interpreter.Admitted {
 				requests++
 				return interpreter.Admitted{Closed: true}
 			})
@@ -65,7 +69,7 @@ func TestClosedTree(t *testing.T) {
 // run was cancelled.
 func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	t.Parallel()
-	s := newClosedTree(t, func(in interpreter.Admission) interpreter.Admitted { return interpreter.Admitted{Count: in.Count} })
+	s := newClosedTree(t, func(in interpreter.RunStart) interpreter.Admitted { return interpreter.Admitted{Count: in.Count} })
 	result, took := s.run(`
   - step: outer
     tool: playbook
@@ -76,4 +80,74 @@ func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	require.Equal(t, time.Minute, took)
 	require.Empty(t, s.attempts)
 	require.Equal(t, interpreter.LoopStats{Total: 20, Cancelled: 20}, result.Steps[0].Loop.Stats)
+}
+
+// TestPausedStart: a run does not start while a run that waits for it is paused. It keeps
+// its admission until that is resumed, and no policy counts what was held.
+func TestPausedStart(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]string{
+		"call":       "",
+		"parallel":   "    loop: {in: \"{{ 1..3 }}\", iterator: i, mode: parallel, max_concurrency: 5}\n",
+		"sequential": "    loop: {in: \"{{ 1..3 }}\", iterator: i}\n",
+		"batches":    "    loop: {in: \"{{ 1..3 }}\", iterator: i, mode: parallel, max_concurrency: 10, batch: 3}\n",
+		"detached":   "    wait: false\n",
+	} {
+		for _, most := range []int{0, 100} {
+			t.Run(fmt.Sprintf("%s, at most %d", name, most), func(t *testing.T) {
+				t.Parallel()
+				s, admitted := newStage(t, until(0, nil)), 0
+				hold := func(start interpreter.RunStart) *interpreter.Hold {
+					if start.Attempt == nil || s.env.Now().Sub(began) > 2*time.Minute {
+						return nil
+					}
+					require.Equal(t, "outer", start.Attempt.Step)
+					return &interpreter.Hold{Version: 1}
+				}
+				s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					admitted += in.Count
+					return interpreter.Admitted{Count: in.Count, Hold: hold(in)}, nil
+				})
+				s.env.OnActivity(interpreter.MayStartActivity, mock.Anything, mock.Anything).Return(
+					func(_ context.Context, in interpreter.RunStart) (interpreter.Admitted, error) {
+						return interpreter.Admitted{Hold: hold(in)}, nil
+					})
+				s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
+					Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: most}}, nil)
+				s.steerAt(time.Minute, workflows.PauseUpdate, workflows.Command{})
+				s.steerAt(3*time.Minute, workflows.ResumeUpdate, workflows.Command{})
+				result, _ := s.run(`
+  - step: outer
+    tool: playbook
+` + step + `    workflow: [{step: fetch, tool: http, url: http://localhost}]
+`)
+				require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+				runs := 1
+				if strings.Contains(step, "loop") {
+					runs = 3
+				}
+				if most > 0 {
+					require.Equal(t, runs, admitted, "each once")
+				}
+				for _, at := range s.times() {
+					require.GreaterOrEqual(t, at, 3*time.Minute)
+				}
+				if name != "detached" {
+					require.Len(t, s.attempts, runs)
+				}
+			})
+		}
+	}
+}
+
+// steerAt gives the run a command, which it takes.
+func (s *stage) steerAt(at time.Duration, update string, command workflows.Command) {
+	s.env.RegisterDelayedCallback(func() {
+		s.env.UpdateWorkflow(update, update+at.String(), &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { require.NoError(s.t, err) },
+			OnComplete: func(_ any, err error) { require.NoError(s.t, err) },
+		}, command)
+	}, at)
 }
