@@ -42,7 +42,7 @@ func TestStateOfTwoTables(t *testing.T) {
 	w := newWorld(t)
 	w.work()
 	for range 2 {
-		result, err := w.outcome(w.start(w.kept(twoTables), map[string]any{"api": w.api.URL()}))
+		result, err := w.outcome(w.start(twoTables, map[string]any{"api": w.api.URL()}))
 		require.NoError(t, err)
 		require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 		require.Equal(t, []any{map[string]any{"raw": 12, "sales": 12}},
