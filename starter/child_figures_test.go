@@ -94,7 +94,7 @@ func TestFiguresOfChildRuns(t *testing.T) {
 				return s
 			}
 			var last stats.Stats
-			for until := time.Now().Add(testenv.Within(20 * time.Second)); api.served() < 24 || last.AttemptsMade < 24; {
+			for until := time.Now().Add(testenv.Within(20 * time.Second)); api.served() < 24 || last.AttemptsMade < 24 || last.ChildRuns.Running != row.children/6; {
 				last = read()
 				require.True(t, time.Now().Before(until), "%d requests: %+v", api.served(), last)
 			}
