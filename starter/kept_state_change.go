@@ -12,6 +12,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
 )
 
 // stateChange is the command line of set and reset.
@@ -141,7 +142,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		if state != nil {
 			change.From = state.Watermark
 		}
-		answer, err := s.stateCommand(ctx, one, interpreter.StateCommand{Change: &change, Queue: one.at.Queue})
+		answer, err := s.stateCommand(ctx, one, interpreter.StateCommand{Change: &change, Queue: queue.Name{Key: one.at.Key, State: true}.ID()})
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/queue"
 )
 
 // StateAt is where a step keeps its state, as far as that is known without a run.
@@ -22,8 +21,8 @@ type StateAt struct {
 	Prefix string
 	// Name is that of the state; "" of Each without an element.
 	Name string
-	// Queue is the workflow ID of the queue in which visits wait for the state.
-	Queue string
+	// Key is the name under which visits of the step share the state.
+	Key string
 }
 
 // StateAt says where the task's step keeps its state, or that of an element of its loop. The
@@ -38,7 +37,7 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	if err != nil {
 		return StateAt{}, err
 	}
-	at := StateAt{Queue: queue.Name{Key: key, State: true}.ID(), Place: c.statePlace(now)}
+	at := StateAt{Key: key, Place: c.statePlace(now)}
 	if home := book.StateHome(step); home != nil && at.Place == nil {
 		return at, fmt.Errorf("step %q: %s keeps the state, and where it is cannot be known without a run, or an element of the loop", step.Name, home.Place)
 	}
