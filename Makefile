@@ -54,8 +54,8 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 	@TEST_NO_CACHE=1 go test -count=1 ./workflows ./internal/test/e2e
 
 .PHONY: chaos
-chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
-	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
+chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that share a state, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
+	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestIncremental|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
 .PHONY: mutants
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')

@@ -482,7 +482,6 @@ func stateIsSet(s *StateTest) {
 	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
 	s.RequireMoved(err, "set or forgotten")
 	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
-
 	other := *s
 	other.State += " made"
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: other.State, By: "ann@host", To: At(3)}))

@@ -251,9 +251,8 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
 		Warnings: before.Warnings, Reported: before.Reported,
-		Request: Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
-		Last:    lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-
+		Request:     Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
+		Last:        lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 		Incremental: before.Incremental.restarted(c.config.keeps(), full),
 	}
 	c.operation = pageKey{}

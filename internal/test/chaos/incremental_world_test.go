@@ -27,7 +27,7 @@ type clocked struct {
 	shops    []string
 	current  map[string]map[int]version // of each shop, by ID
 	versions map[string]bool            // all that there ever were
-	given    []version       // that answers had
+	given    []version                  // that answers had
 	number   int
 	tokens   map[string]int // what a token has seen, by its text
 	requests int

@@ -67,6 +67,11 @@ func (c *changing) add(rows ...map[string]any) {
 	c.rows = append(c.rows, rows...)
 }
 
+// kept is a playbook whose states are those of the test.
+func (w *world) kept(source string) string {
+	return strings.Replace(source, "{name: test}", "{name: "+w.queue+"}", 1)
+}
+
 func change(id int, at string) map[string]any { return map[string]any{"id": id, "at": at} }
 
 // incrementalPages loads them. WORDS stands within incremental.
@@ -121,11 +126,11 @@ func TestRowsComeOnce(t *testing.T) {
 			db.Exec(t, createKept)
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
 			workload := map[string]any{"api": api.url}
-			first := w.endsAs(w.start(source, workload), interpreter.Completed)
+			first := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
 			require.Equal(t, "1 2 3", keptIDs(w, db))
 			require.Empty(t, first.Warnings)
 			api.add(change(4, "2026-01-03"), change(5, "9999-01-01"))
-			second := w.endsAs(w.start(source, workload), interpreter.Completed)
+			second := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
 			require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
 			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated later than the call began")
 			api.mu.Lock()
@@ -133,9 +138,9 @@ func TestRowsComeOnce(t *testing.T) {
 			api.mu.Unlock()
 			api.add(change(6, "2026-01-04"), change(7, "2026-01-05"), change(8, "2026-01-06"))
 			api.request = func(page string) bool { return page != "4" }
-			w.endsAs(w.start(source, workload), interpreter.Failed)
+			w.endsAs(w.start(w.kept(source), workload), interpreter.Failed)
 			api.request = nil
-			w.endsAs(w.start(source, workload), interpreter.Completed)
+			w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
 			require.Equal(t, "1 2 3 4 5 6 7 8", keptIDs(w, db))
 			require.Equal(t, []string{"2026-01-01", "2026-01-03", "2026-01-03"}, api.since[:3])
 		})
@@ -153,9 +158,9 @@ func TestWatermarkBehindTheSink(t *testing.T) {
 		`args: "{{ map(result, {id: #.id, at: refused ? 'refused' : #.at}) }}"`, "row_order: none")
 	source = strings.Replace(source, "workflow:", "workload: {api: '', refused: false}\nworkflow:", 1)
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
-	w.endsAs(w.start(source, map[string]any{"api": api.url, "refused": true}), interpreter.Failed)
+	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "refused": true}), interpreter.Failed)
 	require.Empty(t, keptIDs(w, db))
-	w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Completed)
+	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
 	require.Equal(t, "1 2", keptIDs(w, db))
 	require.Equal(t, []string{"2026-01-01", "2026-01-01"}, api.since)
 }
@@ -178,7 +183,7 @@ func TestStateIsAFence(t *testing.T) {
 				return true
 			}
 			source := pagesInto("tool: postgres, auth: pg, table: orders, key: id, mode: "+mode, "row_order: asc")
-			result := w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Failed)
+			result := w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Failed)
 			require.Equal(t, "1 2", keptIDs(w, db))
 			require.Equal(t, interpreter.KindIncremental, result.Error.Kind)
 			require.Equal(t, incremental.TypeMoved, result.Error.Type)
@@ -196,8 +201,8 @@ func TestStateOfNoSink(t *testing.T) {
 	source = strings.Replace(source, "workflow:", "workload: {api: '', page: ''}\nworkflow:", 1)
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
 	api.request = func(page string) bool { return page != "fails" }
-	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "fails"}), interpreter.Failed)
-	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
-	w.endsAs(w.start(source, map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
+	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "page": "fails"}), interpreter.Failed)
+	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
+	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
 	require.Equal(t, []string{"2026-01-01", "2026-01-01", "2026-01-03"}, api.since[:3])
 }

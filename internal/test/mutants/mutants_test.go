@@ -71,7 +71,7 @@ func TestMutantsAreLookedFor(t *testing.T) {
 			continue
 		}
 		require.True(t, real, "%s: no test with real servers", m.name)
-		require.Contains(t, []string{"TestChaos", "TestMoving", "TestMovingChildRuns"}, m.chaos, m.name)
+		require.Contains(t, []string{"TestChaos", "TestMoving", "TestMovingChildRuns", "TestIncremental"}, m.chaos, m.name)
 	}
 }
 
