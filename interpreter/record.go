@@ -38,6 +38,25 @@ type StepRecord struct {
 	// From is the workflow ID of the earlier run that has made the call, whose result
 	// the step has.
 	From string `json:"from,omitempty"`
+	// Incremental is what the call has made of the state that the step keeps between runs;
+	// nil for none, and of a loop.
+	Incremental *StateRecord `json:"incremental,omitempty"`
+}
+
+// StateRecord is how far a call has read, for people: of CallIncremental.
+type StateRecord struct {
+	State     string           `json:"state"`
+	From      expression.Value `json:"from"`
+	Watermark expression.Value `json:"watermark"`
+	Rows      int              `json:"rows"`
+}
+
+// Record is what people see of it; nil for none.
+func (i *CallIncremental) Record() *StateRecord {
+	if i == nil {
+		return nil
+	}
+	return &StateRecord{State: i.State, From: i.From.Value, Watermark: i.Watermark.Value, Rows: i.Rows}
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.

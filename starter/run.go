@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +28,12 @@ type runOptions struct {
 	detach     bool
 	strict     bool
 	serverEnds bool
+	// fullRefresh are steps that read everything again; everyStep stands for all.
+	fullRefresh []string
 }
+
+// everyStep is --full-refresh without a value.
+const everyStep = "*"
 
 const runLong = `Run a playbook and follow it to its end.
 
@@ -47,6 +54,10 @@ A loop of which few iterations failed is completed; the warnings at the end say 
 many. With --strict, as with strict: true in the playbook, the run is then a partial
 success, and a value of --set or --workload that nothing reads is an error.
 
+With --full-refresh the steps with incremental read from their initial values again,
+in place of where the run before has ended; --full-refresh=STEP,STEP names some of
+them. Their sinks need mode: upsert.
+
 Exit status: 0 completed, or skipped as the playbook's concurrency asks, 1 failed or
 cancelled, 2 wrong usage or an invalid playbook, 3 no server or the end is unknown,
 4 partial success, 130 stopped following.`
@@ -54,13 +65,14 @@ cancelled, 2 wrong usage or an invalid playbook, 3 no server or the end is unkno
 const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
   starter run fetch.yaml --address temporal.example.com:7233 --detach
+  starter run orders.yaml --full-refresh=orders
   starter run nightly.yaml --priority 5 --fairness-key nightly
   starter run fetch.yaml --output json | jq .result`
 
 func newRunCommand(a *app) *cobra.Command {
 	options := &runOptions{}
 	command := &cobra.Command{
-		Use: "run FILE", Short: "Run a playbook and follow it", Args: cobra.ExactArgs(1), Long: runLong, Example: runExample,
+		Use: "run FILE", Short: "Run a playbook and follow it", Args: oneFile, Long: runLong, Example: runExample,
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
@@ -84,10 +96,23 @@ func newRunCommand(a *app) *cobra.Command {
 	command.Flags().BoolVar(&options.strict, "strict", false, "a failed iteration makes the run at best a partial success")
 	command.Flags().BoolVar(&options.serverEnds, "server-ends", false, "the server ends with this run: leave out what leads back to it")
 	_ = command.Flags().MarkHidden("server-ends") // for scripts/demo
+	command.Flags().StringSliceVar(&options.fullRefresh, "full-refresh", nil,
+		"steps with incremental read everything again, all of them without a `=STEP,STEP`")
+	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
 	return command
+}
+
+// oneFile refuses what is not one file. The steps of --full-refresh stand behind a =, as they
+// may be left out.
+func oneFile(command *cobra.Command, args []string) error {
+	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, everyStep) {
+		return fmt.Errorf("run takes one FILE, and was given %q; the steps of --full-refresh stand behind a =: --full-refresh=STEP",
+			strings.Join(args, " "))
+	}
+	return cobra.ExactArgs(1)(command, args)
 }
 
 func (a *app) run(name string, options *runOptions) (err error) {
@@ -143,8 +168,38 @@ func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 	}
 	options.local.playbooks = cmp.Or(options.local.playbooks, folderOf(name))
 	plan, err := newPlan(checked, workload, options.workflowID, options.local.playbooks)
+	if err != nil {
+		return plan, err
+	}
 	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
+	plan.Input.FullRefresh, err = a.refreshed(checked.book, options.fullRefresh)
 	return plan, err
+}
+
+// refreshed are the steps that --full-refresh means.
+func (a *app) refreshed(book *playbook.Playbook, named []string) ([]string, error) {
+	if len(named) == 0 {
+		return nil, nil
+	}
+	if slices.Contains(named, everyStep) {
+		named = book.FullRefreshable()
+		var within []string
+		for _, state := range book.KeptStates() {
+			if strings.Contains(state.Step, "/") {
+				within = append(within, state.Step)
+			}
+		}
+		if len(within) > 0 {
+			a.notef("note: --full-refresh is for the steps of the playbook itself, without those of playbooks within it: %s", strings.Join(within, ", "))
+		}
+		if len(named) == 0 {
+			return nil, usageError("--full-refresh: no step of playbook %s has incremental, so every run reads everything", book.Name)
+		}
+	}
+	if err := book.CheckFullRefresh(named); err != nil {
+		return nil, usageError("--full-refresh: %w", err)
+	}
+	return named, nil
 }
 
 // checkForRun reads and checks a playbook that is to run; errors in it are said

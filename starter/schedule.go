@@ -169,7 +169,7 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if file, ok := a.In.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+	if !a.canAsk() {
 		return usageError("%s Nobody can be asked here; say --yes", question)
 	}
 	_, _ = fmt.Fprintf(a.Err, "%s [y/N] ", question)
@@ -181,6 +181,12 @@ func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	case <-ctx.Done():
 		return withStatus(exitInterrupted, errDeclined)
 	}
+}
+
+// canAsk reports whether somebody at a terminal may answer.
+func (a *app) canAsk() bool {
+	file, ok := a.In.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // answered reads a line that says yes or something else.

@@ -84,6 +84,9 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 	if input.Reprocess != nil {
 		err = input.Reprocess.check(book)
 	}
+	if err == nil && begins {
+		err = book.CheckFullRefresh(input.FullRefresh)
+	}
 	if err == nil && !begins {
 		err = checkContinued(ctx, input.State)
 	}
@@ -163,6 +166,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	if input.Reprocess != nil {
 		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
 	}
+	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
 		Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
 		Vars:     expression.Of(map[string]any{}),

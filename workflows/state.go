@@ -17,6 +17,8 @@ type Input struct {
 	// Strict says that a failed iteration keeps the run from being completed, as
 	// the playbook's own word does.
 	Strict bool `json:"strict,omitempty"`
+	// FullRefresh is that of RunInfo.
+	FullRefresh []string `json:"full_refresh,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`

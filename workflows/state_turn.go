@@ -48,7 +48,7 @@ func (r *run) acquireState(
 	if start.Step.Incremental == nil {
 		return func() {}, nil
 	}
-	key, err := r.stateKey(ctx, start)
+	key, err := r.book.StateKey(start.Step, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 	if err != nil {
 		return func() {}, interpreter.ExpressionFailure(r.book, "step "+start.Step.Name, err, workflow.Now(ctx)).Error
 	}
@@ -69,20 +69,6 @@ func (r *run) acquireState(
 		return release, cancelledError()
 	}
 	return release, t.failure()
-}
-
-// stateKey is the name under which visits share a state: that of the state, in which the element
-// of a loop stays as it is written, since a visit is all of its iterations.
-func (r *run) stateKey(ctx workflow.Context, start interpreter.Start) (string, error) {
-	step := start.Step
-	if step.Incremental.State == nil {
-		return r.book.StateGroup(step), nil
-	}
-	element := ""
-	if step.Loop != nil {
-		element = step.Loop.Element
-	}
-	return step.Incremental.State.RenderWithout(element, interpreter.NewScope(r.book, r.Run, r.Data), budget(ctx))
 }
 
 func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Run {

@@ -249,7 +249,7 @@ func (r *run) stepSink(
 func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter.CallResult) {
 	child := record.Child
 	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()
-	record.Child = child
+	record.Child, record.Incremental = child, result.Meta.Incremental.Record()
 	r.countStep(ctx, record)
 	r.describe(ctx)
 }

@@ -138,6 +138,7 @@ func clientInputs(t *testing.T) []given {
 		{"reprocess with a state", workflows.PlaybookWorkflowName, workflows.Input{
 			Name: "test.yaml", Source: longPlaybook, Reprocess: again, State: state,
 		}},
+		{"run in full of a step without a state", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, FullRefresh: []string{"fetch"}}},
 		{"run of a step", workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: longPlaybook, Called: &workflows.Called{Depth: 1}}},
 		{"loop", workflows.LoopWorkflowName, workflows.LoopInput{Task: batch.Task, Elements: make([]expression.Value, 2)}},
 		{"batch", workflows.CallsWorkflowName, batch},

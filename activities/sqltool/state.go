@@ -185,7 +185,13 @@ func ClaimState(
 		if err != nil {
 			return claimed, err
 		}
-		if !table.HasRow {
+		switch {
+		case table.HasRow:
+		case claim.Full:
+			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
+				return claimed, err
+			}
+		default:
 			return incremental.Claimed{Refused: withoutTable(state.State, table)}, nil
 		}
 	}
@@ -196,6 +202,26 @@ func ClaimState(
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6 WHERE name = $1",
 		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint)
 	return incremental.Claimed{Watermark: state.Watermark}, err
+}
+
+// beginAnew has a state without rows begin anew. Were its watermark kept, a call that reads
+// everything and fails on the way would leave a table with rows behind, and the next one would
+// read on from the watermark.
+func beginAnew(ctx context.Context, tx StateTx, state storedState, claim incremental.Claim) (anew storedState, err error) {
+	if err := keepMoves(ctx, tx, state); err != nil {
+		return anew, err
+	}
+	if err := keepChange(ctx, tx, incremental.Change{
+		Name: state.Name, By: claim.Run, From: state.Watermark, Note: "--full-refresh: the table has no rows",
+	}); err != nil {
+		return anew, err
+	}
+	if _, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE state = $1", state.Name); err != nil {
+		return anew, err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL WHERE name = $1", state.Name)
+	anew.State = incremental.State{Name: state.Name}
+	return anew, err
 }
 
 func ofAnother(state incremental.State, claimed incremental.Source) *incremental.Refusal {

@@ -253,6 +253,27 @@ func stateWithoutTable(s *StateTest) {
 			s.query(s, "ALTER TABLE x"+s.Table+" RENAME TO "+s.Table)
 		}
 	}
+	s.query(s, "DELETE FROM "+s.Table)
+	full := s.claim("d")
+	full.Full = true
+	for range 2 {
+		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), full)
+		require.NoError(s, err)
+		require.Zero(s, claimed, "it begins anew, also where the same call claims again")
+	}
+	require.Nil(s, s.Watermark())
+	require.Equal(s, 1, s.MustWrite(s.Move("d", 1, nil, At(5).Position), Row(2, 5)), "no row is known from before")
+	require.Nil(s, s.Claim("e").Refused)
+	require.Nil(s, s.Watermark(), "a call that fails on the way keeps no watermark above its rows")
+	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
+	require.NoError(s, err)
+	require.Contains(s, fmt.Sprint(changes), "--full-refresh")
+	s.MustWrite(s.Move("e", 1, To(6), nil), Row(3, 6))
+	full.Holder = "f"
+	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), full)
+	require.NoError(s, err)
+	require.Equal(s, incremental.Claimed{Watermark: At(6)}, claimed, "over a table with rows the watermark stays")
+	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
 	require.Zero(s, s.Claim("d"))
 }

@@ -58,6 +58,9 @@ func (c *Config) keeps() *playbook.Incremental {
 	return c.Step.Incremental
 }
 
+// readsInFull reports whether the run has the step read everything again.
+func (c *Config) readsInFull() bool { return slices.Contains(c.Run.FullRefresh, c.Step.Name) }
+
 // start begins the call: by a claim of its state, where it keeps one.
 func (c *Call) start(now time.Time) {
 	c.state.StartedAt = now
@@ -121,7 +124,7 @@ func (c *Call) stateRequest(pending PendingState, now time.Time) interpreter.Sta
 	}
 	if pending.Move == nil {
 		request.Claim = &incremental.Claim{
-			Name: name, Holder: c.ledgerKey(), Run: c.config.Run.WorkflowID, Source: c.stateSource(now),
+			Name: name, Holder: c.ledgerKey(), Run: c.config.Run.WorkflowID, Source: c.stateSource(now), Full: c.config.readsInFull(),
 		}
 		return request
 	}
@@ -212,7 +215,7 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	name, group, _ := c.stateName(now)
 	own := Incremental{Name: name, Group: group, Holder: c.ledgerKey(), Found: output.Claimed.Watermark}
 	own.Value = incremental.Before(section.Type, own.Found, section.Lag)
-	if own.Found.IsZero() || slices.Contains(c.config.Run.FullRefresh, c.config.Step.Name) {
+	if own.Found.IsZero() || c.config.readsInFull() {
 		own.Value = section.Initial()
 	}
 	c.state.Incremental, c.operation = &own, pageKey{}

@@ -19,6 +19,9 @@ type Claim struct {
 	Holder string `json:"holder"` // key of the call; one that claims again gets what it got
 	Run    string `json:"run"`    // workflow ID of its run, for people
 	Source Source `json:"source"`
+	// Full says that the call reads everything again: a state whose table has no rows begins
+	// anew with it, where another claim is refused.
+	Full bool `json:"full,omitempty"`
 }
 
 // Claimed is the state that a call has claimed; kept in workflow history.

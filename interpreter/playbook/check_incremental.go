@@ -219,7 +219,7 @@ func (c *checker) checkRestartFull(step *Step) {
 			c.errorf(pos, codeCannotRestart, "restart: full begins at the initial value of incremental, which step %q does not have; write restart: true", step.Name)
 			continue
 		}
-		if sink := c.pb.StateHome(step); sink != nil && !c.pb.Resolve(sink.Action).takesAgain() {
+		if sink := c.pb.insertsTwice(step); sink != nil {
 			c.errorf(pos, codeCannotRestart,
 				"restart: full reads all rows again, and the sink in line %d would insert them twice; write mode: upsert with a key", sink.Pos.Line)
 		}

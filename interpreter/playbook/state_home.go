@@ -111,6 +111,19 @@ func (pb *Playbook) StateGroup(step *Step) string {
 	return name + "/" + step.Name
 }
 
+// StateKey is the name under which visits of a step share a state: that of the state, in which
+// the element of a loop stays as it is written, since a visit is all of its iterations.
+func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.Budget) (string, error) {
+	if step.Incremental.State == nil {
+		return pb.StateGroup(step), nil
+	}
+	element := ""
+	if step.Loop != nil {
+		element = step.Loop.Element
+	}
+	return step.Incremental.State.RenderWithout(element, scope, b)
+}
+
 // KeptState is a state that runs of a playbook keep, for people.
 type KeptState struct {
 	Step string // within playbooks that stand in steps, outer/inner

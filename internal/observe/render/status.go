@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // Status shows where a run is. The tables hold what is short; further details of a step
@@ -190,6 +191,9 @@ func stepDetails(step runs.Step, now time.Time) []string {
 		said = append(said, Counts(step))
 		said = append(said, waitsText(step, now)...)
 	}
+	if read := step.Incremental; read != nil {
+		said = append(said, readText(read))
+	}
 	if step.Child != "" && step.EndedAt.IsZero() {
 		said = append(said, "runs "+terminal.Visible(step.Child))
 	}
@@ -208,6 +212,20 @@ func stepDetails(step runs.Step, now time.Time) []string {
 		said = append(said, "a route took the failure on")
 	}
 	return said
+}
+
+// mostCursor is how much of a watermark is shown, in characters.
+const mostCursor = 100
+
+// readText says how far a step has read that keeps a state.
+func readText(read *interpreter.StateRecord) string {
+	cursor := func(value expression.Value) string {
+		if value.Data == nil {
+			return "the beginning"
+		}
+		return terminal.Shorten(expression.Text(value.Data), mostCursor)
+	}
+	return fmt.Sprintf("read %s from %s; %s is at %s", terminal.Count(read.Rows, "row"), cursor(read.From), terminal.OneLine(read.State), cursor(read.Watermark))
 }
 
 // underText says what holds the child runs; the run that is known already has no name

@@ -82,6 +82,8 @@ type Step struct {
 	Handled   bool      `json:"handled,omitempty"` // a route took the failure
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
+	// Incremental is how far the step has read that keeps a state; nil for others.
+	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
 	Under
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.

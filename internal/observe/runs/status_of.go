@@ -48,7 +48,8 @@ func WithCall(record workflows.StepRecord, call workflows.IterationRecord) workf
 
 func stepOf(record workflows.StepRecord) Step {
 	step := Step{
-		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
+		Incremental: record.Incremental,
+		Step:        record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
 		Child: record.Child,
 		Item:  itemOf(record.CallStatus),
 	}

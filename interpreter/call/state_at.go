@@ -1,0 +1,61 @@
+package call
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// StateAt is where a step keeps its state, as far as that is known without a run.
+type StateAt struct {
+	// Place and Group are those of interpreter.StateInput. Group is "" where each element has
+	// one of its own.
+	Place *interpreter.ToolInput
+	Group string
+	// Each says that the elements of a loop have a state each, whose names begin with Prefix.
+	Each   bool
+	Prefix string
+	// Name is that of the state; "" of Each without an element.
+	Name string
+	// Key is the name under which visits of the step share the state.
+	Key string
+}
+
+// StateAt says where the task's step keeps its state, or that of an element of its loop. The
+// error is one of the playbook: it takes a run to know.
+func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (StateAt, error) {
+	carried := Snapshot{}
+	if step.Loop != nil && element != nil {
+		carried.Index, carried.Size, carried.Element = new(int), 1, *element
+	}
+	c := t.Call(book, step, carried, func() float64 { return 0 })
+	key, err := book.StateKey(step, interpreter.NewScope(book, t.Run, t.Data), decisionBudget(now))
+	if err != nil {
+		return StateAt{}, err
+	}
+	at := StateAt{Key: key, Place: c.statePlace(now)}
+	if home := book.StateHome(step); home != nil && at.Place == nil {
+		return at, fmt.Errorf("step %q: %s keeps the state, and where it is cannot be known without a run, or an element of the loop", step.Name, home.Place)
+	}
+	if names := step.Incremental.State; step.Loop != nil && (names == nil || names.Names(step.Loop.Element)) {
+		at.Each = true
+		at.Prefix, _, _ = strings.Cut(key, "{{")
+		if names == nil {
+			at.Prefix = key + "/"
+		}
+		if element == nil {
+			if names == nil && at.Place == nil {
+				at.Group = key
+			}
+			return at, nil
+		}
+	}
+	if at.Name, at.Group, err = c.stateName(now); at.Place != nil {
+		at.Group = ""
+	}
+	return at, err
+}

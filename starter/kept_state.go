@@ -1,0 +1,281 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/localserver"
+	"reprise/internal/program/start"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+const stateLong = `See and change how far the steps with incremental have read: the states that they keep
+between runs.
+
+FILE is the playbook. It says where each state is kept: in the database of the rows, or
+by Temporal. A worker reads and changes it there, which has the connections; give the
+workload with which the playbook runs, where the connection or a name is part of it.
+Without a server, as with starter run, a local one is brought up for states in databases.
+
+STEP may be left out where one step keeps a state. In a loop each element has a state of
+its own: --element names it by the element, --state by its name as list shows it.
+
+Exit status: 0, 1 where a run holds the state or somebody said no, 2 wrong usage or an
+invalid playbook, 3 no server.`
+
+const stateExample = `  starter state list orders.yaml
+  starter state show orders.yaml orders --set region=eu
+  starter state history orders.yaml orders
+  starter state set orders.yaml orders 2024-03-01T00:00:00Z --note "late rows of March"
+  starter state reset orders.yaml orders --element '{id: 7}' --yes`
+
+func newStateCommand(a *app) *cobra.Command {
+	command := &cobra.Command{
+		Use: "state", Aliases: []string{"states"}, Short: "See and change how far steps with incremental have read",
+		Long: stateLong, Example: stateExample,
+		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(
+		newStateListCommand(a), newStateShowCommand(a), newStateSetCommand(a), newStateResetCommand(a), newStateHistoryCommand(a),
+	)
+	return command
+}
+
+// stateOptions is the command line that the state commands share.
+type stateOptions struct {
+	server   serverFlags
+	local    localFlags
+	workload workloadFlags
+	state    string
+	element  string
+	output   string
+}
+
+// add adds the flags; one says that the command is about one state.
+func (o *stateOptions) add(command *cobra.Command, one bool) {
+	o.workload.add(command)
+	if one {
+		command.Flags().StringVar(&o.state, "state", "", "name of the state, of a step in a loop")
+		command.Flags().StringVar(&o.element, "element", "", "element of the loop whose state is meant, typed as in YAML")
+	}
+	o.server.add(command)
+	o.local.add(command)
+	outputFlag(command, &o.output)
+}
+
+// keptStep is a step that keeps a state, and where.
+type keptStep struct {
+	step *playbook.Step
+	at   call.StateAt
+	kept playbook.KeptState
+}
+
+// keptBy names who keeps the state.
+func (k keptStep) keptBy() string {
+	if k.at.Place == nil {
+		return "temporal"
+	}
+	return k.at.Place.Tool
+}
+
+// steps are the steps of a playbook that keep states, or the one that is named.
+func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) {
+	if err := checkOutput(o.output); err != nil {
+		return nil, err
+	}
+	workload, err := o.workload.read()
+	if err != nil {
+		return nil, err
+	}
+	checked, err := a.checkForRun(name, workload)
+	if err != nil {
+		return nil, err
+	}
+	book := checked.book
+	if err := a.checkRead(book, workload, false); err != nil {
+		return nil, err
+	}
+	o.local.playbooks = cmp.Or(o.local.playbooks, folderOf(name))
+	known := book.FullRefreshable()
+	switch {
+	case len(known) == 0 && len(book.KeptStates()) > 0:
+		return nil, usageError("the steps that keep states stand in playbooks within %s; put such a playbook into a file of its own to see them", book.Name)
+	case len(known) == 0:
+		return nil, usageError("no step of playbook %s has incremental, so it keeps no state", book.Name)
+	case step != "" && !slices.Contains(known, step):
+		return nil, usageError("no step %q of playbook %s keeps a state; those that do: %s", step, book.Name, strings.Join(known, ", "))
+	}
+	var element *expression.Value
+	if o.element != "" {
+		value, err := parseSetValue(o.element)
+		if err != nil {
+			return nil, usageError("--element: %w", err)
+		}
+		of := expression.Of(value)
+		element = &of
+	}
+	return keptStepsOf(book, workload, step, element)
+}
+
+func keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, element *expression.Value) ([]keptStep, error) {
+	values, err := expression.Canonical(merged(book.Workload, workload))
+	if err != nil {
+		return nil, usageError("the workload: %w", err)
+	}
+	task := call.Task{
+		Run: interpreter.RunInfo{Playbook: book.Name},
+		Data: interpreter.Data{
+			Workload: expression.Of(values), Vars: expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
+		},
+	}
+	var all []keptStep
+	for _, kept := range book.KeptStates() {
+		step := book.Step(kept.Step)
+		if step == nil || only != "" && step.Name != only {
+			continue // it stands in a playbook within
+		}
+		at, err := task.StateAt(book, step, element, time.Now())
+		if err != nil {
+			return nil, usageError("where step %q keeps its state is not known: %w; give what it names with --set, or --element", step.Name, err)
+		}
+		all = append(all, keptStep{step: step, at: at, kept: kept})
+	}
+	return all, nil
+}
+
+// oneState is the one state that the command line means.
+func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
+	all, err := a.keptSteps(name, step, o)
+	if err != nil {
+		return keptStep{}, err
+	}
+	if len(all) > 1 {
+		var names []string
+		for _, one := range all {
+			names = append(names, one.step.Name)
+		}
+		return keptStep{}, usageError("several steps keep a state: %s; name one behind the FILE", strings.Join(names, ", "))
+	}
+	one := all[0]
+	switch {
+	case o.element != "" && o.state != "":
+		return one, usageError("--element and --state both name the state; give one of them")
+	case o.element != "" && !one.at.Each:
+		return one, usageError("--element: step %q has one state for all, %s", one.step.Name, one.at.Name)
+	case one.at.Name != "" && o.state != "" && o.state != one.at.Name:
+		return one, usageError("--state: the state of step %q is %s", one.step.Name, one.at.Name)
+	case one.at.Name == "" && o.state == "":
+		return one, usageError("each element of step %q has a state of its own, %s: name one with --element or --state", one.step.Name, one.kept.Name)
+	case one.at.Name == "" && !strings.HasPrefix(o.state, one.at.Prefix):
+		return one, usageError("--state: names of states of step %q begin with %s", one.step.Name, one.at.Prefix)
+	}
+	if one.at.Name == "" {
+		one.at.Name = o.state
+		if one.at.Place == nil && one.at.Group == "" {
+			one.at.Group = o.state
+		}
+	}
+	return one, nil
+}
+
+// withStates has a command work with a server that has a worker: for states in databases one
+// that it brings up, where there is none.
+func (a *app) withStates(o *stateOptions, of []keptStep, work func(context.Context, *session) error) error {
+	ctx := a.interrupts.graceful
+	s, err := o.server.existing(ctx)
+	inTables := !slices.ContainsFunc(of, func(one keptStep) bool { return one.at.Place == nil })
+	if err == nil && s == nil && inTables {
+		a.notef("starting a local Temporal server and a worker")
+		target := o.server
+		target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
+		s, err = o.local.startLocal(ctx, localserver.Options{}, target)
+	} else if err == nil && s == nil {
+		s, err = o.server.stored(ctx) // which says how to name one
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return start.ErrInterrupted
+		}
+		return err
+	}
+	defer func() { s.end(a.interrupts.now.Err() != nil) }()
+	if s.worker == nil {
+		workers, err := s.runs().Workers(ctx, s.taskQueue)
+		if err != nil {
+			return err
+		}
+		if workers == 0 {
+			return withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and states are read by one", s.taskQueue))
+		}
+	}
+	return work(ctx, s)
+}
+
+// stateTimeout bounds how long a command waits for its worker.
+const stateTimeout = 5 * time.Minute
+
+// stateCommand has a worker do what a command wants of a step's state.
+func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+	command.Place, command.Group = of.at.Place, of.at.Group
+	if command.Place == nil && command.Group == "" {
+		return answer, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.step.Name)
+	}
+	run, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: "reprise-state-command/" + uuid.NewString(), TaskQueue: s.taskQueue, WorkflowExecutionTimeout: stateTimeout,
+	}, interpreter.StateCommandWorkflow, command)
+	if err == nil {
+		err = run.Get(ctx, &answer)
+	}
+	var failure interpreter.ErrorObject
+	var refused *temporal.ApplicationError
+	var late *temporal.TimeoutError
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		return answer, start.ErrInterrupted
+	case errors.As(err, &refused) && refused.HasDetails() && refused.Details(&failure) == nil && failure.Message != "":
+		return answer, fmt.Errorf("the state of step %q: %s", of.step.Name, failure.Message)
+	case errors.As(err, &refused):
+		return answer, fmt.Errorf("the state of step %q: %s", of.step.Name, refused.Message())
+	case errors.As(err, &late):
+		return answer, fmt.Errorf("the worker has not answered within %s", terminal.Duration(stateTimeout))
+	}
+	return answer, fmt.Errorf("the state of step %q: %w", of.step.Name, err)
+}
+
+// states are those that a step keeps, or the one of that name.
+func (s *session) states(ctx context.Context, of keptStep) (states []incremental.State, more bool, err error) {
+	prefix := of.at.Prefix
+	if of.at.Name != "" {
+		prefix = of.at.Name
+	}
+	answer, err := s.stateCommand(ctx, of, interpreter.StateCommand{Prefix: prefix})
+	states = slices.DeleteFunc(answer.States, func(state incremental.State) bool { return of.at.Name != "" && state.Name != of.at.Name })
+	return states, answer.More && of.at.Name == "", err
+}
+
+// state is the state of that name, nil where no run has kept it yet.
+func (s *session) state(ctx context.Context, of keptStep) (*incremental.State, error) {
+	states, _, err := s.states(ctx, of)
+	if err != nil || len(states) == 0 {
+		return nil, err
+	}
+	return &states[0], nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+)
+
+// stateChange is the command line of set and reset.
+type stateChange struct {
+	stateOptions
+	yes  bool
+	note string
+}
+
+func (o *stateChange) add(command *cobra.Command) {
+	o.stateOptions.add(command, true)
+	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	command.Flags().StringVar(&o.note, "note", "", "why; it stands in the history")
+}
+
+func newStateSetCommand(a *app) *cobra.Command {
+	o := &stateChange{}
+	command := &cobra.Command{
+		Use: "set FILE [STEP] VALUE", Short: "Have the next run read from somewhere else", Args: cobra.RangeArgs(2, 3),
+		Long: `Set the watermark of a state, back or forth: the next run reads from there, less the step's lag. VALUE is of
+the type that the step's cursors have. Who has set it, when, from where and why stands in the history.
+
+It asks, unless --yes says so already, and is refused while a run holds the state. Rows that are read again
+are written as the step's sink writes them: mode: upsert replaces them, mode: insert leaves out those that it
+knows, which are those within the lag.`,
+		Example: `  starter state set orders.yaml orders 2024-03-01T00:00:00Z --note "late rows of March"
+  starter state set orders.yaml orders 1200 --element p1 --yes`,
+		RunE: func(_ *cobra.Command, args []string) error { return a.setState(args, o) },
+	}
+	o.add(command)
+	return command
+}
+
+func newStateResetCommand(a *app) *cobra.Command {
+	o := &stateChange{}
+	command := &cobra.Command{
+		Use: "reset FILE [STEP]", Short: "Forget a state: the next run reads from the initial value", Args: cobra.RangeArgs(1, 2),
+		Long: `Forget a state, with the rows that are known of it: the next run reads from initial_value on, and the state
+may belong to another source then. Its history stays. The rows in the table stay too: empty a table whose sink
+inserts, or it has them twice.
+
+It asks, unless --yes says so already, and is refused while a run holds the state.`,
+		Example: `  starter state reset orders.yaml orders
+  starter state reset orders.yaml orders --element '{id: 7}' --note "moved to another shop" --yes`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.changeState(args[0], second(args), o, func(*playbook.Step) (incremental.Cursor, error) { return incremental.Cursor{}, nil })
+		},
+	}
+	o.add(command)
+	return command
+}
+
+func (a *app) setState(args []string, o *stateChange) error {
+	step, value := "", args[len(args)-1]
+	if len(args) == 3 {
+		step = args[1]
+	}
+	return a.changeState(args[0], step, o, func(of *playbook.Step) (incremental.Cursor, error) {
+		if step == "" && value == of.Name {
+			return incremental.Cursor{}, usageError("set takes the VALUE behind the step: %s state set FILE %s VALUE", terminal.Program(), value)
+		}
+		return parseCursor(of.Incremental, value)
+	})
+}
+
+// parseCursor reads a watermark as the rows of a step have it.
+func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor, error) {
+	var value any = text
+	_, initialIsText := section.InitialValue.(string)
+	if section.Type == incremental.Token || section.Type == incremental.Integer && !initialIsText {
+		var err error
+		if value, err = parseSetValue(text); err != nil {
+			return incremental.Cursor{}, usageError("the VALUE: %w", err)
+		}
+	}
+	if value == nil || value == "" {
+		return incremental.Cursor{}, usageError("the VALUE is empty; reset forgets a state")
+	}
+	cursor, err := incremental.Parse(section.Type, value)
+	if err != nil {
+		return cursor, usageError("the VALUE: %w, which the cursors of the step are", err)
+	}
+	return cursor, nil
+}
+
+// changeOutcome is what set and reset print as JSON.
+type changeOutcome struct {
+	Step    string           `json:"step"`
+	State   string           `json:"state"`
+	Changed bool             `json:"changed"`
+	From    expression.Value `json:"from"`
+	To      expression.Value `json:"to"` // nil: forgotten
+	By      string           `json:"by"`
+	Note    string           `json:"note,omitempty"`
+	// HeldBy are the runs that hold the state, and so kept it from being changed.
+	HeldBy []string `json:"held_by,omitempty"`
+}
+
+// changeState sets a state to what the step makes of the command line, or forgets it.
+func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.Step) (incremental.Cursor, error)) error {
+	if err := checkNote(o.note); err != nil {
+		return err
+	}
+	one, err := a.oneState(name, step, &o.stateOptions)
+	if err != nil {
+		return err
+	}
+	cursor, err := to(one.step)
+	if err != nil {
+		return err
+	}
+	if !o.yes && !a.canAsk() {
+		return a.confirm(a.interrupts.graceful, false, changeQuestion(one.at.Name, nil, cursor))
+	}
+	return a.withStates(&o.stateOptions, []keptStep{one}, func(ctx context.Context, s *session) error {
+		state, err := s.state(ctx, one)
+		if err != nil {
+			return err
+		}
+		if state == nil && cursor.IsZero() {
+			return usageError("no run has kept the state %s yet, so there is nothing to forget", one.at.Name)
+		}
+		if err := a.confirm(ctx, o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
+			return err
+		}
+		change := incremental.Change{Name: one.at.Name, By: whoami(), To: cursor, Note: o.note}
+		if state != nil {
+			change.From = state.Watermark
+		}
+		answer, err := s.stateCommand(ctx, one, interpreter.StateCommand{Change: &change, Queue: queue.Name{Key: one.at.Key, State: true}.ID()})
+		if err != nil {
+			return err
+		}
+		return a.reportChange(one, change, answer.Holders, o.output)
+	})
+}
+
+func changeQuestion(name string, state *incremental.State, to incremental.Cursor) string {
+	from := ""
+	if state != nil {
+		from = " (" + cursorText(state.Watermark.Value) + ")"
+	}
+	if to.IsZero() {
+		return fmt.Sprintf("Forget the state %s%s, so that the next run reads everything?", terminal.OneLine(name), from)
+	}
+	return fmt.Sprintf("Set the state %s%s to %s?", terminal.OneLine(name), from, cursorText(to.Value))
+}
+
+func (a *app) reportChange(one keptStep, change incremental.Change, holders []string, output string) error {
+	held := len(holders) > 0
+	if output == "json" {
+		if err := terminal.PrintJSON(a.Out, changeOutcome{
+			Step: one.step.Name, State: change.Name, Changed: !held, From: change.From.Value, To: change.To.Value, By: change.By, Note: change.Note, HeldBy: holders,
+		}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case held:
+		return fmt.Errorf("the run %s holds the state %s; nothing was changed. Wait for its end, or end it: %s cancel %s",
+			strings.Join(holders, ", "), change.Name, terminal.Program(), terminal.ShellWord(holders[0]))
+	case output == "json":
+		return nil
+	case change.To.IsZero():
+		return a.printLine("%s: forgotten, was %s; the next run reads from %s", terminal.OneLine(change.Name), cursorText(change.From.Value),
+			initialText(one.step.Incremental))
+	}
+	reads := incremental.Before(one.step.Incremental.Type, change.To, one.step.Incremental.Lag)
+	return a.printLine("%s: %s, was %s; the next run reads from %s", terminal.OneLine(change.Name), cursorText(change.To.Value),
+		cursorText(change.From.Value), cursorText(reads.Value))
+}
+
+// initialText is where a step without a state reads from.
+func initialText(section *playbook.Incremental) string {
+	if initial := section.Initial(); !initial.IsZero() {
+		return cursorText(initial.Value)
+	}
+	return "the beginning"
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// stateDocument is a state as `state list` and `state show` print it as JSON.
+type stateDocument struct {
+	Step   string           `json:"step"`
+	State  string           `json:"state"`   // its name
+	KeptBy string           `json:"kept_by"` // postgres, sqlite, or temporal
+	Type   incremental.Type `json:"type"`
+	// Watermark and ReadsFrom, where the next run begins, are nil for a state that has not moved.
+	Watermark expression.Value `json:"watermark"`
+	ReadsFrom expression.Value `json:"reads_from"`
+	MovedAt   time.Time        `json:"moved_at,omitzero"`
+	Run       string           `json:"run,omitempty"` // that moved it last, or holds it
+	Rows      int64            `json:"rows"`          // that its last call has written
+}
+
+func newStateDocument(of keptStep, state incremental.State) stateDocument {
+	section := of.step.Incremental
+	doc := stateDocument{
+		Step: of.step.Name, State: state.Name, KeptBy: of.keptBy(), Type: section.Type, Watermark: state.Watermark.Value,
+		MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
+	}
+	doc.ReadsFrom = incremental.Before(section.Type, state.Watermark, section.Lag).Value
+	if state.Watermark.IsZero() {
+		doc.ReadsFrom = section.Initial().Value
+	}
+	return doc
+}
+
+// stateList is what `state list` prints as JSON.
+type stateList struct {
+	States []stateDocument `json:"states"`
+	// More says that there are more than are shown.
+	More bool `json:"more"`
+}
+
+func newStateListCommand(a *app) *cobra.Command {
+	o := &stateOptions{}
+	command := &cobra.Command{
+		Use: "list FILE [STEP]", Aliases: []string{"ls"}, Short: "List the states of a playbook's steps", Args: cobra.RangeArgs(1, 2),
+		Long: `List the states that the steps of a playbook keep, in the order of their names: how far each has
+read, when it moved there, and by which run. Times are those of this machine. Of a loop whose states are
+in Temporal and have names of their own, show shows them one by one.`,
+		Example: `  starter state list orders.yaml
+  starter state list orders.yaml orders --set region=eu
+  starter state list orders.yaml --output json | jq -r '.states[] | [.state, .watermark] | @tsv'`,
+		RunE: func(_ *cobra.Command, args []string) error { return a.listStates(args[0], second(args), o) },
+	}
+	o.add(command, false)
+	return command
+}
+
+// second is the argument behind the FILE, "" where there is none.
+func second(args []string) string {
+	if len(args) < 2 {
+		return ""
+	}
+	return args[1]
+}
+
+func (a *app) listStates(name, step string, o *stateOptions) error {
+	all, err := a.keptSteps(name, step, o)
+	if err != nil {
+		return err
+	}
+	return a.withStates(o, all, func(ctx context.Context, s *session) error {
+		list := stateList{States: []stateDocument{}}
+		for _, one := range all {
+			if one.at.Place == nil && one.at.Group == "" {
+				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.step.Name, one.kept.Name)
+				continue
+			}
+			states, more, err := s.states(ctx, one)
+			if err != nil {
+				return err
+			}
+			if len(states) == 0 {
+				a.notef("%s: no run has kept a state yet", one.step.Name)
+			}
+			for _, state := range states {
+				list.States = append(list.States, newStateDocument(one, state))
+			}
+			list.More = list.More || more
+		}
+		if o.output == "json" {
+			return terminal.PrintJSON(a.Out, list)
+		}
+		return a.writeStates(list)
+	})
+}
+
+func (a *app) writeStates(list stateList) error {
+	if len(list.States) == 0 {
+		return nil
+	}
+	_, err := io.WriteString(a.Out, statesTable(list.States, time.Now(), terminal.PaperOf(a.Out).Width)+"\n")
+	if list.More {
+		a.notef("and more; show shows one by its name")
+	}
+	return err
+}
+
+// mostCursor is how much of a cursor is shown, in characters: a token may be long.
+const mostCursor = 200
+
+// cursorText is a cursor for people.
+func cursorText(cursor expression.Value) string {
+	if cursor.Data == nil {
+		return "-"
+	}
+	return terminal.Shorten(expression.Text(cursor.Data), mostCursor)
+}
+
+func movedText(at, now time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	return terminal.Clock(at, now)
+}
+
+func statesTable(states []stateDocument, now time.Time, width int) string {
+	rows := terminal.NewTable("state", "watermark", "moved", "rows", "by")
+	for _, state := range states {
+		rows.AppendRow(table.Row{
+			terminal.OneLine(state.State), cursorText(state.Watermark), movedText(state.MovedAt, now), state.Rows, terminal.OneLine(state.Run),
+		})
+	}
+	return terminal.Fit(rows, width,
+		terminal.Elastic{Name: "by", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
+		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "by"})
+}
+
+func newStateShowCommand(a *app) *cobra.Command {
+	o := &stateOptions{}
+	command := &cobra.Command{
+		Use: "show FILE [STEP]", Short: "Show a state, and from where the next run reads", Args: cobra.RangeArgs(1, 2),
+		Long: `Show a state in full: how far it is, from where the next run reads, and who has moved it.`,
+		Example: `  starter state show orders.yaml
+  starter state show orders.yaml orders --element p1
+  starter state show orders.yaml orders --output json | jq .watermark`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			one, err := a.oneState(args[0], second(args), o)
+			if err != nil {
+				return err
+			}
+			return a.withStates(o, []keptStep{one}, func(ctx context.Context, s *session) error { return a.showState(ctx, s, one, o.output) })
+		},
+	}
+	o.add(command, true)
+	return command
+}
+
+func (a *app) showState(ctx context.Context, s *session, one keptStep, output string) error {
+	state, err := s.state(ctx, one)
+	if err != nil {
+		return err
+	}
+	if state == nil {
+		return usageError("no run has kept the state %s yet", one.at.Name)
+	}
+	doc := newStateDocument(one, *state)
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, doc)
+	}
+	_, err = io.WriteString(a.Out, stateText(doc, describeState(one.kept), time.Now()))
+	return err
+}
+
+// stateText has a line for each thing to know of a state.
+func stateText(doc stateDocument, promise string, now time.Time) string {
+	var b strings.Builder
+	line := func(key, text string) { _, _ = fmt.Fprintf(&b, "%-11s %s\n", key, terminal.OneLine(text)) }
+	line("state", doc.State)
+	line("step", doc.Step)
+	line("kept", strings.TrimPrefix(promise, "state of "+doc.Step+": "))
+	line("watermark", cursorText(doc.Watermark)+" ("+string(doc.Type)+")")
+	line("reads from", cursorText(doc.ReadsFrom))
+	line("moved", movedText(doc.MovedAt, now))
+	if doc.Run != "" {
+		line("run", doc.Run)
+		line("rows", fmt.Sprint(doc.Rows))
+	}
+	return b.String()
+}
+
+// changeDocument is a change as `state history` prints it as JSON.
+type changeDocument struct {
+	At   time.Time        `json:"at"`
+	By   string           `json:"by"`
+	From expression.Value `json:"from"`
+	To   expression.Value `json:"to"` // nil: forgotten
+	Note string           `json:"note,omitempty"`
+}
+
+// stateHistory is what `state history` prints as JSON.
+type stateHistory struct {
+	Step    string           `json:"step"`
+	State   string           `json:"state"`
+	Changes []changeDocument `json:"changes"`
+}
+
+func newStateHistoryCommand(a *app) *cobra.Command {
+	o := &stateOptions{}
+	command := &cobra.Command{
+		Use: "history FILE [STEP]", Short: "Show who has moved a state, when and where", Args: cobra.RangeArgs(1, 2),
+		Long: `Show the changes of a state, the oldest first: those by runs, and those by people, with their notes.
+A state in a database has all of them; Temporal keeps the last 100.`,
+		Example: `  starter state history orders.yaml orders
+  starter state history orders.yaml orders --output json | jq -r '.changes[] | [.at, .by, .to] | @tsv'`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			one, err := a.oneState(args[0], second(args), o)
+			if err != nil {
+				return err
+			}
+			return a.withStates(o, []keptStep{one}, func(ctx context.Context, s *session) error { return a.showChanges(ctx, s, one, o.output) })
+		},
+	}
+	o.add(command, true)
+	return command
+}
+
+func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output string) error {
+	answer, err := s.stateCommand(ctx, one, interpreter.StateCommand{History: one.at.Name})
+	if err != nil {
+		return err
+	}
+	doc := stateHistory{Step: one.step.Name, State: one.at.Name, Changes: []changeDocument{}}
+	for _, change := range answer.Changes {
+		doc.Changes = append(doc.Changes, changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note})
+	}
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, doc)
+	}
+	if len(doc.Changes) == 0 {
+		a.notef("%s has not moved yet", doc.State)
+		return nil
+	}
+	_, err = io.WriteString(a.Out, changesTable(doc.Changes, time.Now(), terminal.PaperOf(a.Out).Width)+"\n")
+	return err
+}
+
+func changesTable(changes []changeDocument, now time.Time, width int) string {
+	rows := terminal.NewTable("at", "by", "from", "to", "note")
+	for _, change := range changes {
+		to := cursorText(change.To)
+		if change.To.Data == nil {
+			to = "forgotten"
+		}
+		rows.AppendRow(table.Row{movedText(change.At, now), terminal.OneLine(change.By), cursorText(change.From), to, terminal.Shorten(change.Note, mostNote)})
+	}
+	return terminal.Fit(rows, width,
+		terminal.Elastic{Name: "by", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "from"}, // mostly the change before
+		terminal.Elastic{Name: "note", Least: 16, Cut: text.WrapSoft}, terminal.Elastic{Name: "to", Least: 20, Cut: terminal.Snip})
+}
