@@ -167,13 +167,13 @@ func TestSmallOutcomesNeedNoStore(t *testing.T) {
 // that is lost.
 func TestWhatIsNotKeptInTime(t *testing.T) {
 	t.Parallel()
-	value, _, err := outcome(t, &away{times: -1}, time.Millisecond, large)
+	value, _, err := outcome(t, &away{times: -1}, 100*time.Millisecond, large)
 	require.NoError(t, err)
 	var raw converter.RawValue
 	require.NoError(t, value.Get(&raw))
 	require.Contains(t, raw.Payload().GetMetadata(), "reprise-inline")
 
-	_, _, err = outcome(t, &away{times: -1}, time.Millisecond, func(context.Context) (interpreter.ToolResult, error) {
+	_, _, err = outcome(t, &away{times: -1}, 100*time.Millisecond, func(context.Context) (interpreter.ToolResult, error) {
 		return answer(2_000_000), nil
 	})
 	object := failureOf(t, err)
