@@ -152,16 +152,15 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 		return true, nil
 	}
 	output, err := h.catalogue.State(ctx, input)
-	var application *temporal.ApplicationError
-	var failure interpreter.ErrorObject
-	switch {
-	case err == nil:
+	if err == nil {
 		h.call.StateAnswered(output, h.clock.now())
-	case errors.As(err, &application) && application.NonRetryable() && application.HasDetails() && application.Details(&failure) == nil:
-		h.call.StateFailed(failure, h.clock.now())
-	default:
+		return false, nil
+	}
+	failure := failureOf(err)
+	if failure == nil {
 		return false, err
 	}
+	h.call.StateFailed(*failure, h.clock.now())
 	return false, nil
 }
 

@@ -204,17 +204,15 @@ func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byt
 // again, for an hour.
 func stateError(ctx context.Context, waited time.Duration, err error) error {
 	var refused *temporal.ApplicationError
-	var object interpreter.ErrorObject
-	isFailure := errors.As(err, &refused)
-	ours := isFailure && refused.NonRetryable() && refused.HasDetails() && refused.Details(&object) == nil
+	isFailure, failure := errors.As(err, &refused), failureOf(err)
 	switch {
 	case err == nil:
 		return nil
 	case cancelled(ctx):
 		return ctx.Err()
-	case ours && (object.Final || object.Class == interpreter.ClassFinal):
+	case failure != nil && (failure.Final || failure.Class == interpreter.ClassFinal):
 		return err
-	case isFailure && !ours && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
+	case isFailure && failure == nil && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
 		return applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
@@ -222,7 +220,7 @@ func stateError(ctx context.Context, waited time.Duration, err error) error {
 	if waited < recallPatience {
 		return deliverAgain(fmt.Errorf("the state of a step is out of reach: %w", err))
 	}
-	if ours {
+	if failure != nil {
 		return err
 	}
 	return applicationError(&interpreter.ErrorObject{
