@@ -1,10 +1,10 @@
 package interpreter
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"strconv"
+
+	"reprise/interpreter/expression"
 )
 
 // Answers that no worker takes at once are kept in a mailbox: a workflow of its own for
@@ -90,9 +90,6 @@ func (a AnswerTo) Mailboxes(run string) []string {
 	return []string{a.mailbox(run, true), a.mailbox(run, false), step.mailbox(run, true), step.mailbox(run, false)}
 }
 
-// mostMailboxID is how much of an ID stands in clear. Temporal accepts 1,000 bytes.
-const mostMailboxID = 900
-
 func (a AnswerTo) mailbox(workflow string, progress bool) string {
 	id := "reprise-answers/" + url.PathEscape(a.Key)
 	if a.Key == "" {
@@ -101,10 +98,7 @@ func (a AnswerTo) mailbox(workflow string, progress bool) string {
 			id += "/" + strconv.Itoa(*a.Index)
 		}
 	}
-	if len(id) > mostMailboxID {
-		digest := sha256.Sum256([]byte(id))
-		id = id[:mostMailboxID] + "~" + hex.EncodeToString(digest[:16])
-	}
+	id = expression.BoundedID(id)
 	if progress {
 		id += "~progress"
 	}

@@ -1,9 +1,9 @@
 package incremental
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
+
+	"reprise/interpreter/expression"
 )
 
 // Names of the workflow that keeps the states of a group where no table does, and of its updates
@@ -25,16 +25,8 @@ const (
 // WorkflowID is that of the workflow that keeps the states of a group. Different groups have
 // different ones, whatever their names hold.
 func WorkflowID(group string) string {
-	id := "reprise-state/" + url.PathEscape(group)
-	if len(id) <= maxID {
-		return id
-	}
-	digest := sha256.Sum256([]byte(id))
-	return id[:maxID] + "~" + hex.EncodeToString(digest[:16])
+	return expression.BoundedID("reprise-state/" + url.PathEscape(group))
 }
-
-// maxID is how much of an ID stands in clear. Temporal accepts 1,000 bytes.
-const maxID = 900
 
 // Range is a part of the states of a group, in the order of their names.
 type Range struct {

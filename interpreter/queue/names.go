@@ -1,8 +1,6 @@
 package queue
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 
@@ -69,15 +67,8 @@ func (n Name) ID() string {
 	case n.Playbook == "":
 		id = "reprise-concurrency-shared/" + url.PathEscape(n.Key)
 	}
-	if len(id) <= maxID {
-		return id
-	}
-	digest := sha256.Sum256([]byte(id))
-	return id[:maxID] + "~" + hex.EncodeToString(digest[:16])
+	return expression.BoundedID(id)
 }
-
-// maxID is how much of an ID stands in clear. Temporal takes 1,000 bytes.
-const maxID = 900
 
 // NameOf renders the name under which a run shares. The error is that of
 // an expression.
