@@ -83,13 +83,13 @@ func position(as Type, value any) ([]byte, bool) {
 	switch as {
 	case Time:
 		at, ok := expression.ParseTime(strings.TrimSpace(text))
-		return ofTime(at), isText && ok
+		return timePosition(at), isText && ok
 	case Date:
 		day, err := time.Parse(time.DateOnly, text)
-		return ofInteger(day.Unix() / secondsPerDay), isText && err == nil
+		return integerPosition(day.Unix() / secondsPerDay), isText && err == nil
 	case Integer:
 		n, ok := integer(value)
-		return ofInteger(n), ok
+		return integerPosition(n), ok
 	case Text:
 		return []byte(text), isText && len(text) <= mostText
 	case Token:
@@ -112,13 +112,13 @@ func integer(value any) (int64, bool) {
 	return n.Int64(), true
 }
 
-// ofInteger turns the sign, so that negative numbers come first.
-func ofInteger(n int64) []byte {
+// integerPosition turns the sign, so that negative numbers come first.
+func integerPosition(n int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63)
 }
 
-func ofTime(at time.Time) []byte {
-	return binary.BigEndian.AppendUint32(ofInteger(at.Unix()), uint32(at.Nanosecond()))
+func timePosition(at time.Time) []byte {
+	return binary.BigEndian.AppendUint32(integerPosition(at.Unix()), uint32(at.Nanosecond()))
 }
 
 // timeAt is the time of a position.
@@ -140,10 +140,10 @@ func Before(as Type, c Cursor, lag Lag) Cursor {
 	switch as {
 	case Time:
 		at := timeAt(c.Position).Add(-time.Duration(lag))
-		return Cursor{Value: expression.Of(at.Format(time.RFC3339Nano)), Position: ofTime(at)}
+		return Cursor{Value: expression.Of(at.Format(time.RFC3339Nano)), Position: timePosition(at)}
 	case Date:
 		day := time.Unix((integerAt(c.Position)-int64(lag))*secondsPerDay, 0).UTC()
-		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: ofInteger(day.Unix() / secondsPerDay)}
+		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: integerPosition(day.Unix() / secondsPerDay)}
 	case Integer:
 		n := integerAt(c.Position)
 		n = max(n, math.MinInt64+int64(lag)) - int64(lag)
@@ -151,7 +151,7 @@ func Before(as Type, c Cursor, lag Lag) Cursor {
 		if _, isText := c.Value.Data.(string); isText {
 			less = fmt.Sprint(n)
 		}
-		return Cursor{Value: expression.Of(less), Position: ofInteger(n)}
+		return Cursor{Value: expression.Of(less), Position: integerPosition(n)}
 	case Text, Token:
 	}
 	return c
@@ -161,16 +161,16 @@ func Before(as Type, c Cursor, lag Lag) Cursor {
 func At(as Type, now time.Time) (c Cursor, ok bool) {
 	switch as {
 	case Time:
-		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: ofTime(now)}, true
+		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: timePosition(now)}, true
 	case Date:
 		day := now.UTC().Truncate(secondsPerDay * time.Second)
-		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: ofInteger(day.Unix() / secondsPerDay)}, true
+		return Cursor{Value: expression.Of(day.Format(time.DateOnly)), Position: integerPosition(day.Unix() / secondsPerDay)}, true
 	case Integer, Text, Token:
 	}
 	return Cursor{}, false
 }
 
-// Larger is the one of two cursors of a type that is behind the other; any is behind none.
+// Larger is the larger of two cursors of a type. Any is larger than none.
 func Larger(a, b Cursor) Cursor {
 	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
 		return b

@@ -96,6 +96,15 @@ func (k *Keeper) find(name string) (at int, found bool) {
 	return slices.BinarySearchFunc(k.states, name, func(s kept, name string) int { return strings.Compare(s.Name, name) })
 }
 
+// get is the state of a name, a new one where there is none.
+func (k *Keeper) get(name string) (s kept, found bool) {
+	at, found := k.find(name)
+	if !found {
+		return kept{Name: name}, false
+	}
+	return k.states[at], true
+}
+
 // put replaces a state, or adds one; false where that is more than is kept.
 func (k *Keeper) put(next kept) bool {
 	at, found := k.find(next.Name)
@@ -116,15 +125,15 @@ func (k *Keeper) put(next kept) bool {
 		k.states = slices.Insert(k.states, at, next)
 	}
 	k.weight = weight
-	k.name(next.Run, 1)
+	k.countRun(next.Run, 1)
 	if found {
-		k.name(before.Run, -1)
+		k.countRun(before.Run, -1)
 	}
 	return true
 }
 
-// name counts the states that name a run, whose bytes were counted with the first.
-func (k *Keeper) name(run string, by int) {
+// countRun counts the states that name a run, whose bytes were counted with the first.
+func (k *Keeper) countRun(run string, by int) {
 	if k.runs == nil {
 		k.runs = map[string]int{}
 	}
@@ -135,20 +144,16 @@ func (k *Keeper) name(run string, by int) {
 }
 
 // remove forgets a state.
-func (k *Keeper) remove(at int) {
-	s := k.states[at]
+func (k *Keeper) remove(s kept) {
+	at, _ := k.find(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
 	k.weight -= s.weight()
-	k.name(s.Run, -1)
+	k.countRun(s.Run, -1)
 }
 
 // Claim has a call hold a state from now on, or says why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
-	s, at := kept{Name: claim.Name}, 0
-	at, found := k.find(claim.Name)
-	if found {
-		s = k.states[at]
-	}
+	s, found := k.get(claim.Name)
 	holder, source := digest(claim.Holder), claim.Source
 	source.Fingerprint = digest(source.Fingerprint)
 	if s.Holder == holder {
@@ -204,11 +209,10 @@ func (k *Keeper) full() *Refusal {
 // Move applies a write to its state, or says why it is refused. One that was applied before
 // changes nothing.
 func (k *Keeper) Move(write Write, now time.Time) *Refusal {
-	at, found := k.find(write.Name)
+	s, found := k.get(write.Name)
 	if !found {
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was forgotten while its rows were written", write.Name)}
 	}
-	s := k.states[at]
 	switch {
 	case s.Holder == "":
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was set by a person while its rows were written", s.Name)}
@@ -258,11 +262,7 @@ func (c Cursor) equal(other Cursor) bool {
 
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
 func (k *Keeper) Set(change Change, now time.Time) *Refusal {
-	at, found := k.find(change.Name)
-	s := kept{Name: change.Name}
-	if found {
-		s = k.states[at]
-	}
+	s, found := k.get(change.Name)
 	ended, moved := s.change()
 	change.From, change.At = s.Watermark, now
 	switch {
@@ -272,7 +272,7 @@ func (k *Keeper) Set(change Change, now time.Time) *Refusal {
 			return k.full()
 		}
 	case found:
-		k.remove(at)
+		k.remove(s)
 	default:
 		return nil
 	}
@@ -346,10 +346,9 @@ func (k *Keeper) History(name string) []Change {
 			changes = append(changes, change)
 		}
 	}
-	if at, found := k.find(name); found {
-		if change, moved := k.states[at].change(); moved {
-			changes = append(changes, change)
-		}
+	s, _ := k.get(name)
+	if change, moved := s.change(); moved {
+		changes = append(changes, change)
 	}
 	return changes
 }

@@ -12,8 +12,8 @@ type KnownRow struct {
 	Position []byte // of its cursor; nil for a row without one
 }
 
-// Rows of a source that gives tokens have all the same position: they may come again until the
-// token moves, which is AboveToken, and never then. One of the same key may be a newer one.
+// Rows of a source that gives tokens have no cursor, and all the same position. They may come
+// again until the token moves; then the floor is AboveToken, and all of them are forgotten.
 var (
 	belowToken = []byte{0}
 	AboveToken = []byte{1}
@@ -24,7 +24,7 @@ const hashLength = 16
 
 // Of is what tells a row apart that a page has contributed.
 func (r *Rows) Of(row any) KnownRow {
-	if r.Type == Token {
+	if r.Type == Token { // the whole row: one of the same key may be a newer one
 		return KnownRow{Hash: expression.Sum(row)[:hashLength], Position: belowToken}
 	}
 	known := KnownRow{}
