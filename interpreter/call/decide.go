@@ -115,7 +115,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.state.Last.Error.Message
 		result := c.success(decision, budget, now)
-		c.watermarkStays()
+		c.markIncomplete()
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
 			c.state.match(decision.Policy) // what it matched is an answer
@@ -156,7 +156,7 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
-		c.watermarkStays()
+		c.markIncomplete()
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
 	case decision.Repeats() && c.state.pageRepeats(c.state.Last.Data.Data) && !then.AllowRepeat:
@@ -253,7 +253,7 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 		Warnings: before.Warnings, Reported: before.Reported,
 		Request:     Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:        lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-		Incremental: before.Incremental.restarted(c.config.keeps(), full),
+		Incremental: before.Incremental.restarted(c.config.incremental(), full),
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.state.head().Attempt != nil {

@@ -37,21 +37,26 @@ type Incremental struct {
 	Largest incremental.Cursor `json:"largest,omitzero"`
 	Newest  incremental.Cursor `json:"newest,omitzero"`
 	Rows    int                `json:"rows,omitempty"`
-	Ahead   int                `json:"ahead,omitempty"`   // rows that are dated later than the call's start
-	Below   int                `json:"below,omitempty"`   // rows that are below Value
-	Without int                `json:"without,omitempty"` // rows without a cursor that were left out
-	// Stays says that the call has not read to the end, so that the watermark stays.
-	Stays bool `json:"stays,omitempty"`
+	// Future counts rows that are dated later than the call's start, BelowValue those below
+	// Value, and Missing those without a cursor that were left out.
+	Future     int `json:"future,omitempty"`
+	BelowValue int `json:"below_value,omitempty"`
+	Missing    int `json:"missing,omitempty"`
+	// Incomplete says that the call ends without having read all, so that its end moves nothing.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // PendingState is a state that has to be claimed or moved without rows. Kept with State.
 type PendingState struct {
+	// Name and Group are those of the state that is to be claimed.
+	Name  string `json:"name,omitempty"`
+	Group string `json:"group,omitempty"`
 	// Move is nil where the state is to be claimed.
 	Move *incremental.Move `json:"move,omitempty"`
 }
 
-// keeps is the step's section, nil for calls that keep no state.
-func (c *Config) keeps() *playbook.Incremental {
+// incremental is the step's section, nil for calls that keep no state.
+func (c *Config) incremental() *playbook.Incremental {
 	if c.Sink != nil {
 		return nil
 	}
@@ -64,21 +69,22 @@ func (c *Config) readsInFull() bool { return slices.Contains(c.Run.FullRefresh, 
 // start begins the call: by a claim of its state, where it keeps one.
 func (c *Call) start(now time.Time) {
 	c.state.StartedAt = now
-	if c.config.keeps() == nil || c.state.Incremental != nil {
+	if c.config.incremental() == nil || c.state.Incremental != nil {
 		c.begin(now)
 		return
 	}
-	if _, _, err := c.stateName(now); err != nil {
+	name, group, err := c.stateName(now)
+	if err != nil {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
-	c.state.Todo = []Todo{{State: &PendingState{}}}
+	c.state.Todo = []Todo{{State: &PendingState{Name: name, Group: group}}}
 }
 
 // stateName is the name of the call's state, and of the group that keeps it where Temporal
 // does.
 func (c *Call) stateName(now time.Time) (name, group string, err error) {
-	section := c.config.keeps()
+	section := c.config.incremental()
 	at := section.Pos
 	if section.State != nil {
 		at = section.State.Pos
@@ -117,18 +123,19 @@ func (c *Config) elementState(group string) (string, error) {
 
 // stateRequest is what the host asks of whoever keeps the state.
 func (c *Call) stateRequest(pending PendingState, now time.Time) interpreter.StateInput {
-	name, group, _ := c.stateName(now)
 	request := interpreter.StateInput{Place: c.statePlace(now)}
-	if request.Place == nil {
-		request.Group = group
-	}
 	if pending.Move == nil {
+		request.Group = pending.Group
 		request.Claim = &incremental.Claim{
-			Name: name, Holder: c.ledgerKey(), Run: c.config.Run.WorkflowID, Source: c.stateSource(now), Full: c.config.readsInFull(),
+			Name: pending.Name, Holder: c.ledgerKey(), Run: c.config.Run.WorkflowID, Source: c.stateSource(now), Full: c.config.readsInFull(),
 		}
-		return request
+	} else {
+		request.Group = c.state.Incremental.Group
+		request.Moves = []incremental.Write{*c.state.Incremental.write(pending.Move)}
 	}
-	request.Moves = []incremental.Write{*c.state.Incremental.write(pending.Move)}
+	if request.Place != nil {
+		request.Group = ""
+	}
 	return request
 }
 
@@ -148,7 +155,7 @@ func (c *Call) statePlace(now time.Time) *interpreter.ToolInput {
 
 // stateSource is what the state is about.
 func (c *Call) stateSource(now time.Time) incremental.Source {
-	section, budget := c.config.keeps(), decisionBudget(now)
+	section, budget := c.config.incremental(), decisionBudget(now)
 	scope := c.config.Scope.With(c.keys())
 	var parts []any
 	for _, field := range c.action.Fields {
@@ -211,9 +218,8 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.fail(incrementalError(refused.Type, c.config.where()+": "+refused.Message), now)
 		return
 	}
-	section := c.config.keeps()
-	name, group, _ := c.stateName(now)
-	own := Incremental{Name: name, Group: group, Holder: c.ledgerKey(), Found: output.Claimed.Watermark}
+	section := c.config.incremental()
+	own := Incremental{Name: pending.Name, Group: pending.Group, Holder: c.ledgerKey(), Found: output.Claimed.Watermark}
 	own.Value = incremental.Before(section.Type, own.Found, section.Lag)
 	if own.Found.IsZero() || c.config.readsInFull() {
 		own.Value = section.Initial()
@@ -239,7 +245,7 @@ func incrementalError(kind, message string) *interpreter.ErrorObject {
 func (c *Call) incrementalNames() map[string]any {
 	own := c.state.Incremental
 	if own == nil {
-		own = &Incremental{Value: c.config.keeps().Initial()}
+		own = &Incremental{Value: c.config.incremental().Initial()}
 	}
 	return map[string]any{"value": own.Value.Value.Data, "watermark": own.Found.Value.Data}
 }
@@ -247,6 +253,14 @@ func (c *Call) incrementalNames() map[string]any {
 // write is the next write under the claim.
 func (i *Incremental) write(move *incremental.Move) *incremental.Write {
 	return &incremental.Write{Name: i.Name, Holder: i.Holder, Number: i.Writes + 1, Move: move}
+}
+
+// reached is where the watermark is now.
+func (i *Incremental) reached() incremental.Cursor {
+	if i.At != nil {
+		return *i.At
+	}
+	return i.Found
 }
 
 // moved notes a write, and where it has moved the watermark.

@@ -307,7 +307,7 @@ func (c *Call) keys() map[string]any {
 		if c.config.Sink != nil {
 			sent.names["result"] = c.config.Sink.Result
 		}
-		if c.config.keeps() != nil {
+		if c.config.incremental() != nil {
 			sent.names["incremental"] = c.incrementalNames()
 		}
 	}

@@ -92,7 +92,7 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 // attempts anew, without the wait before it. Ledgers have to be asked first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
-	if c.config.keeps() != nil {
+	if c.config.incremental() != nil {
 		return // it reads from the state as it is now
 	}
 	if state.fresh() {

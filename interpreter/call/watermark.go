@@ -16,7 +16,7 @@ import (
 // readCursors reads the cursors of what a page contributes. The failure is one that ends the
 // call; the page is not written then.
 func (c *Call) readCursors() *interpreter.ErrorObject {
-	section := c.config.keeps()
+	section := c.config.incremental()
 	if section == nil {
 		return nil
 	}
@@ -59,11 +59,11 @@ func (i *Incremental) read(section *playbook.Incremental, rows []any, started ti
 		}
 		newest = incremental.Larger(newest, cursor)
 		if dated && bytes.Compare(cursor.Position, start.Position) > 0 {
-			i.Ahead++
+			i.Future++
 			continue
 		}
 		if bytes.Compare(cursor.Position, i.Value.Position) < 0 {
-			i.Below++
+			i.BelowValue++
 		}
 		i.Largest = incremental.Larger(i.Largest, cursor)
 	}
@@ -75,7 +75,7 @@ func (i *Incremental) read(section *playbook.Incremental, rows []any, started ti
 
 // withoutMissing is a page without the rows that have no cursor, where those are left out.
 func (c *Config) withoutMissing(page any) any {
-	section := c.keeps()
+	section := c.incremental()
 	rows, isList := page.([]any)
 	if section == nil || section.OnMissing != playbook.MissingExclude || section.Token != nil || !isList {
 		return page
@@ -88,21 +88,21 @@ func (c *Config) withoutMissing(page any) any {
 
 // addPage collects the page of the last attempt, and gives what it contributes.
 func (c *Call) addPage(decision retry.Decision) (expression.Value, error) {
-	if c.config.keeps() == nil {
+	if c.config.incremental() == nil {
 		return c.state.addPage(&c.config, decision, c.state.Last.Data, nil)
 	}
 	own := *c.state.Incremental
 	c.state.Incremental = &own
 	return c.state.addPage(&c.config, decision, c.state.Last.Data, func(page any) any {
 		kept := c.config.withoutMissing(page)
-		own.Without += len(incremental.Contributed(page)) - len(incremental.Contributed(kept))
+		own.Missing += len(incremental.Contributed(page)) - len(incremental.Contributed(kept))
 		return kept
 	})
 }
 
 // movesByPage reports whether the watermark moves with each page.
 func (c *Config) movesByPage() bool {
-	section := c.keeps()
+	section := c.incremental()
 	if section == nil || !section.Ascending || len(c.After) > 0 {
 		return false
 	}
@@ -129,11 +129,7 @@ func (c *Call) pageMove() *incremental.Move {
 // move is that to a cursor, nil where the watermark is there already.
 func (c *Call) move(to incremental.Cursor) *incremental.Move {
 	own := c.state.Incremental
-	at := own.Found
-	if own.At != nil {
-		at = *own.At
-	}
-	if to.IsZero() || to.Position != nil && bytes.Compare(to.Position, at.Position) <= 0 {
+	if to.IsZero() || to.Position != nil && bytes.Compare(to.Position, own.reached().Position) <= 0 {
 		return nil
 	}
 	return &incremental.Move{To: to, Rows: own.Rows}
@@ -162,8 +158,8 @@ func (c *Call) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 
 // endMove is the move of a call that has ended well, nil for none.
 func (c *Call) endMove(result *interpreter.CallResult) (*incremental.Move, error) {
-	own, section := c.state.Incremental, c.config.keeps()
-	if own.Stays || own.Rows == 0 || result.Meta.Truncated || c.config.movesByPage() {
+	own, section := c.state.Incremental, c.config.incremental()
+	if own.Incomplete || own.Rows == 0 || result.Meta.Truncated || c.config.movesByPage() {
 		return nil, nil
 	}
 	if section.Token == nil {
@@ -176,11 +172,11 @@ func (c *Call) endMove(result *interpreter.CallResult) (*incremental.Move, error
 	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: own.Rows}, nil
 }
 
-// watermarkStays notes that the call ends without having read all.
-func (c *Call) watermarkStays() {
+// markIncomplete notes that the call ends without having read all: its end moves no watermark.
+func (c *Call) markIncomplete() {
 	if c.state.Incremental != nil {
 		own := *c.state.Incremental
-		own.Stays = true
+		own.Incomplete = true
 		c.state.Incremental = &own
 	}
 }
@@ -230,7 +226,7 @@ func (c *Call) sinkState(pending pendingSink) *incremental.Write {
 	if next := c.state.Todo[1:]; len(next) > 0 && next[0].State != nil {
 		write.Move = next[0].State.Move
 	}
-	write.Rows = c.rowsThatComeAgain(c.config.keeps(), write.Move)
+	write.Rows = c.rowsThatComeAgain(c.config.incremental(), write.Move)
 	return write
 }
 
@@ -256,22 +252,15 @@ func (c *Call) isHome(sink *playbook.Sink) bool {
 	if home == nil {
 		return false
 	}
-	return home == sink || c.samePlace(home, sink, c.state.StartedAt)
+	return home == sink || c.sameDatabase(home, sink, c.state.StartedAt)
 }
 
-// samePlace reports whether two sinks write to tables of one database.
-func (c *Call) samePlace(home, sink *playbook.Sink, now time.Time) bool {
+// sameDatabase reports whether two sinks write to tables of one database.
+func (c *Call) sameDatabase(home, sink *playbook.Sink, now time.Time) bool {
 	at, fixed := c.ledger(home, now)
-	other, too := c.ledger(sink, now)
-	if !fixed || !too || at.Tool != other.Tool || at.Auth != other.Auth {
-		return false
-	}
-	for _, name := range []string{"database", "path", "file"} {
-		if expression.Text(at.Fields[name].Data) != expression.Text(other.Fields[name].Data) {
-			return false
-		}
-	}
-	return other.Fields["table"].Data != nil
+	other, alsoFixed := c.ledger(sink, now)
+	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
+		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
 }
 
 // stateWritten notes that a sink has written to the state, and drops the move that it made.
@@ -291,10 +280,7 @@ func (c *Call) showIncremental(result *interpreter.CallResult) {
 	if own == nil {
 		return
 	}
-	shown := interpreter.CallIncremental{State: own.Name, From: own.Value, Watermark: own.Found, Rows: own.Rows}
-	if own.At != nil {
-		shown.Watermark = *own.At
-	}
+	shown := interpreter.CallIncremental{State: own.Name, From: own.Value, Watermark: own.reached(), Rows: own.Rows}
 	if before := result.Meta.Incremental; before != nil {
 		shown.Pending, shown.Group = before.Pending, before.Group
 	}
@@ -307,18 +293,18 @@ func (c *Call) warnOfRows(result *interpreter.CallResult) {
 	if own == nil {
 		return
 	}
-	where, section := c.config.where(), c.config.keeps()
-	if own.Ahead > 0 {
+	where, section := c.config.where(), c.config.incremental()
+	if own.Future > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
-			"%s: %s dated later than the call began: written, not passed by the watermark, and read again", where, rows(own.Ahead)))
+			"%s: %s dated later than the call began: written, not passed by the watermark, and read again", where, rows(own.Future)))
 	}
-	if own.Without > 0 {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(own.Without), section.CursorPath))
+	if own.Missing > 0 {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(own.Missing), section.CursorPath))
 	}
-	if own.Below > 0 {
+	if own.BelowValue > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: %s below incremental.value (%s); `lag` has to cover what the source answers beyond what it is asked for",
-			where, rows(own.Below), expression.Text(own.Value.Value.Data)))
+			where, rows(own.BelowValue), expression.Text(own.Value.Value.Data)))
 	}
 }
 
