@@ -94,7 +94,7 @@ func (k keptStep) keptBy() string {
 	return k.at.Place.Tool
 }
 
-// steps are the steps of a playbook that keep states, or the one that is named.
+// keptSteps are the steps of a playbook that keep states, or the one that is named.
 func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) {
 	if err := checkOutput(o.output); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(AttemptError(err))
 			return nil
 		}
-		r.awaitTurn(branches, wait)
+		awaitDecision(branches, r.Ticket, wait, "waits for its turn under its concurrency key", func() bool { return r.requestsTurn })
 	}
 	return nil
 }
@@ -90,15 +90,16 @@ func waitsForEver(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
-// awaitTurn waits until the queue has decided, for so long, or until ctx is cancelled.
-func (r *run) awaitTurn(ctx workflow.Context, wait time.Duration) {
-	if !r.Ticket.Waits() {
+// awaitDecision waits until the queue of a ticket has decided or the request is to be
+// repeated, for so long, or until ctx is cancelled. summary is that of the timer.
+func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duration, summary string, repeats func() bool) {
+	if !ticket.Waits() {
 		return
 	}
 	timed, stop := workflow.WithCancel(ctx)
 	defer stop()
-	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for its turn under its concurrency key"})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || r.requestsTurn || !r.Ticket.Waits() }) // an error is that of ctx
+	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: summary})
+	_ = workflow.Await(ctx, func() bool { return over.IsReady() || repeats() || !ticket.Waits() }) // an error is that of ctx
 }
 
 // requestTurn requests a turn, or repeats the request.

@@ -63,7 +63,7 @@ func (r *run) acquireState(
 		if err := r.requestState(ctx, t, start.Step.Incremental.OnConflict); err != nil && ctx.Err() == nil {
 			return release, AttemptError(err)
 		}
-		r.awaitState(ctx, t, wait)
+		awaitDecision(ctx, &t.Ticket, wait, "waits for the state of "+t.record.Step, func() bool { return false })
 	}
 	if ctx.Err() != nil {
 		return release, cancelledError()
@@ -71,6 +71,7 @@ func (r *run) acquireState(
 	return release, t.failure()
 }
 
+// visitOf is the visit as its queue knows it.
 func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Run {
 	member := r.member(ctx)
 	member.Visit = t.visit
@@ -84,17 +85,6 @@ func (r *run) requestState(ctx workflow.Context, t *stateTurn, conflict playbook
 		request.OnConflict = playbook.ConflictSkip
 	}
 	return sendToQueue(ctx, &t.Ticket, toTool(queue.EnterActivity, queueTimeout, "asks for the state of "+t.record.Step), request)
-}
-
-// awaitState waits until the queue has decided, for so long, or until ctx is cancelled.
-func (r *run) awaitState(ctx workflow.Context, t *stateTurn, wait time.Duration) {
-	if !t.Waits() {
-		return
-	}
-	timed, stop := workflow.WithCancel(ctx)
-	defer stop()
-	over := workflow.NewTimerWithOptions(timed, wait, workflow.TimerOptions{Summary: "waits for the state of " + t.record.Step})
-	_ = workflow.Await(ctx, func() bool { return over.IsReady() || !t.Waits() }) // an error is that of ctx
 }
 
 // applyStateTurn applies an answer of the queue of a state. A visit that has ended returns a turn
