@@ -30,14 +30,9 @@ func TestAnswers(t *testing.T) {
 	if rounds == shortForm {
 		rounds = shortAnswers
 	}
-	for number := 1; number <= rounds; number++ {
-		if *roundFlag != 0 && number != *roundFlag {
-			continue
-		}
+	for number := range report.numbers(rounds) {
 		form := answerForms[(int(seed%100)+number)%len(answerForms)]
-		t.Run(fmt.Sprintf("%02d %s", number, form.name), func(t *testing.T) {
-			t.Parallel()
-			report.watch(t, number)
+		report.round(t, number, form.name, func(t *testing.T) {
 			r := newAnswersRound(t, number, seed, form)
 			r.begin(r.playbook(), map[string]any{"other": r.other.url, "items": r.collection(), "size": len(r.plans)})
 			r.strike()

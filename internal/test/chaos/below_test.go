@@ -34,14 +34,9 @@ func TestMovingChildRuns(t *testing.T) {
 	if rounds == shortForm {
 		rounds = shortBelow
 	}
-	for number := 1; number <= rounds; number++ {
-		if *roundFlag != 0 && number != *roundFlag {
-			continue
-		}
+	for number := range report.numbers(rounds) {
 		b := newBelow(rand.New(rand.NewPCG(seed, uint64(number)<<32)))
-		t.Run(fmt.Sprintf("%02d %s", number, b.shape()), func(t *testing.T) {
-			t.Parallel()
-			report.watch(t, number)
+		report.round(t, number, b.shape(), func(t *testing.T) {
 			r := newBelowRound(t, number, seed, b)
 			t.Log(b)
 			r.begin(b.playbook(), b.workload(r.api.URL()))

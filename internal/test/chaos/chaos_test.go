@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -56,14 +57,9 @@ func TestChaos(t *testing.T) {
 	short := *roundsFlag <= shortForm
 	turns := kinds(short, rand.New(rand.NewPCG(seed, 0)).Shuffle)
 	report := newReport(t, "chaos", seed)
-	for number := 1; number <= *roundsFlag; number++ {
-		if *roundFlag != 0 && number != *roundFlag {
-			continue
-		}
+	for number := range report.numbers(*roundsFlag) {
 		disturbance := turns[(number-1)%len(turns)]
-		t.Run(fmt.Sprintf("%02d %s", number, disturbance.name), func(t *testing.T) {
-			t.Parallel()
-			report.watch(t, number)
+		report.round(t, number, disturbance.name, func(t *testing.T) {
 			r := newRound(t, number, short, seed, disturbance, (number-1)/len(turns))
 			took := r.play()
 			report.add(&r.stage, disturbance.name, r.scenario.String(), took, r.surplus())
@@ -103,6 +99,27 @@ func newReport(t *testing.T, name string, seed uint64) *report {
 	p.printf("%s: %d rounds, seed %d\n", name, *roundsFlag, seed)
 	t.Cleanup(p.summary)
 	return p
+}
+
+// numbers are those of so many rounds, or the one that was asked for.
+func (p *report) numbers(rounds int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for number := 1; number <= rounds; number++ {
+			if (*roundFlag == 0 || number == *roundFlag) && !yield(number) {
+				return
+			}
+		}
+	}
+}
+
+// round plays one beside the others.
+func (p *report) round(t *testing.T, number int, name string, play func(t *testing.T)) {
+	t.Helper()
+	t.Run(fmt.Sprintf("%02d %s", number, name), func(t *testing.T) {
+		t.Parallel()
+		p.watch(t, number)
+		play(t)
+	})
 }
 
 // watch says of a round that fails how to run it again.

@@ -26,14 +26,9 @@ func TestIncremental(t *testing.T) {
 	seed := drawSeed()
 	turns := incrementalTurns(rand.New(rand.NewPCG(seed, 1)))
 	report := newReport(t, "incremental", seed)
-	for number := 1; number <= *roundsFlag; number++ {
-		if *roundFlag != 0 && number != *roundFlag {
-			continue
-		}
+	for number := range report.numbers(*roundsFlag) {
 		turn := turns[(number-1)%len(turns)]
-		t.Run(fmt.Sprintf("%02d %s", number, turn), func(t *testing.T) {
-			t.Parallel()
-			report.watch(t, number)
+		report.round(t, number, turn.String(), func(t *testing.T) {
 			r := newIncrementalRound(t, number, seed, turn)
 			began := time.Now()
 			r.play()

@@ -21,14 +21,9 @@ func TestMoving(t *testing.T) {
 	seed := drawSeed()
 	turns := movingTurns(rand.New(rand.NewPCG(seed, 0)))
 	report := newReport(t, "moving", seed)
-	for number := 1; number <= *roundsFlag; number++ {
-		if *roundFlag != 0 && number != *roundFlag {
-			continue
-		}
+	for number := range report.numbers(*roundsFlag) {
 		turn := turns[(number-1)%len(turns)]
-		t.Run(fmt.Sprintf("%02d %s", number, turn), func(t *testing.T) {
-			t.Parallel()
-			report.watch(t, number)
+		report.round(t, number, turn.String(), func(t *testing.T) {
 			r := newMovingRound(t, number, seed, turn)
 			t.Log(r.movement)
 			r.begin(r.movement.playbook(), r.movement.workload(r.api.URL()))
