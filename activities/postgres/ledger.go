@@ -76,7 +76,7 @@ type entry struct {
 	batch *pgx.Batch
 	fresh freshEntry
 	held  bool            // the call holds its state
-	known map[string]bool // hashes of rows that were written before
+	known map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
@@ -136,39 +136,35 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 // of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
 	const (
-		table = sqltool.SeenTable
-		rows  = "unnest($2::text::bytea[], $3::text::bytea[]) AS n (hash, position)"
-		keep  = "INSERT INTO " + table + " (state, hash, position) SELECT $1, n.hash, n.position FROM " + rows +
-			" ON CONFLICT DO NOTHING RETURNING hash"
-		lookUp = "SELECT n.hash FROM " + rows + " WHERE (SELECT true FROM " + table +
-			" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)"
+		table  = sqltool.SeenTable
+		keep   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[]) ON CONFLICT DO NOTHING RETURNING known"
+		lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + table + " WHERE known = n)"
 	)
 	if len(seen.Kept) > 0 {
-		e.batch.Queue(keep, seen.State, byteaArray(seen.Kept), byteaArray(seen.Positions)).Query(func(rows pgx.Rows) error {
+		e.batch.Queue(keep, byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
 			added := make(map[string]bool, len(seen.Kept))
-			err := readHashes(rows, added)
-			for _, hash := range seen.Kept {
-				if !added[string(hash)] {
-					e.known[string(hash)] = true
+			err := readKnown(rows, added)
+			for _, row := range seen.Kept {
+				if !added[string(row)] {
+					e.known[string(row)] = true
 				}
 			}
 			return err
 		})
 	}
 	if len(seen.Below) > 0 && !seen.Sweep {
-		e.batch.Queue(lookUp, seen.State, byteaArray(seen.Below), byteaArray(seen.BelowPositions)).
-			Query(func(rows pgx.Rows) error { return readHashes(rows, e.known) })
+		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
-	switch sweep := sqltool.SweepStatement(dialect, "$2"); {
+	switch sweep := sqltool.SweepStatement(); {
 	case seen.Sweep && len(seen.Below) == 0:
 		e.batch.Queue(sweep, seen.State, seen.Floor)
 	case seen.Sweep: // what is known of these is swept, and maybe much else
-		e.batch.Queue(sweep+" RETURNING hash", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
+		e.batch.Queue(sweep+" RETURNING known", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
 			swept := map[string]bool{}
-			err := readHashes(rows, swept)
-			for _, hash := range seen.Below {
-				if swept[string(hash)] {
-					e.known[string(hash)] = true
+			err := readKnown(rows, swept)
+			for _, row := range seen.Below {
+				if swept[string(row)] {
+					e.known[string(row)] = true
 				}
 			}
 			return err
@@ -176,14 +172,14 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 	}
 }
 
-// readHashes adds the hashes of a result.
-func readHashes(rows pgx.Rows, to map[string]bool) error {
-	var hash pgtype.DriverBytes
+// readKnown adds the rows of a result.
+func readKnown(rows pgx.Rows, to map[string]bool) error {
+	var row pgtype.DriverBytes
 	for rows.Next() {
-		if err := rows.Scan(&hash); err != nil {
+		if err := rows.Scan(&row); err != nil {
 			return err
 		}
-		to[string(hash)] = true
+		to[string(row)] = true
 	}
 	return rows.Err()
 }
