@@ -23,9 +23,10 @@ const ledgerLock = 0x7265707269736500
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
 // write was made before. Another worker's write of the same page that is under way is waited
 // for. rest is what is left to write, without rows that are known.
-func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
 	entry := &entry{write: w, batch: &pgx.Batch{}, fresh: freshEntry{note: true, key: true}, held: true, known: map[string]bool{}}
 	chunks := w.Seen()
+	entry.allNew = allNew && len(chunks) == 1
 	entry.queueNote()
 	if err := entry.queueState(chunks); err != nil {
 		return result, nil, false, err
@@ -75,8 +76,11 @@ type entry struct {
 	write *sqltool.Write
 	batch *pgx.Batch
 	fresh freshEntry
-	held  bool            // the call holds its state
-	known map[string]bool // rows that were written before
+	held  bool // the call holds its state
+	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
+	// rows is half as much work where none can be there.
+	allNew bool
+	known  map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
@@ -137,10 +141,15 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 func (e *entry) queueSeen(seen *sqltool.Seen) {
 	const (
 		table  = sqltool.SeenTable
-		keep   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[]) ON CONFLICT DO NOTHING RETURNING known"
+		add    = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
+		keep   = add + " ON CONFLICT DO NOTHING RETURNING known"
 		lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + table + " WHERE known = n)"
 	)
-	if len(seen.Kept) > 0 {
+	switch {
+	case len(seen.Kept) == 0:
+	case e.allNew:
+		e.batch.Queue(add, byteaArray(seen.Kept))
+	default:
 		e.batch.Queue(keep, byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
 			added := make(map[string]bool, len(seen.Kept))
 			err := readKnown(rows, added)
@@ -216,6 +225,12 @@ func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.Seen) (*
 // lacksLedger reports whether an error is that a table of the ledger is not there.
 func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01") // undefined_table
+}
+
+// meetsKnown reports whether a row is known that was taken to be new.
+func meetsKnown(err error) bool {
+	var pg *pgconn.PgError
+	return isSQLState(err, "23505") && errors.As(err, &pg) && pg.TableName == sqltool.SeenTable // unique_violation
 }
 
 // refusesNotes reports whether the user of the connection may not make the
