@@ -170,6 +170,21 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	return Cursor{}, false
 }
 
+// Behind is how long before now a watermark is, 0 of one in the future: of type date in whole days.
+// Other types are no times, and say nothing of that.
+func Behind(as Type, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
+	today, dated := At(as, now)
+	if !dated || watermark.IsZero() || len(watermark.Position) != len(today.Position) {
+		return 0, false
+	}
+	if as == Date {
+		behind = time.Duration(integerAt(today.Position)-integerAt(watermark.Position)) * secondsPerDay * time.Second
+	} else {
+		behind = now.Sub(timeAt(watermark.Position))
+	}
+	return max(behind, 0), true
+}
+
 // Larger is the larger of two cursors of a type. Any is larger than none.
 func Larger(a, b Cursor) Cursor {
 	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {
