@@ -421,10 +421,14 @@ func TestStatesOfALoop(t *testing.T) {
 			require.True(t, got.Moved, "one of them has")
 		}
 	}
-	one := interpreter.NewLoopResult(2)
-	one.Add(0, nil, all[0])
-	one.Add(1, nil, ended(1, "", false))
-	require.Equal(t, "shops/fetch/1", one.Incremental.State, "one that has not moved yet is behind all others")
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		one, two := interpreter.NewLoopResult(2), []interpreter.IterationResult{all[0], ended(1, "", false)}
+		for _, at := range order {
+			one.Add(at, nil, two[at])
+		}
+		require.Equal(t, "shops/fetch/0", one.Incremental.State, "one whose source has no rows yet is not behind")
+		require.Equal(t, 2, one.Incremental.States)
+	}
 	require.Nil(t, gather("ss", inOrder(2)).CallResult(&playbook.Step{Loop: &playbook.Loop{}}, tables.Started, tables.Started).Meta.Incremental)
 }
 

@@ -162,7 +162,7 @@ type CallIncremental struct {
 	// Moved says that the call has moved the watermark.
 	Moved bool `json:"moved,omitempty"`
 	// States counts those of a loop, 0 elsewhere. State, From and Watermark are then of the one
-	// that is farthest behind, Rows and Moved of all of them.
+	// that is farthest behind of those that have one, Rows and Moved of all of them.
 	States int `json:"states,omitempty"`
 	// Pending moves the watermark once the run has ended as completed, where nothing is
 	// written; nil where that is done. Group is that of StateInput.
@@ -189,7 +189,7 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	if i == nil {
 		return &all
 	}
-	if bytes.Compare(i.Watermark.Position, of.Watermark.Position) <= 0 { // none is before all others
+	if of.Watermark.IsZero() || !i.Watermark.IsZero() && bytes.Compare(i.Watermark.Position, of.Watermark.Position) <= 0 {
 		all.State, all.From, all.Watermark = i.State, i.From, i.Watermark
 	}
 	all.Rows += i.Rows

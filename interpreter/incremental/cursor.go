@@ -170,19 +170,30 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	return Cursor{}, false
 }
 
+// TimeOf is the time that a cursor stands for, of type date the beginning of its day in UTC; other
+// types are no times.
+func TimeOf(as Type, c Cursor) (at time.Time, ok bool) {
+	const days, times = 8, 12 // bytes of a position
+	switch {
+	case c.IsZero():
+	case as == Time && len(c.Position) == times:
+		return timeAt(c.Position), true
+	case as == Date && len(c.Position) == days:
+		return time.Unix(integerAt(c.Position)*secondsPerDay, 0).UTC(), true
+	}
+	return time.Time{}, false
+}
+
 // Behind is how long before now a watermark is, 0 of one in the future: of type date in whole days.
-// Other types are no times, and say nothing of that.
 func Behind(as Type, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
-	today, dated := At(as, now)
-	if !dated || watermark.IsZero() || len(watermark.Position) != len(today.Position) {
+	at, ok := TimeOf(as, watermark)
+	if !ok {
 		return 0, false
 	}
 	if as == Date {
-		behind = time.Duration(integerAt(today.Position)-integerAt(watermark.Position)) * secondsPerDay * time.Second
-	} else {
-		behind = now.Sub(timeAt(watermark.Position))
+		now = now.UTC().Truncate(secondsPerDay * time.Second)
 	}
-	return max(behind, 0), true
+	return max(now.Sub(at), 0), true
 }
 
 // Larger is the larger of two cursors of a type. Any is larger than none.
