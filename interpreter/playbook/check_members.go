@@ -27,7 +27,7 @@ var members = map[string][]string{
 var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord}
 
 // metaStateMembers are those of incremental in meta.
-var metaStateMembers = []string{"state", "from", "watermark", "rows"}
+var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.
