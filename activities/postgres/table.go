@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,18 +50,19 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := checkTable(ctx, tx, w); err != nil {
+		settled, err := sqltool.Settle(ctx, tableTx{stateTx: stateTx{tx}}, w)
+		if err != nil {
 			return err
 		}
-		rest := w
+		rest := settled
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, w); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, settled); done || err != nil {
 				return err
 			}
 		}
-		written, err := insertRows(ctx, tx, rest, len(rest.Rows) < len(w.Rows))
-		result = sqltool.RowsAffected(written)
+		written, err := sqltool.WriteRows(ctx, tableTx{stateTx: stateTx{tx}, recount: len(rest.Rows) < len(settled.Rows)}, rest)
+		result = w.Result(written)
 		return err
 	})
 	if errors.Is(err, errNoted) {
@@ -68,15 +71,47 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (
 	return result, err
 }
 
-func checkTable(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
-	if len(w.Rows) == 0 {
-		return nil
+// tableTx is a transaction for the rows of a table.
+type tableTx struct {
+	stateTx
+	recount bool // see insertRows
+}
+
+// Insert writes rows.
+func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+	return insertRows(ctx, t.tx, w, t.recount)
+}
+
+// Delete deletes rows by their keys.
+func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+	const given, there = "reprise_given", "reprise_there"
+	columns := w.DeleteColumns()
+	conditions := []string{w.NotOlder(given, there)}
+	for _, key := range w.Key {
+		conditions = append(conditions, given+"."+sqltool.QuoteNames([]string{key})+" = "+there+"."+sqltool.QuoteNames([]string{key}))
 	}
-	existing, err := tableColumns(ctx, tx, w)
-	if err != nil {
-		return err
+	statement := "DELETE FROM " + w.QuotedTable() + " AS " + there + " USING json_populate_recordset(NULL::" + w.QuotedTable() +
+		", $1::text::json) AS " + given + " WHERE " + strings.Join(conditions, " AND ")
+	for rows := range slices.Chunk(w.Deletes, chunkRows) {
+		keys := make([]any, len(rows))
+		for i, row := range rows {
+			key := make(map[string]any, len(columns))
+			for _, column := range columns {
+				key[column] = row[column]
+			}
+			keys[i] = key
+		}
+		encoded, err := expression.Encode(keys)
+		if err != nil {
+			return 0, tool.Errorf("the keys of rows to delete cannot be written as JSON: %w", err)
+		}
+		n, err := t.Exec(ctx, statement, string(encoded))
+		if err != nil {
+			return 0, err
+		}
+		deleted += n
 	}
-	return w.CheckColumns(existing)
+	return deleted, nil
 }
 
 // insertRows writes the rows. recount corrects how many the ledger has, in the same round trip.
@@ -127,15 +162,17 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 	return append(chunk, ']'), used, nil
 }
 
-// tableColumns are the table's columns in order, none if there is no such
-// table.
-func tableColumns(ctx context.Context, tx pgx.Tx, w *sqltool.Write) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT attname::text FROM pg_attribute
-		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, w.QuotedTable())
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+// Columns are the table's columns in order, none if there is no such table.
+func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+	err = t.Query(ctx, `SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
+		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, []any{w.QuotedTable()},
+		func(scan func(...any) error) error {
+			var column sqltool.Column
+			err := scan(&column.Name, &column.Type)
+			columns = append(columns, column)
+			return err
+		})
+	return columns, err
 }
 
 // tableError adds what table mode knows to the server's error.
