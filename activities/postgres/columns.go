@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"reprise/activities/sqltool"
 )
 
@@ -20,50 +18,31 @@ const (
 	arrayText                 // an array whose elements are plain
 )
 
-// column is a column of a table that exists.
-type column struct {
-	Name string
-	Form textForm
-}
-
-// target is a table that exists.
+// target is what a write knows of its table.
 type target struct {
-	Columns []column
-	// Copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
+	forms map[string]textForm // by column
+	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
 	// view and no foreign table.
-	Copyable bool
-	// TempAllowed says that the user may make temporary tables.
-	TempAllowed bool
+	copyable bool
+	// tempAllowed says that the user may make temporary tables.
+	tempAllowed bool
 }
 
-// names are the columns' names, in order.
-func (t *target) names() []string {
-	names := make([]string, len(t.Columns))
-	for i, column := range t.Columns {
-		names[i] = column.Name
-	}
-	return names
-}
-
-// forms are the forms of columns, nil where one has none.
-func (t *target) forms(columns []string) []textForm {
-	known := map[string]textForm{}
-	for _, column := range t.Columns {
-		known[column.Name] = column.Form
-	}
+// formsOf are the forms of columns, nil where one has none.
+func (t *target) formsOf(columns []string) []textForm {
 	forms := make([]textForm, len(columns))
 	for i, name := range columns {
-		if forms[i] = known[name]; forms[i] == noText {
+		if forms[i] = t.forms[name]; forms[i] == noText {
 			return nil
 		}
 	}
 	return forms
 }
 
-// describeTarget reads the table of a write; one without columns does not exist. A column that
-// is generated, or always numbered, has no form: COPY would write to it where INSERT refuses to.
-func describeTarget(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (t target, err error) {
-	const describe = `SELECT a.attname::text,
+// Columns are the table's columns in order, none if there is no such table. One that is
+// generated, or always numbered, has no form: COPY would write to it where INSERT refuses to.
+func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
 			CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
 				WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2
 				WHEN b.typcategory = 'A' AND e.typtype IN ('b', 'e', 'r', 'm') AND e.typdelim = ',' AND e.typcategory <> 'A'
@@ -78,13 +57,16 @@ func describeTarget(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (t target,
 			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 			LEFT JOIN pg_type e ON e.oid = b.typelem
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-	rows, err := tx.Query(ctx, describe, w.QuotedTable())
-	if err != nil {
-		return t, err
-	}
-	t.Columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) {
-		err = row.Scan(&c.Name, &c.Form, &t.Copyable, &t.TempAllowed)
-		return c, err
+	t.target.forms = map[string]textForm{}
+	err = t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var (
+			column sqltool.Column
+			form   textForm
+		)
+		err := scan(&column.Name, &column.Type, &form, &t.target.copyable, &t.target.tempAllowed)
+		t.target.forms[column.Name] = form
+		columns = append(columns, column)
+		return err
 	})
-	return t, err
+	return columns, err
 }

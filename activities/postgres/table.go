@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,24 +57,25 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		table, err := checkTable(ctx, tx, w)
+		table := &tableTx{stateTx: stateTx{tx}}
+		settled, err := sqltool.Settle(ctx, table, w)
 		if err != nil {
 			return err
 		}
-		rest := w
+		rest := settled
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, w, allNew); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, settled, allNew); done || err != nil {
 				return err
 			}
 		}
-		if len(rest.Rows) < len(w.Rows) {
+		if len(rest.Rows) < len(settled.Rows) {
 			if err := recount(ctx, tx, rest); err != nil {
 				return err
 			}
 		}
-		written, err := insertRows(ctx, tx, rest, &table)
-		result = sqltool.RowsAffected(written)
+		written, err := sqltool.WriteRows(ctx, table, rest)
+		result = w.Result(written)
 		return err
 	})
 	if errors.Is(err, errNoted) {
@@ -82,35 +84,60 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 	return result, err
 }
 
-// checkTable describes the table of a write that has rows, and refuses columns that it lacks.
-func checkTable(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (t target, err error) {
-	if len(w.Rows) == 0 {
-		return t, nil
-	}
-	if t, err = describeTarget(ctx, tx, w); err != nil {
-		return t, err
-	}
-	if err := w.CheckColumns(t.names()); err != nil {
-		return t, err
-	}
-	return t, refuseNUL(w)
+// tableTx is a transaction for the rows of a table.
+type tableTx struct {
+	stateTx
+	target target // see Columns
 }
 
-// insertRows writes the rows, by the way that is quickest for as many into such a table. What
-// arrives is the same by each.
-func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write, t *target) (written int64, err error) {
+// Delete deletes rows by their keys.
+func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+	const given, there = "reprise_given", "reprise_there"
+	columns := w.DeleteColumns()
+	conditions := []string{w.NotOlder(given, there)}
+	for _, key := range w.Key {
+		conditions = append(conditions, given+"."+sqltool.QuoteNames([]string{key})+" = "+there+"."+sqltool.QuoteNames([]string{key}))
+	}
+	statement := "DELETE FROM " + w.QuotedTable() + " AS " + there + " USING json_populate_recordset(NULL::" + w.QuotedTable() +
+		", $1::text::json) AS " + given + " WHERE " + strings.Join(conditions, " AND ")
+	for rows := range slices.Chunk(w.Deletes, chunkRows) {
+		keys := make([]any, len(rows))
+		for i, row := range rows {
+			key := make(map[string]any, len(columns))
+			for _, column := range columns {
+				key[column] = row[column]
+			}
+			keys[i] = key
+		}
+		encoded, err := expression.Encode(keys)
+		if err != nil {
+			return 0, tool.Errorf("the keys of rows to delete cannot be written as JSON: %w", err)
+		}
+		n, err := t.Exec(ctx, statement, string(encoded))
+		if err != nil {
+			return 0, err
+		}
+		deleted += n
+	}
+	return deleted, nil
+}
+
+// Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
+func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
-	forms := t.forms(w.Columns)
-	conflict := w.Conflict()
-	switch byCopy := forms != nil && fitsText(w, forms); {
-	case byCopy && conflict == "" && t.Copyable:
-		return copyFrom(ctx, tx, w.QuotedTable(), w, forms)
-	case byCopy && t.TempAllowed && len(w.Rows) >= copyRows:
-		return copyBeside(ctx, tx, w, forms)
+	if err := refuseNUL(w); err != nil {
+		return 0, err
 	}
-	return populate(ctx, tx, w)
+	forms := t.target.formsOf(w.Columns)
+	switch byCopy := forms != nil && fitsText(w, forms); {
+	case byCopy && w.Conflict() == "" && t.target.copyable:
+		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
+	case byCopy && t.target.tempAllowed && len(w.Rows) >= copyRows:
+		return copyBeside(ctx, t.tx, w, forms)
+	}
+	return populate(ctx, t.tx, w)
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
