@@ -25,14 +25,17 @@ const (
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
-	result, err := writeInTransaction(ctx, conn, w)
+	result, err := writeInTransaction(ctx, conn, w, true)
 	if lacksLedger(err) && (w.Needed() || w.State != nil) {
 		if err = createLedger(ctx, conn, w.State != nil); err == nil {
-			result, err = writeInTransaction(ctx, conn, w)
+			result, err = writeInTransaction(ctx, conn, w, true)
 		}
 	}
+	if meetsKnown(err) {
+		result, err = writeInTransaction(ctx, conn, w, false)
+	}
 	if errors.Is(err, errKeyed) {
-		result, err = writeInTransaction(ctx, conn, w.WithoutState())
+		result, err = writeInTransaction(ctx, conn, w.WithoutState(), false)
 	}
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
@@ -43,7 +46,8 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 	return result, nil
 }
 
-func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+// writeInTransaction makes the write. allNew takes no row to be known.
+func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, err error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
 		return sqltool.RowsAffected(0), nil
 	}
@@ -54,7 +58,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (
 		rest := w
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, w); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, w, allNew); done || err != nil {
 				return err
 			}
 		}

@@ -31,8 +31,8 @@ type Write struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
-	known   []incremental.KnownRow // of each row, where rows are told apart
-	numbers []int                  // of each row, where rows are left out
+	known   [][]byte // each row, where rows are told apart
+	numbers []int    // of each row, where rows are left out
 }
 
 // TableFields are the fields of table mode, the same for every database.
