@@ -203,7 +203,8 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 	s.Number = write.Number
 	if move := write.Move; move != nil {
 		s.Rows = int64(move.Rows)
-		if move.Back || !move.To.IsZero() && bytes.Compare(move.To.Position, s.Watermark.Position) >= 0 {
+		further := bytes.Compare(move.To.Position, s.Watermark.Position)
+		if move.Back || !move.To.IsZero() && (further > 0 || further == 0 && !move.To.equal(s.Watermark)) {
 			s.Watermark, s.At, s.Moved = move.To, now, true
 		}
 	}
