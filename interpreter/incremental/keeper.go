@@ -204,7 +204,7 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 	if move := write.Move; move != nil {
 		s.Rows = int64(move.Rows)
 		further := bytes.Compare(move.To.Position, s.Watermark.Position)
-		if move.Back || !move.To.IsZero() && (further > 0 || further == 0 && !move.To.equal(s.Watermark)) {
+		if move.Back || !move.To.IsZero() && (further > 0 || further == 0 && !move.To.Equal(s.Watermark)) {
 			s.Watermark, s.At, s.Moved = move.To, now, true
 		}
 	}
