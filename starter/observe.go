@@ -235,7 +235,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 		}
 		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
-			stats, open = ended(progress), progress.Under+progress.Waiting
+			stats, open = ended(progress), progress.Active+progress.Waiting
 			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
 		}
 	}

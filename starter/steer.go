@@ -353,7 +353,7 @@ type steerDocument struct {
 // sent.
 func (a *app) targets(ctx context.Context, s *session, o *steering, ids []string) ([]runs.Found, error) {
 	if len(ids) == 0 {
-		found, err := s.runs().GoingOn(ctx, o.query)
+		found, err := s.runs().Running(ctx, o.query)
 		if isQueryError(err) {
 			return nil, usageError("%w", err)
 		}

@@ -215,11 +215,11 @@ func stepCells(ctx workflow.Context, record StepRecord, call *call.Call) []strin
 // describe writes the status of the loop, or of this part of it.
 func (l *loop) describe(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.result.Stats
-	waiting, under := rest.waiting, rest.under(l.under)
+	waiting, active := rest.waiting, rest.active(l.active)
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
 	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
-	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(under),
-		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-under, 0)), renderTime(rest.next))
+	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
+		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), renderTime(rest.next))
 	text := l.controls.renderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
 	for _, p := range l.parts {

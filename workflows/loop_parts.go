@@ -267,8 +267,8 @@ func (l *loop) wait(ctx workflow.Context, until func() bool) {
 // that are used, and no fewer than its share, because those that wait may come back all
 // at once; never more than it has reported.
 func (l *loop) uses() Shared {
-	share := (l.width()*l.under + maxOpen - 1) / maxOpen
-	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.under}
+	share := (l.width()*l.active + maxOpen - 1) / maxOpen
+	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
 	for _, p := range l.parts {
 		uses = uses.plus(p.uses)
 	}

@@ -67,7 +67,7 @@ type loop struct {
 	window    *window
 	herald    herald
 	members   []*member // the batches that are open, in order of their start
-	under     int       // iterations in open batches
+	active    int       // iterations in open batches
 	parts     []*openPart
 	started   int       // elements that have begun here or in parts, once no more will
 	shared    Shared    // what other parts use of the window
@@ -167,7 +167,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		}
 		next = end
 		window.open++
-		l.under += end - first
+		l.active += end - first
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
 			l.child(ctx, l.callInputs(first, end), admitted)
@@ -236,7 +236,7 @@ func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int) 
 	m := &member{id: iterationID(l.input.Task, index), index: index, holds: true}
 	l.members = append(l.members, m)
 	defer func() {
-		l.under -= len(calls)
+		l.active -= len(calls)
 		l.close(m)
 		l.describe(ctx)
 	}()
@@ -310,7 +310,7 @@ func (l *loop) progress() (Progress, error) {
 		parts = append(parts, p.id)
 	}
 	return Progress{
-		Stats: l.result.Stats, Open: open, Under: rest.under(l.under), Waiting: rest.waiting, Returning: rest.returning,
+		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
 		Awaits: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil

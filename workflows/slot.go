@@ -258,7 +258,7 @@ type parkedCounts struct {
 }
 
 // under is how many of the loop's open iterations may act.
-func (r parkedCounts) under(all int) int {
+func (r parkedCounts) active(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }
 

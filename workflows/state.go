@@ -155,8 +155,8 @@ type Progress struct {
 	Pending []string `json:"pending,omitempty"`
 	// Open are the workflow IDs of the open iterations.
 	Open []string `json:"open,omitempty"`
-	// Under counts the iterations of these that may act: more, where they run batches.
-	Under int `json:"under,omitempty"`
+	// Active counts the iterations of these that may act: more, where they run batches.
+	Active int `json:"active,omitempty"`
 	// Within are the iterations that have ended in these, as far as they have reported.
 	Within interpreter.LoopStats `json:"within,omitzero"`
 	// Returning counts those that wait for a slot again and for nothing else.

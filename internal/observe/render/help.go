@@ -165,11 +165,11 @@ func answersOf(status *runs.Status) []string {
 func childCommands(step runs.Step) []string {
 	var help []string
 	found := map[string]bool{}
-	add := func(under runs.Under) {
-		for _, awaited := range under.Below {
+	add := func(children runs.ChildRuns) {
+		for _, awaited := range children.Awaited {
 			help = append(help, "to answer: "+AnswerCommand(awaited.Run, awaited.Step, nil, &awaited.AwaitedDetails))
 		}
-		for _, held := range under.Held {
+		for _, held := range children.Held {
 			switch {
 			case found[held.Run]:
 			case held.Control != nil:
@@ -182,10 +182,10 @@ func childCommands(step runs.Step) []string {
 		}
 	}
 	for _, iteration := range step.Iterations {
-		add(iteration.Under)
+		add(iteration.ChildRuns)
 	}
 	if len(help) == 0 {
-		add(step.Under)
+		add(step.ChildRuns)
 	}
 	return help
 }

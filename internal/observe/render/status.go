@@ -200,7 +200,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 		said = append(said, "runs "+terminal.Visible(step.Child))
 	}
 	if len(step.Iterations) == 0 {
-		said = append(said, underText(step.Under, "", now)...)
+		said = append(said, childRunsText(step.ChildRuns, "", now)...)
 	}
 	if step.Awaits != nil {
 		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
@@ -255,7 +255,7 @@ func BehindText(as incremental.Type, seconds float64) string {
 
 // underText says what holds the child runs; the run that is known already has no name
 // there.
-func underText(under runs.Under, known string, now time.Time) []string {
+func childRunsText(children runs.ChildRuns, known string, now time.Time) []string {
 	in := func(run string) string {
 		if run == known {
 			return ""
@@ -263,10 +263,10 @@ func underText(under runs.Under, known string, now time.Time) []string {
 		return terminal.Visible(run) + ", "
 	}
 	var said []string
-	for _, awaited := range under.Below {
+	for _, awaited := range children.Awaited {
 		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.AwaitedDetails, now))
 	}
-	for _, held := range under.Held {
+	for _, held := range children.Held {
 		said = append(said, in(held.Run)+heldText(held, now))
 	}
 	return said
@@ -396,7 +396,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 			line += ", runs " + terminal.Visible(iteration.Child)
 		}
 		b.WriteString(text.Snip("  "+terminal.Shorten(line, 2*width), width, "…") + "\n")
-		for _, said := range underText(iteration.Under, iteration.Child, now) {
+		for _, said := range childRunsText(iteration.ChildRuns, iteration.Child, now) {
 			b.WriteString(text.Snip("      "+terminal.Shorten(said, 2*width), width, "…") + "\n")
 		}
 	}

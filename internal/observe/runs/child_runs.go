@@ -19,11 +19,11 @@ import (
 // A step may run another playbook, as a run of its own. This file reads those runs, by
 // way of the one that has started them.
 
-// Under is what was found in the runs that a step or an iteration has started, and in
+// ChildRuns is what was found in the runs that a step or an iteration has started, and in
 // their child runs, as far as they were queried.
-type Under struct {
-	// Below are the attempts of child runs that await answers.
-	Below []AwaitedAttempt `json:"below,omitempty"`
+type ChildRuns struct {
+	// Awaited are the attempts of child runs that await answers.
+	Awaited []AwaitedAttempt `json:"below,omitempty"`
 	// Held are the steps that something else holds, the runs that wait for their turn,
 	// and those that people have paused.
 	Held []Held `json:"held_below,omitempty"`
@@ -42,29 +42,29 @@ type Held struct {
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
-func (u *Under) add(more Under) {
-	u.Below, u.Held = append(u.Below, more.Below...), append(u.Held, more.Held...)
+func (c *ChildRuns) add(more ChildRuns) {
+	c.Awaited, c.Held = append(c.Awaited, more.Awaited...), append(c.Held, more.Held...)
 }
 
 // addStep adds what holds a step of a run.
-func (u *Under) addStep(run string, record workflows.StepRecord) {
+func (c *ChildRuns) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:
-		u.Below = append(u.Below, AwaitedAttempt{
+		c.Awaited = append(c.Awaited, AwaitedAttempt{
 			WorkflowID: cmp.Or(record.Call, run), Run: run, Step: step.Step, Visit: step.Visit, AwaitedDetails: *step.Awaits,
 		})
 	case step.HeldBy != "":
-		u.Held = append(u.Held, Held{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
+		c.Held = append(c.Held, Held{Run: run, Step: step.Step, Visit: step.Visit, Item: step.Item})
 	}
 }
 
 // describeChild queries a run, and the child runs that its steps have started, for what
 // holds them. spend takes a call to the server from a budget; missed is the first run
 // that was not queried because that was spent, "" for none.
-func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (under Under, missed string) {
+func (r *Reader) describeChild(ctx context.Context, run string, spend func() bool) (children ChildRuns, missed string) {
 	for next := []string{run}; len(next) > 0; next = next[1:] {
 		if !spend() {
-			return under, next[0]
+			return children, next[0]
 		}
 		progress, err := r.Progress(ctx, next[0], "")
 		if err != nil {
@@ -72,12 +72,12 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
 			queue, _ := r.queued(ctx, ticket, queue.Run{WorkflowID: next[0]}) // its place may be unknown
-			under.Held = append(under.Held, Held{
+			children.Held = append(children.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
 			})
 		}
 		if control := progress.Control; control.AnyPaused() {
-			under.Held = append(under.Held, Held{
+			children.Held = append(children.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
 			})
 		}
@@ -85,13 +85,13 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 			if !record.EndedAt.IsZero() {
 				continue
 			}
-			under.addStep(next[0], record)
+			children.addStep(next[0], record)
 			if record.Awaits == nil && record.Child != "" {
 				next = append(next, record.Child)
 			}
 		}
 	}
-	return under, ""
+	return children, ""
 }
 
 // HeldByParents are the parent runs of one which hold it: they are paused, or their

@@ -28,7 +28,7 @@ type Iteration struct {
 	Index int `json:"index"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
-	Under
+	ChildRuns
 	Item
 }
 
@@ -50,7 +50,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 	r.queryLoop(ctx, run, step, answered)
 	r.queryOpen(ctx, run, step, answered)
 	step.addAnswered(answered)
-	r.under(ctx, run, step)
+	r.describeChildren(ctx, run, step)
 }
 
 // addFailed takes the failures of a run that has ended.
@@ -149,8 +149,8 @@ func (s *Step) addAnswered(answered map[int]Iteration) {
 	slices.SortFunc(s.Iterations, func(x, y Iteration) int { return cmp.Compare(x.Index, y.Index) })
 }
 
-// under describes the runs that the iterations of a step have started.
-func (r *Reader) under(ctx context.Context, run *Status, step *Step) {
+// describeChildren describes the runs that the iterations of a step have started.
+func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
 	var group errgroup.Group
 	group.SetLimit(queriesAtOnce)
@@ -160,7 +160,7 @@ func (r *Reader) under(ctx context.Context, run *Status, step *Step) {
 			continue
 		}
 		group.Go(func() error {
-			iteration.Under, _ = r.describeChild(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
+			iteration.ChildRuns, _ = r.describeChild(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
 			return nil
 		})
 	}

@@ -112,10 +112,10 @@ func (e *QueryError) Error() string {
 // Unwrap gives the server's reason.
 func (e *QueryError) Unwrap() error { return e.Err }
 
-// GoingOn lists the running runs that a list filter of Temporal selects, without child
+// Running lists the running runs that a list filter of Temporal selects, without child
 // runs. It takes a call for each hundred. The error is a *QueryError where the filter
 // is why.
-func (r *Reader) GoingOn(ctx context.Context, filter string) ([]Found, error) {
+func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	var all []Found
 	var token []byte
 	if err := closed(filter); err != nil {

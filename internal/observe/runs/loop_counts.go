@@ -90,7 +90,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 	}
 	c.Success, c.Failed = s.ended.Success+counted.Success, s.ended.Failed+counted.Failed
 	c.Waiting, c.Awaiting, c.Cancelled = counted.Waiting, counted.Awaiting, counted.Cancelled
-	c.Running = max(0, s.under-counted.Done()-counted.Cancelled-counted.Waiting-counted.Pending)
+	c.Running = max(0, s.active-counted.Done()-counted.Cancelled-counted.Waiting-counted.Pending)
 	c.Pending = max(0, c.Total-c.Done()-c.Cancelled-c.Running-c.Waiting)
 }
 

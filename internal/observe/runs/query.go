@@ -84,8 +84,8 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 	progress.Within.Success += part.Within.Success
 	progress.Within.Failed += part.Within.Failed
 	progress.Open = append(progress.Open, part.Open...)
-	progress.Under, progress.Waiting, progress.Returning =
-		progress.Under+part.Under, progress.Waiting+part.Waiting, progress.Returning+part.Returning
+	progress.Active, progress.Waiting, progress.Returning =
+		progress.Active+part.Active, progress.Waiting+part.Waiting, progress.Returning+part.Returning
 	progress.NextRetryAt = sooner(progress.NextRetryAt, part.NextRetryAt)
 }
 

@@ -85,7 +85,7 @@ type Step struct {
 	Child string `json:"child,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
 	Incremental *Incremental `json:"incremental,omitempty"`
-	Under
+	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
@@ -99,7 +99,7 @@ type Step struct {
 	turns int      // iterations that wait for their turns, where they were queried
 	// counted says that all of its iterations that are open were queried.
 	counted bool
-	under   int                   // iterations of these
+	active  int                   // iterations of these
 	ended   interpreter.LoopStats // the other ones that have ended
 	silent  bool                  // not all of its loop was queried, or has answered
 	failed  []interpreter.LoopError

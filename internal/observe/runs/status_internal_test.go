@@ -89,7 +89,7 @@ func TestNoIterationIsUncounted(t *testing.T) {
 	t.Parallel()
 	statuses := append(interpreter.StatusesOf(interpreter.OfStep|interpreter.OfIteration|interpreter.OfRun), "of another build")
 	for _, status := range statuses {
-		step := &Step{Loop: &Counts{Total: 3}, under: 1}
+		step := &Step{Loop: &Counts{Total: 3}, active: 1}
 		step.recount([]workflows.Iterations{{Iterations: []workflows.IterationRecord{iterationWith(0, interpreter.CallStatus{Status: status})}}})
 		c := step.Loop
 		require.Equal(t, c.Total, c.Success+c.Failed+c.Cancelled+c.Running+c.Waiting+c.Pending, status)
@@ -142,7 +142,7 @@ func TestCountsOfALoop(t *testing.T) {
 			time.Time{},
 		},
 	} {
-		step := &Step{Loop: &Counts{Total: 10}, under: len(row.calls), ended: interpreter.LoopStats{Success: 2}}
+		step := &Step{Loop: &Counts{Total: 10}, active: len(row.calls), ended: interpreter.LoopStats{Success: 2}}
 		answer := workflows.Iterations{}
 		for i, call := range row.calls {
 			answer.Iterations = append(answer.Iterations, iterationWith(i, call))
@@ -173,7 +173,7 @@ func TestAPausedLoopRests(t *testing.T) {
 	t.Parallel()
 	paused := func() *Step {
 		return &Step{
-			StartedAt: noon, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, under: 10, ended: interpreter.LoopStats{Success: 40},
+			StartedAt: noon, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, active: 10, ended: interpreter.LoopStats{Success: 40},
 			Loop: &Counts{Total: 100, Success: 40, Running: 7, Waiting: 3, Pending: 50},
 		}
 	}

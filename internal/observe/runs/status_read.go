@@ -176,8 +176,8 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 
 // addChildren adds what holds the run that a step waits for, and its child runs.
 func (q *inquiry) addChildren(ctx context.Context, step *Step) {
-	under, missed := q.describeChild(ctx, step.Child, q.spend)
-	if step.Under = under; missed != "" {
+	children, missed := q.describeChild(ctx, step.Child, q.spend)
+	if step.ChildRuns = children; missed != "" {
 		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
 	}
 }
@@ -196,11 +196,11 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	c := step.Loop
 	c.Success, c.Failed = progress.Stats.Success+progress.Within.Success, progress.Stats.Failed+progress.Within.Failed
 	c.Truncated = progress.Stats.Truncated
-	c.Running, c.Waiting, c.Cancelled = progress.Under, progress.Waiting, 0
+	c.Running, c.Waiting, c.Cancelled = progress.Active, progress.Waiting, 0
 	c.Asks, c.Plays = progress.Awaits, progress.Plays
 	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
-	step.under = progress.Under + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
+	step.active = progress.Active + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.addOpenIterations(ctx, step)
 	step.summarize(q.status.At)
 }

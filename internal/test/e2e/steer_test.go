@@ -674,13 +674,13 @@ func TestGoingOn(t *testing.T) {
 		fmt.Sprintf("WorkflowId = 'none' OR RootWorkflowId = '%s'", run.GetID()),
 	} {
 		require.Eventually(t, func() bool {
-			found, err := l.GoingOn(t.Context(), filter)
+			found, err := l.Running(t.Context(), filter)
 			return err == nil && len(found) == 1 && found[0].WorkflowID == run.GetID()
 		}, patience, tick, filter)
 	}
 	var refused *runs.QueryError
 	for _, filter := range []string{"Nothing = 1", fmt.Sprintf("WorkflowId = 'none') OR (RootWorkflowId IN ('%s', '%s')", run.GetID(), ended.GetID())} {
-		_, err = l.GoingOn(t.Context(), filter)
+		_, err = l.Running(t.Context(), filter)
 		require.ErrorAs(t, err, &refused, filter)
 	}
 	w.cancel(run)

@@ -123,7 +123,7 @@ func TestStatusShowsChildRuns(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(d.does("status", id, "--step", "each", "--output", "json")), &status))
 	iterations := status.Visits("each")[0].Iterations
 	require.Len(t, iterations, 2)
-	require.Equal(t, first, iterations[0].Below[0].Run)
+	require.Equal(t, first, iterations[0].Awaited[0].Run)
 	require.Equal(t, "flaky", iterations[1].Held[0].Step)
 	require.Equal(t, "connection", string(iterations[1].Held[0].Error.Kind))
 	d.does("cancel", id)
