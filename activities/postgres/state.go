@@ -18,6 +18,7 @@ var dialect = &sqltool.Dialect{
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
+	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`,
 }
 
 // stateTx is a transaction for states.

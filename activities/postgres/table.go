@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,12 +18,14 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Rows go to the server in chunks, each one JSON parameter: the server makes
-// columns of it by the table's own types.
+// Rows that are sent as JSON go in chunks of at most so many rows, and about so many bytes.
 const (
 	chunkRows  = 1000
 	chunkBytes = 4 << 20
 )
+
+// copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
+const copyRows = 1000
 
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
@@ -52,18 +57,25 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if err := checkTable(ctx, tx, w); err != nil {
+		table := &tableTx{stateTx: stateTx{tx}}
+		settled, err := sqltool.Settle(ctx, table, w)
+		if err != nil {
 			return err
 		}
-		rest := w
+		rest := settled
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, w, allNew); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, settled, allNew); done || err != nil {
 				return err
 			}
 		}
-		written, err := insertRows(ctx, tx, rest, len(rest.Rows) < len(w.Rows))
-		result = sqltool.RowsAffected(written)
+		if len(rest.Rows) < len(settled.Rows) {
+			if err := recount(ctx, tx, rest); err != nil {
+				return err
+			}
+		}
+		written, err := sqltool.WriteRows(ctx, table, rest)
+		result = w.Result(written)
 		return err
 	})
 	if errors.Is(err, errNoted) {
@@ -72,46 +84,103 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 	return result, err
 }
 
-func checkTable(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
-	if len(w.Rows) == 0 {
-		return nil
-	}
-	existing, err := tableColumns(ctx, tx, w)
-	if err != nil {
-		return err
-	}
-	return w.CheckColumns(existing)
+// tableTx is a transaction for the rows of a table.
+type tableTx struct {
+	stateTx
+	target target // see Columns
 }
 
-// insertRows writes the rows. recount corrects how many the ledger has, in the same round trip.
-func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write, recount bool) (written int64, err error) {
-	const count = "UPDATE " + sqltool.WritesTable + " SET rows_written = $2 WHERE operation_key = $1"
+// Delete deletes rows by their keys.
+func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+	const given, there = "reprise_given", "reprise_there"
+	columns := w.DeleteColumns()
+	conditions := []string{w.NotOlder(given, there)}
+	for _, key := range w.Key {
+		conditions = append(conditions, given+"."+sqltool.QuoteNames([]string{key})+" = "+there+"."+sqltool.QuoteNames([]string{key}))
+	}
+	statement := "DELETE FROM " + w.QuotedTable() + " AS " + there + " USING json_populate_recordset(NULL::" + w.QuotedTable() +
+		", $1::text::json) AS " + given + " WHERE " + strings.Join(conditions, " AND ")
+	for rows := range slices.Chunk(w.Deletes, chunkRows) {
+		keys := make([]any, len(rows))
+		for i, row := range rows {
+			key := make(map[string]any, len(columns))
+			for _, column := range columns {
+				key[column] = row[column]
+			}
+			keys[i] = key
+		}
+		encoded, err := expression.Encode(keys)
+		if err != nil {
+			return 0, tool.Errorf("the keys of rows to delete cannot be written as JSON: %w", err)
+		}
+		n, err := t.Exec(ctx, statement, string(encoded))
+		if err != nil {
+			return 0, err
+		}
+		deleted += n
+	}
+	return deleted, nil
+}
+
+// Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
+func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+	if len(w.Rows) == 0 {
+		return 0, nil
+	}
+	if err := refuseNUL(w); err != nil {
+		return 0, err
+	}
+	forms := t.target.formsOf(w.Columns)
+	switch byCopy := forms != nil && fitsText(w, forms); {
+	case byCopy && w.Conflict() == "" && t.target.copyable:
+		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
+	case byCopy && t.target.tempAllowed && len(w.Rows) >= copyRows:
+		return copyBeside(ctx, t.tx, w, forms)
+	}
+	return populate(ctx, t.tx, w)
+}
+
+// copyBeside copies the rows to a temporary table, and inserts them from there.
+func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textForm) (int64, error) {
+	const beside = "pg_temp.reprise_rows"
+	columns := sqltool.QuoteNames(w.Columns)
+	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows ON COMMIT DROP AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
+		return 0, err
+	}
+	if _, err := copyFrom(ctx, tx, beside, w, forms); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, "INSERT INTO "+w.QuotedTable()+" ("+columns+") SELECT "+columns+" FROM "+beside+w.Conflict())
+	return tag.RowsAffected(), err
+}
+
+// populate sends the rows as JSON, of which the server makes columns by the table's own types.
+func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
 	columns := sqltool.QuoteNames(w.Columns)
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-	recount = recount && w.Operation != ""
-	for rest := w.Rows; len(rest) > 0 || recount; {
-		batch := &pgx.Batch{}
-		if recount {
-			batch.Queue(count, w.Operation, int64(len(w.Rows)))
-			recount = false
-		}
-		if len(rest) > 0 {
-			chunk, used, err := encodeChunk(rest)
-			if err != nil {
-				return 0, err
-			}
-			batch.Queue(insert, string(chunk)).Exec(func(tag pgconn.CommandTag) error {
-				written += tag.RowsAffected()
-				return nil
-			})
-			rest = rest[used:]
-		}
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	for rest := w.Rows; len(rest) > 0; {
+		chunk, used, err := encodeChunk(rest)
+		if err != nil {
 			return 0, err
 		}
+		tag, err := tx.Exec(ctx, insert, string(chunk))
+		if err != nil {
+			return 0, err
+		}
+		written += tag.RowsAffected()
+		rest = rest[used:]
 	}
 	return written, nil
+}
+
+// recount corrects how many rows the ledger has of a write.
+func recount(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
+	if w.Operation == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "UPDATE "+sqltool.WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(len(w.Rows)))
+	return err
 }
 
 // encodeChunk makes a JSON list of the first rows, and says how many fitted.
@@ -129,17 +198,6 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 		used++
 	}
 	return append(chunk, ']'), used, nil
-}
-
-// tableColumns are the table's columns in order, none if there is no such
-// table.
-func tableColumns(ctx context.Context, tx pgx.Tx, w *sqltool.Write) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT attname::text FROM pg_attribute
-		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, w.QuotedTable())
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // tableError adds what table mode knows to the server's error.
@@ -165,24 +223,55 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 // quoted is what a server's message has in quotes.
 var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 
+// copyPlace is where COPY says that it met an error, in the language of the server.
+var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
+
 // rowOfError names the row and the column that the server's error is about, as far as
-// that tells: by the column, by a value, or by both. It is "" where it does not.
+// that tells: by the line of COPY, by the column, by a value, or by both. It is "" where it does not.
 func rowOfError(w *sqltool.Write, pg *pgconn.PgError) string {
-	const notNull = "23502"
-	values := quoted.FindAllStringSubmatch(pg.Message, -1)
-	for i, row := range w.Rows {
-		for _, column := range w.Columns {
-			value, given := row[column]
-			switch {
-			case pg.ColumnName != "" && column != pg.ColumnName:
-			case pg.Code == notNull && value == nil,
-				pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
-				return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
-			}
+	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
+		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
+			return placeInRow(w, pg, line-1, place[2])
+		}
+	}
+	for i := range w.Rows {
+		if column := columnOfError(w, pg, i); column != "" {
+			return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
 		}
 	}
 	if pg.ColumnName != "" {
 		return fmt.Sprintf("column %q: ", pg.ColumnName)
+	}
+	return ""
+}
+
+// placeInRow names a row, and its column if that is known. copied is what COPY says of the column:
+// its name, and maybe the value.
+func placeInRow(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) string {
+	column := columnOfError(w, pg, row)
+	for _, name := range w.Columns {
+		if copied == name || strings.HasPrefix(copied, name+": ") {
+			column = name
+		}
+	}
+	if column == "" {
+		return fmt.Sprintf("row %d: ", w.Number(row))
+	}
+	return fmt.Sprintf("row %d, column %q: ", w.Number(row), column)
+}
+
+// columnOfError is the column of a row that an error fits, "" for none.
+func columnOfError(w *sqltool.Write, pg *pgconn.PgError, row int) string {
+	const notNull = "23502"
+	values := quoted.FindAllStringSubmatch(pg.Message, -1)
+	for _, column := range w.Columns {
+		value, given := w.Rows[row][column]
+		switch {
+		case pg.ColumnName != "" && column != pg.ColumnName:
+		case pg.Code == notNull && value == nil,
+			pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
+			return column
+		}
 	}
 	return ""
 }

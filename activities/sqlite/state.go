@@ -17,6 +17,7 @@ var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 	Least:    "min",
 	TimeText: func(column string) string { return column },
+	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY",
 }
 
 // stateTx is a transaction for states.
@@ -164,7 +165,7 @@ func (f *database) transact(ctx context.Context, writes bool, do func(*sql.Tx) e
 // lookUpTable finds out whether a table has rows.
 func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table sqltool.Table, err error) {
 	table.Shown = target.Shown
-	columns, err := tableColumns(ctx, tx, target)
+	columns, err := tableTx{stateTx{tx}}.Columns(ctx, target)
 	if err != nil || len(columns) == 0 {
 		return table, err
 	}

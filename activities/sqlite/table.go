@@ -45,14 +45,10 @@ func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.Too
 }
 
 func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
-	if len(w.Rows) > 0 {
-		existing, err := tableColumns(ctx, tx, w)
-		if err != nil {
-			return interpreter.ToolResult{}, err
-		}
-		if err := w.CheckColumns(existing); err != nil {
-			return interpreter.ToolResult{}, err
-		}
+	table := tableTx{stateTx{tx}}
+	w, err := sqltool.Settle(ctx, table, w)
+	if err != nil {
+		return interpreter.ToolResult{}, err
 	}
 	ledger := &ledger{tx: tx}
 	if w.Needed() {
@@ -70,16 +66,20 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 			return interpreter.ToolResult{}, err
 		}
 	}
-	written, err := insertRows(ctx, tx, w)
-	return sqltool.RowsAffected(written), err
+	written, err := sqltool.WriteRows(ctx, table, w)
+	return w.Result(written), err
 }
 
-func insertRows(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int64, err error) {
+// tableTx is a transaction for the rows of a table.
+type tableTx struct{ stateTx }
+
+// Insert writes rows.
+func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ")
-	insert, err := tx.PrepareContext(ctx, "INSERT INTO "+w.QuotedTable()+" ("+sqltool.QuoteNames(w.Columns)+") VALUES ("+marks+")"+w.Conflict())
+	insert, err := t.tx.PrepareContext(ctx, "INSERT INTO "+w.QuotedTable()+" ("+sqltool.QuoteNames(w.Columns)+") VALUES ("+marks+")"+w.Conflict())
 	if err != nil {
 		return 0, err
 	}
@@ -102,27 +102,49 @@ func insertRows(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (written int6
 	return written, nil
 }
 
-// tableColumns are the table's columns in order, none if there is no such
-// table.
-func tableColumns(ctx context.Context, tx *sql.Tx, w *sqltool.Write) ([]string, error) {
-	query, args := "SELECT name FROM pragma_table_info(?)", []any{w.Table[len(w.Table)-1]}
-	if len(w.Table) > 1 {
-		query, args = "SELECT name FROM pragma_table_info(?, ?)", append(args, w.Table[0])
-	}
-	rows, err := tx.QueryContext(ctx, query, args...)
+// Delete deletes rows by their keys.
+func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+	const given, there = "reprise_given", "reprise_there"
+	columns := w.DeleteColumns()
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
+	statement, err := t.tx.PrepareContext(ctx, "WITH "+given+" ("+sqltool.QuoteNames(columns)+") AS (VALUES ("+marks+")) DELETE FROM "+
+		w.QuotedTable()+" AS "+there+" WHERE ("+sqltool.QuoteNames(w.Key)+") = (SELECT "+sqltool.QuoteNames(w.Key)+" FROM "+given+
+		") AND EXISTS (SELECT 1 FROM "+given+" WHERE "+w.NotOlder(given, there)+")")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer func() { _ = rows.Close() }()
-	var columns []string
-	for rows.Next() {
-		var column string
-		if err := rows.Scan(&column); err != nil {
-			return nil, err
+	defer func() { _ = statement.Close() }()
+	for _, row := range w.Deletes {
+		values := make([]any, len(columns))
+		for i, column := range columns {
+			values[i] = columnValue(row[column])
 		}
-		columns = append(columns, column)
+		result, err := statement.ExecContext(ctx, values...)
+		if err != nil {
+			return 0, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		deleted += n
 	}
-	return columns, rows.Err()
+	return deleted, nil
+}
+
+// Columns are the table's columns in order, none if there is no such table.
+func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+	query, args := "SELECT name, type FROM pragma_table_info(?)", []any{w.Table[len(w.Table)-1]}
+	if len(w.Table) > 1 {
+		query, args = "SELECT name, type FROM pragma_table_info(?, ?)", append(args, w.Table[0])
+	}
+	err = t.Query(ctx, query, args, func(scan func(...any) error) error {
+		var column sqltool.Column
+		err := scan(&column.Name, &column.Type)
+		columns = append(columns, column)
+		return err
+	})
+	return columns, err
 }
 
 // writeError adds what table mode knows to SQLite's error.

@@ -35,6 +35,10 @@ type Dialect struct {
 	Least                     string // function of two values
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
+	// KindOf is the kind of a column's type.
+	KindOf func(name string) kind
+	// CodePoints has SQL compare text by code points.
+	CodePoints string
 }
 
 // NewTable is a table, and the statements that make it.

@@ -13,26 +13,26 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The modes of table mode.
-const (
-	modeInsert = "insert"
-	ModeUpsert = "upsert"
-)
-
 // Write is what a call in table mode requests.
 type Write struct {
-	Table   []string // schema and name, or the name
-	Shown   string   // the table as the author wrote it
-	upsert  bool
+	Table []string // schema and name, or the name
+	Shown string   // the table as the author wrote it
+	mode
 	Key     []string
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
+	Deletes []map[string]any // whose keys are deleted, once the write is settled
 	tool.LedgerEntry
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
+
+	sequence     string // column of sequence_by, "" for none
+	sequenceKind kind
+	codePoints   string // how SQL compares text by code points
+	hardDelete   string // column of hard_delete, "" for none
 }
 
 // TableFields are the fields of table mode, the same for every database.
@@ -40,26 +40,41 @@ func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema; it must exist. Not used beside statement."},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{modeInsert, ModeUpsert}, Default: modeInsert, Doc: "Whether rows are added, or replace those with the same key."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, or are left out where the table has such a row."},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
 	}
 }
+
+// upserts is what words about rows of one key need.
+var upserts = playbook.Need{Field: "mode", Value: ModeUpsert}
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
 const TableDoc = `With table instead of statement, rows are written: args, else the result of what
 the sink belongs to. A list is many rows, a map is one, nested values are
 stored as JSON, and a key that a row lacks but others have is NULL. All rows
 are written in one transaction. mode upsert replaces rows with the same key
-(of two such rows in one write the later wins). mode insert notes operation_key
-in the table reprise_writes, in the same transaction, and writes nothing if it
-is there: a write that is delivered twice is written once. If it is there with
-other rows, the write fails and says so. Where pages, or the iterations of a
+(of two such rows in one write the later wins). mode insert_or_ignore leaves out
+rows of which the table has the key, or any other value that is unique. Modes
+insert and insert_or_ignore note operation_key in the table reprise_writes, in
+the same transaction, and write nothing if it is there: a write that is
+delivered twice is written once. If it is there with other rows, the write fails
+and says so. Where pages, or the iterations of a
 batch, share an activity, the same transaction notes in the table reprise_notes
 how the call goes on; those notes are deleted when they are no longer needed, at
 the latest after 7 days. Both tables are made when they are first needed.
 
+With sequence_by, mode upsert compares rows of one key by that column, those of
+one write too: the larger value stays, of equal ones the later row. Numbers are
+compared as numbers, times as instants, text by code points; nil is less than any
+other value. With hard_delete, a row in which that column is truthy deletes the row with
+its key, beside sequence_by only one that is not newer, and the result has
+rows_deleted. A row that comes later, and is older than the one that was deleted,
+is written: nothing is left to compare it with.
+
 A step with incremental keeps its state beside the rows and moves it in their
 transaction: in the table reprise_state; in reprise_seen what rows are told apart
-by that may come again, which mode insert then leaves out; and in
+by that may come again, which modes insert and insert_or_ignore leave out; and in
 reprise_state_history how the state has changed. These are made when such a step
 first runs. A write of a call that no longer holds the state writes nothing.`
 
@@ -71,19 +86,8 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, err
 	}
 	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
-	mode, err := tool.Choice(in, "mode", modeInsert, modeInsert, ModeUpsert)
-	if err != nil {
+	if err := w.readMode(in); err != nil {
 		return nil, err
-	}
-	w.upsert = mode == ModeUpsert
-	if !w.upsert {
-		w.Operation = in.OperationKey
-	}
-	if w.Key, err = tool.TextList(in, "key"); err != nil {
-		return nil, err
-	}
-	if w.upsert && len(w.Key) == 0 {
-		return nil, tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
@@ -94,8 +98,34 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 	return w, w.planState(in)
 }
 
+// readMode reads how rows meet those that are there.
+func (w *Write) readMode(in interpreter.ToolInput) error {
+	name, err := tool.Choice(in, "mode", modeInsert, modeNames()...)
+	if err != nil {
+		return err
+	}
+	w.mode = modeOf(name)
+	if !w.upsert {
+		w.Operation = in.OperationKey
+	}
+	if w.Key, err = tool.TextList(in, "key"); err != nil {
+		return err
+	}
+	if w.upsert && len(w.Key) == 0 {
+		return tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
+	}
+	for field, column := range map[string]*string{"sequence_by": &w.sequence, "hard_delete": &w.hardDelete} {
+		if *column, err = tool.TextField(in, field); err != nil {
+			return err
+		}
+		if *column != "" && !w.upsert {
+			return tool.ConfigErrorf("step %q: %s needs mode upsert, as it is about rows with the same key", in.Step, field)
+		}
+	}
+	return nil
+}
+
 func (w *Write) readRows(rows []any) error {
-	columns := map[string]bool{}
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
@@ -110,79 +140,43 @@ func (w *Write) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
-		for column := range fields {
-			columns[column] = true
-		}
 		w.Rows = append(w.Rows, fields)
 	}
-	for column := range columns {
-		w.Columns = append(w.Columns, column)
-	}
-	slices.Sort(w.Columns)
-	if w.upsert {
-		w.Rows = lastOfEachKey(w.Rows, w.Key)
-	}
+	w.Columns = columnsOf(w.Rows)
 	return nil
 }
 
-// lastOfEachKey drops rows that a later one replaces: one INSERT … ON CONFLICT
-// cannot touch a row twice. Keys are compared as text, as a column would store
-// 7 and "7" alike.
-func lastOfEachKey(rows []map[string]any, key []string) []map[string]any {
-	seen := map[string]bool{}
-	kept := make([]map[string]any, 0, len(rows))
-	for _, row := range slices.Backward(rows) {
-		parts := make([]any, len(key))
-		for i, column := range key {
-			parts[i] = expression.Text(row[column])
-		}
-		id := expression.Text(parts)
-		if !seen[id] {
-			seen[id] = true
-			kept = append(kept, row)
-		}
+// without is the write without the rows that are marked.
+func (w *Write) without(marked []bool) *Write {
+	rest := *w
+	if !slices.Contains(marked, true) {
+		return &rest
 	}
-	slices.Reverse(kept)
-	return kept
-}
-
-// CheckColumns compares the rows' columns with the table's, so that the author
-// reads which name is wrong and what it might be.
-func (w *Write) CheckColumns(existing []string) error {
-	if len(existing) == 0 {
-		return tool.Errorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.Shown)
-	}
-	for _, column := range slices.Concat(w.Columns, w.Key) {
-		if slices.Contains(existing, column) {
+	rest.Rows, rest.known, rest.numbers = nil, nil, nil
+	for i, row := range w.Rows {
+		if marked[i] {
 			continue
 		}
-		hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
-		if near := expression.Suggest(column, existing); near != "" {
-			hint = `did you mean "` + near + `"?`
+		rest.Rows = append(rest.Rows, row)
+		rest.numbers = append(rest.numbers, w.Number(i))
+		if w.known != nil {
+			rest.known = append(rest.known, w.known[i])
 		}
-		return tool.Errorf("table %q has no column %q: %s", w.Shown, column, hint)
 	}
-	return nil
+	return &rest
 }
 
-// Conflict is the ON CONFLICT clause of an upsert, "" otherwise. The words are
-// the same in PostgreSQL and SQLite.
-func (w *Write) Conflict() string {
-	if !w.upsert {
-		return ""
+// Written is what a write has done.
+type Written struct{ affected, deleted int64 }
+
+// Result is the result of a write.
+func (w *Write) Result(written Written) interpreter.ToolResult {
+	if w.hardDelete == "" {
+		return RowsAffected(written.affected)
 	}
-	var sets []string
-	for _, column := range w.Columns {
-		if !slices.Contains(w.Key, column) {
-			name := quoteName(column)
-			sets = append(sets, name+" = excluded."+name)
-		}
-	}
-	clause := " ON CONFLICT (" + QuoteNames(w.Key) + ") DO "
-	if len(sets) == 0 {
-		return clause + "NOTHING"
-	}
-	return clause + "UPDATE SET " + strings.Join(sets, ", ")
+	return interpreter.ToolResult{Data: expression.Of(map[string]any{
+		"rows_affected": int(written.affected), "rows_deleted": int(written.deleted),
+	})}
 }
 
 // splitName parts schema.name; parts in double quotes may hold dots.

@@ -36,6 +36,17 @@ func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
 	} else if len(field.Keys) > 0 {
 		c.checkKeys(field, entry.Value)
 	}
+	c.checkNeed(call.action, spec, field, entry)
+}
+
+// checkNeed refuses a field that means nothing beside what another one says.
+func (c *checker) checkNeed(action *Action, spec ToolSpec, field Field, entry *Entry) {
+	need := field.Needs
+	node := action.Field(need.Field)
+	if need.Field == "" || c.partial || node != nil && (node.Template != nil || strings.EqualFold(expression.Text(node.Value), need.Value)) {
+		return
+	}
+	c.errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s: %s beside it", field.Name, spec.Name, need.Field, need.Value)
 }
 
 // checkMissing finds the fields that the tool needs and the call does not have.

@@ -200,7 +200,7 @@ func filterOf(tool string, i *Incremental) string {
 // told apart one by one.
 func (c *checker) checkSinkRows(step *Step) {
 	sink := c.pb.StateHome(step)
-	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || c.pb.Resolve(sink.Action).takesAgain() {
+	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !c.pb.Resolve(sink.Action).knowsRows() {
 		return
 	}
 	c.warnf(sink.Action.Args.Pos, codeIncremental,
@@ -231,6 +231,12 @@ func (c *checker) checkRestartFull(step *Step) {
 func (a *Action) takesAgain() bool {
 	mode := a.Field("mode")
 	return mode != nil && (mode.Template != nil || expression.Text(mode.Value) != "insert")
+}
+
+// knowsRows reports whether a table leaves out rows that it has from an earlier write of the step.
+func (a *Action) knowsRows() bool {
+	mode := a.Field("mode")
+	return mode == nil || mode.Template == nil && slices.Contains([]string{"insert", "insert_or_ignore"}, expression.Text(mode.Value))
 }
 
 func (i *Incremental) value(word string) source.Position { return i.Values.at(word, i.Pos) }

@@ -43,6 +43,8 @@ var foreignKeys = []foreignWord{
 var foreignValues = map[string]string{
 	"ndjson": "jsonl", "jsonlines": "jsonl", "json_lines": "jsonl", "json-lines": "jsonl", "tsv": "csv", "txt": "text", "plain": "text",
 	"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "identity": "none",
+	"append": "insert", "append-only": "insert", "append_only": "insert", "merge": "upsert", "append_dedup": "upsert", "dedup": "upsert", "update": "upsert",
+	"ignore": "insert_or_ignore", "insert_ignore": "insert_or_ignore", "do_nothing": "insert_or_ignore", "skip": "insert_or_ignore",
 }
 
 // foreignValue is the value that another program's stands for, "" for none.

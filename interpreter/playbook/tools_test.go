@@ -106,6 +106,8 @@ func sqlFields() []playbook.Field {
 		{Name: "statement", Kind: playbook.KindStatement},
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert"}, Default: "insert"},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert", "insert_or_ignore"}, Default: "insert"},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
 	}
 }

@@ -95,6 +95,9 @@ func fieldDoc(field playbook.Field) string {
 	if field.Required {
 		doc += " Required."
 	}
+	if need := field.Needs; need.Field != "" {
+		doc += " Only with " + code(need.Field+": "+need.Value) + "."
+	}
 	return doc
 }
 

@@ -1,0 +1,65 @@
+package sqltool
+
+import (
+	"slices"
+	"strings"
+)
+
+// The modes of table mode.
+const (
+	modeInsert         = "insert"
+	modeInsertOrIgnore = "insert_or_ignore"
+	ModeUpsert         = "upsert"
+)
+
+// mode is how rows meet those that are there. All that modes differ in stands here: a further
+// mode is a further entry of modes, and what it needs that these lack a further member.
+type mode struct {
+	name string
+	// upsert says that rows take the place of those with their key. A write may be made again
+	// then, so that neither its operation key nor its rows are noted.
+	upsert bool
+	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
+	conflict func(*Write) string
+}
+
+var modes = []mode{
+	{name: modeInsert, conflict: func(*Write) string { return "" }},
+	{name: ModeUpsert, conflict: (*Write).replaces, upsert: true},
+	{name: modeInsertOrIgnore, conflict: func(*Write) string { return " ON CONFLICT DO NOTHING" }},
+}
+
+func modeNames() []string {
+	names := make([]string, len(modes))
+	for i, mode := range modes {
+		names[i] = mode.name
+	}
+	return names
+}
+
+func modeOf(name string) mode {
+	return modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
+}
+
+// Conflict is the ON CONFLICT clause of the write, "" for none.
+func (w *Write) Conflict() string { return w.conflict(w) }
+
+// replaces has a row take the place of the one with its key, unless that one is newer.
+func (w *Write) replaces() string {
+	var sets []string
+	for _, column := range w.Columns {
+		if !slices.Contains(w.Key, column) {
+			name := quoteName(column)
+			sets = append(sets, name+" = excluded."+name)
+		}
+	}
+	clause := " ON CONFLICT (" + QuoteNames(w.Key) + ") DO "
+	if len(sets) == 0 {
+		return clause + "NOTHING"
+	}
+	clause += "UPDATE SET " + strings.Join(sets, ", ")
+	if w.sequence != "" {
+		clause += " WHERE " + w.NotOlder("excluded", quoteName(w.Table[len(w.Table)-1]))
+	}
+	return clause
+}

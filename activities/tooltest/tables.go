@@ -1,0 +1,227 @@
+package tooltest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Tables are the cases of writes to a table, on a database of their own.
+type Tables struct{ SQL }
+
+// Run runs the cases.
+func (s Tables) Run(t *testing.T) {
+	t.Helper()
+	for name, run := range map[string]func(*TableTest){
+		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
+		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "hard delete": rowsAreDeleted,
+		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
+	} {
+		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
+	}
+}
+
+// TableTest is a case with a table of its own.
+type TableTest struct {
+	testing.TB
+	t     *testing.T
+	db    SQL
+	Table string
+	keys  int
+}
+
+// Test names a table that there is not.
+func (s Tables) Test(t *testing.T) *TableTest {
+	t.Helper()
+	return &TableTest{TB: t, t: t, db: s.SQL, Table: "t" + expression.Hash(t.Name())}
+}
+
+// Create makes the table with columns.
+func (s *TableTest) Create(columns string) *TableTest {
+	s.Helper()
+	s.Query("CREATE TABLE "+s.Table+" ("+columns+")", nil)
+	return s
+}
+
+// Query runs a statement.
+func (s *TableTest) Query(statement string, scope map[string]any) any {
+	s.Helper()
+	return s.db.Run(s.t, statement, scope)
+}
+
+// In is a write of rows, with an operation key of its own.
+func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput {
+	all := map[string]any{"table": s.Table}
+	for name, value := range fields {
+		all[name] = value
+	}
+	in := s.db.Rows(all, nil)
+	s.keys++
+	in.Args, in.Result, in.Place = nil, Value(rows), "sink"
+	in.OperationKey = fmt.Sprintf("%s %d", s.Table, s.keys)
+	in.Fingerprint = expression.Digest(rows)
+	return in
+}
+
+// Write writes rows that must be written, and gives what the write says of them.
+func (s *TableTest) Write(fields map[string]any, rows ...any) any {
+	s.Helper()
+	result, err := s.db.Call(s.t, s.In(fields, rows...))
+	require.NoError(s, err)
+	return result.Data.Data
+}
+
+// Refuse makes a write that must fail, and gives its error.
+func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.ErrorObject {
+	s.Helper()
+	return s.db.Fail(s.t, s.In(fields, rows...))
+}
+
+// Rows are the table's, in the order of columns, each as a line.
+func (s *TableTest) Content(columns string) (lines []string) {
+	s.Helper()
+	for _, row := range s.Query("SELECT "+columns+" FROM "+s.Table+" ORDER BY "+columns, nil).([]any) {
+		line, err := expression.Encode(row)
+		require.NoError(s, err)
+		lines = append(lines, string(line))
+	}
+	return lines
+}
+
+type row = map[string]any
+
+func rowsAreIgnored(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, mail text UNIQUE, n bigint NOT NULL")
+	ignore := row{"mode": "insert_or_ignore"}
+	require.Equal(s, Affected(2), s.Write(ignore, row{"id": 1, "mail": "a", "n": 1}, row{"id": 2, "mail": "b", "n": 1}))
+	require.Equal(s, Affected(1), s.Write(ignore, row{"id": 1, "mail": "c", "n": 2}, row{"id": 3, "mail": "b", "n": 2}, row{"id": 4, "mail": "d", "n": 2},
+		row{"id": 4, "mail": "e", "n": 3}), "the first of two stays too")
+	require.Equal(s, []string{`{"id":1,"mail":"a","n":1}`, `{"id":2,"mail":"b","n":1}`, `{"id":4,"mail":"d","n":2}`}, s.Content("id, mail, n"))
+	require.Contains(s, s.Refuse(ignore, row{"id": 5, "mail": "f", "n": nil}).Message, "row 1", "what breaks another rule is an error")
+	require.Equal(s, Affected(0), s.Write(row{"mode": "insert_or_ignore", "key": "id"}, row{"id": 2, "mail": "g", "n": 9}))
+}
+
+// ignoredIsNoted: a write that is delivered twice is written once, also where nothing is unique.
+func ignoredIsNoted(s *TableTest) {
+	s.Create("id bigint")
+	in := s.In(row{"mode": "insert_or_ignore"}, row{"id": 1})
+	for range 2 {
+		result, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+		require.Equal(s, Affected(1), result.Data.Data)
+	}
+	require.Len(s, s.Content("id"), 1)
+	in.Fingerprint = "another"
+	require.Equal(s, "written_before", s.db.Fail(s.t, in).Type)
+}
+
+func sequenceIsKept(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
+	newest := row{"mode": "upsert", "key": "id", "sequence_by": "at"}
+	write := func(at any, n int) int {
+		return s.Write(newest, row{"id": 1, "at": at, "n": n}).(map[string]any)["rows_affected"].(int)
+	}
+	for i, step := range []struct {
+		at    any
+		taken int
+	}{{nil, 1}, {nil, 1}, {5, 1}, {4, 0}, {nil, 0}, {5, 1}, {6, 1}, {-7, 0}} {
+		require.Equal(s, step.taken, write(step.at, i), "step %d", i)
+	}
+	require.Equal(s, []string{`{"at":6,"id":1,"n":6}`}, s.Content("id, at, n"))
+	require.Equal(s, Affected(1), s.Write(newest, row{"id": 1, "at": 7}), "only its key and its value")
+	without := s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 1, "at": 1, "n": 0})
+	require.Equal(s, Affected(1), without, "without the word the last write counts")
+}
+
+func sequenceWithinAWrite(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
+	newest := row{"mode": "upsert", "key": "id", "sequence_by": "at"}
+	require.Equal(s, Affected(4), s.Write(newest,
+		row{"id": 1, "at": 9, "n": 1}, row{"id": 1, "at": 10, "n": 2}, row{"id": "1", "at": 8, "n": 3},
+		row{"id": 2, "at": 5, "n": 4}, row{"id": 2, "at": 5, "n": 5}, row{"id": 2, "at": nil, "n": 6},
+		row{"id": 3, "at": nil, "n": 7}, row{"id": 3, "n": 8},
+		row{"id": 4, "at": "9", "n": 9}, row{"id": 4, "at": "10", "n": 10}, row{"id": 4, "at": 2, "n": 11},
+	))
+	require.Equal(s, []string{
+		`{"at":10,"id":1,"n":2}`, `{"at":5,"id":2,"n":5}`, `{"at":null,"id":3,"n":8}`, `{"at":10,"id":4,"n":10}`,
+	}, s.Content("id, at, n"))
+}
+
+// sequenceOfKinds: within a write rows are compared as the column compares them.
+func sequenceOfKinds(s *TableTest) {
+	collation := map[string]string{"postgres": `"und-x-icu"`, "sqlite": "NOCASE"}[s.db.Name] // neither goes by code points
+	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", n bigint")
+	for i, test := range []struct {
+		column, small, large string
+		numbers              bool
+	}{
+		{column: "number", small: "9.5", large: "10.25"},
+		{column: "word", small: "10", large: "9"},
+		{column: "word", small: "Z", large: "a"},
+		{column: "word", small: "2024-01-01T02:00:00Z", large: "2024-01-01T03:00:00Z"},
+		{column: "word", small: "z", large: "ä"},
+	} {
+		fields := row{"mode": "upsert", "key": "id", "sequence_by": test.column}
+		small, large := row{"id": 2 * i, test.column: test.small, "n": 1}, row{"id": 2 * i, test.column: test.large, "n": 2}
+		s.Write(fields, large, small)
+		require.Equal(s, []any{row{"n": 2}}, s.Query("SELECT n FROM "+s.Table+" WHERE id = {{ id }}", row{"id": 2 * i}), "%v", test)
+		small["id"], large["id"] = 2*i+1, 2*i+1
+		s.Write(fields, large)
+		s.Write(fields, small)
+		require.Equal(s, []any{row{"n": 2}}, s.Query("SELECT n FROM "+s.Table+" WHERE id = {{ id }}", row{"id": 2*i + 1}), "%v", test)
+	}
+}
+
+func rowsAreDeleted(s *TableTest) {
+	s.Create("id bigint, region text, n bigint NOT NULL, PRIMARY KEY (id, region)")
+	fields := row{"mode": "upsert", "key": []any{"id", "region"}, "hard_delete": "gone"}
+	key := func(id int, more row) any {
+		all := row{"id": id, "region": "a"}
+		for name, value := range more {
+			all[name] = value
+		}
+		return all
+	}
+	done := func(affected, deleted int) any { return row{"rows_affected": affected, "rows_deleted": deleted} }
+	require.Equal(s, done(3, 0), s.Write(fields, key(1, row{"n": 1}), key(2, row{"n": 1, "gone": false}), key(3, row{"n": 1, "gone": nil})))
+	require.Equal(s, done(1, 2), s.Write(fields, key(1, row{"gone": "2024-01-01"}), key(2, row{"gone": true}), key(3, row{"n": 2, "gone": ""}), key(9, row{"gone": 1})))
+	require.Equal(s, []string{`{"id":3,"n":2}`}, s.Content("id, n"), "what else a deleted row lacks is not asked of it")
+	require.Equal(s, done(1, 1), s.Write(fields, key(3, row{"n": 3}), key(3, row{"gone": 1}), key(4, row{"gone": 1}), key(4, row{"n": 4})))
+	require.Equal(s, []string{`{"id":4,"n":4}`}, s.Content("id, n"), "of two rows of one write the later counts")
+	require.Equal(s, done(0, 1), s.Write(fields, key(4, row{"gone": 1, "no such column": 1})))
+	require.Contains(s, s.Refuse(fields, row{"id": 4, "gone": 1}).Message, `has no "region", which is the key`)
+	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN gone text", nil)
+	require.Equal(s, done(1, 0), s.Write(fields, key(5, row{"n": 5, "gone": ""})))
+	require.Equal(s, []string{`{"gone":"","id":5}`}, s.Content("id, gone"), "a column that there is, is written")
+}
+
+func rowsAreDeletedBySequence(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
+	fields := row{"mode": "upsert", "key": "id", "sequence_by": "at", "hard_delete": "gone"}
+	for i, test := range []struct{ there, given, left any }{{5, 6, nil}, {5, 5, nil}, {5, 4, 1}, {5, nil, 1}, {nil, nil, nil}, {nil, 1, nil}} {
+		s.Write(fields, row{"id": i, "at": test.there, "n": 1})
+		s.Write(fields, row{"id": i, "at": test.given, "gone": true})
+		left := s.Query("SELECT n FROM "+s.Table+" WHERE id = {{ id }}", row{"id": i}).([]any)
+		require.Equal(s, test.left != nil, len(left) == 1, "%v", test)
+	}
+	s.Write(fields, row{"id": 10, "at": 9, "gone": true}, row{"id": 10, "at": 8, "n": 1})
+	s.Write(fields, row{"id": 11, "at": 8, "gone": true}, row{"id": 11, "at": 9, "n": 1})
+	require.Equal(s, []any{row{"id": 11}}, s.Query("SELECT id FROM "+s.Table+" WHERE id >= 10", nil))
+}
+
+func wordsOfUpsert(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint")
+	for says, fields := range map[string]row{
+		"sequence_by needs mode upsert": {"sequence_by": "at"}, "hard_delete needs mode upsert": {"hard_delete": "at", "mode": "insert_or_ignore"},
+		`has no column "att": did you mean "at"?`:                        {"mode": "upsert", "key": "id", "sequence_by": "att"},
+		`mode is "merge"; it must be insert, upsert or insert_or_ignore`: {"mode": "merge"},
+	} {
+		object := s.Refuse(fields, row{"id": 1, "at": 1})
+		require.Contains(s, object.Message, says)
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+	}
+}
