@@ -182,11 +182,16 @@ func TestStateTurnIsSettled(t *testing.T) {
 			workflows.RetryNowUpdate, workflows.Command{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
 		},
 		"retry-now of the step": {
-			workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "",
+			workflows.RetryNowUpdate,
+			workflows.Command{Step: "orders"},
+			[]string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id},
+			"",
 			30 * time.Second,
 		},
 		"skip": {
-			workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada", Reason: "no"}, []string{"orders#1 asks " + id, "orders#1 leaves " + id},
+			workflows.SkipUpdate,
+			workflows.Command{Step: "orders", By: "ada", Reason: "no"},
+			[]string{"orders#1 asks " + id, "orders#1 leaves " + id},
 			"step orders: skipped by ada: no (waits for the state test/orders, which run other holds)", 30 * time.Second,
 		},
 	} {
