@@ -119,10 +119,11 @@ func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) 
 		return nil, err
 	}
 	o.local.playbooks = cmp.Or(o.local.playbooks, folderOf(name))
-	known := book.FullRefreshable()
+	known := slices.DeleteFunc(book.FullRefreshable(), func(name string) bool { return strings.Contains(name, "/") })
 	switch {
 	case len(known) == 0 && len(book.KeptStates()) > 0:
-		return nil, usageError("the steps that keep states stand in playbooks within %s; put such a playbook into a file of its own to see them", book.Name)
+		return nil, usageError("the steps that keep states stand in playbooks within %s; those in a database are seen with %s state list --auth NAME, all of them "+
+			"where such a playbook has a file of its own", book.Name, terminal.Program())
 	case len(known) == 0:
 		return nil, usageError("no step of playbook %s has incremental, so it keeps no state", book.Name)
 	case step != "" && !slices.Contains(known, step):

@@ -183,15 +183,6 @@ func (a *app) refreshed(book *playbook.Playbook, named []string) ([]string, erro
 	}
 	if slices.Contains(named, everyStep) {
 		named = book.FullRefreshable()
-		var within []string
-		for _, state := range book.KeptStates() {
-			if strings.Contains(state.Step, "/") {
-				within = append(within, state.Step)
-			}
-		}
-		if len(within) > 0 {
-			a.notef("note: --full-refresh is for the steps of the playbook itself, without those of playbooks within it: %s", strings.Join(within, ", "))
-		}
 		if len(named) == 0 {
 			return nil, usageError("--full-refresh: no step of playbook %s has incremental, so every run reads everything", book.Name)
 		}

@@ -9,29 +9,57 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// FullRefreshable are the steps of a playbook that keep a state, in the order of the file.
+// FullRefreshable are the steps of a playbook that keep a state, in the order of the file: those of
+// a playbook that stands within a step as STEP/INNER.
 func (pb *Playbook) FullRefreshable() []string {
 	var names []string
-	for _, step := range pb.Steps {
-		if step.Incremental != nil {
-			names = append(names, step.Name)
-		}
+	for _, kept := range pb.KeptStates() {
+		names = append(names, kept.Step)
 	}
 	return names
+}
+
+// StepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the
+// playbook that it stands in; nil where there is none.
+func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
+	outer, inner, isWithin := strings.Cut(name, "/")
+	step = pb.Step(outer)
+	switch {
+	case !isWithin:
+		return pb, step
+	case step == nil || step.Action == nil || step.Action.Inline == nil:
+		return pb, nil
+	}
+	return step.Action.Inline.StepWithin(inner)
+}
+
+// Within are those of some names, STEP/INNER, that stand within a step, as its playbook has them.
+func Within(step string, names []string) []string {
+	var inner []string
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, step+"/"); ok {
+			inner = append(inner, rest)
+		}
+	}
+	return inner
 }
 
 // CheckFullRefresh refuses steps that cannot read from the initial value again: those that keep
 // no state, and those whose sink would insert the rows of earlier runs twice.
 func (pb *Playbook) CheckFullRefresh(steps []string) error {
 	for _, name := range steps {
-		step := pb.Step(name)
-		switch {
-		case step == nil:
-			return fmt.Errorf("playbook %s has no step %q to read in full%s", pb.Name, name, pb.otherSteps(name))
-		case step.Incremental == nil:
+		of, step := pb.StepWithin(name)
+		outer, _, isWithin := strings.Cut(name, "/")
+		switch runs := pb.Step(outer); {
+		case step != nil && step.Incremental == nil:
 			return fmt.Errorf("step %q has no incremental, so it reads everything in every run%s", name, pb.otherSteps(name))
+		case step != nil:
+		case isWithin && runs != nil && runs.Action != nil && runs.Action.Inline == nil && pb.Resolve(runs.Action).Traits().Plays:
+			return fmt.Errorf("step %q runs the playbook of another file; to read that in full, run the file itself with --full-refresh", outer)
+		default:
+			return fmt.Errorf("playbook %s has no step %q to read in full%s", pb.Name, name, pb.otherSteps(name))
 		}
-		if sink := pb.insertsTwice(step); sink != nil {
+		if sink := of.insertsTwice(step); sink != nil {
 			return fmt.Errorf("step %q reads all rows again, and the sink in line %d would insert those that its table has already; "+
 				"write mode: upsert with a key, or empty the table and forget the state with starter state reset", name, sink.Pos.Line)
 		}
