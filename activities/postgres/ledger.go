@@ -161,23 +161,11 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 			return err
 		})
 	}
-	if len(seen.Below) > 0 && !seen.Sweep {
+	if len(seen.Below) > 0 {
 		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
-	switch sweep := sqltool.SweepStatement(); {
-	case seen.Sweep && len(seen.Below) == 0:
-		e.batch.Queue(sweep, seen.State, seen.Floor)
-	case seen.Sweep: // what is known of these is swept, and maybe much else
-		e.batch.Queue(sweep+" RETURNING known", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
-			swept := map[string]bool{}
-			err := readKnown(rows, swept)
-			for _, row := range seen.Below {
-				if swept[string(row)] {
-					e.known[string(row)] = true
-				}
-			}
-			return err
-		})
+	if seen.Sweep { // what is swept stays in the database: a long run has millions
+		e.batch.Queue(sqltool.SweepStatement(), seen.State, seen.Floor)
 	}
 }
 
