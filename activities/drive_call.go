@@ -15,6 +15,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
 )
 
 // hostedCall is one call of Drive.
@@ -245,9 +246,12 @@ func (h *hostedCall) handBack() call.Driven {
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
-// ended is the end of the call. Of one stretch of attempts the result says enough, unless
-// it is the success of a call whose attempt failed.
+// ended is the end of the call, without data that its loop does not keep. Of one stretch
+// of attempts the result says enough, unless it is the success of a call whose attempt failed.
 func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
+	if h.step.Loop != nil && h.step.Loop.StatsOnly {
+		result.Data = expression.Value{}
+	}
 	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}

@@ -308,6 +308,20 @@ func TestDriveKeepsToItsWidth(t *testing.T) {
 	}
 }
 
+// TestDriveGivesNoDataThatItsLoopDrops: neither do results count against the cap that
+// nobody gets.
+func TestDriveGivesNoDataThatItsLoopDrops(t *testing.T) {
+	t.Parallel()
+	p := &player{answer: pager(1, 400_000)}
+	res := activities.Resources{Payloads: activities.Payloads{MaxBytes: 1_000_000}}
+	calls := newStage(t, p, res).drive(driveInput("      results: stats", "", "a", "b", "c"))
+	for _, driven := range calls {
+		require.Nil(t, driven.Result.Error)
+		require.Zero(t, driven.Result.Data)
+		require.Equal(t, 1, driven.Result.Meta.Pages)
+	}
+}
+
 // TestDriveInOrder: with a width of 0 no call begins before the one before it
 // has ended.
 func TestDriveInOrder(t *testing.T) {

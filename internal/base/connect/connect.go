@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -122,6 +123,22 @@ func reasonOf(err error) string {
 	return reason
 }
 
+// Uncompressed leaves messages to a server on this machine as they are, unless options
+// say otherwise: no network gains by the time that compression takes. Elsewhere they are
+// compressed, as is the SDK's default.
+func Uncompressed(options client.Options) client.Options {
+	if options.ConnectionOptions.GrpcCompression == nil && local(options.HostPort) {
+		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	}
+	return options
+}
+
+// local reports whether an address is one of this machine; "" is the SDK's default, which is.
+func local(address string) bool {
+	host, _, err := net.SplitHostPort(cmp.Or(address, client.DefaultHostPort))
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
 // Dial connects and makes sure that the namespace is there. The error is a
 // *NoServerError unless ctx has ended.
 func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
@@ -131,7 +148,7 @@ func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (cli
 	options.Logger = log.NewStructuredLogger(slog.New(decided{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := client.DialContext(limited, options)
+	c, err := client.DialContext(limited, Uncompressed(options))
 	if err != nil {
 		return nil, dialError(ctx, options, err, overloaded(err))
 	}

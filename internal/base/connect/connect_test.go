@@ -3,6 +3,7 @@ package connect_test
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,10 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	"reprise/internal/base/connect"
 	"reprise/internal/test/testenv"
@@ -120,6 +125,51 @@ func TestDialSaysThatNoServerAnswers(t *testing.T) {
 	cancel()
 	_, err = connect.Dial(ended, client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// requests records how the requests that arrive at a server are compressed.
+type requests struct{ compression chan string }
+
+func (r requests) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if header, is := s.(*stats.InHeader); is {
+		r.compression <- header.Compression
+	}
+}
+
+func (requests) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (requests) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (requests) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func TestDialCompressesNothingOnThisMachine(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const calls = 100
+	seen := requests{make(chan string, calls)}
+	server := grpc.NewServer(grpc.StatsHandler(seen), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.PermissionDenied, "no")
+	}))
+	t.Cleanup(server.Stop)
+	go func() { _ = server.Serve(listener) }()
+	for compression, chosen := range map[string]client.GrpcCompression{"": nil, "gzip": &client.GrpcCompressionGzip{}} {
+		options := client.Options{HostPort: listener.Addr().String(), Namespace: "default"}
+		options.ConnectionOptions.GrpcCompression = chosen
+		_, err := connect.Dial(t.Context(), options, nil)
+		require.Error(t, err)
+		require.Equal(t, compression, <-seen.compression)
+	}
+}
+
+func TestUncompressed(t *testing.T) {
+	t.Parallel()
+	for address, uncompressed := range map[string]bool{
+		"": true, "localhost:7233": true, "127.0.0.1:7233": true, "127.1.2.3:1": true, "[::1]:7233": true,
+		"temporal:7233": false, "10.0.0.1:7233": false, "[2001:db8::1]:7233": false, "localhost.example.com:7233": false,
+		"dns:///temporal:7233": false, "localhost": false,
+	} {
+		options := connect.Uncompressed(client.Options{HostPort: address})
+		require.Equal(t, uncompressed, options.ConnectionOptions.GrpcCompression != nil, address)
+	}
 }
 
 func TestEnsureAttributes(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"syscall"
@@ -12,11 +11,11 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/activities"
 	"reprise/activities/tool"
+	"reprise/internal/base/connect"
 	"reprise/internal/base/payload"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
@@ -68,9 +67,7 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 		return nil, nil, err
 	}
 	watched.Store(store)
-	c, err := client.DialContext(ctx, watched.Client(store.Use(client.Options{
-		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})))
+	c, err := connect.Dial(ctx, watched.Client(store.Use(client.Options{HostPort: address, Namespace: connect.DefaultNamespace})), nil)
 	return c, store, err
 }
 

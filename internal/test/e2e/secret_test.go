@@ -321,7 +321,7 @@ func TestSecretsSurviveAKilledWorker(t *testing.T) {
     tool: http
     url: "{{ vault }}/items/{{ item }}?t={{ login.access_token }}"
     headers: {Authorization: "Bearer {{ login.access_token }}"}
-    loop: {collection: "{{ 0..19 }}", mode: parallel, batch: 5, results: stats}
+    loop: {collection: "{{ 0..19 }}", mode: parallel, batch: 5}
     retry: [{when: "{{ error.status == 401 }}", then: {max_attempts: 2, initial_delay: 0.01}}]
 output: "{{ items.stats.success }}"
 `), map[string]any{"vault": v.URL})

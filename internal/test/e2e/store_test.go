@@ -135,7 +135,7 @@ func TestTheStoreIsAwayInALoop(t *testing.T) {
     tool: http
     method: POST
     url: "{{ teller }}/{{ n }}"
-    loop: {collection: "{{ 0..23 }}", element: n, results: stats`+mode(loop)+`}
+    loop: {collection: "{{ 0..23 }}", element: n`+mode(loop)+`}
 output: "{{ send.stats.success }}"
 `), map[string]any{"teller": api.URL})
 			result, err := w.outcome(run)

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"reprise/internal/base/connect"
 	"reprise/internal/program/localserver"
 )
 
@@ -52,7 +53,7 @@ func (e *Env) Dial(t testing.TB, options client.Options) client.Client {
 	if options.ExternalStorage.Drivers == nil {
 		options.ExternalStorage = PayloadStore(t).ReadOnly()
 	}
-	c, err := client.DialContext(t.Context(), options)
+	c, err := client.DialContext(t.Context(), connect.Uncompressed(options))
 	if err != nil {
 		t.Fatalf("dial Temporal at %s: %v", options.HostPort, err)
 	}
@@ -188,9 +189,9 @@ func dialNamespace(ctx context.Context, address, namespace string) (client.Clien
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.DialContext(ctx, client.Options{
+	c, err := client.DialContext(ctx, connect.Uncompressed(client.Options{
 		HostPort: address, Namespace: namespace, Logger: logger(slog.LevelError), ExternalStorage: store.ReadOnly(),
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tool"
+	"reprise/internal/base/connect"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
@@ -73,13 +74,13 @@ func work(interceptors []grpc.UnaryClientInterceptor) error {
 	defer watched.Close()
 	var c client.Client
 	err = reach(func() (err error) {
-		c, err = client.DialContext(context.Background(), watched.Client(client.Options{
+		c, err = client.DialContext(context.Background(), watched.Client(connect.Uncompressed(client.Options{
 			HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
 			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 			ConnectionOptions: client.ConnectionOptions{
 				DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(interceptors...)},
 			},
-		}))
+		})))
 		return err
 	})
 	if err != nil {
