@@ -23,9 +23,10 @@ const ledgerLock = 0x7265707269736500
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
 // write was made before. Another worker's write of the same page that is under way is waited
 // for. rest is what is left to write, without rows that are known.
-func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
 	entry := &entry{write: w, batch: &pgx.Batch{}, fresh: freshEntry{note: true, key: true}, held: true, known: map[string]bool{}}
 	chunks := w.Seen()
+	entry.allNew = allNew && len(chunks) == 1
 	entry.queueNote()
 	if err := entry.queueState(chunks); err != nil {
 		return result, nil, false, err
@@ -75,8 +76,11 @@ type entry struct {
 	write *sqltool.Write
 	batch *pgx.Batch
 	fresh freshEntry
-	held  bool            // the call holds its state
-	known map[string]bool // hashes of rows that were written before
+	held  bool // the call holds its state
+	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
+	// rows is half as much work where none can be there.
+	allNew bool
+	known  map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
@@ -136,39 +140,40 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 // of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
 	const (
-		table = sqltool.SeenTable
-		rows  = "unnest($2::text::bytea[], $3::text::bytea[]) AS n (hash, position)"
-		keep  = "INSERT INTO " + table + " (state, hash, position) SELECT $1, n.hash, n.position FROM " + rows +
-			" ON CONFLICT DO NOTHING RETURNING hash"
-		lookUp = "SELECT n.hash FROM " + rows + " WHERE (SELECT true FROM " + table +
-			" AS s WHERE s.state = $1 AND s.position = n.position AND s.hash = n.hash)"
+		table  = sqltool.SeenTable
+		add    = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
+		keep   = add + " ON CONFLICT DO NOTHING RETURNING known"
+		lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + table + " WHERE known = n)"
 	)
-	if len(seen.Kept) > 0 {
-		e.batch.Queue(keep, seen.State, byteaArray(seen.Kept), byteaArray(seen.Positions)).Query(func(rows pgx.Rows) error {
+	switch {
+	case len(seen.Kept) == 0:
+	case e.allNew:
+		e.batch.Queue(add, byteaArray(seen.Kept))
+	default:
+		e.batch.Queue(keep, byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
 			added := make(map[string]bool, len(seen.Kept))
-			err := readHashes(rows, added)
-			for _, hash := range seen.Kept {
-				if !added[string(hash)] {
-					e.known[string(hash)] = true
+			err := readKnown(rows, added)
+			for _, row := range seen.Kept {
+				if !added[string(row)] {
+					e.known[string(row)] = true
 				}
 			}
 			return err
 		})
 	}
 	if len(seen.Below) > 0 && !seen.Sweep {
-		e.batch.Queue(lookUp, seen.State, byteaArray(seen.Below), byteaArray(seen.BelowPositions)).
-			Query(func(rows pgx.Rows) error { return readHashes(rows, e.known) })
+		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
-	switch sweep := sqltool.SweepStatement(dialect, "$2"); {
+	switch sweep := sqltool.SweepStatement(); {
 	case seen.Sweep && len(seen.Below) == 0:
 		e.batch.Queue(sweep, seen.State, seen.Floor)
 	case seen.Sweep: // what is known of these is swept, and maybe much else
-		e.batch.Queue(sweep+" RETURNING hash", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
+		e.batch.Queue(sweep+" RETURNING known", seen.State, seen.Floor).Query(func(rows pgx.Rows) error {
 			swept := map[string]bool{}
-			err := readHashes(rows, swept)
-			for _, hash := range seen.Below {
-				if swept[string(hash)] {
-					e.known[string(hash)] = true
+			err := readKnown(rows, swept)
+			for _, row := range seen.Below {
+				if swept[string(row)] {
+					e.known[string(row)] = true
 				}
 			}
 			return err
@@ -176,14 +181,14 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 	}
 }
 
-// readHashes adds the hashes of a result.
-func readHashes(rows pgx.Rows, to map[string]bool) error {
-	var hash pgtype.DriverBytes
+// readKnown adds the rows of a result.
+func readKnown(rows pgx.Rows, to map[string]bool) error {
+	var row pgtype.DriverBytes
 	for rows.Next() {
-		if err := rows.Scan(&hash); err != nil {
+		if err := rows.Scan(&row); err != nil {
 			return err
 		}
-		to[string(hash)] = true
+		to[string(row)] = true
 	}
 	return rows.Err()
 }
@@ -220,6 +225,12 @@ func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.Seen) (*
 // lacksLedger reports whether an error is that a table of the ledger is not there.
 func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01") // undefined_table
+}
+
+// meetsKnown reports whether a row is known that was taken to be new.
+func meetsKnown(err error) bool {
+	var pg *pgconn.PgError
+	return isSQLState(err, "23505") && errors.As(err, &pg) && pg.TableName == sqltool.SeenTable // unique_violation
 }
 
 // refusesNotes reports whether the user of the connection may not make the

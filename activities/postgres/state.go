@@ -14,11 +14,12 @@ import (
 )
 
 var dialect = &sqltool.Dialect{
-	Name: `text COLLATE "C"`, Bytes: "bytea", Time: "timestamptz", Serial: "bigint GENERATED ALWAYS AS IDENTITY", Now: "now()", Least: "least", NoBytes: `''::bytea`,
+	Name: `text COLLATE "C"`, Bytes: "bytea", Time: "timestamptz", Serial: "bigint GENERATED ALWAYS AS IDENTITY", Now: "now()", Least: "least",
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
-	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`,
+	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
+	NameProblem: sqltool.PostgresName,
 }
 
 // stateTx is a transaction for states.

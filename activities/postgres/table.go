@@ -27,14 +27,17 @@ const (
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
-	result, err := writeInTransaction(ctx, conn, w)
+	result, err := writeInTransaction(ctx, conn, w, true)
 	if lacksLedger(err) && (w.Needed() || w.State != nil) {
 		if err = createLedger(ctx, conn, w.State != nil); err == nil {
-			result, err = writeInTransaction(ctx, conn, w)
+			result, err = writeInTransaction(ctx, conn, w, true)
 		}
 	}
+	if meetsKnown(err) {
+		result, err = writeInTransaction(ctx, conn, w, false)
+	}
 	if errors.Is(err, errKeyed) {
-		result, err = writeInTransaction(ctx, conn, w.WithoutState())
+		result, err = writeInTransaction(ctx, conn, w.WithoutState(), false)
 	}
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
@@ -45,7 +48,8 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 	return result, nil
 }
 
-func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+// writeInTransaction makes the write. allNew takes no row to be known.
+func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, err error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
 		return sqltool.RowsAffected(0), nil
 	}
@@ -57,12 +61,13 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (
 		rest := settled
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, settled); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, tx, settled, allNew); done || err != nil {
+				result = settled.Counted(result)
 				return err
 			}
 		}
 		written, err := sqltool.WriteRows(ctx, tableTx{stateTx: stateTx{tx}, recount: len(rest.Rows) < len(settled.Rows)}, rest)
-		result = w.Result(written)
+		result = rest.Result(written)
 		return err
 	})
 	if errors.Is(err, errNoted) {
@@ -173,6 +178,74 @@ func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqlto
 			return err
 		})
 	return columns, err
+}
+
+// changeLock is the part of the advisory locks under which tables change that is the same for all.
+const changeLock = 0x72657072
+
+// changeWait is how long a change waits for other transactions.
+const changeWait = "5s"
+
+// Change changes the table. Others that change one of its name wait.
+func (t tableTx) Change(ctx context.Context, w *sqltool.Write, change func() error) error {
+	var before string
+	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
+		return err
+	}
+	const set = "SELECT set_config('lock_timeout', $1, true)"
+	if _, err := t.Exec(ctx, set, changeWait); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	_, err := t.Exec(ctx, set, before)
+	return err
+}
+
+// Misfits finds out by the database's own reading of values.
+func (t tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
+	rows := make([]any, len(values))
+	for i, value := range values {
+		rows[i] = map[string]any{column.Name: value}
+	}
+	encoded, err := expression.Encode(rows)
+	if err != nil {
+		return nil, tool.Errorf("column %q cannot be written as JSON: %w", column.Name, err)
+	}
+	err = pgx.BeginFunc(ctx, t.tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT count("+sqltool.QuoteNames([]string{column.Name})+") FROM json_populate_recordset(NULL::"+w.QuotedTable()+
+			", $1::text::json)", string(encoded))
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil, nil
+	case !refusesValue(err):
+		return nil, err
+	case len(values) == 1:
+		return []int{0}, nil
+	}
+	half := len(values) / 2
+	first, err := t.Misfits(ctx, w, column, values[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := t.Misfits(ctx, w, column, values[half:])
+	for i := range second {
+		second[i] += half
+	}
+	return append(first, second...), err
+}
+
+// refusesValue reports whether an error is that a value is not of a type: data exceptions, and
+// constraints, which domains have.
+func refusesValue(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
 }
 
 // tableError adds what table mode knows to the server's error.

@@ -15,9 +15,9 @@ import (
 
 var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-	Least: "min", NoBytes: "x''",
+	Least:    "min",
 	TimeText: func(column string) string { return column },
-	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY",
+	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY", Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
 }
 
 // stateTx is a transaction for states.
@@ -206,58 +206,54 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 	return rest, err
 }
 
-// see adds what may come again, and looks the others up. Rows travel as a list of hashes with
-// their positions, in hexadecimal.
+// see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
 func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]bool) error {
 	const (
-		hash, position = "unhex(substr(n.value, 1, 32))", "unhex(substr(n.value, 33))"
-		keep           = "INSERT INTO " + sqltool.SeenTable + " (state, hash, position) SELECT $1, " + hash + ", " + position +
-			" FROM json_each($2) AS n WHERE true ON CONFLICT DO NOTHING RETURNING hash"
-		lookUp = "SELECT " + hash + " FROM json_each($2) AS n WHERE EXISTS (SELECT 1 FROM " + sqltool.SeenTable +
-			" AS s WHERE s.state = $1 AND s.position = " + position + " AND s.hash = " + hash + ")"
+		keep = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
+			"ON CONFLICT DO NOTHING RETURNING known"
+		lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
 	)
 	if len(seen.Kept) > 0 {
 		added := make(map[string]bool, len(seen.Kept))
-		if err := l.hashes(ctx, added, keep, seen.State, hexList(seen.Kept, seen.Positions)); err != nil {
+		if err := l.readKnown(ctx, added, keep, hexList(seen.Kept)); err != nil {
 			return err
 		}
-		for _, hash := range seen.Kept {
-			if !added[string(hash)] {
-				known[string(hash)] = true
+		for _, row := range seen.Kept {
+			if !added[string(row)] {
+				known[string(row)] = true
 			}
 		}
 	}
 	if len(seen.Below) > 0 {
-		if err := l.hashes(ctx, known, lookUp, seen.State, hexList(seen.Below, seen.BelowPositions)); err != nil {
+		if err := l.readKnown(ctx, known, lookUp, hexList(seen.Below)); err != nil {
 			return err
 		}
 	}
 	if !seen.Sweep {
 		return nil
 	}
-	_, err := stateTx{l.tx}.Exec(ctx, sqltool.SweepStatement(dialect, "$2"), seen.State, seen.Floor)
+	_, err := stateTx{l.tx}.Exec(ctx, sqltool.SweepStatement(), seen.State, seen.Floor)
 	return err
 }
 
-// hashes adds the hashes that a statement gives.
-func (l *ledger) hashes(ctx context.Context, to map[string]bool, statement string, args ...any) error {
+// readKnown adds the rows that a statement gives.
+func (l *ledger) readKnown(ctx context.Context, to map[string]bool, statement string, args ...any) error {
 	return stateTx{l.tx}.Query(ctx, statement, args, func(scan func(...any) error) error {
-		var hash sql.RawBytes
-		err := scan(&hash)
-		to[string(hash)] = true
+		var row sql.RawBytes
+		err := scan(&row)
+		to[string(row)] = true
 		return err
 	})
 }
 
-func hexList(hashes, positions [][]byte) string {
+func hexList(rows [][]byte) string {
 	list := []byte{'['}
-	for i, hash := range hashes {
+	for i, row := range rows {
 		if i > 0 {
 			list = append(list, ',')
 		}
 		list = append(list, '"')
-		list = hex.AppendEncode(list, hash)
-		list = hex.AppendEncode(list, positions[i])
+		list = hex.AppendEncode(list, row)
 		list = append(list, '"')
 	}
 	return string(append(list, ']'))

@@ -54,7 +54,7 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 	if w.Needed() {
 		result, done, err := ledger.enter(ctx, w)
 		if done || err != nil {
-			return result, err
+			return w.Counted(result), err
 		}
 	}
 	if w.State != nil {
@@ -130,6 +130,20 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 		deleted += n
 	}
 	return deleted, nil
+}
+
+// Change changes the table. The transaction has the file to itself.
+func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) error { return change() }
+
+// Misfits goes by the type that the column declares.
+func (t tableTx) Misfits(_ context.Context, _ *sqltool.Write, column sqltool.Column, values []any) (misfits []int, _ error) {
+	kind := t.Dialect().KindOf(column.Type)
+	for i, value := range values {
+		if !kind.HoldsDeclared(value) {
+			misfits = append(misfits, i)
+		}
+	}
+	return misfits, nil
 }
 
 // Columns are the table's columns in order, none if there is no such table.

@@ -2,8 +2,6 @@ package sqltool
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/hex"
 	"slices"
 
 	"reprise/activities/tool"
@@ -27,23 +25,57 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again cannot be told. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
 	}
-	w.known = make([]incremental.KnownRow, len(pages))
+	w.known = make([][]byte, len(pages))
 	twice := make([]bool, len(pages))
 	seen := make(map[string]bool, len(pages))
+	keep := w.keepsRows()
 	for i, row := range pages {
-		w.known[i] = w.ofTable(w.State.Rows.Of(row))
-		hash := string(w.known[i].Hash)
-		twice[i], seen[hash] = seen[hash], true
+		w.known[i] = keep(w.State.Rows.Of(row))
+		known := string(w.known[i])
+		twice[i], seen[known] = seen[known], true
 	}
 	w.leaveOut(twice)
 	return nil
 }
 
-// ofTable tells a row of this table from the same row of another one: a call may write to several
-// tables of the database that keeps its state.
-func (w *Write) ofTable(row incremental.KnownRow) incremental.KnownRow {
-	row.Hash = expression.Sum(w.Shown, hex.EncodeToString(row.Hash))[:len(row.Hash)]
-	return row
+// The known rows of all states are one column, whose order is that of the states, then of the
+// positions: half the work for a database of three columns. What is before a position are the
+// first bytes of a hash of the state's name, and a byte for rows with a cursor or without.
+const (
+	stateBytes           = 8
+	withoutCursor   byte = 0
+	withCursor      byte = 1
+	behindAllOfRows byte = 2
+)
+
+// ofState is where known rows of a state begin: those without a cursor, those with one, or those
+// of another state.
+func ofState(name string, begin byte) []byte {
+	return append(expression.Sum(name)[:stateBytes:stateBytes], begin)
+}
+
+// belowRows is where known rows begin whose cursors have the position, or a larger one.
+func belowRows(name string, position []byte) []byte {
+	return append(ofState(name, withCursor), position...)
+}
+
+// keepsRows makes rows what is kept of them. A row is told from the same row of another table: a
+// call may write to several of the database that keeps its state.
+func (w *Write) keepsRows() func(incremental.KnownRow) []byte {
+	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
+	return func(row incremental.KnownRow) []byte {
+		known := make([]byte, 0, len(with)+len(row.Position)+1+len(row.Hash))
+		if row.Position == nil {
+			known = append(known, without...)
+		} else {
+			const behindText byte = 0 // or "a" with its hash could be behind "ab"
+			known = append(append(append(known, with...), row.Position...), behindText)
+		}
+		for i, b := range row.Hash {
+			known = append(known, b^table[i])
+		}
+		return known
+	}
 }
 
 // contributed are the rows of the page that is written.
@@ -78,11 +110,11 @@ func (w *Write) Number(i int) int {
 	return w.numbers[i]
 }
 
-// Unseen is the write without rows that are known, by their hashes.
-func (w *Write) Unseen(hashes map[string]bool) *Write {
+// Unseen is the write without rows that are known.
+func (w *Write) Unseen(known map[string]bool) *Write {
 	marked := make([]bool, len(w.Rows))
 	for i, row := range w.known {
-		marked[i] = hashes[string(row.Hash)]
+		marked[i] = known[string(row)]
 	}
 	unseen := *w
 	unseen.leaveOut(marked)
@@ -99,13 +131,9 @@ func (w *Write) WithoutState() *Write {
 // Seen is a chunk of what a write looks up among the rows that are known, and adds to them.
 type Seen struct {
 	State string
-	// Kept are the hashes of rows that may come again, and Positions those of their cursors; a
-	// row without a cursor has no bytes.
-	Kept, Positions [][]byte
-	// Below are the rows below Floor.
-	Below, BelowPositions [][]byte
-	// Floor is the position below which no row comes again; nil is none.
-	Floor []byte
+	// Kept are rows that may come again, Below those below Floor, which do not.
+	Kept, Below [][]byte
+	Floor       []byte
 	// Sweep says that those below Floor are to be dropped, once all have been looked up.
 	Sweep bool
 }
@@ -116,9 +144,7 @@ func (w *Write) Seen() (chunks []Seen) {
 		return nil
 	}
 	// In the order of the index many rows are much quicker to add.
-	sorted := slices.SortedFunc(slices.Values(w.known), func(a, b incremental.KnownRow) int {
-		return cmp.Or(bytes.Compare(a.Position, b.Position), bytes.Compare(a.Hash, b.Hash))
-	})
+	sorted := slices.SortedFunc(slices.Values(w.known), bytes.Compare)
 	for rows := sorted; ; {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
@@ -131,13 +157,14 @@ func (w *Write) Seen() (chunks []Seen) {
 	}
 }
 
-func newSeen(w *incremental.Write, rows []incremental.KnownRow) Seen {
-	seen := Seen{State: w.Name, Floor: w.Rows.Floor}
+func newSeen(w *incremental.Write, rows [][]byte) Seen {
+	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
+	first := ofState(w.Name, withCursor)
 	for _, row := range rows {
-		if row.Position != nil && bytes.Compare(row.Position, seen.Floor) < 0 {
-			seen.Below, seen.BelowPositions = append(seen.Below, row.Hash), append(seen.BelowPositions, row.Position)
+		if bytes.Compare(row, first) >= 0 && bytes.Compare(row, seen.Floor) < 0 {
+			seen.Below = append(seen.Below, row)
 		} else {
-			seen.Kept, seen.Positions = append(seen.Kept, row.Hash), append(seen.Positions, notNil(row.Position))
+			seen.Kept = append(seen.Kept, row)
 		}
 	}
 	return seen

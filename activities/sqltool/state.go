@@ -33,13 +33,22 @@ type Dialect struct {
 	Options                   string // behind the table of rows that are known
 	Now                       string // expression
 	Least                     string // function of two values
-	NoBytes                   string // literal
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
 	KindOf func(name string) kind
 	// CodePoints has SQL compare text by code points.
 	CodePoints string
+	// Types are the types of columns that are made, by their kinds.
+	Types Types
+	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
+	LongNumbers kind
+	// Widen is the word that changes the type of a column, "" where columns hold any value.
+	Widen string
+	// IfNotExists is said of a column that is added, where that can be said.
+	IfNotExists string
+	// NameProblem says why there can be no column or table of a name beside others, "" where there can.
+	NameProblem func(name string, others []string) string
 }
 
 // NewTable is a table, and the statements that make it.
@@ -59,8 +68,7 @@ func (d *Dialect) StateTables() []NewTable {
 				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
 		}},
 		{SeenTable, []string{
-			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (state " + d.Name + " NOT NULL, position " + d.Bytes + " NOT NULL, hash " + d.Bytes +
-				" NOT NULL, PRIMARY KEY (state, position, hash))" + d.Options,
+			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
 		}},
 		{StateHistoryTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name " + d.Name + " NOT NULL, changed_at " + d.Time +
@@ -220,7 +228,7 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	}); err != nil {
 		return anew, err
 	}
-	if _, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE state = $1", state.Name); err != nil {
+	if err := forgetRows(ctx, tx, state.Name); err != nil {
 		return anew, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET watermark = NULL, position = NULL, floor = NULL, floor_before = NULL WHERE name = $1", state.Name)
@@ -323,26 +331,23 @@ func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []a
 // setFloor keeps the position below which no row is known any more, so that a sweep begins
 // there: before it is what earlier ones have left to be vacuumed.
 func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
-	floor := param(notNil(w.Rows.Floor))
-	least := d.Least + "(coalesce(floor, " + d.NoBytes + "), " + floor + ")"
+	floor := param(belowRows(w.Name, w.Rows.Floor))
+	least := d.Least + "(coalesce(floor, " + param(ofState(w.Name, withCursor)) + "), " + floor + ")"
 	if !w.Rows.Sweep {
 		return ", floor = " + least
 	}
 	return ", floor_before = " + least + ", floor = " + floor
 }
 
-// notNil is b, or no bytes that are not NULL.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+// SweepStatement drops the known rows of a state, $1, below a floor, $2.
+func SweepStatement() string {
+	return "DELETE FROM " + SeenTable + " WHERE known >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND known < $2"
 }
 
-// SweepStatement drops the known rows of a state, $1, below a floor.
-func SweepStatement(d *Dialect, floor string) string {
-	return "DELETE FROM " + SeenTable + " WHERE state = $1 AND position >= (SELECT coalesce(floor_before, " + d.NoBytes +
-		") FROM " + StateTable + " WHERE name = $1) AND position < " + floor + " AND position > " + d.NoBytes
+// forgetRows drops all that is known of a state's rows.
+func forgetRows(ctx context.Context, tx StateTx, name string) error {
+	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindAllOfRows))
+	return err
 }
 
 // MoveState moves a state without a write of rows.
@@ -422,12 +427,11 @@ func SetState(ctx context.Context, tx StateTx, change incremental.Change) error 
 		return err
 	}
 	if change.To.IsZero() {
-		for _, statement := range []string{"DELETE FROM " + SeenTable + " WHERE state = $1", "DELETE FROM " + StateTable + " WHERE name = $1"} {
-			if _, err := tx.Exec(ctx, statement, change.Name); err != nil {
-				return err
-			}
+		if err := forgetRows(ctx, tx, change.Name); err != nil {
+			return err
 		}
-		return nil
+		_, err := tx.Exec(ctx, "DELETE FROM "+StateTable+" WHERE name = $1", change.Name)
+		return err
 	}
 	watermark, position, err := cursorArgs(change.To)
 	if err != nil {

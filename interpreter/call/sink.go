@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -84,4 +85,23 @@ func WithSinkFailure(result interpreter.CallResult, sink *playbook.Sink, written
 	failed.Error = sinkError(sink.Place, written.Error)
 	failed.Warnings = slices.Concat(result.Warnings, written.Warnings)
 	return failed
+}
+
+// showLeftOut completes the result with what tables did not get, behind all sinks.
+func (c *Call) showLeftOut(result *interpreter.CallResult) {
+	left := c.state.LeftOut.Plus(c.state.Last.Meta.LeftOut)
+	if result.Meta.LeftOut = left; left == nil || c.config.Sink != nil {
+		return
+	}
+	for _, one := range []struct {
+		n    int
+		what string
+	}{
+		{left.DiscardedValues, "values were discarded (schema_contract)"}, {left.DiscardedRows, "rows were discarded (schema_contract)"},
+		{left.RejectedRows, "rows were refused by the database, and are in the table of rejected"},
+	} {
+		if one.n > 0 {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %d %s", c.config.where(), one.n, one.what))
+		}
+	}
 }
