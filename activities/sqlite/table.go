@@ -133,7 +133,9 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 }
 
 // Change changes the table. The transaction has the file to itself.
-func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) error { return change() }
+func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) error {
+	return change()
+}
 
 // Misfits goes by the type that the column declares.
 func (t tableTx) Misfits(_ context.Context, _ *sqltool.Write, column sqltool.Column, values []any) (misfits []int, _ error) {

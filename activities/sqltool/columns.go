@@ -115,9 +115,10 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 			rows   []int
 			values []any
 			kind   = tx.Dialect().KindOf(column.Type)
+			bound  = limitOf(column.Type) > 0
 		)
 		for i, row := range w.Rows {
-			if value := row[column.Name]; value != nil && !kind.Holds(value) {
+			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value)) {
 				rows, values = append(rows, i), append(values, value)
 			}
 		}

@@ -59,7 +59,9 @@ var typeForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9
 var constraintWords = regexp.MustCompile(`(?i)\b(not|null|default|primary|unique|references|check|generated|collate|constraint)\b`)
 
 // isType reports whether a text may be the name of a type.
-func isType(name string) bool { return typeForm.MatchString(name) && !constraintWords.MatchString(name) }
+func isType(name string) bool {
+	return typeForm.MatchString(name) && !constraintWords.MatchString(name)
+}
 
 // typeOf is the type of a column that is to be made: as it is declared, else as the rows have it;
 // "" where all of them have nil.
@@ -221,4 +223,3 @@ func (k kind) HoldsDeclared(value any) bool {
 	}
 	return true
 }
-
