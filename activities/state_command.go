@@ -24,6 +24,10 @@ const mostListed = 2000
 func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	defer heartbeat.Keep(ctx)()
 	ctx = hosted(ctx, newDelivery(ctx, true))
+	if command.Place != nil {
+		command.Place = c.withTool(*command.Place)
+		answer.Tool = command.Place.Tool
+	}
 	keeper := c.keeperOf(command.Place, command.Group)
 	switch {
 	case command.Change != nil:
@@ -43,6 +47,21 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 		}
 	}
 	return answer, err
+}
+
+// withTool is a place with its tool: where it has none, that of the connection, or else postgres, whose
+// error says what the connection lacks.
+func (c *Catalogue) withTool(place interpreter.ToolInput) *interpreter.ToolInput {
+	if place.Tool != "" {
+		return &place
+	}
+	const file = "sqlite:"
+	connection, _ := c.res.Connections.Connection(place.Auth)
+	place.Tool = "postgres"
+	if strings.HasPrefix(place.Auth, file) || strings.HasPrefix(connection, file) {
+		place.Tool = "sqlite"
+	}
+	return &place
 }
 
 func refusedChange(message string) error {

@@ -80,6 +80,8 @@ type LoopResult struct {
 	// Broken is set when the loop, or a part of it, was ended from outside.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
+	// Incremental is what became of the states of the iterations; nil for none.
+	Incremental *CallIncremental `json:"incremental,omitempty"`
 	// Next is set where a part of a loop ended before its end, because its
 	// history was long enough: the place in the part of the first element that
 	// did not start.
@@ -103,6 +105,7 @@ func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
+	l.Incremental = l.Incremental.withStates(result.Meta.Incremental)
 	l.warn(iteration)
 	if iteration.Cancelled {
 		return
@@ -140,6 +143,7 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	l.Attempts += part.Attempts
 	l.Pages += part.Pages
 	l.Partial += part.Partial
+	l.Incremental = l.Incremental.withStates(part.Incremental)
 	for _, warning := range part.Warnings {
 		l.addWarning(warning)
 	}
@@ -287,7 +291,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		Status: StatusSuccess, Data: expression.Of(l.Value()), Warnings: l.Warnings,
 		Meta: CallMeta{
 			Attempts: l.Attempts, Pages: l.Pages, Truncated: l.Stats.Truncated > 0,
-			StartedAt: started, EndedAt: ended,
+			StartedAt: started, EndedAt: ended, Incremental: l.Incremental,
 		},
 	}
 	switch status {

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
 )
 
@@ -380,6 +381,55 @@ func TestLoopInParts(t *testing.T) {
 	require.Len(t, merged.Warnings, 21)
 	require.Equal(t, "w4", merged.Warnings[19])
 	require.Equal(t, "further warnings of iterations are left out; see stats and the child workflows", merged.Warnings[20])
+}
+
+// TestStatesOfALoop: a loop counts the states of its iterations and names the one that is farthest
+// behind, in whatever order they end and in whatever parts.
+func TestStatesOfALoop(t *testing.T) {
+	t.Parallel()
+	cursor := func(at string) incremental.Cursor {
+		if at == "" {
+			return incremental.Cursor{}
+		}
+		parsed, err := incremental.Parse(incremental.Time, at)
+		require.NoError(t, err)
+		return parsed
+	}
+	ended := func(index int, at string, moved bool) interpreter.IterationResult {
+		of := iteration(index, 's')
+		of.Result.Meta.Incremental = &interpreter.CallIncremental{
+			State: fmt.Sprintf("shops/fetch/%d", index), Type: incremental.Time, From: cursor("2026-01-01"), Watermark: cursor(at), Rows: index, Moved: moved,
+		}
+		return of
+	}
+	all := []interpreter.IterationResult{
+		ended(0, "2026-01-04T10:00:00+02:00", false), ended(1, "2026-01-04T09:00:00Z", true), ended(2, "2026-01-03T00:00:00Z", false), iteration(3, 's'),
+	}
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 2, 3, 0}} {
+		whole, parts := interpreter.NewLoopResult(4), interpreter.NewLoopResult(4)
+		for _, at := range order {
+			whole.Add(at, nil, all[at])
+			part := interpreter.NewLoopResult(1)
+			part.Add(0, nil, all[at])
+			parts.Merge(at, part)
+		}
+		for _, loop := range []*interpreter.LoopResult{whole, parts} {
+			got := loop.CallResult(&playbook.Step{Loop: &playbook.Loop{}}, tables.Started, tables.Started).Meta.Incremental
+			require.Equal(t, &interpreter.StateRecord{
+				State: "shops/fetch/2", States: 3, Type: incremental.Time, From: cursor("2026-01-01").Value, Watermark: cursor("2026-01-03T00:00:00Z").Value, Rows: 3,
+			}, got.Record())
+			require.True(t, got.Moved, "one of them has")
+		}
+	}
+	for _, order := range [][]int{{0, 1}, {1, 0}} {
+		one, two := interpreter.NewLoopResult(2), []interpreter.IterationResult{all[0], ended(1, "", false)}
+		for _, at := range order {
+			one.Add(at, nil, two[at])
+		}
+		require.Equal(t, "shops/fetch/0", one.Incremental.State, "one whose source has no rows yet is not behind")
+		require.Equal(t, 2, one.Incremental.States)
+	}
+	require.Nil(t, gather("ss", inOrder(2)).CallResult(&playbook.Step{Loop: &playbook.Loop{}}, tables.Started, tables.Started).Meta.Incremental)
 }
 
 // TestKnownOfALoop: what is known of a loop decides about its failure budget.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,11 +155,17 @@ type CallMeta struct {
 
 // CallIncremental is what a call has made of its state; kept in workflow history.
 type CallIncremental struct {
-	State string `json:"state"`
+	State string           `json:"state"`
+	Type  incremental.Type `json:"type,omitempty"`
 	// From is where the call has read from, Watermark where the state is behind it.
 	From      incremental.Cursor `json:"from,omitzero"`
 	Watermark incremental.Cursor `json:"watermark,omitzero"`
 	Rows      int                `json:"rows"`
+	// Moved says that the call has moved the watermark.
+	Moved bool `json:"moved,omitempty"`
+	// States counts those of a loop, 0 elsewhere. State, From and Watermark are then of the one
+	// that is farthest behind of those that have one, Rows and Moved of all of them.
+	States int `json:"states,omitempty"`
 	// Pending moves the watermark once the run has ended as completed, where nothing is
 	// written; nil where that is done. Group is that of StateInput.
 	Pending *incremental.Write `json:"pending,omitempty"`
@@ -166,7 +173,31 @@ type CallIncremental struct {
 }
 
 func (i *CallIncremental) value() map[string]any {
-	return map[string]any{"state": i.State, "from": i.From.Value.Data, "watermark": i.Watermark.Value.Data, "rows": i.Rows}
+	value := map[string]any{"state": i.State, "from": i.From.Value.Data, "watermark": i.Watermark.Value.Data, "rows": i.Rows}
+	if i.States > 0 {
+		value["states"] = i.States
+	}
+	return value
+}
+
+// withStates is what a loop knows of the states of its iterations, with what one of them, or a
+// part of the loop, has made of its own.
+func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
+	if of == nil {
+		return i
+	}
+	all := *of
+	all.Pending, all.Group, all.States = nil, "", max(of.States, 1)
+	if i == nil {
+		return &all
+	}
+	if of.Watermark.IsZero() || !i.Watermark.IsZero() && bytes.Compare(i.Watermark.Position, of.Watermark.Position) <= 0 {
+		all.State, all.From, all.Watermark = i.State, i.From, i.Watermark
+	}
+	all.Rows += i.Rows
+	all.States += i.States
+	all.Moved = all.Moved || i.Moved
+	return &all
 }
 
 // Failed reports whether the result is a failure.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // RunResult is how a run ended. It is the workflow's result, and the details of
@@ -38,14 +39,16 @@ type StepRecord struct {
 	// From is the workflow ID of the earlier run that has made the call, whose result
 	// the step has.
 	From string `json:"from,omitempty"`
-	// Incremental is what the call has made of the state that the step keeps between runs;
-	// nil for none, and of a loop.
+	// Incremental is what the call has made of the state that the step keeps between runs, and a
+	// loop of those of its iterations; nil for none.
 	Incremental *StateRecord `json:"incremental,omitempty"`
 }
 
 // StateRecord is how far a call has read, for people: of CallIncremental.
 type StateRecord struct {
 	State     string           `json:"state"`
+	States    int              `json:"states,omitempty"`
+	Type      incremental.Type `json:"type,omitempty"`
 	From      expression.Value `json:"from"`
 	Watermark expression.Value `json:"watermark"`
 	Rows      int              `json:"rows"`
@@ -56,7 +59,7 @@ func (i *CallIncremental) Record() *StateRecord {
 	if i == nil {
 		return nil
 	}
-	return &StateRecord{State: i.State, From: i.From.Value, Watermark: i.Watermark.Value, Rows: i.Rows}
+	return &StateRecord{State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Watermark: i.Watermark.Value, Rows: i.Rows}
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.

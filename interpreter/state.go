@@ -32,7 +32,8 @@ const (
 
 // StateCommand is what a person wants to know of states, or to change. Kept in workflow history.
 type StateCommand struct {
-	// Place and Group are those of StateInput.
+	// Place and Group are those of StateInput. A place without a tool is of the one that its
+	// connection is for.
 	Place *ToolInput `json:"place,omitempty"`
 	Group string     `json:"group,omitempty"`
 	// Prefix is that of the states that are listed; History is the name of the one whose
@@ -51,6 +52,8 @@ type StateAnswer struct {
 	Changes []incremental.Change `json:"changes,omitempty"`
 	// Holders are the workflow IDs of the runs that kept a change back.
 	Holders []string `json:"holders,omitempty"`
+	// Tool is that of the place.
+	Tool string `json:"tool,omitempty"`
 	// More says that there are more states than are given.
 	More bool `json:"more,omitempty"`
 }

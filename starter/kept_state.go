@@ -33,6 +33,9 @@ by Temporal. A worker reads and changes it there, which has the connections; giv
 workload with which the playbook runs, where the connection or a name is part of it.
 Without a server, as with starter run, a local one is brought up for states in databases.
 
+list --auth NAME needs no playbook: it shows all states that the database of a connection
+keeps.
+
 STEP may be left out where one step keeps a state. In a loop each element has a state of
 its own: --element names it by the element, --state by its name as list shows it.
 
@@ -40,6 +43,7 @@ Exit status: 0, 1 where a run holds the state or somebody said no, 2 wrong usage
 invalid playbook, 3 no server.`
 
 const stateExample = `  starter state list orders.yaml
+  starter state list --auth warehouse
   starter state show orders.yaml orders --set region=eu
   starter state history orders.yaml orders
   starter state set orders.yaml orders 2024-03-01T00:00:00Z --note "late rows of March"
@@ -231,11 +235,16 @@ func (a *app) withStates(o *stateOptions, of []keptStep, work func(context.Conte
 const stateTimeout = 5 * time.Minute
 
 // stateCommand has a worker do what a command wants of a step's state.
-func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
 	if command.Place == nil && command.Group == "" {
-		return answer, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.step.Name)
+		return interpreter.StateAnswer{}, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.step.Name)
 	}
+	return s.onStates(ctx, fmt.Sprintf("the state of step %q", of.step.Name), command)
+}
+
+// onStates has a worker carry out a command. what names the states in errors.
+func (s *session) onStates(ctx context.Context, what string, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
 	run, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: "reprise-state-command/" + uuid.NewString(), TaskQueue: s.taskQueue, WorkflowExecutionTimeout: stateTimeout,
 	}, interpreter.StateCommandWorkflow, command)
@@ -251,13 +260,13 @@ func (s *session) stateCommand(ctx context.Context, of keptStep, command interpr
 	case ctx.Err() != nil:
 		return answer, start.ErrInterrupted
 	case errors.As(err, &refused) && refused.HasDetails() && refused.Details(&failure) == nil && failure.Message != "":
-		return answer, fmt.Errorf("the state of step %q: %s", of.step.Name, failure.Message)
+		return answer, fmt.Errorf("%s: %s", what, failure.Message)
 	case errors.As(err, &refused):
-		return answer, fmt.Errorf("the state of step %q: %s", of.step.Name, refused.Message())
+		return answer, fmt.Errorf("%s: %s", what, refused.Message())
 	case errors.As(err, &late):
 		return answer, fmt.Errorf("the worker has not answered within %s", terminal.Duration(stateTimeout))
 	}
-	return answer, fmt.Errorf("the state of step %q: %w", of.step.Name, err)
+	return answer, fmt.Errorf("%s: %w", what, err)
 }
 
 // states are those that a step keeps, or the one of that name.

@@ -12,34 +12,48 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
 )
 
 // stateDocument is a state as `state list` and `state show` print it as JSON.
 type stateDocument struct {
-	Step   string           `json:"step"`
-	State  string           `json:"state"`   // its name
-	KeptBy string           `json:"kept_by"` // postgres, sqlite, or temporal
+	Step   string           `json:"step,omitempty"` // not known by a database alone
+	State  string           `json:"state"`          // its name
+	KeptBy string           `json:"kept_by"`        // postgres, sqlite, or temporal
 	Type   incremental.Type `json:"type"`
-	// Watermark and ReadsFrom, where the next run begins, are nil for a state that has not moved.
+	// Watermark is nil for a state that has not moved. ReadsFrom is where the next run begins;
+	// without a step that is not known.
 	Watermark expression.Value `json:"watermark"`
 	ReadsFrom expression.Value `json:"reads_from"`
-	MovedAt   time.Time        `json:"moved_at,omitzero"`
-	Run       string           `json:"run,omitempty"` // that moved it last, or holds it
-	Rows      int64            `json:"rows"`          // that its last call has written
+	// Behind is how many seconds ago the watermark is; nil where cursors are no times.
+	Behind  *float64  `json:"behind_seconds,omitempty"`
+	MovedAt time.Time `json:"moved_at,omitzero"`
+	Run     string    `json:"run,omitempty"` // that moved it last, or holds it
+	Rows    int64     `json:"rows"`          // that its last call has written
 }
 
-func newStateDocument(of keptStep, state incremental.State) stateDocument {
+func newStateDocument(of keptStep, state incremental.State, now time.Time) stateDocument {
 	section := of.step.Incremental
-	doc := stateDocument{
-		Step: of.step.Name, State: state.Name, KeptBy: of.keptBy(), Type: section.Type, Watermark: state.Watermark.Value,
-		MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
-	}
-	doc.ReadsFrom = incremental.Before(section.Type, state.Watermark, section.Lag).Value
+	doc := documentOf(state, section.Type, of.keptBy(), now)
+	doc.Step, doc.ReadsFrom = of.step.Name, incremental.Before(section.Type, state.Watermark, section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.Initial().Value
+	}
+	return doc
+}
+
+// documentOf is a state of which no more is known than what is kept.
+func documentOf(state incremental.State, of incremental.Type, keptBy string, now time.Time) stateDocument {
+	doc := stateDocument{
+		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
+	}
+	if behind, ok := incremental.Behind(of, state.Watermark, now); ok {
+		seconds := behind.Round(time.Millisecond).Seconds()
+		doc.Behind = &seconds
 	}
 	return doc
 }
@@ -51,20 +65,81 @@ type stateList struct {
 	More bool `json:"more"`
 }
 
+// stateListOptions is the command line of state list.
+type stateListOptions struct {
+	stateOptions
+	auth string
+	tool string
+}
+
 func newStateListCommand(a *app) *cobra.Command {
-	o := &stateOptions{}
+	o := &stateListOptions{}
 	command := &cobra.Command{
-		Use: "list FILE [STEP]", Aliases: []string{"ls"}, Short: "List the states of a playbook's steps", Args: cobra.RangeArgs(1, 2),
+		Use: "list [FILE] [STEP]", Aliases: []string{"ls"}, Short: "List the states of a playbook's steps, or of a database", Args: cobra.MaximumNArgs(2),
 		Long: `List the states that the steps of a playbook keep, in the order of their names: how far each has
 read, when it moved there, and by which run. Times are those of this machine. Of a loop whose states are
-in Temporal and have names of their own, show shows them one by one.`,
+in Temporal and have names of their own, show shows them one by one.
+
+With --auth in place of FILE, list all states that a database keeps, whatever playbooks they are of. NAME is a
+connection of the worker, or the path of an SQLite file in its directory, as sqlite:PATH. The worker knows by the
+connection which tool it is for; --tool says so where that is not meant.`,
 		Example: `  starter state list orders.yaml
   starter state list orders.yaml orders --set region=eu
+  starter state list --auth warehouse
+  starter state list --auth sqlite:rows.db --output json
   starter state list orders.yaml --output json | jq -r '.states[] | [.state, .watermark] | @tsv'`,
-		RunE: func(_ *cobra.Command, args []string) error { return a.listStates(args[0], second(args), o) },
+		RunE: func(command *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0 && command.Flags().Changed("auth"):
+				return usageError("list takes a FILE, whose steps keep the states, or --auth with a connection, and not both")
+			case command.Flags().Changed("auth"):
+				return a.listStatesOf(o)
+			case len(args) == 0:
+				return usageError("list takes a FILE, whose steps keep the states, or --auth with the connection of a database that keeps them")
+			case o.tool != "":
+				return usageError("--tool goes with --auth; with a FILE the playbook says which tool it is")
+			}
+			return a.listStates(args[0], second(args), &o.stateOptions)
+		},
 	}
 	o.add(command, false)
+	command.Flags().StringVar(&o.auth, "auth", "", "connection of the worker whose database keeps the states, in place of FILE")
+	command.Flags().StringVar(&o.tool, "tool", "", "postgres or sqlite, with --auth; default what the connection is for")
 	return command
+}
+
+// listStatesOf lists all states that a database keeps.
+func (a *app) listStatesOf(o *stateListOptions) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	switch {
+	case o.auth == "":
+		return usageError("--auth is empty; it takes the name of a connection of the worker, or sqlite:PATH")
+	case !strings.HasPrefix(o.auth, "sqlite:") && strings.ContainsAny(o.auth, ":/@= "):
+		return usageError("--auth takes the name of a connection that the worker knows, such as warehouse, and not the connection itself")
+	case o.tool != "" && !playbook.TraitsOf(o.tool).KeepsStates:
+		return usageError("--tool: %q keeps no states; postgres and sqlite do", o.tool)
+	}
+	return a.withStates(&o.stateOptions, nil, func(ctx context.Context, s *session) error {
+		answer, err := s.onStates(ctx, "the states of "+o.auth, interpreter.StateCommand{Place: &interpreter.ToolInput{
+			Tool: o.tool, Auth: o.auth, Step: "starter state list",
+		}})
+		if err != nil {
+			return err
+		}
+		now, list := time.Now(), stateList{States: []stateDocument{}, More: answer.More}
+		for _, state := range answer.States {
+			list.States = append(list.States, documentOf(state, state.Source.Type, answer.Tool, now))
+		}
+		if len(list.States) == 0 {
+			a.notef("%s: no run has kept a state there yet", terminal.OneLine(o.auth))
+		}
+		if o.output == "json" {
+			return terminal.PrintJSON(a.Out, list)
+		}
+		return a.writeStates(list)
+	})
 }
 
 // second is the argument behind the FILE, "" where there is none.
@@ -95,7 +170,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 				a.notef("%s: no run has kept a state yet", one.step.Name)
 			}
 			for _, state := range states {
-				list.States = append(list.States, newStateDocument(one, state))
+				list.States = append(list.States, newStateDocument(one, state, time.Now()))
 			}
 			list.More = list.More || more
 		}
@@ -175,7 +250,7 @@ func (a *app) showState(ctx context.Context, s *session, one keptStep, output st
 	if state == nil {
 		return usageError("no run has kept the state %s yet", one.at.Name)
 	}
-	doc := newStateDocument(one, *state)
+	doc := newStateDocument(one, *state, time.Now())
 	if output == "json" {
 		return terminal.PrintJSON(a.Out, doc)
 	}
@@ -191,6 +266,9 @@ func stateText(doc stateDocument, promise string, now time.Time) string {
 	line("step", doc.Step)
 	line("kept", strings.TrimPrefix(promise, "state of "+doc.Step+": "))
 	line("watermark", cursorText(doc.Watermark)+" ("+string(doc.Type)+")")
+	if doc.Behind != nil {
+		line("behind", render.BehindText(doc.Type, *doc.Behind))
+	}
 	line("reads from", cursorText(doc.ReadsFrom))
 	line("moved", movedText(doc.MovedAt, now))
 	if doc.Run != "" {

@@ -313,7 +313,12 @@ func TestServer(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
-	catalogue := activities.NewCatalogue(activities.Resources{AllowPython: true, Directory: t.TempDir()})
+	clinic := testenv.Postgres(t).URL
+	catalogue := activities.NewCatalogue(activities.Resources{
+		AllowPython: true, Directory: t.TempDir(), Connections: activities.EnvConnections(func(name string) (string, bool) {
+			return clinic, name == "REPRISE_AUTH_CLINIC"
+		}),
+	})
 	worker := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
 	require.NoError(t, worker.Start())
 	t.Cleanup(func() {

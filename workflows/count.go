@@ -8,6 +8,7 @@ import (
 	"reprise/internal/base/meter"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/incremental"
 )
 
 // counter counts what a workflow does, with the handler of the SDK, which counts
@@ -22,6 +23,12 @@ func (c counter) Add(m *meter.Metric, n int64, values ...string) {
 // Observe counts a time.
 func (c counter) Observe(m *meter.Metric, took time.Duration, values ...string) {
 	workflow.GetMetricsHandler(c.ctx).WithTags(tags(m, values)).Timer(m.Name).Record(took)
+}
+
+// Mark gives a gauge the time whose age it shows.
+func (c counter) Mark(m *meter.Metric, at time.Time, values ...string) {
+	seconds := float64(at.Unix()) + float64(at.Nanosecond())/float64(time.Second)
+	workflow.GetMetricsHandler(c.ctx).WithTags(tags(m, values)).Gauge(m.Name).Update(seconds)
 }
 
 func tags(m *meter.Metric, values []string) map[string]string {
@@ -102,6 +109,13 @@ func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 		Kind: meter.PartStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
 	})
+}
+
+// markWatermark reports the watermark of a step that has moved it, if it is a time.
+func (r *run) markWatermark(ctx workflow.Context, step string, of incremental.Type, watermark incremental.Cursor) {
+	if at, ok := incremental.TimeOf(of, watermark); ok {
+		counter{ctx}.Mark(meter.WatermarkAge, at, r.Run.Playbook, step)
+	}
 }
 
 // countRun counts a run that has ended.

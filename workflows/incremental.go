@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +51,25 @@ func (r *run) movePending(ctx workflow.Context) {
 		if _, err := sendState(ctx, interpreter.StateInput{Group: pending.Group, Moves: pending.Moves}, pending.Step); err != nil {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its state was not moved, and the next run reads the same rows again: %s",
 				pending.Step, AttemptError(err).ShortMessage()))
+			continue
+		}
+		if step := r.book.Step(pending.Step); step != nil && step.Incremental != nil {
+			r.markWatermark(ctx, step.Name, step.Incremental.Type, oldest(pending.Moves))
 		}
 	}
 	r.Pending = nil
+}
+
+// oldest is the lowest watermark of those to which moves in their order bring states.
+func oldest(moves []incremental.Write) (lowest incremental.Cursor) {
+	for i, write := range moves {
+		movesAgain := slices.ContainsFunc(moves[i+1:], func(later incremental.Write) bool { return later.Name == write.Name })
+		if write.Move == nil || movesAgain {
+			continue
+		}
+		if to := write.Move.To; lowest.IsZero() || bytes.Compare(to.Position, lowest.Position) < 0 {
+			lowest = to
+		}
+	}
+	return lowest
 }

@@ -246,5 +246,8 @@ func (r *run) close(ctx workflow.Context, record *StepRecord, result interpreter
 	record.EndedAt, record.CallStatus = workflow.Now(ctx), result.CallStatus()
 	record.Child, record.Incremental = child, result.Meta.Incremental.Record()
 	r.countStep(ctx, record)
+	if moved := result.Meta.Incremental; moved != nil && moved.Moved {
+		r.markWatermark(ctx, record.Step, moved.Type, moved.Watermark)
+	}
 	r.describe(ctx)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // pgTool is the postgres tool on a database of the test's own.
-func pgTool(t *testing.T) (tooltest.SQL, *testenv.Database) {
+func pgTool(t testing.TB) (tooltest.SQL, *testenv.Database) {
 	t.Helper()
 
 	db := testenv.Postgres(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -17,12 +18,14 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Rows go to the server in chunks, each one JSON parameter: the server makes
-// columns of it by the table's own types.
+// Rows that are sent as JSON go in chunks of at most so many rows, and about so many bytes.
 const (
 	chunkRows  = 1000
 	chunkBytes = 4 << 20
 )
+
+// copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
+const copyRows = 1000
 
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
@@ -54,7 +57,8 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 		return sqltool.RowsAffected(0), nil
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		settled, err := sqltool.Settle(ctx, tableTx{stateTx: stateTx{tx}}, w)
+		table := &tableTx{stateTx: stateTx{tx}}
+		settled, err := sqltool.Settle(ctx, table, w)
 		if err != nil {
 			return err
 		}
@@ -66,7 +70,12 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 				return err
 			}
 		}
-		written, err := sqltool.WriteRows(ctx, tableTx{stateTx: stateTx{tx}, recount: len(rest.Rows) < len(settled.Rows)}, rest)
+		if len(rest.Rows) < len(settled.Rows) {
+			if err := recount(ctx, tx, rest); err != nil {
+				return err
+			}
+		}
+		written, err := sqltool.WriteRows(ctx, table, rest)
 		result = rest.Result(written)
 		return err
 	})
@@ -79,16 +88,11 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 // tableTx is a transaction for the rows of a table.
 type tableTx struct {
 	stateTx
-	recount bool // see insertRows
-}
-
-// Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
-	return insertRows(ctx, t.tx, w, t.recount)
+	target target // see Columns
 }
 
 // Delete deletes rows by their keys.
-func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
 	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	conditions := []string{w.NotOlder(given, there)}
@@ -119,35 +123,65 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 	return deleted, nil
 }
 
-// insertRows writes the rows. recount corrects how many the ledger has, in the same round trip.
-func insertRows(ctx context.Context, tx pgx.Tx, w *sqltool.Write, recount bool) (written int64, err error) {
-	const count = "UPDATE " + sqltool.WritesTable + " SET rows_written = $2 WHERE operation_key = $1"
+// Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
+func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+	if len(w.Rows) == 0 {
+		return 0, nil
+	}
+	if err := refuseNUL(w); err != nil {
+		return 0, err
+	}
+	forms := t.target.formsOf(w.Columns)
+	switch byCopy := forms != nil && fitsText(w, forms); {
+	case byCopy && w.Conflict() == "" && t.target.copyable:
+		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
+	case byCopy && t.target.tempAllowed && len(w.Rows) >= copyRows:
+		return copyBeside(ctx, t.tx, w, forms)
+	}
+	return populate(ctx, t.tx, w)
+}
+
+// copyBeside copies the rows to a temporary table, and inserts them from there.
+func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textForm) (int64, error) {
+	const beside = "pg_temp.reprise_rows"
+	columns := sqltool.QuoteNames(w.Columns)
+	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows ON COMMIT DROP AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
+		return 0, err
+	}
+	if _, err := copyFrom(ctx, tx, beside, w, forms); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, "INSERT INTO "+w.QuotedTable()+" ("+columns+") SELECT "+columns+" FROM "+beside+w.Conflict())
+	return tag.RowsAffected(), err
+}
+
+// populate sends the rows as JSON, of which the server makes columns by the table's own types.
+func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
 	columns := sqltool.QuoteNames(w.Columns)
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
 		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-	recount = recount && w.Operation != ""
-	for rest := w.Rows; len(rest) > 0 || recount; {
-		batch := &pgx.Batch{}
-		if recount {
-			batch.Queue(count, w.Operation, int64(len(w.Rows)))
-			recount = false
-		}
-		if len(rest) > 0 {
-			chunk, used, err := encodeChunk(rest)
-			if err != nil {
-				return 0, err
-			}
-			batch.Queue(insert, string(chunk)).Exec(func(tag pgconn.CommandTag) error {
-				written += tag.RowsAffected()
-				return nil
-			})
-			rest = rest[used:]
-		}
-		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+	for rest := w.Rows; len(rest) > 0; {
+		chunk, used, err := encodeChunk(rest)
+		if err != nil {
 			return 0, err
 		}
+		tag, err := tx.Exec(ctx, insert, string(chunk))
+		if err != nil {
+			return 0, err
+		}
+		written += tag.RowsAffected()
+		rest = rest[used:]
 	}
 	return written, nil
+}
+
+// recount corrects how many rows the ledger has of a write.
+func recount(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
+	if w.Operation == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "UPDATE "+sqltool.WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(len(w.Rows)))
+	return err
 }
 
 // encodeChunk makes a JSON list of the first rows, and says how many fitted.
@@ -167,19 +201,6 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 	return append(chunk, ']'), used, nil
 }
 
-// Columns are the table's columns in order, none if there is no such table.
-func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
-	err = t.Query(ctx, `SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute
-		WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`, []any{w.QuotedTable()},
-		func(scan func(...any) error) error {
-			var column sqltool.Column
-			err := scan(&column.Name, &column.Type)
-			columns = append(columns, column)
-			return err
-		})
-	return columns, err
-}
-
 // changeLock is the part of the advisory locks under which tables change that is the same for all.
 const changeLock = 0x72657072
 
@@ -187,7 +208,7 @@ const changeLock = 0x72657072
 const changeWait = "5s"
 
 // Change changes the table. Others that change one of its name wait.
-func (t tableTx) Change(ctx context.Context, w *sqltool.Write, change func() error) error {
+func (t *tableTx) Change(ctx context.Context, w *sqltool.Write, change func() error) error {
 	var before string
 	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
 		return err
@@ -207,7 +228,7 @@ func (t tableTx) Change(ctx context.Context, w *sqltool.Write, change func() err
 }
 
 // Misfits finds out by the database's own reading of values.
-func (t tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
+func (t *tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
 	rows := make([]any, len(values))
 	for i, value := range values {
 		rows[i] = map[string]any{column.Name: value}
@@ -248,6 +269,59 @@ func refusesValue(err error) bool {
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
 }
 
+// Try makes a part of the transaction.
+func (t *tableTx) Try(ctx context.Context, part func() error) error {
+	return pgx.BeginFunc(ctx, t.tx, func(tx pgx.Tx) error {
+		if err := part(); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS pg_temp.reprise_rows") // see copyBeside
+		return err
+	})
+}
+
+// Immediate has deferred constraints checked with each statement.
+func (t *tableTx) Immediate(ctx context.Context) error {
+	_, err := t.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
+	return err
+}
+
+// refusedStates are the SQLSTATE classes of rows that are refused: data exceptions, constraints,
+// views with a check, and errors that functions raise; and a row too large for an index.
+var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
+
+// Refused is why the server refuses rows, or why they cannot be sent to it.
+func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
+	var (
+		pg  *pgconn.PgError
+		own *tool.Error
+	)
+	switch {
+	case errors.As(err, &pg):
+		if !slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) }) {
+			return nil
+		}
+		reason := pg.Message
+		if pg.Detail != "" {
+			reason += "; " + pg.Detail
+		}
+		return &sqltool.Refusal{Code: pg.Code, Column: refusedColumn(w, pg), Reason: reason}
+	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
+		const untranslatable = "22P05" // a text that cannot be sent
+		_, rest, _ := strings.Cut(own.Message, `column "`)
+		column, _, _ := strings.Cut(rest, `"`)
+		return &sqltool.Refusal{Code: untranslatable, Column: column, Reason: own.Message}
+	}
+	return nil
+}
+
+// refusedColumn is the column that the server's error about one row is about, "" where it does not tell.
+func refusedColumn(w *sqltool.Write, pg *pgconn.PgError) string {
+	_, rest, _ := strings.Cut(rowOfError(w, pg), `column "`)
+	column, _, _ := strings.Cut(rest, `": `)
+	return column
+}
+
 // tableError adds what table mode knows to the server's error.
 func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	converted := classifyError(ctx, err)
@@ -271,24 +345,55 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 // quoted is what a server's message has in quotes.
 var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 
+// copyPlace is where COPY says that it met an error, in the language of the server.
+var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
+
 // rowOfError names the row and the column that the server's error is about, as far as
-// that tells: by the column, by a value, or by both. It is "" where it does not.
+// that tells: by the line of COPY, by the column, by a value, or by both. It is "" where it does not.
 func rowOfError(w *sqltool.Write, pg *pgconn.PgError) string {
-	const notNull = "23502"
-	values := quoted.FindAllStringSubmatch(pg.Message, -1)
-	for i, row := range w.Rows {
-		for _, column := range w.Columns {
-			value, given := row[column]
-			switch {
-			case pg.ColumnName != "" && column != pg.ColumnName:
-			case pg.Code == notNull && value == nil,
-				pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
-				return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
-			}
+	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
+		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
+			return placeInRow(w, pg, line-1, place[2])
+		}
+	}
+	for i := range w.Rows {
+		if column := columnOfError(w, pg, i); column != "" {
+			return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
 		}
 	}
 	if pg.ColumnName != "" {
 		return fmt.Sprintf("column %q: ", pg.ColumnName)
+	}
+	return ""
+}
+
+// placeInRow names a row, and its column if that is known. copied is what COPY says of the column:
+// its name, and maybe the value.
+func placeInRow(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) string {
+	column := columnOfError(w, pg, row)
+	for _, name := range w.Columns {
+		if copied == name || strings.HasPrefix(copied, name+": ") {
+			column = name
+		}
+	}
+	if column == "" {
+		return fmt.Sprintf("row %d: ", w.Number(row))
+	}
+	return fmt.Sprintf("row %d, column %q: ", w.Number(row), column)
+}
+
+// columnOfError is the column of a row that an error fits, "" for none.
+func columnOfError(w *sqltool.Write, pg *pgconn.PgError, row int) string {
+	const notNull = "23502"
+	values := quoted.FindAllStringSubmatch(pg.Message, -1)
+	for _, column := range w.Columns {
+		value, given := w.Rows[row][column]
+		switch {
+		case pg.ColumnName != "" && column != pg.ColumnName:
+		case pg.Code == notNull && value == nil,
+			pg.Code != notNull && given && len(values) > 0 && expression.Text(value) == values[len(values)-1][1]:
+			return column
+		}
 	}
 	return ""
 }

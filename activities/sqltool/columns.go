@@ -68,7 +68,8 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 					return err
 				}
 			}
-			return nil
+			columns, err = tx.Columns(ctx, w)
+			return err
 		})
 		if err != nil {
 			return nil, err
@@ -141,14 +142,14 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 }
 
 // WriteRows deletes and writes the rows of a write that is settled.
-func WriteRows(ctx context.Context, tx TableTx, w *Write) (written Written, err error) {
+func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, err error) {
 	if len(w.Deletes) > 0 {
 		if written.deleted, err = tx.Delete(ctx, w); err != nil {
 			return written, err
 		}
 	}
-	if len(w.Rows) > 0 || w.Operation != "" {
-		written.affected, err = tx.Insert(ctx, w)
+	if len(w.Rows) > 0 {
+		written.affected, err = insertAll(ctx, tx, w)
 	}
 	return written, err
 }

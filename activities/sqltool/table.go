@@ -38,6 +38,7 @@ type Write struct {
 	types    map[string]string     // declared types by columns
 	changes  []string              // statements that change the table, once the write is settled
 	leftOut  interpreter.RowCounts // what is not written
+	rejected rejected
 }
 
 // TableFields are the fields of table mode, the same for every database.
@@ -50,6 +51,7 @@ func TableFields() []playbook.Field {
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What becomes of rows that differ from their table: one word, or one for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
+		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
 	}
 }
 
@@ -92,6 +94,11 @@ made in the transaction of the rows. One that waits more than 5 s for other
 transactions is an error of class retryable. SQLite keeps values of any type in a column: there
 evolve widens nothing, and discard_value and discard_row go by the declared type.
 
+With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
+of a trigger) go to a table of their own with run, step, visit, index, page, row, column, sqlstate, reason, at and
+the row as text in value, once however often the write is made; the others are written. Constraints that may
+be deferred are checked at once. More than max rows of a call (100) fail the sink, and the write.
+
 A step with incremental keeps its state beside the rows and moves it in their
 transaction: in the table reprise_state; in reprise_seen what rows are told apart
 by that may come again, which modes insert and insert_or_ignore leave out; and in
@@ -106,7 +113,7 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, err
 	}
 	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readContract} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
@@ -202,7 +209,7 @@ func (w *Write) Result(written Written) interpreter.ToolResult {
 
 // Counted is a result with what was left out of the write, where its words say that something may be.
 func (w *Write) Counted(result interpreter.ToolResult) interpreter.ToolResult {
-	if w.contract != (contract{freeze, freeze, freeze}) {
+	if w.rejected.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
 	}

@@ -22,6 +22,7 @@ func (s Tables) Run(t *testing.T) {
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
+		"rejected": rowsAreRejected, "rejected by many": manyAreRejected,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

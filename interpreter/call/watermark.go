@@ -280,7 +280,9 @@ func (c *Call) showIncremental(result *interpreter.CallResult) {
 	if own == nil {
 		return
 	}
-	shown := interpreter.CallIncremental{State: own.Name, From: own.Value, Watermark: own.reached(), Rows: own.Rows}
+	shown := interpreter.CallIncremental{
+		State: own.Name, Type: c.config.incremental().Type, From: own.Value, Watermark: own.reached(), Rows: own.Rows, Moved: own.At != nil,
+	}
 	if before := result.Meta.Incremental; before != nil {
 		shown.Pending, shown.Group = before.Pending, before.Group
 	}

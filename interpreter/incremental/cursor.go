@@ -170,6 +170,32 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 	return Cursor{}, false
 }
 
+// TimeOf is the time that a cursor stands for, of type date the beginning of its day in UTC; other
+// types are no times.
+func TimeOf(as Type, c Cursor) (at time.Time, ok bool) {
+	const days, times = 8, 12 // bytes of a position
+	switch {
+	case c.IsZero():
+	case as == Time && len(c.Position) == times:
+		return timeAt(c.Position), true
+	case as == Date && len(c.Position) == days:
+		return time.Unix(integerAt(c.Position)*secondsPerDay, 0).UTC(), true
+	}
+	return time.Time{}, false
+}
+
+// Behind is how long before now a watermark is, 0 of one in the future: of type date in whole days.
+func Behind(as Type, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
+	at, ok := TimeOf(as, watermark)
+	if !ok {
+		return 0, false
+	}
+	if as == Date {
+		now = now.UTC().Truncate(secondsPerDay * time.Second)
+	}
+	return max(now.Sub(at), 0), true
+}
+
 // Larger is the larger of two cursors of a type. Any is larger than none.
 func Larger(a, b Cursor) Cursor {
 	if a.IsZero() || !b.IsZero() && bytes.Compare(b.Position, a.Position) > 0 {

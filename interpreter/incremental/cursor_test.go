@@ -237,3 +237,34 @@ func TestLargerIsBehind(t *testing.T) {
 	same := incremental.Larger(mustParse(t, incremental.Time, "2024-01-01"), mustParse(t, incremental.Time, "2024-01-01T00:00:00Z"))
 	require.Equal(t, expression.Of("2024-01-01"), same.Value, "of two forms the first stays")
 }
+
+// TestBehind: how far a watermark is behind, of types that are times.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		as    incremental.Type
+		value any
+		want  time.Duration
+		known bool
+	}{
+		{incremental.Time, "2026-01-31T10:57:30+01:00", 2*time.Minute + 30*time.Second, true},
+		{incremental.Time, "2026-01-29", 58 * time.Hour, true},
+		{incremental.Time, "2026-02-01T00:00:00Z", 0, true},
+		{incremental.Time, "0001-01-01T00:00:00Z", 1<<63 - 1, true},
+		{incremental.Date, "2026-01-31", 0, true},
+		{incremental.Date, "2026-01-28", 72 * time.Hour, true},
+		{incremental.Date, "2026-02-03", 0, true},
+		{incremental.Integer, 1769853600, 0, false},
+		{incremental.Text, "2026-01-31", 0, false},
+		{incremental.Token, "2026-01-31", 0, false},
+	} {
+		cursor, err := incremental.Parse(row.as, row.value)
+		require.NoError(t, err)
+		behind, known := incremental.Behind(row.as, cursor, now)
+		require.Equal(t, row.known, known, "%s %v", row.as, row.value)
+		require.Equal(t, row.want, behind, "%s %v", row.as, row.value)
+	}
+	_, known := incremental.Behind(incremental.Time, incremental.Cursor{}, now)
+	require.False(t, known, "it has not moved")
+}

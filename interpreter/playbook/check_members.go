@@ -30,7 +30,7 @@ var metaMembers = []string{
 }
 
 // metaStateMembers are those of incremental in meta.
-var metaStateMembers = []string{"state", "from", "watermark", "rows"}
+var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}
 
 // checkMembers checks the members that a name is asked for, as far as they are
 // constant.

@@ -115,6 +115,14 @@ var (
 	}
 )
 
+// WatermarkAge is given the watermark of a step that keeps a state, in seconds since 1970, and shows
+// how old it is: that grows until the next run moves it.
+var WatermarkAge = &Metric{
+	"reprise_watermark_age_seconds", Gauge,
+	[]string{LabelPlaybook, LabelStep},
+	"How old the watermark is that a step with incremental of type time or date has moved last, of a loop the oldest one.",
+}
+
 // Metrics of activities, which count what this worker has done; workflows count
 // attempts that are answered from outside, and those that are runs of other playbooks.
 var (
@@ -192,7 +200,7 @@ var (
 // All are the metrics of a worker, in the order in which they are documented.
 func All() []*Metric {
 	return []*Metric{
-		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits,
+		Runs, RunTime, Steps, StepTime, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
 		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 )
 
 // Status shows where a run is. The tables hold what is short; further details of a step
@@ -217,15 +219,38 @@ func stepDetails(step runs.Step, now time.Time) []string {
 // mostCursor is how much of a watermark is shown, in characters.
 const mostCursor = 100
 
-// readText says how far a step has read that keeps a state.
-func readText(read *interpreter.StateRecord) string {
+// readText says how far a step has read that keeps a state, or a loop whose iterations do.
+func readText(read *runs.Incremental) string {
 	cursor := func(value expression.Value) string {
 		if value.Data == nil {
 			return "the beginning"
 		}
 		return terminal.Shorten(expression.Text(value.Data), mostCursor)
 	}
-	return fmt.Sprintf("read %s from %s; %s is at %s", terminal.Count(read.Rows, "row"), cursor(read.From), terminal.OneLine(read.State), cursor(read.Watermark))
+	behind := ""
+	if read.Behind != nil {
+		behind = BehindText(read.Type, *read.Behind)
+	}
+	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursor(read.Watermark)
+	switch {
+	case read.States > 1 && read.Type == incremental.Token:
+		return fmt.Sprintf("read %s; has %d states", rows, read.States)
+	case read.States > 1 && behind != "":
+		return fmt.Sprintf("read %s; has %d states, the one farthest behind is %s: at %s, %s behind", rows, read.States, state, at, behind)
+	case read.States > 1:
+		return fmt.Sprintf("read %s; has %d states, the lowest is %s: at %s", rows, read.States, state, at)
+	case behind != "":
+		behind = ", " + behind + " behind"
+	}
+	return fmt.Sprintf("read %s from %s; %s is at %s%s", rows, cursor(read.From), state, at, behind)
+}
+
+// BehindText is how far a watermark of a type is behind, by seconds.
+func BehindText(as incremental.Type, seconds float64) string {
+	if as == incremental.Date {
+		return terminal.Count(int(seconds/(24*time.Hour).Seconds()), "day")
+	}
+	return terminal.Duration(time.Duration(min(seconds*float64(time.Second), math.MaxInt64-1024)))
 }
 
 // underText says what holds the child runs; the run that is known already has no name

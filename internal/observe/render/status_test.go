@@ -15,6 +15,8 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/queue"
 )
 
@@ -85,6 +87,39 @@ func TestGoldenStatus(t *testing.T) {
 		}
 		samples.Golden(t, fmt.Sprintf("status/width_%d", width), out.String())
 	}
+}
+
+// TestGoldenIncremental: a step says how far it has read and how far behind it is, a loop how many
+// states it has and which one is behind the others; only times are behind.
+func TestGoldenIncremental(t *testing.T) {
+	t.Parallel()
+	read := func(name string, behind float64, record interpreter.StateRecord) runs.Step {
+		shown := &runs.Incremental{StateRecord: record}
+		if behind >= 0 {
+			shown.Behind = &behind
+		}
+		return runs.Step{Step: name, Visit: 1, Item: runs.Item{Status: interpreter.Completed}, Incremental: shown}
+	}
+	at := expression.Of("2026-01-31T10:00:00.123456Z")
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Completed, StartedAt: samples.LocalBegan, EndedAt: samples.LocalBegan},
+		At:    samples.LocalBegan.Add(2 * time.Minute),
+		Steps: []runs.Step{
+			read("time", 31, interpreter.StateRecord{State: "load/time", Type: incremental.Time, From: at, Watermark: at, Rows: 1}),
+			read("date", 2*86400, interpreter.StateRecord{State: "load/date", Type: incremental.Date, From: at, Watermark: expression.Of("2026-01-31"), Rows: 12}),
+			read("first", -1, interpreter.StateRecord{State: "load/first", Type: incremental.Time, From: at}),
+			read("integer", -1, interpreter.StateRecord{State: "load/integer", Type: incremental.Integer, Watermark: expression.Of(41)}),
+			read("ages", 1e30, interpreter.StateRecord{State: "load/ages", Type: incremental.Time, Watermark: at}),
+			read("shops", 260_000, interpreter.StateRecord{State: "load/shops/7\x1b", States: 12, Type: incremental.Time, Watermark: at, Rows: 4000}),
+			read("new_shops", -1, interpreter.StateRecord{State: "load/new_shops/7", States: 12, Type: incremental.Time}),
+			read("ids", -1, interpreter.StateRecord{State: "load/ids/7", States: 12, Type: incremental.Integer, Watermark: expression.Of(41)}),
+			read("tokens", -1, interpreter.StateRecord{State: "load/tokens/7", States: 12, Type: incremental.Token, Watermark: at}),
+			read("one", 7200, interpreter.StateRecord{State: "load/one/7", States: 1, Type: incremental.Time, Watermark: at}),
+		},
+	}
+	var out bytes.Buffer
+	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	samples.Golden(t, "status/incremental_80", out.String())
 }
 
 // TestGoldenQueued: a run that waits for its turn says under which key, its place and

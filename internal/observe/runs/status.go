@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/incremental"
 )
 
 // Reasons that hold a step or an iteration.
@@ -83,7 +84,7 @@ type Step struct {
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
-	Incremental *interpreter.StateRecord `json:"incremental,omitempty"`
+	Incremental *Incremental `json:"incremental,omitempty"`
 	Under
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.
@@ -102,6 +103,28 @@ type Step struct {
 	ended   interpreter.LoopStats // the other ones that have ended
 	silent  bool                  // not all of its loop was queried, or has answered
 	failed  []interpreter.LoopError
+}
+
+// Incremental is how far a step has read that keeps a state, or a loop whose iterations do.
+type Incremental struct {
+	interpreter.StateRecord
+	// Behind is how many seconds before the status the watermark is; nil where cursors are no times.
+	Behind *float64 `json:"behind_seconds,omitempty"`
+}
+
+// newIncremental is nil for steps without a state.
+func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental {
+	if record == nil {
+		return nil
+	}
+	shown := &Incremental{StateRecord: *record}
+	if watermark, err := incremental.Parse(record.Type, record.Watermark.Data); err == nil {
+		if behind, ok := incremental.Behind(record.Type, watermark, now); ok {
+			seconds := behind.Round(time.Millisecond).Seconds()
+			shown.Behind = &seconds
+		}
+	}
+	return shown
 }
 
 // Counts is where a loop is. Total = Success + Failed + Cancelled + Running +

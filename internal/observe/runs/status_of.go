@@ -46,10 +46,16 @@ func WithCall(record workflows.StepRecord, call workflows.IterationRecord) workf
 	return record
 }
 
+// stepOf is the step of a record, with how far it has read.
+func (q *inquiry) stepOf(record workflows.StepRecord) Step {
+	step := stepOf(record)
+	step.Incremental = newIncremental(record.Incremental, q.status.At)
+	return step
+}
+
 func stepOf(record workflows.StepRecord) Step {
 	step := Step{
-		Incremental: record.Incremental,
-		Step:        record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
+		Step: record.Step, Visit: record.Visit, StartedAt: record.StartedAt, EndedAt: record.EndedAt, Handled: record.Handled,
 		Child: record.Child,
 		Item:  itemOf(record.CallStatus),
 	}

@@ -161,7 +161,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 			record = WithCall(record, call)
 		}
 	}
-	step := stepOf(record)
+	step := q.stepOf(record)
 	if record.EndedAt.IsZero() && underWay(record.Loop) {
 		if len(q.status.Above) > 0 {
 			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
@@ -261,7 +261,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 		return nil
 	}
 	for _, record := range result.Steps {
-		q.status.Steps = append(q.status.Steps, stepOf(record))
+		q.status.Steps = append(q.status.Steps, q.stepOf(record))
 	}
 	return nil
 }
@@ -277,7 +277,7 @@ func (q *inquiry) lastProgress(ctx context.Context) {
 		return
 	}
 	for _, record := range progress.Steps {
-		step := stepOf(record)
+		step := q.stepOf(record)
 		if step.EndedAt.IsZero() {
 			step.Item = Item{Status: interpreter.Cancelled, Attempt: step.Attempt, Pages: step.Pages, Error: step.Error}
 			step.EndedAt = q.run.EndedAt

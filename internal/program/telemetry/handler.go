@@ -132,8 +132,16 @@ func (h *handler) Counter(name string) client.MetricsCounter {
 	return named(&h.base().counters, name, h.base().handler.Counter)
 }
 
-// Gauge is the gauge of a name; none is ours.
+type gaugeFunc func(float64)
+
+// Update records a value.
+func (f gaugeFunc) Update(value float64) { f(value) }
+
+// Gauge is the gauge of a name. That of watermarks shows the age of the time that it is given.
 func (h *handler) Gauge(name string) client.MetricsGauge {
+	if m, values := h.ours(name); m == meter.WatermarkAge {
+		return gaugeFunc(func(seconds float64) { h.recorder.Mark(m, seconds, values...) })
+	}
 	return named(&h.base().gauges, name, h.base().handler.Gauge)
 }
 

@@ -37,6 +37,7 @@ type recorder struct {
 	// values; kept is how many there are, at most about maxSeries.
 	sets sync.Map
 	kept atomic.Int64
+	ages ages
 }
 
 // newRecorder makes the instruments of all metrics.
@@ -48,6 +49,10 @@ func newRecorder(from metric.Meter) (*recorder, error) {
 		switch {
 		case m == meter.Loads || m == meter.Evaluations:
 			continue // observed below
+		case m == meter.WatermarkAge:
+			if err := r.ages.observe(from, m); err != nil {
+				return nil, err
+			}
 		case m.Kind == meter.Histogram:
 			made.histogram, err = from.Float64Histogram(m.Name, metric.WithUnit("s"), metric.WithDescription(m.Help))
 		case m.Kind == meter.Gauge:

@@ -56,6 +56,12 @@ func countAll(watched *telemetry.Telemetry, value func(label string) string) {
 		}
 		switch {
 		case m == meter.Loads || m == meter.Evaluations: // counted by the interpreter
+		case m == meter.WatermarkAge: // workflows report it
+			tags := map[string]string{}
+			for i, label := range m.Labels {
+				tags[label] = values[i]
+			}
+			watched.Client(client.Options{}).MetricsHandler.WithTags(tags).Gauge(m.Name).Update(1)
 		case m.Kind == meter.Histogram:
 			to.Observe(m, time.Second, values...)
 		default:
@@ -152,6 +158,42 @@ func TestCardinality(t *testing.T) {
 	for _, label := range families[meter.DeadLetters.Name].GetMetric()[0].GetLabel() {
 		require.LessOrEqual(t, len(label.GetValue()), 64)
 	}
+}
+
+// TestWatermarkAge: the age of a watermark grows until it is moved, never is below zero, and is said
+// of no playbook for which there is no room.
+func TestWatermarkAge(t *testing.T) {
+	t.Parallel()
+	watched := newTelemetry(t, telemetry.Options{})
+	mark := func(playbook, step string, at time.Time) {
+		watched.Client(client.Options{}).MetricsHandler.WithTags(map[string]string{"playbook": playbook, "step": step, "workflow_type": "any"}).
+			Gauge(meter.WatermarkAge.Name).Update(float64(at.UnixMicro()) / 1e6)
+	}
+	ages := func() map[string]float64 {
+		found := map[string]float64{}
+		for _, metric := range scrape(t, watched.URL())[meter.WatermarkAge.Name].GetMetric() {
+			require.Len(t, metric.GetLabel(), 2)
+			found[metric.GetLabel()[0].GetValue()+"/"+metric.GetLabel()[1].GetValue()] = metric.GetGauge().GetValue()
+		}
+		return found
+	}
+	began := time.Now()
+	mark("load", "orders", began.Add(-time.Hour))
+	mark("load", "shops", began.Add(time.Hour))
+	first := ages()
+	require.Len(t, first, 2)
+	require.GreaterOrEqual(t, first["load/orders"], 3600-1e-3)
+	require.LessOrEqual(t, first["load/orders"], 3600+time.Since(began).Seconds()+1e-3)
+	require.Zero(t, first["load/shops"])
+	require.Eventually(t, func() bool { return ages()["load/orders"] > first["load/orders"] }, 10*time.Second, time.Millisecond)
+	mark("load", "orders", time.Now())
+	require.Less(t, ages()["load/orders"], 3600.0)
+	for i := range 2 * telemetry.MaxPlaybooks {
+		mark(fmt.Sprint("book", i), "step", began)
+	}
+	found := ages()
+	require.LessOrEqual(t, len(found), telemetry.MaxPlaybooks+1)
+	require.NotContains(t, found, telemetry.Other+"/"+telemetry.Other)
 }
 
 // TestNothingUnlessConfigured: without an address and without a collector there is no

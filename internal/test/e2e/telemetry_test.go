@@ -278,6 +278,38 @@ func TestMetricsOfAwaitedAttempts(t *testing.T) {
 	}
 }
 
+// TestWatermarkAge: a worker shows how old the watermarks are that runs have moved, of a loop the
+// oldest one, and of a step without a sink once the run has ended well.
+func TestWatermarkAge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hours, _ := strconv.Atoi(r.URL.Query().Get("hours"))
+		at := time.Now().Add(-time.Duration(hours) * time.Hour)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `[{"id": %d, "at": %q, "day": %q}]`, hours, at.Format(time.RFC3339), at.UTC().Format(time.DateOnly))
+	}))
+	t.Cleanup(api.Close)
+	url, _ := w.spawnCounting("TEST_NO_CACHE=1")
+	const playbook = `
+  - {step: aged_each, tool: http, url: "{{ at }}?hours={{ hours }}&since={{ incremental.value }}", loop: {in: [2, 9, 5], iterator: hours, sink: {tool: file, path: rows.jsonl}}, incremental: {cursor_path: at, initial_value: "2020-01-01T00:00:00Z"}, next: aged_unwritten}
+  - {step: aged_unwritten, tool: http, url: "{{ at }}?hours=7&since={{ incremental.value }}", incremental: {cursor_path: at, initial_value: "2020-01-01T00:00:00Z"}, next: aged_ids}
+  - {step: aged_ids, tool: http, url: "{{ at }}?hours=3&since={{ incremental.value }}", incremental: {cursor_path: id, initial_value: 0}, sink: {tool: file, path: rows.jsonl}, next: aged_days}
+  - {step: aged_days, tool: http, url: "{{ at }}?hours=100&since={{ incremental.value }}", incremental: {cursor_path: day, initial_value: "2020-01-01"}, sink: {tool: file, path: rows.jsonl}}
+`
+	w.completes(book(playbook), map[string]any{"at": api.URL})
+	found := scrape(t, url, "reprise_watermark")
+	hours := map[string]int{}
+	for series, age := range found {
+		hours[series] = int(age / 3600)
+	}
+	const series = `reprise_watermark_age_seconds{playbook="test",step="%s"}`
+	require.Equal(t, 9, hours[fmt.Sprintf(series, "aged_each")], "the oldest of its elements")
+	require.Equal(t, 7, hours[fmt.Sprintf(series, "aged_unwritten")])
+	require.InDelta(t, 100+12, hours[fmt.Sprintf(series, "aged_days")], 13, "since the day began")
+	require.Len(t, found, 3, "integers are no times")
+}
+
 // TestAttemptsInFlight: those that a worker is making are counted while it makes
 // them, and those of a worker that was lost by the one that makes them again.
 func TestAttemptsInFlight(t *testing.T) {

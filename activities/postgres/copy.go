@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter/expression"
+)
+
+// copyFrom sends the rows to a table by COPY, and says how many it took.
+func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, forms []textForm) (int64, error) {
+	source := &copySource{write: w, forms: forms}
+	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+sqltool.QuoteNames(w.Columns)+") FROM STDIN")
+	if source.err != nil {
+		return 0, source.err
+	}
+	return tag.RowsAffected(), err
+}
+
+// copySource is rows in the text format of COPY, made as they are read.
+type copySource struct {
+	write *sqltool.Write
+	forms []textForm
+	next  int    // row
+	ready []byte // of buffer, not yet read
+	// buffer is used again, for some rows at a time.
+	buffer []byte
+	err    error
+}
+
+// Read gives what comes next.
+func (s *copySource) Read(p []byte) (n int, err error) {
+	const enough = 64 << 10
+	if len(s.ready) == 0 {
+		s.buffer = s.buffer[:0]
+		for s.next < len(s.write.Rows) && len(s.buffer) < enough {
+			if s.err = s.appendRow(); s.err != nil {
+				return 0, s.err
+			}
+			s.next++
+		}
+		if s.ready = s.buffer; len(s.ready) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n = copy(p, s.ready)
+	s.ready = s.ready[n:]
+	return n, nil
+}
+
+func (s *copySource) appendRow() error {
+	row := s.write.Rows[s.next]
+	for i, name := range s.write.Columns {
+		if i > 0 {
+			s.buffer = append(s.buffer, '\t')
+		}
+		text, isNull, err := columnText(row[name], s.forms[i])
+		switch {
+		case err != nil:
+			return tool.Errorf("row %d, column %q, cannot be written as JSON: %w", s.write.Number(s.next), name, err)
+		case isNull:
+			s.buffer = append(s.buffer, `\N`...)
+		default:
+			s.buffer = appendCopyText(s.buffer, text)
+		}
+	}
+	s.buffer = append(s.buffer, '\n')
+	return nil
+}
+
+// columnText is a value as a column of the form reads it.
+func columnText(value any, form textForm) (text string, isNull bool, err error) {
+	switch v := value.(type) {
+	case nil:
+		return "", true, nil
+	case string:
+		if form == jsonText {
+			quoted, err := jsontext.AppendQuote(nil, v)
+			return string(quoted), false, err
+		}
+		return v, false, nil
+	case []any:
+		if form == arrayText {
+			return arrayLiteral(v, false), false, nil
+		}
+	}
+	encoded, err := expression.Encode(value)
+	return string(encoded), false, err
+}
+
+// appendCopyText escapes a text for COPY.
+func appendCopyText(out []byte, text string) []byte {
+	for {
+		at := strings.IndexAny(text, "\\\t\n\r")
+		if at < 0 {
+			return append(out, text...)
+		}
+		out = append(out, text[:at]...)
+		switch text[at] {
+		case '\\':
+			out = append(out, `\\`...)
+		case '\t':
+			out = append(out, `\t`...)
+		case '\n':
+			out = append(out, `\n`...)
+		case '\r':
+			out = append(out, `\r`...)
+		}
+		text = text[at+1:]
+	}
+}
+
+// fitsText reports whether the values of array columns have a literal that means the same as
+// their JSON: texts, which are literals themselves, and lists without lists that are empty.
+func fitsText(w *sqltool.Write, forms []textForm) bool {
+	for i, name := range w.Columns {
+		if forms[i] != arrayText {
+			continue
+		}
+		for _, row := range w.Rows {
+			switch v := row[name].(type) {
+			case nil, string:
+			case []any:
+				if hasEmptyList(v) {
+					return false
+				}
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func hasEmptyList(list []any) bool {
+	return slices.ContainsFunc(list, func(element any) bool {
+		nested, isList := element.([]any)
+		return isList && (len(nested) == 0 || hasEmptyList(nested))
+	})
+}
+
+// refuseNUL names the place of a text that PostgreSQL has no way to keep.
+func refuseNUL(w *sqltool.Write) error {
+	for i, row := range w.Rows {
+		for _, name := range w.Columns {
+			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
+				return tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep", w.Number(i), w.Shown, name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities/tooltest"
+	"reprise/interpreter"
+)
+
+// oddValues are written to columns of every type: what a type refuses is refused by each way.
+var oddValues = []any{
+	nil, true, false, 0, 7, -1, 40000, 5000000000, 9223372036854775807, 2.5, 1e21, 1e-7,
+	json.Number("12345678901234567890123"), json.Number("1234567890123456789012345678901234567890"),
+	json.Number("0.1234567890123456789012345678901234567890"), json.Number("1e400"),
+	"0", "-17", "1.50", "infinity", "-Infinity", "NaN", "2024-02-29", "2024-02-30", "2024-03-31T02:30:00+01:00",
+	"2024-03-31 02:30:00.123456 Europe/Berlin", "24:00:00", "1 year 2 days", "4 days ago", "t", "off", "yes",
+	"red", "Red", "{}", "{1,2}", "{{1,2},{3,4}}", `{"a": 1}`, `[1, "a", null]`, `"quoted"`, "null ", "[1,5)", "empty", "(1,2)",
+	`\xdeadbeef`, `\000`, `\n`, "\\N", "\u2028", "e\u0301", "\x7f", "a\x01b", "127.0.0.1", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+	"abcdefghijkl", "    x", "x    ", "000123", "<a/>", "$1,000.00",
+	[]any{}, []any{1, 2, nil}, []any{"a", `b"c\d`, "NULL", nil, ""}, []any{[]any{1, 2}, []any{3, 4}}, []any{[]any{1}, []any{2, 3}},
+	[]any{[]any{}, []any{}}, []any{map[string]any{"k": 1}}, []any{true}, []any{2.5}, []any{"{1}"}, []any{[]any{"{1}"}},
+	map[string]any{}, map[string]any{"a": []any{1, nil, map[string]any{"b": "ü\u2028\t"}}}, map[string]any{"x": 1, "y": "2"},
+}
+
+// valuesFor are the values for a type; most refuse nasty texts.
+func valuesFor(kind string) []any {
+	values := oddValues
+	if !slices.Contains([]string{"text", "name", "json", "jsonb", "text[]", "bytea", "xml"}, kind) {
+		return values
+	}
+	for _, text := range tooltest.Nasty {
+		values = append(values, text, []any{text, nil}, map[string]any{"k": text})
+	}
+	return values
+}
+
+var oddTypes = []string{
+	"smallint", "integer", "bigint", "numeric", "numeric(6,2)", "real", "double precision", "boolean", "text", "varchar(5)", "char(8)", `"char"`, "name",
+	"date", "time", "timestamp", "timestamptz", "interval", "json", "jsonb", "bytea", "uuid", "inet", "xml", "money", "int4range", "int4multirange", "point", "box",
+	"integer[]", "text[]", "varchar(3)[]", "numeric[]", "jsonb[]", "json[]", "box[]", "odd_enum[]", "odd_pair[]", "timestamptz[]",
+	"odd_enum", "odd_positive", "odd_of_odd", "odd_list", "odd_pair", "odd_json",
+}
+
+// TestWaysToWriteAgree writes odd values to columns of every type as JSON, by COPY, and by a temporary
+// table. The same arrives, or all refuse it.
+func TestWaysToWriteAgree(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, `CREATE TYPE odd_enum AS ENUM ('red', 'off'); CREATE DOMAIN odd_positive AS integer CHECK (VALUE > 0);
+		CREATE DOMAIN odd_of_odd AS odd_positive; CREATE DOMAIN odd_list AS integer[]; CREATE TYPE odd_pair AS (x integer, y text);
+		CREATE DOMAIN odd_json AS jsonb`)
+	for n, kind := range oddTypes {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			table := fmt.Sprintf("odd_%d", n)
+			db.Exec(t, fmt.Sprintf(`CREATE TABLE %[1]s_copied (id int, v %[2]s); CREATE TABLE %[1]s_beside (id int PRIMARY KEY, v %[2]s);
+				CREATE TABLE %[1]s_json (id int, v %[2]s); CREATE VIEW %[1]s AS SELECT * FROM %[1]s_json`, table, kind))
+			beside := make([]any, 1, 1000)
+			for i, value := range valuesFor(kind) {
+				row := map[string]any{"id": i, "v": value}
+				asJSON, copied := insertOne(t, pg, table, row), insertOne(t, pg, table+"_copied", row)
+				require.Equal(t, asJSON == nil, copied == nil, "%#v: as JSON %v, copied %v", value, asJSON, copied)
+				if asJSON == nil {
+					beside = append(beside, row)
+				} else if i%30 == 0 {
+					requireRefusedBeside(t, pg, table+"_beside", row)
+				}
+			}
+			beside[0] = map[string]any{"id": -1}
+			for len(beside) < 1000 {
+				beside = append(beside, map[string]any{"id": -1 - len(beside)})
+			}
+			_, err := pg.Call(t, pg.Rows(map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, beside))
+			require.NoError(t, err)
+			const written = "SELECT id, v::text FROM %s_%s WHERE id >= 0 ORDER BY id"
+			want := pg.Run(t, fmt.Sprintf(written, table, "json"), nil)
+			require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, "copied"), nil))
+			require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, "beside"), nil))
+		})
+	}
+}
+
+// insertOne writes a row.
+func insertOne(t *testing.T, pg tooltest.SQL, table string, row map[string]any) error {
+	t.Helper()
+	in := pg.Rows(map[string]any{"table": table}, []any{row})
+	in.OperationKey = fmt.Sprint(table, " ", row["id"])
+	_, err := pg.Call(t, in)
+	return err
+}
+
+// requireRefusedBeside requires that a write by a temporary table is refused, and says which row.
+func requireRefusedBeside(t *testing.T, pg tooltest.SQL, table string, row map[string]any) {
+	t.Helper()
+	rows := make([]any, 1000)
+	for i := range rows {
+		rows[i] = map[string]any{"id": -1 - i}
+	}
+	rows[500] = row
+	refused := pg.Fail(t, pg.Rows(map[string]any{"table": table, "mode": "upsert", "key": "id"}, rows))
+	require.Equal(t, interpreter.KindTool, refused.Kind)
+}
+
+// TestCopyKeepsWhatInsertDoes: rules, policies, and columns that are always made by the database keep their meaning.
+func TestCopyKeepsWhatInsertDoes(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, `CREATE TABLE kept (id int, v text); CREATE TABLE ruled (id int, v text);
+		CREATE RULE elsewhere AS ON INSERT TO ruled DO INSTEAD INSERT INTO kept VALUES (NEW.id, NEW.v);
+		CREATE TABLE numbered (id int GENERATED ALWAYS AS IDENTITY, v text);
+		CREATE TABLE made (id int, v text GENERATED ALWAYS AS ('made') STORED);
+		CREATE TABLE fired (id int, v text);
+		CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.v := 'fired ' || NEW.v; RETURN NEW; END $$;
+		CREATE TRIGGER fired BEFORE INSERT ON fired FOR EACH ROW EXECUTE FUNCTION fired();
+		CREATE TABLE parts (id int, v text) PARTITION BY LIST (id); CREATE TABLE part_1 PARTITION OF parts FOR VALUES IN (1)`)
+	write := func(table string) error { return insertOne(t, pg, table, map[string]any{"id": 1, "v": "a"}) }
+	require.NoError(t, write("ruled"))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.Run(t, "SELECT * FROM kept", nil))
+	require.ErrorContains(t, write("numbered"), "GENERATED ALWAYS")
+	require.ErrorContains(t, write("made"), "generated column")
+	require.NoError(t, write("fired"))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "fired a"}}, pg.Run(t, "SELECT * FROM fired", nil))
+	require.NoError(t, write("parts"))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.Run(t, "SELECT * FROM part_1", nil))
+}
+
+func TestPostgresSaysWhereTextCannotBeKept(t *testing.T) {
+	t.Parallel()
+
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE nul (id int, v text, j jsonb); CREATE VIEW nul_view AS SELECT * FROM nul")
+	for _, table := range []string{"nul", "nul_view"} {
+		refused := pg.Fail(t, pg.Rows(map[string]any{"table": table}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "v": "a\x00b"}}))
+		require.Contains(t, refused.Message, `row 2 for table "`+table+`", column "v": the text has the character U+0000`)
+	}
+	refused := pg.Fail(t, pg.Rows(map[string]any{"table": "nul"}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "j": []any{"\x00"}}}))
+	require.Contains(t, refused.Message, `row 2, column "j": unsupported Unicode escape sequence`)
+}
