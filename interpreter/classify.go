@@ -23,8 +23,9 @@ func ClassifyHTTP(status int, limited bool) Class {
 
 // retryableStates are the SQLSTATE classes that may pass when tried again:
 // connection exceptions, transaction rollbacks, insufficient resources and
-// operator intervention (PostgreSQL manual, appendix A).
-var retryableStates = []string{"08", "40", "53", "57"}
+// operator intervention, and of their states a lock that was not available in time
+// (PostgreSQL manual, appendix A).
+var retryableStates = []string{"08", "40", "53", "57", "55P03"}
 
 // protocolViolation is 08P01: a statement that takes no parameters was given
 // some. It stands in the connection class and never passes by itself.

@@ -149,6 +149,8 @@ type CallMeta struct {
 	Tool      ToolMeta  `json:"tool,omitzero"` // of the last answer
 	// Incremental is what became of the state that the step keeps between runs; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
+	// LeftOut is what tables did not get that the call has written to, nil where they get all.
+	LeftOut *RowCounts `json:"left_out,omitempty"`
 }
 
 // CallIncremental is what a call has made of its state; kept in workflow history.
@@ -233,6 +235,10 @@ func (m CallMeta) value() map[string]any {
 	}
 	if m.Incremental != nil {
 		meta["incremental"] = m.Incremental.value()
+	}
+	if m.LeftOut != nil {
+		meta["discarded_values"], meta["discarded_rows"] = m.LeftOut.DiscardedValues, m.LeftOut.DiscardedRows
+		meta["rejected_rows"] = m.LeftOut.RejectedRows
 	}
 	return meta
 }

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"time"
@@ -132,6 +133,26 @@ type ToolMeta struct {
 	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
+	// LeftOut is what a table did not get, nil where it gets all.
+	LeftOut *RowCounts `json:"left_out,omitempty"`
+}
+
+// RowCounts counts what a table did not get of the rows that were to be written; kept in workflow history.
+type RowCounts struct {
+	DiscardedValues int `json:"discarded_values,omitempty"`
+	DiscardedRows   int `json:"discarded_rows,omitempty"`
+	RejectedRows    int `json:"rejected_rows,omitempty"`
+}
+
+// Plus is the sum of two counts, either of which may be nil.
+func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
+	if l == nil || more == nil {
+		return cmp.Or(l, more)
+	}
+	return &RowCounts{
+		DiscardedValues: l.DiscardedValues + more.DiscardedValues,
+		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
+	}
 }
 
 // Outcome is the result as the outcome of its attempt.
@@ -141,7 +162,7 @@ func (r ToolResult) Outcome() Outcome {
 
 // IsZero tells encoding/json to leave an empty meta out.
 func (m ToolMeta) IsZero() bool {
-	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil
+	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil
 }
 
 // Kind is the kind of an error: error.kind in expressions and the type of the

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -238,11 +237,7 @@ func (r *run) stepSink(
 	}, step.Sink, 1, result.Data.Data).EveryRound()
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
-	if !written.Failed() {
-		result.Warnings = slices.Concat(result.Warnings, written.Warnings)
-		return result
-	}
-	return call.WithSinkFailure(result, step.Sink, written)
+	return call.WithSink(result, step.Sink, written)
 }
 
 // close fills in the record of a step that has ended.

@@ -18,7 +18,8 @@ var dialect = &sqltool.Dialect{
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
-	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`,
+	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
+	NameProblem: sqltool.PostgresName,
 }
 
 // stateTx is a transaction for states.

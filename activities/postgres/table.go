@@ -66,6 +66,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 		if w.Needed() || w.State != nil {
 			var done bool
 			if result, rest, done, err = enterLedger(ctx, tx, settled, allNew); done || err != nil {
+				result = settled.Counted(result)
 				return err
 			}
 		}
@@ -75,7 +76,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 			}
 		}
 		written, err := sqltool.WriteRows(ctx, table, rest)
-		result = w.Result(written)
+		result = rest.Result(written)
 		return err
 	})
 	if errors.Is(err, errNoted) {
@@ -198,6 +199,127 @@ func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
 		used++
 	}
 	return append(chunk, ']'), used, nil
+}
+
+// changeLock is the part of the advisory locks under which tables change that is the same for all.
+const changeLock = 0x72657072
+
+// changeWait is how long a change waits for other transactions.
+const changeWait = "5s"
+
+// Change changes the table. Others that change one of its name wait.
+func (t *tableTx) Change(ctx context.Context, w *sqltool.Write, change func() error) error {
+	var before string
+	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
+		return err
+	}
+	const set = "SELECT set_config('lock_timeout', $1, true)"
+	if _, err := t.Exec(ctx, set, changeWait); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, "SELECT pg_advisory_xact_lock($1, hashtext($2))", int32(changeLock), w.Table[len(w.Table)-1]); err != nil {
+		return err
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	_, err := t.Exec(ctx, set, before)
+	return err
+}
+
+// Misfits finds out by the database's own reading of values.
+func (t *tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
+	rows := make([]any, len(values))
+	for i, value := range values {
+		rows[i] = map[string]any{column.Name: value}
+	}
+	encoded, err := expression.Encode(rows)
+	if err != nil {
+		return nil, tool.Errorf("column %q cannot be written as JSON: %w", column.Name, err)
+	}
+	err = pgx.BeginFunc(ctx, t.tx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "SELECT count("+sqltool.QuoteNames([]string{column.Name})+") FROM json_populate_recordset(NULL::"+w.QuotedTable()+
+			", $1::text::json)", string(encoded))
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil, nil
+	case !refusesValue(err):
+		return nil, err
+	case len(values) == 1:
+		return []int{0}, nil
+	}
+	half := len(values) / 2
+	first, err := t.Misfits(ctx, w, column, values[:half])
+	if err != nil {
+		return nil, err
+	}
+	second, err := t.Misfits(ctx, w, column, values[half:])
+	for i := range second {
+		second[i] += half
+	}
+	return append(first, second...), err
+}
+
+// refusesValue reports whether an error is that a value is not of a type: data exceptions, and
+// constraints, which domains have.
+func refusesValue(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
+}
+
+// Try makes a part of the transaction.
+func (t *tableTx) Try(ctx context.Context, part func() error) error {
+	return pgx.BeginFunc(ctx, t.tx, func(tx pgx.Tx) error {
+		if err := part(); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS pg_temp.reprise_rows") // see copyBeside
+		return err
+	})
+}
+
+// Immediate has deferred constraints checked with each statement.
+func (t *tableTx) Immediate(ctx context.Context) error {
+	_, err := t.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
+	return err
+}
+
+// refusedStates are the SQLSTATE classes of rows that are refused: data exceptions, constraints,
+// views with a check, and errors that functions raise; and a row too large for an index.
+var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
+
+// Refused is why the server refuses rows, or why they cannot be sent to it.
+func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
+	var (
+		pg  *pgconn.PgError
+		own *tool.Error
+	)
+	switch {
+	case errors.As(err, &pg):
+		if !slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) }) {
+			return nil
+		}
+		reason := pg.Message
+		if pg.Detail != "" {
+			reason += "; " + pg.Detail
+		}
+		return &sqltool.Refusal{Code: pg.Code, Column: refusedColumn(w, pg), Reason: reason}
+	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
+		const untranslatable = "22P05" // a text that cannot be sent
+		_, rest, _ := strings.Cut(own.Message, `column "`)
+		column, _, _ := strings.Cut(rest, `"`)
+		return &sqltool.Refusal{Code: untranslatable, Column: column, Reason: own.Message}
+	}
+	return nil
+}
+
+// refusedColumn is the column that the server's error about one row is about, "" where it does not tell.
+func refusedColumn(w *sqltool.Write, pg *pgconn.PgError) string {
+	_, rest, _ := strings.Cut(rowOfError(w, pg), `column "`)
+	column, _, _ := strings.Cut(rest, `": `)
+	return column
 }
 
 // tableError adds what table mode knows to the server's error.

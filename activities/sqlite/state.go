@@ -17,7 +17,7 @@ var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 	Least:    "min",
 	TimeText: func(column string) string { return column },
-	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY",
+	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY", Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
 }
 
 // stateTx is a transaction for states.

@@ -54,7 +54,7 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 	if w.Needed() {
 		result, done, err := ledger.enter(ctx, w)
 		if done || err != nil {
-			return result, err
+			return w.Counted(result), err
 		}
 	}
 	if w.State != nil {
@@ -130,6 +130,55 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 		deleted += n
 	}
 	return deleted, nil
+}
+
+// Change changes the table. The transaction has the file to itself.
+func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) error {
+	return change()
+}
+
+// Misfits goes by the type that the column declares.
+func (t tableTx) Misfits(_ context.Context, _ *sqltool.Write, column sqltool.Column, values []any) (misfits []int, _ error) {
+	kind := t.Dialect().KindOf(column.Type)
+	for i, value := range values {
+		if !kind.HoldsDeclared(value) {
+			misfits = append(misfits, i)
+		}
+	}
+	return misfits, nil
+}
+
+// Try makes a part of the transaction.
+func (t tableTx) Try(ctx context.Context, part func() error) error {
+	const name = "reprise_part"
+	if _, err := t.Exec(ctx, "SAVEPOINT "+name); err != nil {
+		return err
+	}
+	err := part()
+	if err != nil {
+		if _, undone := t.Exec(ctx, "ROLLBACK TO "+name); undone != nil {
+			return errors.Join(err, undone)
+		}
+	}
+	_, released := t.Exec(ctx, "RELEASE "+name)
+	return errors.Join(err, released)
+}
+
+// Immediate does nothing: SQLite checks what it checks with each statement.
+func (tableTx) Immediate(context.Context) error { return nil }
+
+// Refused is why SQLite refuses rows.
+func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
+	var refused *sqlite.Error
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	switch refused.Code() & 0xff { // extended codes hold the primary one in their low byte
+	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG:
+		_, _, name := kindOfCode(refused.Code())
+		return &sqltool.Refusal{Code: name, Reason: refused.Error()}
+	}
+	return nil
 }
 
 // Columns are the table's columns in order, none if there is no such table.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"reprise/activities/tool"
-	"reprise/interpreter/expression"
 )
 
 // Column is a column of a table that exists.
@@ -40,6 +37,10 @@ type TableTx interface {
 	StateTx
 	// Columns are the columns of the table in order, none if there is no such table.
 	Columns(ctx context.Context, w *Write) ([]Column, error)
+	// Change runs what changes the table, while nobody else changes it so.
+	Change(ctx context.Context, w *Write, change func() error) error
+	// Misfits are the numbers of those values that the column does not hold.
+	Misfits(ctx context.Context, w *Write, column Column, values []any) ([]int, error)
 	// Insert writes the rows by the mode of the write, and gives how many were written.
 	Insert(ctx context.Context, w *Write) (int64, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
@@ -47,35 +48,109 @@ type TableTx interface {
 }
 
 // Settle makes of a write what is left to do for it in its table: of the rows of one key one,
-// those that are to be deleted apart from the others, in columns that the table has.
+// those that are to be deleted apart from the others, and what the table holds of them by the
+// contract, for which the table may change.
 func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 	if len(w.Rows) == 0 {
 		return w, nil
 	}
-	columns, err := tx.Columns(ctx, w)
+	settled, columns, err := w.settle(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	settled := *w
-	settled.codePoints = tx.Dialect().CodePoints
+	if len(settled.changes) > 0 {
+		err = tx.Change(ctx, w, func() error {
+			if settled, columns, err = w.settle(ctx, tx); err != nil { // another write may have changed it
+				return err
+			}
+			for _, statement := range settled.changes {
+				if _, err := tx.Exec(ctx, statement); err != nil {
+					return err
+				}
+			}
+			columns, err = tx.Columns(ctx, w)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := settled.discardMisfits(ctx, tx, columns); err != nil {
+		return nil, err
+	}
+	if len(settled.Columns) == 0 { // nothing is left of any row
+		settled.Rows = nil
+	}
+	return settled, nil
+}
+
+// settle decides by the columns that there are.
+func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error) {
+	columns, err := tx.Columns(ctx, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	dialect, settled := tx.Dialect(), *w
+	settled.codePoints = dialect.CodePoints
+	settled.sequenceKind = dialect.KindOf(settled.typeOf(dialect, settled.sequence))
 	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == w.sequence }); i >= 0 {
-		settled.sequenceKind = tx.Dialect().KindOf(columns[i].Type)
+		settled.sequenceKind = dialect.KindOf(columns[i].Type)
 	}
 	if w.upsert {
 		settled = *settled.newest().withDeletes()
 	}
 	settled.Columns = columnsOf(settled.Rows)
-	return &settled, settled.checkColumns(columns)
+	return &settled, columns, settled.conform(dialect, columns)
+}
+
+// discardMisfits leaves out what columns do not hold, where the contract says so.
+func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
+	if w.contract.dataType != discardValue && w.contract.dataType != discardRow {
+		return nil
+	}
+	for _, column := range columns {
+		if !slices.Contains(w.Columns, column.Name) {
+			continue
+		}
+		var (
+			rows   []int
+			values []any
+			kind   = tx.Dialect().KindOf(column.Type)
+			bound  = limitOf(column.Type) > 0
+		)
+		for i, row := range w.Rows {
+			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value)) {
+				rows, values = append(rows, i), append(values, value)
+			}
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		misfits, err := tx.Misfits(ctx, w, column, values)
+		if err != nil {
+			return err
+		}
+		marked := make([]bool, len(w.Rows))
+		for _, i := range misfits {
+			marked[rows[i]] = true
+		}
+		if len(misfits) > 0 {
+			w.discardValues(column.Name, marked)
+		}
+	}
+	return nil
 }
 
 // WriteRows deletes and writes the rows of a write that is settled.
-func WriteRows(ctx context.Context, tx TableTx, w *Write) (written Written, err error) {
+func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, err error) {
 	if len(w.Deletes) > 0 {
 		if written.deleted, err = tx.Delete(ctx, w); err != nil {
 			return written, err
 		}
 	}
-	written.affected, err = tx.Insert(ctx, w)
+	if len(w.Rows) > 0 {
+		written.affected, err = insertAll(ctx, tx, w)
+	}
 	return written, err
 }
 
@@ -93,32 +168,6 @@ func columnsOf(rows []map[string]any) []string {
 	}
 	slices.Sort(columns)
 	return columns
-}
-
-// checkColumns compares the rows' columns with the table's, so that the author reads which
-// name is wrong and what it might be. The column by which rows are deleted need not exist.
-func (w *Write) checkColumns(columns []Column) error {
-	if len(columns) == 0 {
-		return tool.Errorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS", w.Shown)
-	}
-	existing := make([]string, len(columns))
-	for i, column := range columns {
-		existing[i] = column.Name
-	}
-	if !slices.Contains(existing, w.hardDelete) {
-		w.Columns = slices.DeleteFunc(w.Columns, func(column string) bool { return column == w.hardDelete })
-	}
-	for _, column := range slices.Concat(w.Columns, w.DeleteColumns()) {
-		if slices.Contains(existing, column) {
-			continue
-		}
-		hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
-		if near := expression.Suggest(column, existing); near != "" {
-			hint = `did you mean "` + near + `"?`
-		}
-		return tool.Errorf("table %q has no column %q: %s", w.Shown, column, hint)
-	}
-	return nil
 }
 
 // appendNew appends a text unless the list has it.

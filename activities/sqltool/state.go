@@ -38,6 +38,16 @@ type Dialect struct {
 	KindOf func(name string) kind
 	// CodePoints has SQL compare text by code points.
 	CodePoints string
+	// Types are the types of columns that are made, by their kinds.
+	Types Types
+	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
+	LongNumbers kind
+	// Widen is the word that changes the type of a column, "" where columns hold any value.
+	Widen string
+	// IfNotExists is said of a column that is added, where that can be said.
+	IfNotExists string
+	// NameProblem says why there can be no column or table of a name beside others, "" where there can.
+	NameProblem func(name string, others []string) string
 }
 
 // NewTable is a table, and the statements that make it.

@@ -33,16 +33,25 @@ type Write struct {
 	sequenceKind kind
 	codePoints   string // how SQL compares text by code points
 	hardDelete   string // column of hard_delete, "" for none
+
+	contract contract
+	types    map[string]string     // declared types by columns
+	changes  []string              // statements that change the table, once the write is settled
+	leftOut  interpreter.RowCounts // what is not written
+	rejected rejected
 }
 
 // TableFields are the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
 	return []playbook.Field{
-		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema; it must exist. Not used beside statement."},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Not used beside statement."},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, or are left out where the table has such a row."},
 		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
+		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What becomes of rows that differ from their table: one word, or one for tables, columns and data_type."},
+		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
+		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
 	}
 }
 
@@ -72,6 +81,24 @@ its key, beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
+schema_contract says what becomes of rows that differ from their table. freeze (the
+default) is an error that names row and column. evolve makes the table, with the
+columns of key NOT NULL and its primary key, adds columns that may be NULL, and
+widens smallint, integer and bigint up to numeric, real to double precision, and
+varchar(n) to text; it drops, renames and narrows nothing. The types of new columns
+are those of columns, else follow from the rows: bigint, numeric, boolean, text, and
+jsonb for lists and maps (SQLite: text). A column that is nil in all rows is not made yet.
+discard_value leaves out the value, discard_row the row; the result's meta counts
+them in discarded_values and discarded_rows, and the run warns of them. Changes are
+made in the transaction of the rows. One that waits more than 5 s for other
+transactions is an error of class retryable. SQLite keeps values of any type in a column: there
+evolve widens nothing, and discard_value and discard_row go by the declared type.
+
+With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
+of a trigger) go to a table of their own with run, step, visit, index, page, row, column, sqlstate, reason, at and
+the row as text in value, once however often the write is made; the others are written. Constraints that may
+be deferred are checked at once. More than max rows of a call (100) fail the sink, and the write.
+
 A step with incremental keeps its state beside the rows and moves it in their
 transaction: in the table reprise_state; in reprise_seen what rows are told apart
 by that may come again, which modes insert and insert_or_ignore leave out; and in
@@ -86,8 +113,10 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, err
 	}
 	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
-	if err := w.readMode(in); err != nil {
-		return nil, err
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readContract, w.readRejected} {
+		if err := read(in); err != nil {
+			return nil, err
+		}
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
@@ -171,12 +200,20 @@ type Written struct{ affected, deleted int64 }
 
 // Result is the result of a write.
 func (w *Write) Result(written Written) interpreter.ToolResult {
-	if w.hardDelete == "" {
-		return RowsAffected(written.affected)
+	result := RowsAffected(written.affected)
+	if w.hardDelete != "" {
+		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
-	return interpreter.ToolResult{Data: expression.Of(map[string]any{
-		"rows_affected": int(written.affected), "rows_deleted": int(written.deleted),
-	})}
+	return w.Counted(result)
+}
+
+// Counted is a result with what was left out of the write, where its words say that something may be.
+func (w *Write) Counted(result interpreter.ToolResult) interpreter.ToolResult {
+	if w.rejected.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
+		leftOut := w.leftOut
+		result.Meta.LeftOut = &leftOut
+	}
+	return result
 }
 
 // splitName parts schema.name; parts in double quotes may hold dots.

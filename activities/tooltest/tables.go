@@ -20,6 +20,9 @@ func (s Tables) Run(t *testing.T) {
 		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
 		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "hard delete": rowsAreDeleted,
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
+		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay, "widen": columnsWiden,
+		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
+		"rejected": rowsAreRejected, "rejected by many": manyAreRejected,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

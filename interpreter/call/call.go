@@ -95,6 +95,8 @@ type State struct {
 	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
 	// Incremental is nil before the call has claimed the state of its step, and where that keeps none.
 	Incremental *Incremental `json:"incremental,omitempty"`
+	// LeftOut is what sinks did not get that are done.
+	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
 	// Warnings are those of the result to come, until Todo has it.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -253,7 +253,7 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 		Warnings: before.Warnings, Reported: before.Reported,
 		Request:     Request{Origin: before.Request.Origin}, // or a page could send the first one elsewhere
 		Last:        lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-		Incremental: before.Incremental.restarted(c.config.incremental(), full),
+		Incremental: before.Incremental.restarted(c.config.incremental(), full), LeftOut: before.LeftOut,
 	}
 	c.operation = pageKey{}
 	if c.begin(now); c.state.head().Attempt != nil {
@@ -332,6 +332,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 		c.sinkFailed(done, result.Error, now)
 	} else {
 		c.state.Written++
+		c.state.LeftOut = c.state.LeftOut.Plus(result.Meta.LeftOut)
 		c.stateWritten(written)
 		if done.Page {
 			c.state.behindPage()

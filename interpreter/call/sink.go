@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -76,12 +77,43 @@ func (c *Call) EveryRound() *Call {
 	return c
 }
 
-// WithSinkFailure turns the result of a step whose sink failed into a failure.
-// What the step gave stays in the result.
-func WithSinkFailure(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
-	failed := result
-	failed.Status = interpreter.StatusError
-	failed.Error = sinkError(sink.Place, written.Error)
-	failed.Warnings = slices.Concat(result.Warnings, written.Warnings)
-	return failed
+// WithSink is the result of a step behind its sink. What the step gave stays in the result of
+// one whose sink failed.
+func WithSink(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
+	result.Warnings = slices.Concat(result.Warnings, written.Warnings)
+	if written.Failed() {
+		result.Status, result.Error = interpreter.StatusError, sinkError(sink.Place, written.Error)
+		return result
+	}
+	result.Meta.LeftOut = result.Meta.LeftOut.Plus(written.Meta.LeftOut)
+	result.Warnings = append(result.Warnings, leftOutWarnings(sink.Place, written.Meta.LeftOut)...)
+	return result
+}
+
+// showLeftOut completes the result with what tables did not get, behind all sinks.
+func (c *Call) showLeftOut(result *interpreter.CallResult) {
+	result.Meta.LeftOut = c.state.LeftOut.Plus(c.state.Last.Meta.LeftOut)
+	if c.config.Sink == nil {
+		result.Warnings = append(result.Warnings, leftOutWarnings(c.config.where(), result.Meta.LeftOut)...)
+	}
+}
+
+// leftOutWarnings say what tables did not get.
+func leftOutWarnings(where string, left *interpreter.RowCounts) (warnings []string) {
+	if left == nil {
+		return nil
+	}
+	for _, one := range []struct {
+		n    int
+		what string
+	}{
+		{left.DiscardedValues, "values were discarded (schema_contract)"},
+		{left.DiscardedRows, "rows were discarded (schema_contract)"},
+		{left.RejectedRows, "rows were refused by the database, and are in the table of rejected"},
+	} {
+		if one.n > 0 {
+			warnings = append(warnings, fmt.Sprintf("%s: %d %s", where, one.n, one.what))
+		}
+	}
+	return warnings
 }

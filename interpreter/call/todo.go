@@ -114,6 +114,7 @@ func (c *Call) endsBehindSinks(now time.Time) {
 	result := *c.state.head().End
 	result.Meta.EndedAt = now
 	c.showIncremental(&result)
+	c.showLeftOut(&result)
 	c.state.replaceLast(Todo{End: &result})
 }
 

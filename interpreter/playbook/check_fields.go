@@ -229,6 +229,7 @@ type kindRule struct {
 var kindRules = map[FieldKind]kindRule{
 	KindValue:     {empty: true},
 	KindLiteral:   {written: Field.literalProblem, template: Field.literalProblem, empty: true},
+	KindChoice:    {written: choiceProblem, template: Field.literalProblem, empty: true},
 	KindCode:      {written: codeProblem, template: codeProblem, empty: true},
 	KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
 	KindMap:       {written: mapProblem, template: mixedProblem},
@@ -258,6 +259,13 @@ func (f Field) problem(node *Node) string {
 func codeProblem(_ Field, node *Node) string {
 	_, ok := node.Value.(string)
 	return wrongType(node, "text below code: |", ok)
+}
+
+func choiceProblem(f Field, node *Node) string {
+	if node.kind == mapNode {
+		return "" // its keys are checked by themselves
+	}
+	return f.literalProblem(node)
 }
 
 func requestProblem(_ Field, node *Node) string {

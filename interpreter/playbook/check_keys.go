@@ -45,6 +45,8 @@ var foreignValues = map[string]string{
 	"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "identity": "none",
 	"append": "insert", "append-only": "insert", "append_only": "insert", "merge": "upsert", "append_dedup": "upsert", "dedup": "upsert", "update": "upsert",
 	"ignore": "insert_or_ignore", "insert_ignore": "insert_or_ignore", "do_nothing": "insert_or_ignore", "skip": "insert_or_ignore",
+	"fail": "freeze", "strict": "freeze", "append_new_columns": "evolve", "sync_all_columns": "evolve", "add_columns": "evolve", "discard_rows": "discard_row",
+	"discard_values": "discard_value", "discard_columns": "discard_value", "drop": "discard_value",
 }
 
 // foreignValue is the value that another program's stands for, "" for none.

@@ -24,7 +24,10 @@ var members = map[string][]string{
 	"run":           {"id", "started_at", "playbook", "scheduled_at"},
 }
 
-var metaMembers = []string{"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord}
+var metaMembers = []string{
+	"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", IncrementalWord,
+	"discarded_values", "discarded_rows", "rejected_rows",
+}
 
 // metaStateMembers are those of incremental in meta.
 var metaStateMembers = []string{"state", "from", "watermark", "rows", "states"}

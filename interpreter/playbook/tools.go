@@ -26,6 +26,7 @@ const (
 	KindNumber    FieldKind = "number"    // a number
 	KindBoolean   FieldKind = "boolean"   // true or false
 	KindRequest   FieldKind = "request"   // a map with the fields of a request of http
+	KindChoice    FieldKind = "choice"    // a word of Enum, or a map with one for each of Keys
 	KindSteps     FieldKind = "steps"     // a list of steps, of a playbook of their own
 )
 

@@ -101,6 +101,8 @@ func readFields() []playbook.Field {
 	}
 }
 
+var contractWords = []string{"freeze", "evolve", "discard_value", "discard_row"}
+
 func sqlFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "statement", Kind: playbook.KindStatement},
@@ -108,6 +110,11 @@ func sqlFields() []playbook.Field {
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true},
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert", "insert_or_ignore"}, Default: "insert"},
 		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
+		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: "freeze", Keys: []playbook.Field{
+			{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords}, {Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords},
+			{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords},
+		}},
+		{Name: "columns", Kind: playbook.KindMap},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
 	}
 }

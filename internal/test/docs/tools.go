@@ -84,6 +84,9 @@ func valuesOf(field playbook.Field) string {
 	for i, word := range field.Enum {
 		words[i] = code(word)
 	}
+	if field.Kind == playbook.KindChoice {
+		words = append(words, "or a map")
+	}
 	return strings.Join(words, ", ")
 }
 

@@ -1,0 +1,213 @@
+package sqltool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// mostRejected is how many rows a call may reject where max says nothing.
+const mostRejected = 100
+
+// rejected is where the rows of a write go that the database refuses.
+type rejected struct {
+	table *Write // nil where such a row fails the write
+	max   int
+	in    interpreter.ToolInput
+}
+
+// Refusal is why a database refuses a row.
+type Refusal struct{ Code, Column, Reason string }
+
+// RejectingTx is a transaction whose writes can be undone in part.
+type RejectingTx interface {
+	TableTx
+	// Try runs a part of the transaction, which is undone where it fails.
+	Try(ctx context.Context, part func() error) error
+	// Refused is why the database refuses rows of a write, nil for an error of another kind.
+	Refused(w *Write, err error) *Refusal
+	// Immediate has constraints checked at once that may be checked at the end.
+	Immediate(ctx context.Context) error
+}
+
+func rejectedKeys() []playbook.Field {
+	return []playbook.Field{
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rows that the database refuses; it is made when it is first needed."},
+		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(mostRejected), Doc: "How many rows of a call may be refused; one more fails the sink."},
+	}
+}
+
+func (w *Write) readRejected(in interpreter.ToolInput) (err error) {
+	fields, err := tool.MapField(in, "rejected")
+	if err != nil || fields == nil {
+		return err
+	}
+	inner := in
+	inner.Fields = make(map[string]expression.Value, len(fields))
+	for name, value := range fields {
+		inner.Fields[name] = expression.Of(value)
+	}
+	if w.rejected.table, err = Target(inner); err != nil {
+		return tool.ConfigErrorf("step %q: rejected needs table, the name of the table for rows that the database refuses", in.Step)
+	}
+	w.rejected.max = mostRejected
+	if most := fields["max"]; most != nil {
+		number, isNumber := most.(int)
+		if !isNumber || number < 0 {
+			return tool.ConfigErrorf("step %q: max of rejected must be a whole number, this is %s", in.Step, expression.Text(most))
+		}
+		w.rejected.max = number
+	}
+	w.rejected.in = in
+	return nil
+}
+
+// insertAll writes the rows that the database takes, and rejects the others where there is a
+// table for them.
+func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
+	if w.rejected.table == nil {
+		return tx.Insert(ctx, w)
+	}
+	if err := tx.Immediate(ctx); err != nil {
+		return 0, err
+	}
+	r := &rejecting{tx: tx, write: w}
+	written, err := r.insert(ctx, w)
+	if err != nil || w.leftOut.RejectedRows == 0 || w.Operation == "" {
+		return written, err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(len(w.Rows)-w.leftOut.RejectedRows))
+	return written, err
+}
+
+// rejecting writes rows of which some may be refused.
+type rejecting struct {
+	tx    RejectingTx
+	write *Write
+	made  bool
+}
+
+// insert writes rows together, and where the database refuses that, the halves of them.
+func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err error) {
+	if len(w.Rows) == 0 {
+		return 0, nil
+	}
+	err = r.tx.Try(ctx, func() (err error) {
+		written, err = r.tx.Insert(ctx, w)
+		return err
+	})
+	refusal := r.tx.Refused(w, err)
+	switch {
+	case err == nil:
+		return written, nil
+	case refusal == nil:
+		return 0, err
+	case len(w.Rows) == 1:
+		return 0, r.reject(ctx, w, refusal)
+	}
+	half := len(w.Rows) / 2
+	written, err = r.insert(ctx, w.part(0, half))
+	if err != nil {
+		return 0, err
+	}
+	more, err := r.insert(ctx, w.part(half, len(w.Rows)))
+	return written + more, err
+}
+
+// part are some of the rows.
+func (w *Write) part(from, to int) *Write {
+	marked := make([]bool, len(w.Rows))
+	for i := range marked {
+		marked[i] = i < from || i >= to
+	}
+	return w.without(marked)
+}
+
+// rejectedColumns are those of the table, the key first.
+var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "at", "value"}
+
+// reject writes a row to the table of those that are refused, once.
+func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
+	in, d := w.rejected.in, r.tx.Dialect()
+	table := w.rejected.table.QuotedTable()
+	if !r.made {
+		create := "CREATE TABLE IF NOT EXISTS " + table + " (operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
+			"step text NOT NULL, visit bigint NOT NULL, " + quoteName("index") + " bigint, page bigint NOT NULL, " + quoteName("column") +
+			" text, sqlstate text, reason text NOT NULL, at " + d.Time + " NOT NULL, value text NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + "))"
+		columns, err := r.tx.Columns(ctx, w.rejected.table)
+		if err != nil {
+			return err
+		}
+		if len(columns) == 0 {
+			err = r.tx.Change(ctx, w.rejected.table, func() error {
+				_, err := r.tx.Exec(ctx, create)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if _, err := r.tx.Columns(ctx, w); err != nil { // what is known of the table that is written
+			return err
+		}
+		r.made = true
+	}
+	row, err := expression.Encode(w.Rows[0])
+	if err != nil {
+		return err
+	}
+	index := any(nil)
+	if in.Index != nil {
+		index = indexOf(in)
+	}
+	marks := make([]string, 0, len(rejectedColumns))
+	for i := range rejectedColumns {
+		marks = append(marks, fmt.Sprintf("$%d", i+1))
+	}
+	at := slices.Index(rejectedColumns, "at")
+	args := []any{
+		in.OperationKey, int64(w.Number(0)), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page), why.Column, why.Code,
+		strings.ReplaceAll(why.Reason, "\x00", `\u0000`), nil, string(row),
+	}
+	marks[at] = d.Now
+	args = slices.Delete(args, at, at+1)
+	marks[at+1] = fmt.Sprintf("$%d", at+1)
+	if _, err := r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ("+strings.Join(marks, ", ")+") ON CONFLICT DO NOTHING", args...); err != nil {
+		return err
+	}
+	r.write.leftOut.RejectedRows++
+	var rejected int
+	err = r.tx.Query(ctx, "SELECT count(*) FROM "+table+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
+		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&rejected) })
+	if err != nil {
+		return err
+	}
+	if rejected > w.rejected.max {
+		return &tool.Error{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
+			Message: fmt.Sprintf("the database refuses more than %d rows of the call (rejected.max), so none of this write is kept; row %d: %s",
+				w.rejected.max, w.Number(0), why.Reason),
+		}
+	}
+	return nil
+}
+
+func runOf(in interpreter.ToolInput) string {
+	if in.ControlID != "" {
+		return in.ControlID
+	}
+	return in.RunID
+}
+
+func indexOf(in interpreter.ToolInput) int64 {
+	if in.Index == nil {
+		return -1
+	}
+	return int64(*in.Index)
+}

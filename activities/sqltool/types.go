@@ -1,0 +1,225 @@
+package sqltool
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Types are types of columns by what they hold.
+type Types map[kind]string
+
+// PostgresTypes are those of PostgreSQL.
+var PostgresTypes = Types{
+	kindInteger: "integer", kindBigint: "bigint", kindNumeric: "numeric", kindDouble: "double precision", kindBoolean: "boolean",
+	kindText: "text", kindJSON: "jsonb",
+}
+
+// SQLiteTypes are those of SQLite, where a column that is not declared as text makes numbers of texts.
+var SQLiteTypes = Types{kindBigint: "bigint", kindNumeric: "numeric", kindBoolean: "boolean", kindText: "text", kindJSON: "text"}
+
+// LongText is the kind of a column that keeps the digits of any number.
+const LongText = kindText
+
+// PostgresName says why PostgreSQL has no place for a name: it would cut it.
+func PostgresName(name string, _ []string) string {
+	const longest = 63
+	if len(name) > longest {
+		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one in args", len(name), longest)
+	}
+	return unusableName(name)
+}
+
+// SQLiteName says why SQLite has no place for a name: it does not tell letter case apart.
+func SQLiteName(name string, others []string) string {
+	for _, other := range others {
+		if strings.EqualFold(name, other) {
+			return fmt.Sprintf("SQLite cannot tell it from %q; give one of them another name in args", other)
+		}
+	}
+	return unusableName(name)
+}
+
+func unusableName(name string) string {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return "it is no name"
+	}
+	return ""
+}
+
+// typeForm is the form of a type's name, which stands in SQL as it is.
+var typeForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?( [A-Za-z]+)*( ?\( ?\d+( ?, ?\d+)? ?\))?( with(out)? time zone)?(\[\])*$`)
+
+// constraintWords begin what a type cannot have.
+var constraintWords = regexp.MustCompile(`(?i)\b(not|null|default|primary|unique|references|check|generated|collate|constraint)\b`)
+
+// isType reports whether a text may be the name of a type.
+func isType(name string) bool {
+	return typeForm.MatchString(name) && !constraintWords.MatchString(name)
+}
+
+// typeOf is the type of a column that is to be made: as it is declared, else as the rows have it;
+// "" where all of them have nil.
+func (w *Write) typeOf(d *Dialect, column string) string {
+	if declared, is := w.types[column]; is {
+		return declared
+	}
+	var found kind
+	for _, row := range w.Rows {
+		if value := row[column]; value != nil {
+			found = kindOf(found, value)
+		}
+	}
+	if _, isLong := w.longNumber(column); isLong && d.LongNumbers != kindOther {
+		found = max(found, d.LongNumbers)
+	}
+	return d.Types[found]
+}
+
+// longNumber is a number of the column that 64 bits do not hold.
+func (w *Write) longNumber(column string) (json.Number, bool) {
+	for _, row := range w.Rows {
+		if number, is := row[column].(json.Number); is {
+			return number, true
+		}
+	}
+	return "", false
+}
+
+// kindOf is the kind of a column that holds a value, and those of another kind; kindOther is of none.
+func kindOf(before kind, value any) kind {
+	var own kind
+	switch value.(type) {
+	case int:
+		own = kindBigint
+	case float64, json.Number:
+		own = kindNumeric
+	case bool:
+		own = kindBoolean
+	case []any, map[string]any:
+		own = kindJSON
+	default:
+		own = kindText
+	}
+	switch {
+	case before == kindOther, before == own:
+		return own
+	case before == kindJSON || own == kindJSON:
+		return kindJSON
+	case (before == kindBigint || before == kindNumeric) && (own == kindBigint || own == kindNumeric):
+		return kindNumeric
+	}
+	return kindText
+}
+
+// limitOf is the first number of a type such as varchar(10), 0 for none.
+func limitOf(name string) int {
+	_, rest, _ := strings.Cut(name, "(")
+	digits, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(rest), ")"), ",")
+	digits, _, _ = strings.Cut(digits, ")")
+	limit, err := strconv.Atoi(strings.TrimSpace(digits))
+	if err != nil {
+		return 0
+	}
+	return limit
+}
+
+// wholeRanges are what columns of whole numbers hold.
+var wholeRanges = []struct {
+	kind     kind
+	min, max *big.Float
+}{
+	{kindSmallint, big.NewFloat(math.MinInt16), big.NewFloat(math.MaxInt16)},
+	{kindInteger, big.NewFloat(math.MinInt32), big.NewFloat(math.MaxInt32)},
+	{kindBigint, new(big.Float).SetInt64(math.MinInt64), new(big.Float).SetInt64(math.MaxInt64)},
+}
+
+// toHold is the narrowest kind that loses nothing and holds the value too; the kind itself where
+// none does. limit is how long the texts of a column may be.
+func (k kind) toHold(value any, limit int) kind {
+	if value == nil {
+		return k
+	}
+	if k == kindVarchar {
+		if _, isText := value.(string); isText && utf8.RuneCountInString(value.(string)) > limit {
+			return kindText
+		}
+		return k
+	}
+	if _, isBool := value.(bool); isBool || k != kindReal && (k < kindSmallint || k > kindBigint) {
+		return k
+	}
+	number, isNumber := numberOf(value)
+	switch {
+	case !isNumber:
+		return k
+	case k == kindReal:
+		exact, _ := number.Float64()
+		if short, err := strconv.ParseFloat(strconv.FormatFloat(float64(float32(exact)), 'g', -1, 32), 64); err != nil || short != exact {
+			return kindDouble
+		}
+		return k
+	case !number.IsInt():
+		return kindNumeric
+	}
+	for _, whole := range wholeRanges {
+		if whole.kind >= k && number.Cmp(whole.min) >= 0 && number.Cmp(whole.max) <= 0 {
+			return whole.kind
+		}
+	}
+	return kindNumeric
+}
+
+// Holds reports whether a column of the kind holds a value, as far as that is known without the database.
+func (k kind) Holds(value any) bool {
+	text, isText := value.(string)
+	if isText && strings.ContainsRune(text, 0) {
+		return false
+	}
+	switch k {
+	case kindSmallint, kindInteger, kindBigint:
+		_, isWhole := value.(int)
+		return isWhole && k.toHold(value, 0) == k
+	case kindNumeric:
+		_, isBool := value.(bool)
+		_, isNumber := numberOf(value)
+		return isNumber && !isText && !isBool
+	case kindReal, kindDouble:
+		_, isFloat := value.(float64)
+		return isFloat && k == kindDouble
+	case kindBoolean:
+		_, isBool := value.(bool)
+		return isBool
+	case kindText:
+		return isText || !isNested(value)
+	}
+	return false
+}
+
+func isNested(value any) bool {
+	switch value.(type) {
+	case []any, map[string]any:
+		return true
+	}
+	return false
+}
+
+// HoldsDeclared reports whether a value is of the type that a column of SQLite declares.
+// SQLite itself would keep any.
+func (k kind) HoldsDeclared(value any) bool {
+	number, isNumber := numberOf(value)
+	switch k {
+	case kindBigint:
+		return isNumber && number.IsInt()
+	case kindNumeric, kindDouble:
+		return isNumber
+	case kindBoolean:
+		return isNumber && (number.Sign() == 0 || number.Cmp(big.NewFloat(1)) == 0)
+	}
+	return true
+}

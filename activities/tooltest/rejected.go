@@ -1,0 +1,74 @@
+package tooltest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+)
+
+// rowsAreRejected: rows that the database refuses go to a table of their own, once, and the others are written.
+func rowsAreRejected(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n integer NOT NULL CHECK (n < 100), word text")
+	aside := s.Table + "_rejected"
+	for _, mode := range []string{"insert", "upsert", "insert_or_ignore"} {
+		s.Query("DELETE FROM "+s.Table, nil)
+		in := s.In(row{"mode": mode, "key": "id", "rejected": row{"table": aside, "max": 3}},
+			row{"id": 1, "n": 1, "word": "a"}, row{"id": 2, "n": 500, "word": "b\x00"}, row{"id": 3, "n": nil}, row{"id": 4, "n": 4})
+		index := 7
+		in.Index, in.Page, in.ControlID, in.Step, in.Visit = &index, 2, "run "+mode, "load", 1
+		for range 2 {
+			result, err := s.db.Call(s.t, in)
+			require.NoError(s, err)
+			require.Equal(s, Affected(2), result.Data.Data)
+			if mode == "upsert" { // others are not made again
+				require.Equal(s, &interpreter.RowCounts{RejectedRows: 2}, result.Meta.LeftOut)
+			}
+		}
+		require.Equal(s, []string{`{"id":1,"n":1}`, `{"id":4,"n":4}`}, s.Content("id, n"))
+		found := s.Query(`SELECT operation_key, "row", run, step, visit, "index", page, "column", sqlstate, reason, at, value FROM `+aside+
+			` WHERE run = {{ run }} ORDER BY "row"`, row{"run": in.ControlID}).([]any)
+		require.Len(s, found, 2)
+		for i, one := range found {
+			one := one.(row)
+			require.NotEmpty(s, one["at"])
+			require.NotEmpty(s, one["reason"])
+			require.NotEmpty(s, one["sqlstate"])
+			for name, want := range map[string]any{"operation_key": in.OperationKey, "row": i + 2, "step": "load", "visit": 1, "index": 7, "page": 2} {
+				require.Equal(s, want, one[name], name)
+			}
+		}
+		require.Equal(s, `{"id":2,"n":500,"word":"b\u0000"}`, found[0].(row)["value"])
+		if s.db.Name == "postgres" {
+			require.Equal(s, "n", found[1].(row)["column"])
+			require.Equal(s, "23502", found[1].(row)["sqlstate"])
+		}
+		more := in
+		more.OperationKey += " page 3"
+		more.Fingerprint, more.Page = "page 3", 3
+		more.Result = Value([]any{row{"id": 5, "n": 5}, row{"id": 6, "n": 600}, row{"id": 7, "n": 700}})
+		object := s.db.Fail(s.t, more)
+		require.Contains(s, object.Message, "more than 3 rows of the call")
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+		require.Equal(s, "rejected", object.Type)
+		require.Len(s, s.Content("id"), 2, "nothing of that write is kept")
+	}
+	require.Contains(s, s.Refuse(row{"rejected": row{"max": 1}}, row{"id": 9, "n": 1}).Message, "rejected needs table")
+	require.Contains(s, s.Refuse(row{"rejected": row{"table": aside}, "table": "nosuch"}, row{"id": 9}).Message, "does not exist", "what is no row's fault is an error")
+}
+
+// manyAreRejected: some of many rows, however they travel.
+func manyAreRejected(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n integer CHECK (n <> 13)")
+	const many = 5000
+	for at, mode := range []string{"insert", "upsert", "insert_or_ignore"} {
+		rows := make([]any, many)
+		for i := range rows {
+			rows[i] = row{"id": at*many + i, "n": i % 1000}
+		}
+		result, err := s.db.Call(s.t, s.In(row{"mode": mode, "key": "id", "rejected": row{"table": s.Table + "_aside"}}, rows...))
+		require.NoError(s, err)
+		require.Equal(s, Affected(many-5), result.Data.Data)
+		require.Equal(s, &interpreter.RowCounts{RejectedRows: 5}, result.Meta.LeftOut)
+	}
+	require.Equal(s, []any{row{"n": 15}}, s.Query("SELECT count(*) AS n FROM "+s.Table+"_aside", nil))
+}
