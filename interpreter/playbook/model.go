@@ -221,15 +221,19 @@ type Loop struct {
 
 // Batches that grow with the collection (language.md, section loop): a child for each
 // of up to shownAlone elements, which people look at one by one, and beyond that
-// about autoChildren of them, each of at most maxAutoBatch iterations.
+// about autoChildren of them, each of at most maxAutoBatch iterations. What iterations give shares
+// what a batch may give; where nothing is kept of it, a child of a long loop has more of them, as a
+// child costs a server as much as hundreds of iterations: about longLoopChildren children, of at most
+// maxBatch.
 const (
-	shownAlone   = 100
-	autoChildren = 40
-	maxAutoBatch = 50
+	shownAlone       = 100
+	autoChildren     = 40
+	maxAutoBatch     = 50
+	longLoopChildren = 200
 )
 
 // BatchOf is how many iterations one child of a loop over n elements runs. It
-// follows from n alone, so that all parts of a loop, and a reprocess of some of
+// follows from n and the loop alone, so that all parts of a loop, and a reprocess of some of
 // its iterations, have the same.
 func (l *Loop) BatchOf(n int) int {
 	switch {
@@ -238,7 +242,11 @@ func (l *Loop) BatchOf(n int) int {
 	case n <= shownAlone:
 		return 1
 	}
-	return min((n+autoChildren-1)/autoChildren, maxAutoBatch)
+	batch := min((n+autoChildren-1)/autoChildren, maxAutoBatch)
+	if l.StatsOnly {
+		batch = max(batch, min(n/longLoopChildren, maxBatch))
+	}
+	return batch
 }
 
 // LoopMode says whether iterations overlap.

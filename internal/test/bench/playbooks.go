@@ -24,7 +24,7 @@ func scaleBook(n int) string {
 	return head + fmt.Sprintf(`  - step: each
     tool: nap
     give: "{{ item }}"
-    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: 100, batch: 50, results: stats}
+    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: 100, results: stats}
 output: "{{ each.stats.success }}"
 `, n)
 }

@@ -35,7 +35,7 @@ func (o options) growing() ([]one, error) {
 // scale prints what longer loops take, and fails where something grows that must
 // not.
 func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
-	t := newTable("scale: batches of 50, window 100, results: stats, a tool that answers at once", 1,
+	t := newTable("scale: window 100, results: stats, a tool that answers at once", 1,
 		"iterations", "time", "per second", "ms each", "to "+cases[0].name,
 		"longest history", "largest history", "events each", "worker CPU ms each", "server CPU ms each", "peak MB")
 	var shortest figures
