@@ -22,9 +22,20 @@ var oddValues = []any{
 	"red", "Red", "{}", "{1,2}", "{{1,2},{3,4}}", `{"a": 1}`, `[1, "a", null]`, `"quoted"`, "null ", "[1,5)", "empty", "(1,2)",
 	`\xdeadbeef`, `\000`, `\n`, "\\N", "\u2028", "e\u0301", "\x7f", "a\x01b", "127.0.0.1", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
 	"abcdefghijkl", "    x", "x    ", "000123", "<a/>", "$1,000.00",
-	[]any{}, []any{1, 2, nil}, []any{"a", `b"c\d`, "NULL", nil, ""}, []any{[]any{1, 2}, []any{3, 4}}, []any{[]any{1}, []any{2, 3}},
-	[]any{[]any{}, []any{}}, []any{map[string]any{"k": 1}}, []any{true}, []any{2.5}, []any{"{1}"}, []any{[]any{"{1}"}},
-	map[string]any{}, map[string]any{"a": []any{1, nil, map[string]any{"b": "ü\u2028\t"}}}, map[string]any{"x": 1, "y": "2"},
+	[]any{},
+	[]any{1, 2, nil},
+	[]any{"a", `b"c\d`, "NULL", nil, ""},
+	[]any{[]any{1, 2}, []any{3, 4}},
+	[]any{[]any{1}, []any{2, 3}},
+	[]any{[]any{}, []any{}},
+	[]any{map[string]any{"k": 1}},
+	[]any{true},
+	[]any{2.5},
+	[]any{"{1}"},
+	[]any{[]any{"{1}"}},
+	map[string]any{},
+	map[string]any{"a": []any{1, nil, map[string]any{"b": "ü\u2028\t"}}},
+	map[string]any{"x": 1, "y": "2"},
 }
 
 // valuesFor are the values for a type; most refuse nasty texts.
