@@ -57,6 +57,10 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that share a state, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
 	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestIncremental|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
+.PHONY: moving
+moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs that share states, ten each (MOVINGFLAGS='-chaos.seed=1 -chaos.round=17')
+	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^TestIncremental$$' -chaos.rounds=30 $(MOVINGFLAGS)
+
 .PHONY: mutants
 mutants: bin/devserver ## break the code in ways that tests have to notice, one at a time (MUTANTFLAGS='-only batch -chaos 60')
 	@go run ./internal/test/mutants $(MUTANTFLAGS)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
 	"reprise/activities/tool"
@@ -30,6 +32,8 @@ func (c *Catalogue) StateCommand(ctx context.Context, command interpreter.StateC
 	}
 	keeper := c.keeperOf(command.Place, command.Group)
 	switch {
+	case command.Place == nil && command.Group == "":
+		answer.States, answer.More, err = statesOfGroups(ctx, command.Prefix)
 	case command.Change != nil:
 		if err := command.Change.Check(); err != nil {
 			return answer, refusedChange(err.Error())
@@ -130,6 +134,45 @@ func (k groupKeeper) states(ctx context.Context, prefix string) ([]incremental.S
 	return states, nil
 }
 
+// mostGroups bounds the groups that one command queries.
+const mostGroups = 500
+
+// statesOfGroups are the states of all groups whose names begin with a prefix, in the order of their
+// names: those of a loop that names each of them itself.
+func statesOfGroups(ctx context.Context, prefix string) (states []incremental.State, more bool, err error) {
+	if prefix == "" {
+		return nil, false, refusedChange("states of all groups need the beginning of their names")
+	}
+	c, seen := activity.GetClient(ctx), map[string]bool{}
+	query := fmt.Sprintf("WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", incremental.WorkflowName, incremental.WorkflowIDPrefix(prefix))
+	for page := []byte(nil); ; {
+		found, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
+		if err != nil {
+			return nil, false, fmt.Errorf("list the workflows that keep states: %w", err)
+		}
+		for _, execution := range found.GetExecutions() {
+			id := execution.GetExecution().GetWorkflowId()
+			if seen[id] {
+				continue // an earlier history of it
+			}
+			if more = len(seen) == mostGroups; more {
+				break
+			}
+			seen[id] = true
+			part, err := queryStatesOf[incremental.State](ctx, id, incremental.StatesQuery, incremental.Range{Prefix: prefix})
+			if err != nil {
+				return nil, false, err
+			}
+			states = append(states, part...)
+		}
+		if page = found.GetNextPageToken(); more || len(page) == 0 {
+			break
+		}
+	}
+	slices.SortFunc(states, func(a, b incremental.State) int { return strings.Compare(a.Name, b.Name) })
+	return states, more, nil
+}
+
 func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
 	return queryStates[incremental.Change](ctx, k.group, incremental.HistoryQuery, name)
 }
@@ -140,12 +183,16 @@ func (k groupKeeper) set(ctx context.Context, change incremental.Change) error {
 
 // queryStates queries the workflow of a group, of which there may be none.
 func queryStates[T any](ctx context.Context, group, query string, arg any) (found []T, err error) {
-	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, incremental.WorkflowID(group), "", query, arg)
+	return queryStatesOf[T](ctx, incremental.WorkflowID(group), query, arg)
+}
+
+func queryStatesOf[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
+	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, id, "", query, arg)
 	if connect.NotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the states of %s: %w", group, err)
+		return nil, fmt.Errorf("ask for the states of %s: %w", id, err)
 	}
 	if err := answer.Get(&found); err != nil {
 		return nil, errors.Join(errors.New("read what is said of states"), err)

@@ -79,6 +79,18 @@ type Settlement struct {
 	By     string `json:"by,omitempty"`
 }
 
+// SkipText says who has skipped an item, and why.
+func (s Settlement) SkipText() string {
+	said := "skipped"
+	if s.By != "" {
+		said += " by " + s.By
+	}
+	if s.Reason != "" {
+		said += ": " + s.Reason
+	}
+	return said
+}
+
 // Wait is the hold as a wait that nobody knows the end of. failure is that of the
 // state.
 func (h Hold) Wait(failure *ErrorObject) Wait {

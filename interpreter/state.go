@@ -36,7 +36,8 @@ type StateCommand struct {
 	// connection is for.
 	Place *ToolInput `json:"place,omitempty"`
 	Group string     `json:"group,omitempty"`
-	// Prefix is that of the states that are listed; History is the name of the one whose
+	// Prefix is that of the states that are listed, without Place and Group those of all groups
+	// whose names begin so; History is the name of the one whose
 	// changes are.
 	Prefix  string `json:"prefix,omitempty"`
 	History string `json:"history,omitempty"`

@@ -90,6 +90,9 @@ type keptStep struct {
 	kept playbook.KeptState
 }
 
+// named reports whether the states are groups of their own in Temporal, of which no name is given.
+func (k keptStep) named() bool { return k.at.Place == nil && k.at.Group == "" }
+
 // keptBy names who keeps the state.
 func (k keptStep) keptBy() string {
 	if k.at.Place == nil {
@@ -237,7 +240,7 @@ const stateTimeout = 5 * time.Minute
 // stateCommand has a worker do what a command wants of a step's state.
 func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
-	if command.Place == nil && command.Group == "" {
+	if of.named() {
 		return interpreter.StateAnswer{}, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.step.Name)
 	}
 	return s.onStates(ctx, fmt.Sprintf("the state of step %q", of.step.Name), command)
@@ -275,7 +278,13 @@ func (s *session) states(ctx context.Context, of keptStep) (states []incremental
 	if of.at.Name != "" {
 		prefix = of.at.Name
 	}
-	answer, err := s.stateCommand(ctx, of, interpreter.StateCommand{Prefix: prefix})
+	list := interpreter.StateCommand{Prefix: prefix}
+	var answer interpreter.StateAnswer
+	if of.named() {
+		answer, err = s.onStates(ctx, fmt.Sprintf("the states of step %q", of.step.Name), list)
+	} else {
+		answer, err = s.stateCommand(ctx, of, list)
+	}
 	states = slices.DeleteFunc(answer.States, func(state incremental.State) bool { return of.at.Name != "" && state.Name != of.at.Name })
 	return states, answer.More && of.at.Name == "", err
 }

@@ -78,7 +78,8 @@ func newStateListCommand(a *app) *cobra.Command {
 		Use: "list [FILE] [STEP]", Aliases: []string{"ls"}, Short: "List the states of a playbook's steps, or of a database", Args: cobra.MaximumNArgs(2),
 		Long: `List the states that the steps of a playbook keep, in the order of their names: how far each has
 read, when it moved there, and by which run. Times are those of this machine. Of a loop whose states are
-in Temporal and have names of their own, show shows them one by one.
+in Temporal and have names of their own they are found by how these names begin, unless that is the element;
+show shows them one by one.
 
 With --auth in place of FILE, list all states that a database keeps, whatever playbooks they are of. NAME is a
 connection of the worker, or the path of an SQLite file in its directory, as sqlite:PATH. The worker knows by the
@@ -158,7 +159,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 	return a.withStates(o, all, func(ctx context.Context, s *session) error {
 		list := stateList{States: []stateDocument{}}
 		for _, one := range all {
-			if one.at.Place == nil && one.at.Group == "" {
+			if one.named() && one.at.Prefix == "" {
 				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.step.Name, one.kept.Name)
 				continue
 			}

@@ -23,6 +23,10 @@ type stateTurn struct {
 	queue.Ticket
 	visit  string
 	record *StepRecord
+	// repeats says that people have the visit request its state again, and skipped that they have
+	// it wait no longer.
+	repeats bool
+	skipped *interpreter.Settlement
 }
 
 // withState makes a visit of a step once it has the state of the step.
@@ -59,14 +63,19 @@ func (r *run) acquireState(
 	}
 	r.turns = append(r.turns, t)
 	release = func() { r.releaseState(ctx, t) }
-	for wait := turnRetry; t.Waits() && ctx.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+	for wait := turnRetry; t.Waits() && t.skipped == nil && ctx.Err() == nil; wait = min(2*wait, mostTurnRetry) {
+		t.repeats = false
 		if err := r.requestState(ctx, t, start.Step.Incremental.OnConflict); err != nil && ctx.Err() == nil {
 			return release, AttemptError(err)
 		}
-		awaitDecision(ctx, &t.Ticket, wait, "waits for the state of "+t.record.Step, func() bool { return false })
+		awaitDecision(ctx, &t.Ticket, wait, "waits for the state of "+t.record.Step,
+			func() bool { return t.repeats || t.skipped != nil })
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return release, cancelledError()
+	case t.skipped != nil && t.Waits():
+		return release, t.skipFailure()
 	}
 	return release, t.failure()
 }
@@ -119,6 +128,36 @@ func (t *stateTurn) waitText() string {
 		text += ", which run " + t.By + " holds"
 	}
 	return text
+}
+
+// skipFailure is that of a visit that people have skipped while it waited.
+func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("step %s: %s (%s)", t.record.Step, t.skipped.SkipText(), t.waitText()),
+	}
+}
+
+// waitingTurns are those of visits that wait for the state of their step; of the one that is named,
+// or of all for "". An iteration waits for none.
+func (r *run) waitingTurns(command Command) []*stateTurn {
+	if command.Index != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.turns), func(t *stateTurn) bool {
+		return !t.Waits() || t.skipped != nil || command.Step != "" && command.Step != t.record.Step
+	})
+}
+
+// settleTurns has visits that wait for the state of their step request it again, or fail.
+func (r *run) settleTurns(command Command, settlement interpreter.Settlement) (ended int) {
+	turns := r.waitingTurns(command)
+	for _, t := range turns {
+		if t.repeats = true; settlement.Skip {
+			t.skipped = &settlement
+		}
+	}
+	return len(turns)
 }
 
 // failure is why the queue has not given the state, nil where it has.

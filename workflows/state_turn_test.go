@@ -166,6 +166,55 @@ func TestStateTurnOfACancelledRun(t *testing.T) {
 	require.Equal(t, interpreter.Cancelled, result.Steps[0].Status)
 }
 
+// TestStateTurnIsSettled: retry-now has a visit that waits ask for its state again at once, and skip
+// fails it, with a route as after any failure.
+func TestStateTurnIsSettled(t *testing.T) {
+	t.Parallel()
+	id := "reprise-concurrency-state/test%2Forders"
+	for name, row := range map[string]struct {
+		update   string
+		command  workflows.Command
+		requests []string
+		message  string
+		took     time.Duration
+	}{
+		"retry-now": {
+			workflows.RetryNowUpdate, workflows.Command{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
+		},
+		"retry-now of the step": {
+			workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "",
+			30 * time.Second,
+		},
+		"skip": {
+			workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada", Reason: "no"}, []string{"orders#1 asks " + id, "orders#1 leaves " + id},
+			"step orders: skipped by ada: no (waits for the state test/orders, which run other holds)", 30 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newStateQueues(t, func(n int, _ queue.Enter) (queue.Decision, time.Duration) {
+				if n == 1 {
+					return queue.Decision{State: queue.Queued, By: "other"}, time.Second
+				}
+				return queue.Decision{State: queue.Granted}, 0
+			})
+			q.s.steerAt(30*time.Second, row.update, row.command)
+			result, took := q.s.run(fmt.Sprintf(stateOfOrders, "") + "    next: [{when: \"{{ error is defined }}\", then: [{step: end}]}]\n  - step: end\n")
+			require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+			require.Equal(t, row.requests, q.requests)
+			require.Equal(t, row.took, took)
+			if row.message == "" {
+				require.Nil(t, result.Steps[0].Error)
+				require.Len(t, q.s.attempts, 1)
+				return
+			}
+			require.Equal(t, interpreter.KindExplicit, result.Steps[0].Error.Kind)
+			require.Equal(t, row.message, result.Steps[0].Error.Message)
+			require.Empty(t, q.s.attempts)
+		})
+	}
+}
+
 // TestStateTurnThatComesLate: a turn for a visit that has ended is returned, and does not count
 // for the next one.
 func TestStateTurnThatComesLate(t *testing.T) {

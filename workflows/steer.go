@@ -250,7 +250,7 @@ func (r *run) checkSettle(command Command) error {
 			return err
 		}
 	}
-	if step == nil && r.Ticket.Waits() {
+	if step == nil && r.Ticket.Waits() || len(r.waitingTurns(command)) > 0 {
 		return nil
 	}
 	settlement := Settlement{Step: command.Step, Index: command.Index}
@@ -407,10 +407,12 @@ func (r *run) skip(ctx workflow.Context, command Command) (CommandResult, error)
 
 // settle ends waits: the items are tried again now, or skipped.
 func (r *run) settle(ctx workflow.Context, command Command, skip bool) (CommandResult, error) {
+	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
+	turns := r.settleTurns(command, settlement)
 	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
-		Step: command.Step, Index: command.Index,
-		Settlement: interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By},
+		Step: command.Step, Index: command.Index, Settlement: settlement,
 	}})
+	ended += turns
 	return CommandResult{Changed: ended > 0 || signalled, Control: r.controls.Control, Ended: ended, Signalled: signalled}, nil
 }
 

@@ -1,7 +1,6 @@
 package sqltool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -190,8 +189,8 @@ func ClaimState(
 		return incremental.Claimed{Watermark: state.found}, nil
 	}
 	if !state.Watermark.IsZero() {
-		if state.Source.Type != "" && state.Source != claim.Source {
-			return incremental.Claimed{Refused: ofAnother(state.State, claim.Source)}, nil
+		if refused := incremental.OfAnother(state.State, claim.Source); refused != nil {
+			return incremental.Claimed{Refused: refused}, nil
 		}
 		table, err := lookUp()
 		if err != nil {
@@ -236,16 +235,6 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	return anew, err
 }
 
-func ofAnother(state incremental.State, claimed incremental.Source) *incremental.Refusal {
-	differs := "rows of another source: its url, auth, or a field that names workload or the element is another"
-	if kept := state.Source; kept.CursorPath != claimed.CursorPath || kept.Type != claimed.Type {
-		differs = fmt.Sprintf("cursor_path %q of type %s, and this step has %q of type %s", kept.CursorPath, kept.Type, claimed.CursorPath, claimed.Type)
-	}
-	return &incremental.Refusal{Type: incremental.TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q, which run %q moved last, is kept for %s. Give the step a `state` of its own, such as a template over what differs, "+
-			"or forget this one with `starter state reset`", state.Name, state.Run, differs)}
-}
-
 func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 	lacks := "has no rows"
 	if !table.Exists {
@@ -266,10 +255,7 @@ func keepMoves(ctx context.Context, tx StateTx, state storedState) error {
 }
 
 // moved reports whether the state has another watermark than its holder found.
-func (s *storedState) moved() bool {
-	return !bytes.Equal(s.Watermark.Position, s.found.Position) ||
-		expression.Text(s.Watermark.Value.Data) != expression.Text(s.found.Value.Data)
-}
+func (s *storedState) moved() bool { return !s.Watermark.Equal(s.found) }
 
 // change are the moves of the state's holder.
 func (s *storedState) change() incremental.Change {

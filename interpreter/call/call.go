@@ -257,7 +257,11 @@ func (c *Call) TurnsPage() bool {
 		return false
 	}
 	if c.SinkDue() {
-		return len(c.state.Todo) == 2 && c.state.last().Attempt != nil
+		behind := c.state.Todo[1:]
+		if write := c.sinkState(*c.state.head().Sink); write != nil && write.Move != nil {
+			behind = behind[1:] // the write moves the state too
+		}
+		return len(behind) == 1 && behind[0].Attempt != nil
 	}
 	return c.state.head().Attempt != nil && c.state.RequestAttempts == 0
 }

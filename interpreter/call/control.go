@@ -41,13 +41,7 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 // skip ends the call as failed. The failure is the one that it waited for, if there
 // was one.
 func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
-	said := "skipped"
-	if settlement.By != "" {
-		said += " by " + settlement.By
-	}
-	if settlement.Reason != "" {
-		said += ": " + settlement.Reason
-	}
+	said := settlement.SkipText()
 	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.where() + ": " + said, Attempt: c.state.Attempts, Page: c.page()}
 	if last := c.state.Failure(); last != nil {
 		failure = *last

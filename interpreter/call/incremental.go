@@ -267,7 +267,7 @@ func (i *Incremental) reached() incremental.Cursor {
 func (s *State) moved(move *incremental.Move) {
 	own := *s.Incremental
 	own.Writes++
-	if move != nil {
+	if at := own.reached(); move != nil && (move.Back || !bytes.Equal(move.To.Position, at.Position) || move.To.Text() != at.Text()) {
 		own.At = &move.To
 	}
 	s.Incremental = &own

@@ -197,8 +197,11 @@ func (c *Call) Fixed() bool {
 
 // appends reports whether what the call collects only ever grows at its end.
 func (c *Config) appends() bool {
-	return !slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
-		collect := policy.Then.Collect
-		return collect != nil && (collect.Strategy == playbook.Replace || collect.Strategy == playbook.Merge)
+	return !c.collectsBy(playbook.Replace) && !c.collectsBy(playbook.Merge)
+}
+
+func (c *Config) collectsBy(strategy playbook.Strategy) bool {
+	return slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
+		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
 	})
 }

@@ -277,10 +277,9 @@ func (c *Call) toolName() string {
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
-// before: not where an expression looks at it, or where pages do more than
-// append to it.
+// before: not where an expression looks at it, or where pages are merged into it.
 func (c *Call) Detachable() bool {
-	if !c.config.appends() || c.InWorkflow() {
+	if c.config.collectsBy(playbook.Merge) || c.InWorkflow() {
 		return false
 	}
 	collected := naming(playbook.CollectedNames(c.config.Policies)...)
@@ -294,13 +293,13 @@ func (c *Call) Detachable() bool {
 
 // SnapshotFor is the call's state as it goes to an activity, nil where it has none.
 // Where that only turns pages it goes without what was collected, so that thousands
-// of pages do not travel with every further page.
+// of pages do not travel with every further page; one that replaces the others does.
 func (c *Call) SnapshotFor(pages bool) *State {
 	if !c.HasProgress() {
 		return nil
 	}
 	state := c.Snapshot()
-	if list, isList := state.Collected.Data.([]any); isList && pages {
+	if list, isList := state.Collected.Data.([]any); isList && pages && c.config.appends() {
 		state.Collected, state.Detached = expression.Of([]any{}), len(list)
 	}
 	return &state

@@ -123,16 +123,22 @@ func (c *Call) pageMove() *incremental.Move {
 	if !c.config.movesByPage() {
 		return nil
 	}
-	return c.move(c.state.Incremental.Largest)
+	return c.move(c.state.Incremental.Largest, c.config.Book.StateHome(c.config.Step) != nil)
 }
 
-// move is that to a cursor, nil where the watermark is there already.
-func (c *Call) move(to incremental.Cursor) *incremental.Move {
+// move is that to a cursor. Where the watermark is there already it is one that counts the rows,
+// and changes nothing else, or nil.
+func (c *Call) move(to incremental.Cursor, counts bool) *incremental.Move {
 	own := c.state.Incremental
-	if to.IsZero() || to.Position != nil && bytes.Compare(to.Position, own.reached().Position) <= 0 {
+	switch {
+	case to.IsZero():
 		return nil
+	case to.Position == nil || bytes.Compare(to.Position, own.reached().Position) > 0:
+		return &incremental.Move{To: to, Rows: own.Rows}
+	case counts:
+		return &incremental.Move{To: own.reached(), Rows: own.Rows}
 	}
-	return &incremental.Move{To: to, Rows: own.Rows}
+	return nil
 }
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks: where it has
@@ -163,7 +169,7 @@ func (c *Call) endMove(result *interpreter.CallResult) (*incremental.Move, error
 		return nil, nil
 	}
 	if section.Token == nil {
-		return c.move(own.Largest), nil
+		return c.move(own.Largest, c.config.hasSinks()), nil
 	}
 	token, err := section.Token.Render(c.policyScope(), decisionBudget(result.Meta.EndedAt))
 	if err != nil || token == nil {

@@ -203,3 +203,8 @@ func Larger(a, b Cursor) Cursor {
 	}
 	return a
 }
+
+// Equal reports whether two cursors are the same, in their form too.
+func (c Cursor) Equal(other Cursor) bool {
+	return bytes.Equal(c.Position, other.Position) && c.Text() == other.Text()
+}

@@ -159,7 +159,7 @@ func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
 	if s.Holder == holder {
 		return Claimed{Watermark: s.Found}
 	}
-	if refused := s.ofAnother(source); refused != nil {
+	if refused := OfAnother(s.state(), source); refused != nil {
 		return Claimed{Refused: refused}
 	}
 	ended, moved := s.change()
@@ -174,30 +174,6 @@ func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
 		k.record(ended)
 	}
 	return Claimed{Watermark: s.Found}
-}
-
-// ofAnother is why a claim of another source is refused, nil for one that is not.
-func (s *kept) ofAnother(source Source) *Refusal {
-	if s.Watermark.IsZero() || s.Source == (Source{}) || s.Source == source {
-		return nil
-	}
-	differs := "rows come from somewhere else: another url, auth or element"
-	switch {
-	case s.Source.CursorPath != source.CursorPath:
-		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", pathOf(s.Source), pathOf(source))
-	case s.Source.Type != source.Type:
-		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", s.Source.Type, source.Type)
-	}
-	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q belongs to another source (%s); name what differs in `state`, as a template, or forget the state with starter state reset",
-		s.Name, differs)}
-}
-
-func pathOf(source Source) string {
-	if source.CursorPath == "" {
-		return "a token"
-	}
-	return source.CursorPath
 }
 
 func (k *Keeper) full() *Refusal {
@@ -227,7 +203,8 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 	s.Number = write.Number
 	if move := write.Move; move != nil {
 		s.Rows = int64(move.Rows)
-		if move.Back || !move.To.IsZero() && bytes.Compare(move.To.Position, s.Watermark.Position) >= 0 {
+		further := bytes.Compare(move.To.Position, s.Watermark.Position)
+		if move.Back || !move.To.IsZero() && (further > 0 || further == 0 && !move.To.Equal(s.Watermark)) {
 			s.Watermark, s.At, s.Moved = move.To, now, true
 		}
 	}
@@ -253,11 +230,7 @@ func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
 // change is what the holder has made of the state; false where it has not moved.
 func (s *kept) change() (Change, bool) {
 	change := Change{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
-	return change, s.Moved && !s.Found.equal(s.Watermark)
-}
-
-func (c Cursor) equal(other Cursor) bool {
-	return bytes.Equal(c.Position, other.Position) && c.Text() == other.Text()
+	return change, s.Moved && !s.Found.Equal(s.Watermark)
 }
 
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
@@ -324,18 +297,18 @@ func (k *Keeper) States(within Range) []State {
 		if !strings.HasPrefix(s.Name, within.Prefix) {
 			break
 		}
-		states = append(states, State{
-			Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, MovedAt: s.movedAt(), Rows: s.Rows,
-		})
+		states = append(states, s.state())
 	}
 	return states
 }
 
-func (s *kept) movedAt() time.Time {
-	if s.Watermark.IsZero() {
-		return time.Time{}
+// state is the state as people see it.
+func (s *kept) state() State {
+	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows}
+	if !s.Watermark.IsZero() {
+		state.MovedAt = s.At
 	}
-	return s.At
+	return state
 }
 
 // History are the changes of a state, the oldest first. The moves of one call are one.

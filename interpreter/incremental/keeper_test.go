@@ -68,6 +68,22 @@ func (s *keeperScript) do(line string) string {
 	return "at " + states[0].Watermark.Text()
 }
 
+// TestKeeperCounts: a move to where the watermark is counts the rows of its call, and moves nothing.
+func TestKeeperCounts(t *testing.T) {
+	t.Parallel()
+	k := &incremental.Keeper{}
+	s := &keeperScript{t: t, keeper: k, at: noon}
+	s.do("a claims s")
+	s.do("a moves s 1 to 10")
+	s.do("b claims s")
+	require.Zero(t, k.States(incremental.Range{})[0].Rows)
+	s.do("b moves s 1 to 10")
+	state := k.States(incremental.Range{})[0]
+	require.Equal(t, int64(1), state.Rows)
+	require.Equal(t, noon.Add(2*time.Second), state.MovedAt)
+	require.Len(t, k.History("s"), 1)
+}
+
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][][2]string{

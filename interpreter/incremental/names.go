@@ -25,8 +25,12 @@ const (
 // WorkflowID is that of the workflow that keeps the states of a group. Different groups have
 // different ones, whatever their names hold.
 func WorkflowID(group string) string {
-	return expression.BoundedID("reprise-state/" + url.PathEscape(group))
+	return expression.BoundedID(WorkflowIDPrefix(group))
 }
+
+// WorkflowIDPrefix begins the IDs of groups whose names begin with a prefix, unless they are so long
+// that a digest stands in their place.
+func WorkflowIDPrefix(prefix string) string { return "reprise-state/" + url.PathEscape(prefix) }
 
 // Range is a part of the states of a group, in the order of their names.
 type Range struct {

@@ -1,6 +1,9 @@
 package incremental
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Source is what the state of a step is about. A state that has moved belongs to one source.
 // Kept with the state.
@@ -112,4 +115,30 @@ type Change struct {
 	From Cursor    `json:"from,omitzero"`
 	To   Cursor    `json:"to,omitzero"`
 	Note string    `json:"note,omitempty"`
+}
+
+// OfAnother is why a claim of another source is refused, nil for one that is not. A state that
+// has not moved, or was set by a person, belongs to no source yet.
+func OfAnother(state State, source Source) *Refusal {
+	kept := state.Source
+	if state.Watermark.IsZero() || kept == (Source{}) || kept == source {
+		return nil
+	}
+	differs := "rows come from somewhere else: its url, auth, or a field that names workload or the element is another"
+	switch {
+	case kept.CursorPath != source.CursorPath:
+		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", kept.path(), source.path())
+	case kept.Type != source.Type:
+		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", kept.Type, source.Type)
+	}
+	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
+		"the state %q, which run %q moved last, belongs to another source (%s). Give the step a `state` of its own, such as a template "+
+			"over what differs, or forget this one with `starter state reset`", state.Name, state.Run, differs)}
+}
+
+func (s Source) path() string {
+	if s.CursorPath == "" {
+		return "a token"
+	}
+	return s.CursorPath
 }

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"reprise/activities"
 	"reprise/activities/tool"
@@ -36,6 +40,11 @@ func TestCases(t *testing.T) {
 			if c.source != "" {
 				texts = append(texts, c.source)
 			}
+		}
+	}
+	for _, mode := range []string{"insert", "upsert"} {
+		for _, state := range []bool{false, true} {
+			texts = append(texts, loadBook("http://127.0.0.1:1", "rows_1", load{mode: mode, state: state}))
 		}
 	}
 	for _, text := range texts {
@@ -106,5 +115,43 @@ func TestByHand(t *testing.T) {
 		for i, result := range results {
 			require.Equal(t, i, result)
 		}
+	}
+}
+
+// TestLargestIn: the payload that counts is found wherever it is in a message.
+func TestLargestIn(t *testing.T) {
+	t.Parallel()
+	payload := func(bytes int) *commonpb.Payload { return &commonpb.Payload{Data: make([]byte, bytes)} }
+	event := &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+		ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+			Input:  &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(10), payload(1000)}},
+			Header: &commonpb.Header{Fields: map[string]*commonpb.Payload{"a": payload(500)}},
+		},
+	}}
+	largest, err := largestIn(event, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, proto.Size(payload(1000)), largest)
+	largest, err = largestIn(event, 2000)
+	require.NoError(t, err)
+	require.EqualValues(t, 2000, largest)
+}
+
+// TestRowsAPI: pages follow each other to the last, in the order of their cursors or with one.
+func TestRowsAPI(t *testing.T) {
+	t.Parallel()
+	api := newRowsAPI()
+	defer api.Close()
+	for same, last := range map[bool]time.Time{false: firstRow.Add(299 * time.Second), true: firstRow} {
+		rows := []loadedRow{}
+		for page := 1; page != 0; {
+			got, err := getPage(t.Context(), fmt.Sprintf("%s?page=%d", api.url(3, same), page))
+			require.NoError(t, err)
+			rows, page = append(rows, got.Rows...), got.Next
+		}
+		require.Len(t, rows, 300)
+		for i, row := range rows {
+			require.EqualValues(t, i, row.ID)
+		}
+		require.Equal(t, last, rows[299].At)
 	}
 }

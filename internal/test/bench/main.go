@@ -29,6 +29,9 @@ type options struct {
 	polite     int
 	rate       int
 	scale      string
+	loaded     int
+	rounds     int
+	long       int
 	only       string
 	other      string
 
@@ -54,8 +57,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.IntVar(&o.polite, "polite", 1000, "requests under a shared rate limit")
 	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
 	flags.StringVar(&o.scale, "scale", "10000,100000", "iterations of the loops whose growth is measured")
+	flags.IntVar(&o.loaded, "loaded", 1000, "pages of 100 rows that are loaded with state, and by a program")
+	flags.IntVar(&o.rounds, "rounds", 9, "how often these take turns")
+	flags.IntVar(&o.long, "long", 10_000, "pages of long loads with state")
 	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
-	flags.StringVar(&o.other, "against", "", "this program of another build: measure both in turns, without politeness and scale")
+	flags.StringVar(&o.other, "against", "", "this program of another build: measure both in turns, without politeness, incremental and scale")
 	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
 	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
 	flags.StringVar(&o.store, "store", "", "directory of large values (used by the program itself)")
@@ -122,6 +128,16 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 			return err
 		}
 	}
+	return b.large(ctx, o, growing, stdout)
+}
+
+// large prints the groups of long runs.
+func (b *bench) large(ctx context.Context, o options, growing []one, stdout io.Writer) error {
+	if o.wants(incremental) {
+		if err := b.incremental(ctx, o, stdout); err != nil {
+			return err
+		}
+	}
 	if o.wants(scale) {
 		return b.scale(ctx, growing, stdout)
 	}
@@ -169,7 +185,7 @@ func (o options) groups(url, small string) ([][]one, error) {
 	name := fmt.Sprintf("%d pages of 100 rows", o.pages)
 	add([]one{
 		{group: name, name: "by hand", n: o.pages, pages: url},
-		{group: name, name: "plain Go", n: o.pages, plain: url},
+		{group: name, name: "plain Go", n: o.pages, program: func(ctx context.Context) (int, error) { return plainPages(ctx, url) }},
 		{group: name, name: "one by one", n: o.pages, source: pagesBook(url, 1)},
 		{group: name, name: "together", n: o.pages, source: pagesBook(url, 0)},
 		{group: name, name: "200 an activity", n: o.pages, source: pagesBook(url, 200)},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -21,8 +22,9 @@ type one struct {
 	source      string
 	by          *handInput // by hand, in place of a playbook
 	pages       string     // by hand: where the pages are that one workflow collects
-	plain       string     // without Temporal: where the pages are
 	worker      string     // the program that is the worker; this one if empty
+	// program does the job without Temporal, and says how many rows it had.
+	program func(context.Context) (int, error)
 }
 
 // figures are what came of a case.
@@ -105,7 +107,7 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	f.server = after - before
 	f.cpu, f.memory = worker.stop()
 	worker = nil
-	if c.plain != "" {
+	if c.program != nil {
 		return figures{one: c, took: f.took}, nil // what it used is not the worker's
 	}
 	return f, b.histories(ctx, id, &f)
@@ -122,8 +124,8 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 		done, err = b.loopByHand(ctx, options, c)
 	case c.pages != "":
 		done, err = b.pagesByHand(ctx, options, c.pages)
-	case c.plain != "":
-		done, err = plainPages(ctx, c.plain)
+	case c.program != nil:
+		done, err = c.program(ctx)
 	default:
 		done, err = b.playbook(ctx, options, c)
 	}
@@ -180,36 +182,41 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	return done, nil
 }
 
-// histories adds up the workflows of a run. The list of them lags behind, so it
-// is read until it stays the same.
+// histories adds up the workflows of a run.
 func (b *bench) histories(ctx context.Context, id string, f *figures) error {
+	all, err := b.executions(ctx, id)
+	for _, execution := range all {
+		f.events += execution.GetHistoryLength()
+		f.bytes += execution.GetHistorySizeBytes()
+		f.most = max(f.most, execution.GetHistoryLength())
+		f.large = max(f.large, execution.GetHistorySizeBytes())
+	}
+	return err
+}
+
+// executions are the workflows of a run, and those that one has continued as. The list of them
+// lags behind, so it is read until it stays the same.
+func (b *bench) executions(ctx context.Context, id string) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for last := -1; ; {
-		f.events, f.bytes, f.most, f.large = 0, 0, 0, 0
-		count := 0
+		var all []*workflowpb.WorkflowExecutionInfo
 		var token []byte
 		for {
 			page, err := b.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 				PageSize: 1000, NextPageToken: token,
-				Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus = 'Completed'", id),
+				Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus IN ('Completed', 'ContinuedAsNew')", id),
 			})
 			if err != nil {
-				return fmt.Errorf("list the workflows of %s: %w", id, err)
+				return nil, fmt.Errorf("list the workflows of %s: %w", id, err)
 			}
-			for _, execution := range page.GetExecutions() {
-				count++
-				f.events += execution.GetHistoryLength()
-				f.bytes += execution.GetHistorySizeBytes()
-				f.most = max(f.most, execution.GetHistoryLength())
-				f.large = max(f.large, execution.GetHistorySizeBytes())
-			}
+			all = append(all, page.GetExecutions()...)
 			if token = page.GetNextPageToken(); len(token) == 0 {
 				break
 			}
 		}
-		if count > 0 && count == last {
-			return nil
+		if len(all) > 0 && len(all) == last {
+			return all, nil
 		}
-		last = count
+		last = len(all)
 		time.Sleep(300 * time.Millisecond)
 	}
 }

@@ -37,7 +37,7 @@ var disturbances = []disturbance{
 	{name: "worker killed in a sink", fits: writing, strike: killInSink},
 	{name: "worker killed while dead-lettering", fits: writing, strike: killInDeadLetter},
 	{name: "run paused and resumed", fits: anyLoop, strike: pauseAndResume, evidence: requirePaused},
-	{name: "server killed and restarted", fits: anyLoop, prepare: ownServer, strike: killServer},
+	{name: "server killed and restarted", fits: anyLoop, prepare: func(r *round) { r.ownServer() }, strike: killServer},
 	{name: "database stopped during 1,000 upserts", long: true, fits: upserts, prepare: ownDatabase, strike: stopDatabase},
 	{name: "connection to the server cut", long: true, fits: anyLoop, prepare: ownConnection, strike: cutConnection},
 }
@@ -220,7 +220,8 @@ func killInDeadLetter(r *round) {
 	r.startWorker()
 }
 
-func ownServer(r *round) {
+func (r *stage) ownServer() {
+	r.t.Helper()
 	r.server = testenv.TemporalServer(r.t)
 	r.env, r.address = r.server.Env, r.server.Address
 }

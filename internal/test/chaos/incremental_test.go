@@ -29,7 +29,7 @@ func TestIncremental(t *testing.T) {
 	for number := range report.numbers(*roundsFlag) {
 		turn := turns[(number-1)%len(turns)]
 		report.round(t, number, turn.String(), func(t *testing.T) {
-			r := newIncrementalRound(t, number, seed, turn)
+			r := newIncrementalRound(t, number, seed, turn, (*incrementalRound).mortal)
 			began := time.Now()
 			r.play()
 			r.worker.Stop()
@@ -69,6 +69,7 @@ type incrementalTurn struct {
 	loop  bool
 	batch int
 	alone bool
+	again bool // the sink tries again while the database is away
 }
 
 func (t incrementalTurn) String() string {
@@ -79,8 +80,13 @@ func (t incrementalTurn) String() string {
 	if t.alone {
 		text += ", pages alone"
 	}
+	if t.again {
+		text += ", tried again"
+	}
 	return text
 }
+
+func (t incrementalTurn) isPostgres() bool { return strings.HasPrefix(t.sink, "postgres") }
 
 var incrementalSinks = map[string]string{
 	"postgres insert": "tool: postgres, auth: pg, table: kept, mode: insert, key: [shop, id, version]",
@@ -100,6 +106,7 @@ func incrementalTurns(random *rand.Rand) []incrementalTurn {
 				for _, loop := range []bool{false, true} {
 					bySink[sink] = append(bySink[sink], incrementalTurn{
 						sink: sink, order: order, where: where, loop: loop, batch: 1 + random.IntN(2), alone: random.IntN(2) == 0,
+						again: random.IntN(2) == 0 && strings.HasPrefix(sink, "postgres"),
 					})
 				}
 			}
@@ -131,10 +138,18 @@ type incrementalRound struct {
 // the clock of the source leaves out.
 const late, lag = 1500 * time.Millisecond, 3 * time.Second
 
-func newIncrementalRound(t *testing.T, number int, seed uint64, turn incrementalTurn) *incrementalRound {
+func newIncrementalRound(
+	t *testing.T, number int, seed uint64, turn incrementalTurn, prepare ...func(*incrementalRound),
+) *incrementalRound {
 	t.Helper()
 	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: lag.String()}
-	r.db, r.queue = testenv.Postgres(t), r.env.NewTaskQueue()
+	for _, prepare := range prepare {
+		prepare(r)
+	}
+	if r.db == nil {
+		r.db = testenv.Postgres(t)
+	}
+	r.queue = r.env.NewTaskQueue()
 	shops := []string{"a"}
 	if turn.loop {
 		shops = []string{"a", "b", "c"}
@@ -171,7 +186,11 @@ workflow:
 `
 
 func (r *incrementalRound) playbook() string {
-	sink, fill := "sink: {"+incrementalSinks[r.turn.sink]+"}", map[string]string{}
+	sink, fill := incrementalSinks[r.turn.sink], map[string]string{}
+	if r.turn.again {
+		sink += ", " + sinkRetry
+	}
+	sink = "sink: {" + sink + "}"
 	fill["PARAMS"] = `since: "{{ incremental.value }}", order: ` + r.turn.order
 	fill["INCREMENTAL"] = `cursor_path: at, initial_value: "2020-01-01T00:00:00Z", lag: ` + r.lag
 	switch r.turn.order {
@@ -235,6 +254,10 @@ func (r *incrementalRound) play() {
 	strikes := []func(){
 		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.sourceFails, r.freeze, func() { r.finish(r.start()) },
 	}
+	strikes = append(strikes, r.killServerInRun, r.killServerInRun, r.killServerBehindRun)
+	if r.turn.isPostgres() {
+		strikes = append(strikes, r.killDatabaseInRun, r.killDatabaseInWrite, r.killDatabaseInWrite, r.killDatabaseBehindRun)
+	}
 	r.startWorker()
 	for range 9 {
 		strikes[r.random.IntN(len(strikes))]()
@@ -293,6 +316,9 @@ func (r *incrementalRound) sourceFails() {
 	_ = run.Get(r.t.Context(), nil) // it may have been done before
 }
 
+// frozen is how long a worker stands still at most: it may hold a lock that others wait for.
+const frozen = time.Minute
+
 // freeze has a worker stand still while it reads a page, until others have finished the run and
 // made another one: what it writes then is old.
 func (r *incrementalRound) freeze() {
@@ -301,16 +327,33 @@ func (r *incrementalRound) freeze() {
 		release()
 		return
 	}
-	frozen := r.worker
-	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGSTOP))
+	still := r.worker
+	require.NoError(r.t, syscall.Kill(still.PID(), syscall.SIGSTOP))
 	release()
 	r.startWorker()
-	r.finish(run)
-	r.source.busy()
-	r.finish(r.start())
-	require.NoError(r.t, syscall.Kill(frozen.PID(), syscall.SIGCONT))
+	thaw := time.Now().Add(frozen)
+	runs := []client.WorkflowRun{run}
+	if r.endsBefore(thaw) {
+		r.source.busy()
+		runs = append(runs, r.start())
+		r.endsBefore(thaw)
+	}
+	require.NoError(r.t, syscall.Kill(still.PID(), syscall.SIGCONT))
 	time.Sleep(500 * time.Millisecond) // in which it writes
-	frozen.Kill()
+	still.Kill()
+	for _, run := range runs {
+		r.finish(run)
+	}
+}
+
+// endsBefore reports whether the run that was started last ends before a time.
+func (r *incrementalRound) endsBefore(until time.Time) (ended bool) {
+	r.t.Helper()
+	r.await("the run ends, or its time is over", func() bool {
+		ended = r.ended()
+		return ended || time.Now().After(until)
+	})
+	return ended
 }
 
 // faults says what the destination lacks or doubles.
@@ -350,7 +393,7 @@ func (r *incrementalRound) kept() []version {
 	switch {
 	case r.turn.sink == kindFile:
 		return lines[version](&r.stage, "kept.jsonl")
-	case strings.HasPrefix(r.turn.sink, "postgres"):
+	case r.turn.isPostgres():
 		convert(r.t, r.db.Query(r.t, query), &rows)
 		return rows
 	}

@@ -38,10 +38,10 @@ func Postgres(t testing.TB) *Database {
 }
 
 // PostgresServer returns a new database on a server that is the test's own and
-// may be stopped and started. It takes a second or two to start.
+// may be stopped or killed, and started. It takes a second or two to start.
 func PostgresServer(t testing.TB) *Database {
 	t.Helper()
-	server, err := newPGServer(t.Context())
+	server, err := newPGServer(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +53,27 @@ func PostgresServer(t testing.TB) *Database {
 	return newDatabase(t, server.url, server)
 }
 
+// LocalDatabase is one of a program that is no test.
+type LocalDatabase struct {
+	URL  string
+	Stop func()
+}
+
+// LocalPostgres starts a server for such a program, which stops it.
+func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
+	server, err := newPGServer(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return &LocalDatabase{URL: server.url("postgres"), Stop: func() { _ = server.remove() }}, nil
+}
+
 // sharedPostgres returns a function that makes the URL of a database.
 var sharedPostgres = sync.OnceValues(func() (func(name string) string, error) {
 	if text := os.Getenv("TEST_POSTGRES_URL"); text != "" {
 		return externalPostgres(text)
 	}
-	server, err := newPGServer(context.Background())
+	server, err := newPGServer(context.Background(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +204,17 @@ func (d *Database) Stop(t testing.TB) {
 	}
 }
 
-// Start starts the server again after Stop, with the same URL and data, and
+// Kill ends the server with SIGKILL. Only a test with a server of its own (PostgresServer) may
+// do so.
+func (d *Database) Kill(t testing.TB) {
+	t.Helper()
+	d.mustOwn(t, "kill")
+	if err := d.own.kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts the server again after Stop or Kill, with the same URL and data, and
 // returns once it accepts connections.
 func (d *Database) Start(t testing.TB) {
 	t.Helper()

@@ -30,6 +30,7 @@ type pgServer struct {
 	dir      string
 	password string
 	as       *account // who runs it, nil for ourselves
+	careful  bool     // what it has committed survives its death
 
 	mu      sync.Mutex
 	port    int
@@ -97,8 +98,9 @@ func runAs() (*account, error) {
 const pgDirPrefix = "reprise-postgres-"
 
 // newPGServer makes a new cluster and starts it. The directory's name holds our
-// process ID, so that a later run can remove what a killed one left behind.
-func newPGServer(ctx context.Context) (*pgServer, error) {
+// process ID, so that a later run can remove what a killed one left behind. A careful
+// one may be killed.
+func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
 	bin, err := findPostgres()
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func newPGServer(ctx context.Context) (*pgServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as}
+	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as, careful: careful}
 	if err := s.create(ctx); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
@@ -195,10 +197,13 @@ func (s *pgServer) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Within(startTimeout))
 	defer cancel()
 	args := []string{"-D", filepath.Join(s.dir, "data"), "-p", strconv.Itoa(s.port), "-k", s.socketDir()}
-	for _, setting := range []string{
-		"listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
-		"max_connections=300", "autovacuum=off", "max_wal_senders=0", "wal_level=minimal",
-	} {
+	settings := []string{
+		"listen_addresses=127.0.0.1", "fsync=off", "max_connections=300", "autovacuum=off", "max_wal_senders=0", "wal_level=minimal",
+	}
+	if !s.careful {
+		settings = append(settings, "synchronous_commit=off", "full_page_writes=off")
+	}
+	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
 	server, err := startProcess(s.command("postgres", args...), s.as)
@@ -239,6 +244,32 @@ func (s *pgServer) stop() error {
 	}
 	s.process.Stop(syscall.SIGINT, 20*time.Second)
 	s.process = nil
+	return nil
+}
+
+// kill ends the server with SIGKILL: what it has not written is lost. On Linux all of its
+// processes end so; elsewhere they end themselves once they notice.
+func (s *pgServer) kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return errors.New("kill PostgreSQL: it is not running")
+	}
+	pid := s.process.Cmd.Process.Pid
+	_ = s.process.Cmd.Process.Signal(syscall.SIGSTOP) // it starts no more of them
+	children := childrenOf(pid)
+	for _, child := range children {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
+	s.process.Kill()
+	s.process = nil
+	for _, child := range children { // they hold memory that the next server wants
+		for until := time.Now().Add(Within(startTimeout)); isRunning(child); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				return fmt.Errorf("kill PostgreSQL: process %d does not end", child)
+			}
+		}
+	}
 	return nil
 }
 

@@ -57,6 +57,25 @@ func TestStopAndStart(t *testing.T) {
 	require.Equal(t, "127.0.0.1/32", fmt.Sprint(database.Query(t, "SELECT inet_server_addr()::text AS a")[0]["a"]))
 }
 
+// TestKill: a server that is killed comes back with what it has committed, and nothing else.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	database := testenv.PostgresServer(t)
+	database.Exec(t, "CREATE TABLE kept (id int)")
+	session, err := pgx.Connect(t.Context(), database.URL)
+	require.NoError(t, err)
+	for n := range 5 {
+		database.Exec(t, "INSERT INTO kept VALUES ($1)", n)
+		_, _ = session.Exec(t.Context(), "BEGIN; INSERT INTO kept VALUES (1000)")
+		database.Kill(t)
+		require.Error(t, session.Ping(t.Context()))
+		database.Start(t)
+		require.Equal(t, []map[string]any{{"n": int64(n + 1), "most": int32(n)}}, database.Query(t, "SELECT count(*) AS n, max(id) AS most FROM kept"))
+		session, err = pgx.Connect(t.Context(), database.URL)
+		require.NoError(t, err)
+	}
+}
+
 func TestLockHoldsWriters(t *testing.T) {
 	t.Parallel()
 	database := testenv.Postgres(t)
@@ -90,6 +109,7 @@ func TestMistakesFailTheTest(t *testing.T) {
 		`query "SELECT x" on database`:                                                func(t testing.TB) { database.Query(t, "SELECT x") },
 		`execute "NONSENSE" on database`:                                              func(t testing.TB) { database.Exec(t, "NONSENSE") },
 		"stop PostgreSQL: other tests share this server, use testenv.PostgresServer":  database.Stop,
+		"kill PostgreSQL: other tests share this server, use testenv.PostgresServer":  database.Kill,
 		"start PostgreSQL: other tests share this server, use testenv.PostgresServer": database.Start,
 	} {
 		require.Contains(t, failure(t, mistake), message)

@@ -1,6 +1,10 @@
 package testenv
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/prometheus/procfs"
+)
 
 // childAttr makes the child get a signal when we die, in whatever way. SIGQUIT
 // ends both servers at once, and PostgreSQL together with its own children.
@@ -10,4 +14,26 @@ func childAttr(as *account) *syscall.SysProcAttr {
 		attr.Credential = &syscall.Credential{Uid: uint32(as.uid), Gid: uint32(as.gid)}
 	}
 	return attr
+}
+
+// childrenOf are the processes that a process has started.
+func childrenOf(pid int) (children []int) {
+	processes, _ := procfs.AllProcs()
+	for _, process := range processes {
+		if stat, err := process.Stat(); err == nil && stat.PPID == pid {
+			children = append(children, process.PID)
+		}
+	}
+	return children
+}
+
+// isRunning reports whether a process has anything left to do; one that nobody has waited for
+// has not.
+func isRunning(pid int) bool {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	stat, err := process.Stat()
+	return err == nil && stat.State != "Z" && stat.State != "X"
 }

@@ -26,12 +26,9 @@ func TemporalServer(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db"), ReadyTimeout: Within(startTimeout)}}
-	for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
-		if *port, err = freePort(); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.startAnywhere(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	s.Start(t)
 	t.Cleanup(func() { s.running.Kill() })
 	s.Env = &Env{
 		Address: "127.0.0.1:" + strconv.Itoa(s.options.Port), Namespace: s.running.Namespace, UIURL: s.running.UIURL,
@@ -43,6 +40,21 @@ func TemporalServer(t testing.TB) *Server {
 	}
 	t.Cleanup(s.client.Close)
 	return s
+}
+
+// startAnywhere starts the server on free ports; one can be taken before it listens.
+func (s *Server) startAnywhere(ctx context.Context) (err error) {
+	for range 3 {
+		for _, port := range []*int{&s.options.Port, &s.options.UIPort} {
+			if *port, err = freePort(); err != nil {
+				return err
+			}
+		}
+		if s.running, err = localserver.Start(ctx, s.options); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // Kill ends the server with SIGKILL.

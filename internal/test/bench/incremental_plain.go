@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// rowsAPI answers pages of 100 rows, each dated a second after the one before, or all alike.
+type rowsAPI struct{ *httptest.Server }
+
+func newRowsAPI() *rowsAPI { return &rowsAPI{httptest.NewServer(http.HandlerFunc(serveRows))} }
+
+func (a *rowsAPI) url(pages int, same bool) string {
+	return fmt.Sprintf("%s/rows/%d/%t", a.URL, pages, same)
+}
+
+const rowsPerPage = 100
+
+var firstRow = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func serveRows(w http.ResponseWriter, request *http.Request) {
+	var pages int
+	var same bool
+	_, err := fmt.Sscanf(request.URL.Path, "/rows/%d/%t", &pages, &same)
+	page, parsed := strconv.Atoi(request.URL.Query().Get("page"))
+	if err != nil || parsed != nil {
+		http.Error(w, "no such page", http.StatusBadRequest)
+		return
+	}
+	body := []byte(`{"rows":[`)
+	for id := (page - 1) * rowsPerPage; id < page*rowsPerPage; id++ {
+		at := firstRow
+		if !same {
+			at = at.Add(time.Duration(id) * time.Second)
+		}
+		if id%rowsPerPage > 0 {
+			body = append(body, ',')
+		}
+		body = strconv.AppendInt(append(body, `{"id":`...), int64(id), 10)
+		body = at.AppendFormat(append(body, `,"at":"`...), time.RFC3339)
+		body = strconv.AppendInt(append(body, `","name":"patient `...), int64(id), 10)
+		body = strconv.AppendInt(append(body, `","score":`...), int64(id*7%100), 10)
+		body = append(body, '}')
+	}
+	body = append(body, `],"next":`...)
+	if page < pages {
+		body = strconv.AppendInt(body, int64(page+1), 10)
+	} else {
+		body = append(body, "null"...)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '}'))
+}
+
+// loadedRow is a row as a program reads it.
+type loadedRow struct {
+	ID    int64     `json:"id"`
+	At    time.Time `json:"at"`
+	Name  string    `json:"name"`
+	Score float64   `json:"score"`
+}
+
+// loadPlainly is the program that somebody would write for the job, without a thought of
+// deaths: it gets a page, inserts it in a transaction with its watermark, and gets the next.
+func loadPlainly(ctx context.Context, db *pgx.Conn, url, name, mode string) (rows int, err error) {
+	if _, err := db.Exec(ctx, "CREATE TABLE IF NOT EXISTS plain_watermarks (name text PRIMARY KEY, watermark timestamptz)"); err != nil {
+		return 0, err
+	}
+	insert := "INSERT INTO " + name + " (id, at, name, score) SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::float8[])"
+	if mode == "upsert" {
+		insert += " ON CONFLICT (id) DO UPDATE SET at = excluded.at, name = excluded.name, score = excluded.score"
+	}
+	const move = "INSERT INTO plain_watermarks VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET watermark = excluded.watermark"
+	for page := 1; page != 0; {
+		got, err := getPage(ctx, fmt.Sprintf("%s?since=%s&page=%d", url, firstRow.Format(time.RFC3339), page))
+		if err != nil {
+			return rows, err
+		}
+		var ids []int64
+		var times []time.Time
+		var names []string
+		var scores []float64
+		for _, row := range got.Rows {
+			ids, times, names, scores = append(ids, row.ID), append(times, row.At), append(names, row.Name), append(scores, row.Score)
+		}
+		err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, insert, ids, times, names, scores); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, move, name, times[len(times)-1])
+			return err
+		})
+		if err != nil {
+			return rows, fmt.Errorf("write page %d: %w", page, err)
+		}
+		rows, page = rows+len(got.Rows), got.Next
+	}
+	return rows, nil
+}
+
+// loadedPage is a page of them; Next is 0 behind the last.
+type loadedPage struct {
+	Rows []loadedRow `json:"rows"`
+	Next int         `json:"next"`
+}
+
+func getPage(ctx context.Context, url string) (page loadedPage, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return page, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return page, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if err := json.NewDecoder(answer.Body).Decode(&page); err != nil {
+		return page, fmt.Errorf("%s, HTTP %d: %w", url, answer.StatusCode, err)
+	}
+	return page, nil
+}
