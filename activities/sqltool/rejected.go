@@ -3,7 +3,6 @@ package sqltool
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"reprise/activities/tool"
@@ -130,72 +129,67 @@ func (w *Write) part(from, to int) *Write {
 }
 
 // rejectedColumns are those of the table, the key first.
-var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "at", "value"}
+var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
 // reject writes a row to the table of those that are refused, once.
 func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
-	in, d := w.rejected.in, r.tx.Dialect()
-	table := w.rejected.table.QuotedTable()
-	if !r.made {
-		create := "CREATE TABLE IF NOT EXISTS " + table + " (operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
-			"step text NOT NULL, visit bigint NOT NULL, " + quoteName("index") + " bigint, page bigint NOT NULL, " + quoteName("column") +
-			" text, sqlstate text, reason text NOT NULL, at " + d.Time + " NOT NULL, value text NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + "))"
-		columns, err := r.tx.Columns(ctx, w.rejected.table)
-		if err != nil {
-			return err
-		}
-		if len(columns) == 0 {
-			err = r.tx.Change(ctx, w.rejected.table, func() error {
-				_, err := r.tx.Exec(ctx, create)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if _, err := r.tx.Columns(ctx, w); err != nil { // what is known of the table that is written
-			return err
-		}
-		r.made = true
+	if err := r.make(ctx, w); err != nil {
+		return err
 	}
 	row, err := expression.Encode(w.Rows[0])
 	if err != nil {
 		return err
 	}
-	index := any(nil)
+	in, table := w.rejected.in, w.rejected.table.QuotedTable()
+	var index any
 	if in.Index != nil {
 		index = indexOf(in)
 	}
-	marks := make([]string, 0, len(rejectedColumns))
-	for i := range rejectedColumns {
-		marks = append(marks, fmt.Sprintf("$%d", i+1))
-	}
-	at := slices.Index(rejectedColumns, "at")
-	args := []any{
-		in.OperationKey, int64(w.Number(0)), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page), why.Column, why.Code,
-		strings.ReplaceAll(why.Reason, "\x00", `\u0000`), nil, string(row),
-	}
-	marks[at] = d.Now
-	args = slices.Delete(args, at, at+1)
-	marks[at+1] = fmt.Sprintf("$%d", at+1)
-	if _, err := r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ("+strings.Join(marks, ", ")+") ON CONFLICT DO NOTHING", args...); err != nil {
+	_, err = r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, "+
+		r.tx.Dialect().Now+") ON CONFLICT DO NOTHING", in.OperationKey, int64(w.Number(0)), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page),
+		why.Column, why.Code, strings.ReplaceAll(why.Reason, "\x00", `\u0000`), string(row))
+	if err != nil {
 		return err
 	}
 	r.write.leftOut.RejectedRows++
 	var rejected int
 	err = r.tx.Query(ctx, "SELECT count(*) FROM "+table+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
 		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&rejected) })
+	if err != nil || rejected <= w.rejected.max {
+		return err
+	}
+	return &tool.Error{
+		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
+		Message: fmt.Sprintf("the database refuses more than %d rows of the call (rejected.max), so none of this write is kept; row %d: %s",
+			w.rejected.max, w.Number(0), why.Reason),
+	}
+}
+
+// make makes the table, once.
+func (r *rejecting) make(ctx context.Context, w *Write) error {
+	if r.made {
+		return nil
+	}
+	r.made = true
+	table := w.rejected.table
+	columns, err := r.tx.Columns(ctx, table)
 	if err != nil {
 		return err
 	}
-	if rejected > w.rejected.max {
-		return &tool.Error{
-			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
-			Message: fmt.Sprintf("the database refuses more than %d rows of the call (rejected.max), so none of this write is kept; row %d: %s",
-				w.rejected.max, w.Number(0), why.Reason),
+	if len(columns) == 0 {
+		create := "CREATE TABLE IF NOT EXISTS " + table.QuotedTable() + " (operation_key text NOT NULL, " + quoteName("row") + " bigint NOT NULL, run text NOT NULL, " +
+			"step text NOT NULL, visit bigint NOT NULL, " + quoteName("index") + " bigint, page bigint NOT NULL, " + quoteName("column") +
+			" text, sqlstate text, reason text NOT NULL, value text NOT NULL, at " + r.tx.Dialect().Time + " NOT NULL, PRIMARY KEY (operation_key, " + quoteName("row") + "))"
+		err := r.tx.Change(ctx, table, func() error {
+			_, err := r.tx.Exec(ctx, create)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return nil
+	_, err = r.tx.Columns(ctx, w) // a transaction knows one table
+	return err
 }
 
 func runOf(in interpreter.ToolInput) string {

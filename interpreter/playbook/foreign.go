@@ -145,6 +145,7 @@ var foreignWords = []foreignWord{
 	{words: "deletedcolumn softdelete isdeleted deleteflag deletecolumn tombstone deletewhen harddeletes", level: levelCall | levelSink, field: "hard_delete", write: `write "hard_delete" with the column that marks deleted rows, and mode: upsert`},
 	{words: "onschemachange schemaevolution schemaevolutionmode schemachange schemadrift mergeschema evolve autocreate createtable", level: levelCall | levelSink, field: "schema_contract", write: `write "schema_contract", such as schema_contract: evolve`},
 	{words: "columntypes datatypes dtypes dtype types schemahints columnoptions", level: levelCall | levelSink, field: "columns", write: `write "columns" with the type of each: columns: {updated_at: timestamptz}`},
+	{words: "rejects rejecttable rejectedtable errortable deadlettertable badrows badfile quarantine invalidrows", level: levelCall | levelSink, field: "rejected", write: `write "rejected" with the table for them: rejected: {table: orders_rejected, max: 100}`},
 	{words: "tablename into schema", level: levelCall | levelSink, field: "table", write: `write "table", with the schema before it: public.orders`},
 	{words: "parameters params values bind", level: levelCall | levelSink, field: "statement", write: `values stand in the statement as templates, which are bound: WHERE id = {{ id }}`},
 	{words: "writedisposition ifexists loadtype loadmethod syncmode destinationsyncmode incrementalstrategy materialized", level: levelCall | levelSink, field: "mode", write: `write "mode", such as mode: upsert with "key"`},

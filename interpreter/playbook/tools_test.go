@@ -111,10 +111,14 @@ func sqlFields() []playbook.Field {
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert", "insert_or_ignore"}, Default: "insert"},
 		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: "freeze", Keys: []playbook.Field{
-			{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords}, {Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords},
+			{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords},
+			{Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords},
 			{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords},
 		}},
 		{Name: "columns", Kind: playbook.KindMap},
+		{Name: "rejected", Kind: playbook.KindMap, Keys: []playbook.Field{
+			{Name: "table", Kind: playbook.KindLiteral, Unquoted: true}, {Name: "max", Kind: playbook.KindNumber},
+		}},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
 	}
 }
