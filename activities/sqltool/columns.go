@@ -12,11 +12,11 @@ type Column struct {
 	Type string // as the database has it
 }
 
-// kind is what the values of a column are, as far as writes tell types apart.
-type kind int
+// Kind is what the values of a column are, as far as writes tell types apart.
+type Kind int
 
 const (
-	kindOther kind = iota // only the database knows what fits
+	kindOther Kind = iota // only the database knows what fits
 	kindSmallint
 	kindInteger
 	kindBigint
@@ -30,7 +30,7 @@ const (
 	kindJSON
 )
 
-func (k kind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
+func (k Kind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
 // TableTx is the transaction of a write to a table.
 type TableTx interface {
@@ -179,7 +179,7 @@ func appendNew(list []string, text string) []string {
 }
 
 // KindOfType is the kind of a type of PostgreSQL, by its name there.
-func KindOfType(name string) kind {
+func KindOfType(name string) Kind {
 	base, _, limited := strings.Cut(name, "(")
 	switch base {
 	case "smallint":
@@ -213,17 +213,17 @@ func KindOfType(name string) kind {
 
 // KindOfDeclared is the kind of a type as it is declared in SQLite, which keeps integers of
 // 64 bits, other numbers, and text; it compares times as text.
-func KindOfDeclared(name string) kind {
+func KindOfDeclared(name string) Kind {
 	name = strings.ToUpper(name)
 	for _, one := range []struct {
 		part string
-		kind kind
+		kind Kind
 	}{
 		{"INT", kindBigint},
 		{"CHAR", kindText},
 		{"CLOB", kindText},
 		{"TEXT", kindText},
-		{"DOUB", kindDouble},
+		{"DOUBLE", kindDouble},
 		{"REAL", kindDouble},
 		{"FLOA", kindDouble},
 		{"NUMERIC", kindNumeric},

@@ -35,13 +35,13 @@ type Dialect struct {
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
-	KindOf func(name string) kind
+	KindOf func(name string) Kind
 	// CodePoints has SQL compare text by code points.
 	CodePoints string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
 	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
-	LongNumbers kind
+	LongNumbers Kind
 	// Widen is the word that changes the type of a column, "" where columns hold any value.
 	Widen string
 	// IfNotExists is said of a column that is added, where that can be said.

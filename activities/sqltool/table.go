@@ -30,7 +30,7 @@ type Write struct {
 	numbers []int    // of each row, where rows are left out
 
 	sequence     string // column of sequence_by, "" for none
-	sequenceKind kind
+	sequenceKind Kind
 	codePoints   string // how SQL compares text by code points
 	hardDelete   string // column of hard_delete, "" for none
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Types are types of columns by what they hold.
-type Types map[kind]string
+type Types map[Kind]string
 
 // PostgresTypes are those of PostgreSQL.
 var PostgresTypes = Types{
@@ -69,7 +69,7 @@ func (w *Write) typeOf(d *Dialect, column string) string {
 	if declared, is := w.types[column]; is {
 		return declared
 	}
-	var found kind
+	var found Kind
 	for _, row := range w.Rows {
 		if value := row[column]; value != nil {
 			found = kindOf(found, value)
@@ -92,8 +92,8 @@ func (w *Write) longNumber(column string) (json.Number, bool) {
 }
 
 // kindOf is the kind of a column that holds a value, and those of another kind; kindOther is of none.
-func kindOf(before kind, value any) kind {
-	var own kind
+func kindOf(before Kind, value any) Kind {
+	var own Kind
 	switch value.(type) {
 	case int:
 		own = kindBigint
@@ -131,7 +131,7 @@ func limitOf(name string) int {
 
 // wholeRanges are what columns of whole numbers hold.
 var wholeRanges = []struct {
-	kind     kind
+	kind     Kind
 	min, max *big.Float
 }{
 	{kindSmallint, big.NewFloat(math.MinInt16), big.NewFloat(math.MaxInt16)},
@@ -141,7 +141,7 @@ var wholeRanges = []struct {
 
 // toHold is the narrowest kind that loses nothing and holds the value too; the kind itself where
 // none does. limit is how long the texts of a column may be.
-func (k kind) toHold(value any, limit int) kind {
+func (k Kind) toHold(value any, limit int) Kind {
 	if value == nil {
 		return k
 	}
@@ -176,7 +176,7 @@ func (k kind) toHold(value any, limit int) kind {
 }
 
 // Holds reports whether a column of the kind holds a value, as far as that is known without the database.
-func (k kind) Holds(value any) bool {
+func (k Kind) Holds(value any) bool {
 	text, isText := value.(string)
 	if isText && strings.ContainsRune(text, 0) {
 		return false
@@ -211,7 +211,7 @@ func isNested(value any) bool {
 
 // HoldsDeclared reports whether a value is of the type that a column of SQLite declares.
 // SQLite itself would keep any.
-func (k kind) HoldsDeclared(value any) bool {
+func (k Kind) HoldsDeclared(value any) bool {
 	number, isNumber := numberOf(value)
 	switch k {
 	case kindBigint:

@@ -84,7 +84,7 @@ func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.Error
 	return s.db.Fail(s.t, s.In(fields, rows...))
 }
 
-// Rows are the table's, in the order of columns, each as a line.
+// Content is the rows of the table, in the order of columns, each as a line.
 func (s *TableTest) Content(columns string) (lines []string) {
 	s.Helper()
 	for _, row := range s.Query("SELECT "+columns+" FROM "+s.Table+" ORDER BY "+columns, nil).([]any) {
