@@ -145,14 +145,22 @@ func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textForm) (int64, error) {
 	const beside = "pg_temp.reprise_rows"
 	columns := sqltool.QuoteNames(w.Columns)
-	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows ON COMMIT DROP AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
+	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
 		return 0, err
 	}
 	if _, err := copyFrom(ctx, tx, beside, w, forms); err != nil {
 		return 0, err
 	}
-	tag, err := tx.Exec(ctx, "INSERT INTO "+w.QuotedTable()+" ("+columns+") SELECT "+columns+" FROM "+beside+w.Conflict())
-	return tag.RowsAffected(), err
+	var written int64
+	batch := &pgx.Batch{}
+	batch.Queue("INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns + " FROM " + beside + w.Conflict()).
+		Exec(func(tag pgconn.CommandTag) error {
+			written = tag.RowsAffected()
+			return nil
+		})
+	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
+	err := tx.SendBatch(ctx, batch).Close()
+	return written, err
 }
 
 // populate sends the rows as JSON, of which the server makes columns by the table's own types.
@@ -271,13 +279,7 @@ func refusesValue(err error) bool {
 
 // Try makes a part of the transaction.
 func (t *tableTx) Try(ctx context.Context, part func() error) error {
-	return pgx.BeginFunc(ctx, t.tx, func(tx pgx.Tx) error {
-		if err := part(); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "DROP TABLE IF EXISTS pg_temp.reprise_rows") // see copyBeside
-		return err
-	})
+	return pgx.BeginFunc(ctx, t.tx, func(pgx.Tx) error { return part() })
 }
 
 // Immediate has deferred constraints checked with each statement.

@@ -34,7 +34,7 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 		known := string(w.known[i])
 		twice[i], seen[known] = seen[known], true
 	}
-	w.leaveOut(twice)
+	*w = *w.without(twice)
 	return nil
 }
 
@@ -86,22 +86,6 @@ func (w *Write) contributed(in interpreter.ToolInput) []any {
 	return in.Rows()
 }
 
-// leaveOut drops the rows that are marked.
-func (w *Write) leaveOut(marked []bool) {
-	if !slices.Contains(marked, true) {
-		return
-	}
-	var kept Write
-	for i, row := range w.Rows {
-		if !marked[i] {
-			kept.Rows = append(kept.Rows, row)
-			kept.known = append(kept.known, w.known[i])
-			kept.numbers = append(kept.numbers, w.Number(i))
-		}
-	}
-	w.Rows, w.known, w.numbers = kept.Rows, kept.known, kept.numbers
-}
-
 // Number is the number of a row among those that were to be written, from 1.
 func (w *Write) Number(i int) int {
 	if w.numbers == nil {
@@ -116,9 +100,7 @@ func (w *Write) Unseen(known map[string]bool) *Write {
 	for i, row := range w.known {
 		marked[i] = known[string(row)]
 	}
-	unseen := *w
-	unseen.leaveOut(marked)
-	return &unseen
+	return w.without(marked)
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.
