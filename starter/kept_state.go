@@ -36,7 +36,8 @@ Without a server, as with starter run, a local one is brought up for states in d
 list --auth NAME needs no playbook: it shows all states that the database of a connection
 keeps.
 
-STEP may be left out where one step keeps a state. In a loop each element has a state of
+STEP may be left out where one step keeps a state; one of a playbook that stands within a
+step is STEP/INNER. In a loop each element has a state of
 its own: --element names it by the element, --state by its name as list shows it.
 
 Exit status: 0, 1 where a run holds the state or somebody said no, 2 wrong usage or an
@@ -85,6 +86,7 @@ func (o *stateOptions) add(command *cobra.Command, one bool) {
 
 // keptStep is a step that keeps a state, and where.
 type keptStep struct {
+	name string // of a playbook within a step, STEP/INNER
 	step *playbook.Step
 	at   call.StateAt
 	kept playbook.KeptState
@@ -119,11 +121,8 @@ func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) 
 		return nil, err
 	}
 	o.local.playbooks = cmp.Or(o.local.playbooks, folderOf(name))
-	known := slices.DeleteFunc(book.FullRefreshable(), func(name string) bool { return strings.Contains(name, "/") })
+	known := book.FullRefreshable()
 	switch {
-	case len(known) == 0 && len(book.KeptStates()) > 0:
-		return nil, usageError("the steps that keep states stand in playbooks within %s; those in a database are seen with %s state list --auth NAME, all of them "+
-			"where such a playbook has a file of its own", book.Name, terminal.Program())
 	case len(known) == 0:
 		return nil, usageError("no step of playbook %s has incremental, so it keeps no state", book.Name)
 	case step != "" && !slices.Contains(known, step):
@@ -138,13 +137,33 @@ func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) 
 		of := expression.Of(value)
 		element = &of
 	}
-	return keptStepsOf(book, workload, step, element)
+	return a.keptStepsOf(book, workload, step, element)
 }
 
-func keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, element *expression.Value) ([]keptStep, error) {
+func (a *app) keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, element *expression.Value) ([]keptStep, error) {
+	var all []keptStep
+	for _, kept := range book.KeptStates() {
+		if only != "" && kept.Step != only {
+			continue
+		}
+		at, step, err := stateAt(book, workload, kept.Step, element)
+		switch {
+		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
+			a.notef("note: where step %s keeps its state is not known without a run: %v", kept.Step, err)
+			continue
+		case err != nil:
+			return nil, usageError("where step %q keeps its state is not known: %w; give what it names with --set, or --element", kept.Step, err)
+		}
+		all = append(all, keptStep{name: kept.Step, step: step, at: at, kept: kept})
+	}
+	return all, nil
+}
+
+// stateAt is where a step keeps its state, also one that stands in a playbook within a step.
+func stateAt(book *playbook.Playbook, workload map[string]any, name string, element *expression.Value) (call.StateAt, *playbook.Step, error) {
 	values, err := expression.Canonical(merged(book.Workload, workload))
 	if err != nil {
-		return nil, usageError("the workload: %w", err)
+		return call.StateAt{}, nil, fmt.Errorf("the workload: %w", err)
 	}
 	task := call.Task{
 		Run: interpreter.RunInfo{Playbook: book.Name},
@@ -152,19 +171,17 @@ func keptStepsOf(book *playbook.Playbook, workload map[string]any, only string, 
 			Workload: expression.Of(values), Vars: expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
 		},
 	}
-	var all []keptStep
-	for _, kept := range book.KeptStates() {
-		step := book.Step(kept.Step)
-		if step == nil || only != "" && step.Name != only {
-			continue // it stands in a playbook within
-		}
+	outer, inner, isWithin := strings.Cut(name, "/")
+	step := book.Step(outer)
+	if !isWithin {
 		at, err := task.StateAt(book, step, element, time.Now())
-		if err != nil {
-			return nil, usageError("where step %q keeps its state is not known: %w; give what it names with --set, or --element", step.Name, err)
-		}
-		all = append(all, keptStep{step: step, at: at, kept: kept})
+		return at, step, err
 	}
-	return all, nil
+	given, err := task.WorkloadWithin(book, step, time.Now())
+	if err != nil {
+		return call.StateAt{}, nil, err
+	}
+	return stateAt(step.Action.Inline, given, inner, element)
 }
 
 // oneState is the one state that the command line means.
@@ -176,7 +193,7 @@ func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
 	if len(all) > 1 {
 		var names []string
 		for _, one := range all {
-			names = append(names, one.step.Name)
+			names = append(names, one.name)
 		}
 		return keptStep{}, usageError("several steps keep a state: %s; name one behind the FILE", strings.Join(names, ", "))
 	}
@@ -185,13 +202,13 @@ func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
 	case o.element != "" && o.state != "":
 		return one, usageError("--element and --state both name the state; give one of them")
 	case o.element != "" && !one.at.Each:
-		return one, usageError("--element: step %q has one state for all, %s", one.step.Name, one.at.Name)
+		return one, usageError("--element: step %q has one state for all, %s", one.name, one.at.Name)
 	case one.at.Name != "" && o.state != "" && o.state != one.at.Name:
-		return one, usageError("--state: the state of step %q is %s", one.step.Name, one.at.Name)
+		return one, usageError("--state: the state of step %q is %s", one.name, one.at.Name)
 	case one.at.Name == "" && o.state == "":
-		return one, usageError("each element of step %q has a state of its own, %s: name one with --element or --state", one.step.Name, one.kept.Name)
+		return one, usageError("each element of step %q has a state of its own, %s: name one with --element or --state", one.name, one.kept.Name)
 	case one.at.Name == "" && !strings.HasPrefix(o.state, one.at.Prefix):
-		return one, usageError("--state: names of states of step %q begin with %s", one.step.Name, one.at.Prefix)
+		return one, usageError("--state: names of states of step %q begin with %s", one.name, one.at.Prefix)
 	}
 	if one.at.Name == "" {
 		one.at.Name = o.state
@@ -242,9 +259,9 @@ const stateTimeout = 5 * time.Minute
 func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
 	command.Place, command.Group = of.at.Place, of.at.Group
 	if of.named() {
-		return interpreter.StateAnswer{}, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.step.Name)
+		return interpreter.StateAnswer{}, usageError("Temporal keeps the states of step %q one by one: name one with show, by --element or --state", of.name)
 	}
-	return s.onStates(ctx, fmt.Sprintf("the state of step %q", of.step.Name), command)
+	return s.onStates(ctx, fmt.Sprintf("the state of step %q", of.name), command)
 }
 
 // onStates has a worker carry out a command. what names the states in errors.
@@ -282,7 +299,7 @@ func (s *session) states(ctx context.Context, of keptStep) (states []incremental
 	list := interpreter.StateCommand{Prefix: prefix}
 	var answer interpreter.StateAnswer
 	if of.named() {
-		answer, err = s.onStates(ctx, fmt.Sprintf("the states of step %q", of.step.Name), list)
+		answer, err = s.onStates(ctx, fmt.Sprintf("the states of step %q", of.name), list)
 	} else {
 		answer, err = s.stateCommand(ctx, of, list)
 	}

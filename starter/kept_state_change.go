@@ -165,7 +165,7 @@ func (a *app) reportChange(one keptStep, change incremental.Change, holders []st
 	held := len(holders) > 0
 	if output == "json" {
 		if err := terminal.PrintJSON(a.Out, changeOutcome{
-			Step: one.step.Name, State: change.Name, Changed: !held, From: change.From.Value, To: change.To.Value, By: change.By, Note: change.Note, HeldBy: holders,
+			Step: one.name, State: change.Name, Changed: !held, From: change.From.Value, To: change.To.Value, By: change.By, Note: change.Note, HeldBy: holders,
 		}); err != nil {
 			return err
 		}

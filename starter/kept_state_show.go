@@ -39,7 +39,7 @@ type stateDocument struct {
 func newStateDocument(of keptStep, state incremental.State, now time.Time) stateDocument {
 	section := of.step.Incremental
 	doc := documentOf(state, section.Type, of.keptBy(), now)
-	doc.Step, doc.ReadsFrom = of.step.Name, incremental.Before(section.Type, state.Watermark, section.Lag).Value
+	doc.Step, doc.ReadsFrom = of.name, incremental.Before(section.Type, state.Watermark, section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.Initial().Value
 	}
@@ -160,7 +160,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 		list := stateList{States: []stateDocument{}}
 		for _, one := range all {
 			if one.named() && one.at.Prefix == "" {
-				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.step.Name, one.kept.Name)
+				a.notef("note: Temporal keeps the states of step %s one by one, as %s; show shows one, by --element or --state", one.name, one.kept.Name)
 				continue
 			}
 			states, more, err := s.states(ctx, one)
@@ -168,7 +168,7 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 				return err
 			}
 			if len(states) == 0 {
-				a.notef("%s: no run has kept a state yet", one.step.Name)
+				a.notef("%s: no run has kept a state yet", one.name)
 			}
 			for _, state := range states {
 				list.States = append(list.States, newStateDocument(one, state, time.Now()))
@@ -320,7 +320,7 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 	if err != nil {
 		return err
 	}
-	doc := stateHistory{Step: one.step.Name, State: one.at.Name, Changes: []changeDocument{}}
+	doc := stateHistory{Step: one.name, State: one.at.Name, Changes: []changeDocument{}}
 	for _, change := range answer.Changes {
 		doc.Changes = append(doc.Changes, changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note})
 	}

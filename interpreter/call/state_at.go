@@ -59,3 +59,21 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	}
 	return at, err
 }
+
+// WorkloadWithin is the workload that a step gives to the playbook that stands within it. The error
+// is one of the playbook: it takes a run to know.
+func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, now time.Time) (map[string]any, error) {
+	field := step.Action.Field(playbook.FieldWorkload)
+	if field == nil {
+		return nil, nil
+	}
+	given, err := field.Render(interpreter.NewScope(book, t.Run, t.Data), decisionBudget(now))
+	if err != nil {
+		return nil, err
+	}
+	workload, isMap := given.(map[string]any)
+	if !isMap && given != nil {
+		return nil, fmt.Errorf("step %q: workload must be a map, not %s", step.Name, expression.TypeName(given))
+	}
+	return workload, nil
+}
