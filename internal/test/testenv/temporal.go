@@ -151,7 +151,7 @@ func moduleRoot() (string, error) {
 
 // collectRarely has a server collect its garbage less often: the collector was a sixth
 // of what it does with many tests at once, and its heap is small.
-const collectRarely = "GOGC=200"
+const collectRarely = "GOGC=400"
 
 // startDevServer starts the process's server, which keeps its state in memory.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
