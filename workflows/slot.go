@@ -257,7 +257,7 @@ type parkedCounts struct {
 	within             interpreter.LoopStats
 }
 
-// under is how many of the loop's open iterations may act.
+// active is how many of the loop's open iterations may act.
 func (r parkedCounts) active(all int) int {
 	return all - r.waiting - r.returning - r.within.Success - r.within.Failed
 }

@@ -253,7 +253,7 @@ func BehindText(as incremental.Type, seconds float64) string {
 	return terminal.Duration(time.Duration(min(seconds*float64(time.Second), math.MaxInt64-1024)))
 }
 
-// underText says what holds the child runs; the run that is known already has no name
+// childRunsText says what holds the child runs; the run that is known already has no name
 // there.
 func childRunsText(children runs.ChildRuns, known string, now time.Time) []string {
 	in := func(run string) string {
