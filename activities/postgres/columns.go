@@ -10,7 +10,7 @@ import (
 // of the same value as JSON.
 type textForm int
 
-// The forms of columns.
+// The forms of columns, in the numbers that Columns has for them in SQL.
 const (
 	noText    textForm = iota // such as a composite type: only JSON will do
 	plainText                 // the input function of the type reads it

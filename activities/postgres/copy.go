@@ -64,7 +64,7 @@ func (s *copySource) appendRow() error {
 		text, isNull, err := columnText(row[name], s.forms[i])
 		switch {
 		case err != nil:
-			return tool.Errorf("row %d, column %q, cannot be written as JSON: %w", s.write.Number(s.next), name, err)
+			return &unsendableError{name, tool.Errorf("row %d, column %q, cannot be written as JSON: %w", s.write.Number(s.next), name, err)}
 		case isNull:
 			s.buffer = append(s.buffer, `\N`...)
 		default:
@@ -146,12 +146,23 @@ func hasEmptyList(list []any) bool {
 	})
 }
 
+// unsendableError is the error of a value of a column that cannot be sent to the server.
+type unsendableError struct {
+	column string
+	err    error
+}
+
+func (e *unsendableError) Error() string { return e.err.Error() }
+
+func (e *unsendableError) Unwrap() error { return e.err }
+
 // refuseNUL names the place of a text that PostgreSQL has no way to keep.
 func refuseNUL(w *sqltool.Write) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
-				return tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep", w.Number(i), w.Shown, name)
+				return &unsendableError{name, tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep",
+					w.Number(i), w.Shown, name)}
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 			}
 		}
 		if len(rest.Rows) < len(settled.Rows) {
-			if err := recount(ctx, tx, rest); err != nil {
+			if err := rest.Recount(ctx, table, len(rest.Rows)); err != nil {
 				return err
 			}
 		}
@@ -92,7 +92,7 @@ type tableTx struct {
 }
 
 // Delete deletes rows by their keys.
-func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
 	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	conditions := []string{w.NotOlder(given, there)}
@@ -101,26 +101,14 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, 
 	}
 	statement := "DELETE FROM " + w.QuotedTable() + " AS " + there + " USING json_populate_recordset(NULL::" + w.QuotedTable() +
 		", $1::text::json) AS " + given + " WHERE " + strings.Join(conditions, " AND ")
-	for rows := range slices.Chunk(w.Deletes, chunkRows) {
-		keys := make([]any, len(rows))
-		for i, row := range rows {
-			key := make(map[string]any, len(columns))
-			for _, column := range columns {
-				key[column] = row[column]
-			}
-			keys[i] = key
+	keys := make([]map[string]any, len(w.Deletes))
+	for i, row := range w.Deletes {
+		keys[i] = make(map[string]any, len(columns))
+		for _, column := range columns {
+			keys[i][column] = row[column]
 		}
-		encoded, err := expression.Encode(keys)
-		if err != nil {
-			return 0, tool.Errorf("the keys of rows to delete cannot be written as JSON: %w", err)
-		}
-		n, err := t.Exec(ctx, statement, string(encoded))
-		if err != nil {
-			return 0, err
-		}
-		deleted += n
 	}
-	return deleted, nil
+	return sendJSON(ctx, t.tx, statement, keys)
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
@@ -164,32 +152,27 @@ func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textFo
 }
 
 // populate sends the rows as JSON, of which the server makes columns by the table's own types.
-func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (written int64, err error) {
+func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (int64, error) {
 	columns := sqltool.QuoteNames(w.Columns)
-	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
-		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-	for rest := w.Rows; len(rest) > 0; {
+	return sendJSON(ctx, tx, "INSERT INTO "+w.QuotedTable()+" ("+columns+") SELECT "+columns+
+		" FROM json_populate_recordset(NULL::"+w.QuotedTable()+", $1::text::json)"+w.Conflict(), w.Rows)
+}
+
+// sendJSON runs a statement whose parameter is a list of rows, as often as they have chunks.
+func sendJSON(ctx context.Context, tx pgx.Tx, statement string, rows []map[string]any) (affected int64, err error) {
+	for rest := rows; len(rest) > 0; {
 		chunk, used, err := encodeChunk(rest)
 		if err != nil {
 			return 0, err
 		}
-		tag, err := tx.Exec(ctx, insert, string(chunk))
+		tag, err := tx.Exec(ctx, statement, string(chunk))
 		if err != nil {
 			return 0, err
 		}
-		written += tag.RowsAffected()
+		affected += tag.RowsAffected()
 		rest = rest[used:]
 	}
-	return written, nil
-}
-
-// recount corrects how many rows the ledger has of a write.
-func recount(ctx context.Context, tx pgx.Tx, w *sqltool.Write) error {
-	if w.Operation == "" {
-		return nil
-	}
-	_, err := tx.Exec(ctx, "UPDATE "+sqltool.WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(len(w.Rows)))
-	return err
+	return affected, nil
 }
 
 // encodeChunk makes a JSON list of the first rows, and says how many fitted.
@@ -295,8 +278,9 @@ var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
 // Refused is why the server refuses rows, or why they cannot be sent to it.
 func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 	var (
-		pg  *pgconn.PgError
-		own *tool.Error
+		pg     *pgconn.PgError
+		own    *tool.Error
+		unsent *unsendableError
 	)
 	switch {
 	case errors.As(err, &pg):
@@ -307,21 +291,16 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 		if pg.Detail != "" {
 			reason += "; " + pg.Detail
 		}
-		return &sqltool.Refusal{Code: pg.Code, Column: refusedColumn(w, pg), Reason: reason}
+		return &sqltool.Refusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason}
 	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
 		const untranslatable = "22P05" // a text that cannot be sent
-		_, rest, _ := strings.Cut(own.Message, `column "`)
-		column, _, _ := strings.Cut(rest, `"`)
-		return &sqltool.Refusal{Code: untranslatable, Column: column, Reason: own.Message}
+		refusal := &sqltool.Refusal{Code: untranslatable, Reason: own.Message}
+		if errors.As(err, &unsent) {
+			refusal.Column = unsent.column
+		}
+		return refusal
 	}
 	return nil
-}
-
-// refusedColumn is the column that the server's error about one row is about, "" where it does not tell.
-func refusedColumn(w *sqltool.Write, pg *pgconn.PgError) string {
-	_, rest, _ := strings.Cut(rowOfError(w, pg), `column "`)
-	column, _, _ := strings.Cut(rest, `": `)
-	return column
 }
 
 // tableError adds what table mode knows to the server's error.
@@ -333,7 +312,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.Rows), w.Shown, rowOfError(w, pg), own.Message)
+		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.Rows), w.Shown, placeOfError(w, pg).text(w), own.Message)
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -350,38 +329,51 @@ var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 // copyPlace is where COPY says that it met an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
-// rowOfError names the row and the column that the server's error is about, as far as
-// that tells: by the line of COPY, by the column, by a value, or by both. It is "" where it does not.
-func rowOfError(w *sqltool.Write, pg *pgconn.PgError) string {
-	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
-		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
-			return placeInRow(w, pg, line-1, place[2])
-		}
-	}
-	for i := range w.Rows {
-		if column := columnOfError(w, pg, i); column != "" {
-			return fmt.Sprintf("row %d, column %q: ", w.Number(i), column)
-		}
-	}
-	if pg.ColumnName != "" {
-		return fmt.Sprintf("column %q: ", pg.ColumnName)
+// errorPlace is what an error of the server is about, as far as it tells.
+type errorPlace struct {
+	row    int    // of the write, from 1; 0 where it is not known
+	column string // "" where it is not known
+}
+
+// text is the place as the head of a message.
+func (p errorPlace) text(w *sqltool.Write) string {
+	switch {
+	case p.row > 0 && p.column != "":
+		return fmt.Sprintf("row %d, column %q: ", w.Number(p.row-1), p.column)
+	case p.row > 0:
+		return fmt.Sprintf("row %d: ", w.Number(p.row-1))
+	case p.column != "":
+		return fmt.Sprintf("column %q: ", p.column)
 	}
 	return ""
 }
 
-// placeInRow names a row, and its column if that is known. copied is what COPY says of the column:
-// its name, and maybe the value.
-func placeInRow(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) string {
+// placeOfError finds the row and the column that the server's error is about: by the line of
+// COPY, by the column, by a value, or by both.
+func placeOfError(w *sqltool.Write, pg *pgconn.PgError) errorPlace {
+	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
+		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
+			return errorPlace{row: line, column: copiedColumn(w, pg, line-1, place[2])}
+		}
+	}
+	for i := range w.Rows {
+		if column := columnOfError(w, pg, i); column != "" {
+			return errorPlace{row: i + 1, column: column}
+		}
+	}
+	return errorPlace{column: pg.ColumnName}
+}
+
+// copiedColumn is the column of a row that COPY has met an error in. copied is what it says of that: its
+// name, and maybe the value.
+func copiedColumn(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) string {
 	column := columnOfError(w, pg, row)
 	for _, name := range w.Columns {
 		if copied == name || strings.HasPrefix(copied, name+": ") {
 			column = name
 		}
 	}
-	if column == "" {
-		return fmt.Sprintf("row %d: ", w.Number(row))
-	}
-	return fmt.Sprintf("row %d, column %q: ", w.Number(row), column)
+	return column
 }
 
 // columnOfError is the column of a row that an error fits, "" for none.

@@ -199,11 +199,7 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 		return w, nil
 	}
 	rest := w.Unseen(known)
-	if w.Operation == "" {
-		return rest, nil
-	}
-	_, err := l.tx.ExecContext(ctx, "UPDATE "+sqltool.WritesTable+" SET rows_written = ? WHERE operation_key = ?", len(rest.Rows), w.Operation)
-	return rest, err
+	return rest, rest.Recount(ctx, stateTx{l.tx}, len(rest.Rows))
 }
 
 // see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.

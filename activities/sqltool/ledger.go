@@ -34,6 +34,15 @@ func (w *Write) Check(before tool.WrittenBefore) error {
 	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
 
+// Recount corrects how many rows the ledger has of a write.
+func (w *Write) Recount(ctx context.Context, tx StateTx, written int) error {
+	if w.Operation == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "UPDATE "+WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(written))
+	return err
+}
+
 // Sweeper says when a ledger is due to be rid of old notes.
 type Sweeper struct {
 	mu   sync.Mutex

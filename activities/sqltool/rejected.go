@@ -78,11 +78,10 @@ func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
 	}
 	r := &rejecting{tx: tx, write: w}
 	written, err := r.insert(ctx, w)
-	if err != nil || w.leftOut.RejectedRows == 0 || w.Operation == "" {
+	if err != nil || w.leftOut.RejectedRows == 0 {
 		return written, err
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+WritesTable+" SET rows_written = $2 WHERE operation_key = $1", w.Operation, int64(len(w.Rows)-w.leftOut.RejectedRows))
-	return written, err
+	return written, w.Recount(ctx, tx, len(w.Rows)-w.leftOut.RejectedRows)
 }
 
 // rejecting writes rows of which some may be refused.

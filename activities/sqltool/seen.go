@@ -42,10 +42,10 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 // positions: half the work for a database of three columns. What is before a position are the
 // first bytes of a hash of the state's name, and a byte for rows with a cursor or without.
 const (
-	stateBytes           = 8
-	withoutCursor   byte = 0
-	withCursor      byte = 1
-	behindAllOfRows byte = 2
+	stateBytes         = 8
+	withoutCursor byte = 0
+	withCursor    byte = 1
+	behindRows    byte = 2
 )
 
 // ofState is where known rows of a state begin: those without a cursor, those with one, or those

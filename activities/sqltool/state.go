@@ -332,7 +332,7 @@ func SweepStatement() string {
 
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
-	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindAllOfRows))
+	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindRows))
 	return err
 }
 

@@ -143,12 +143,15 @@ func (w *Write) readMode(in interpreter.ToolInput) error {
 	if w.upsert && len(w.Key) == 0 {
 		return tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
 	}
-	for field, column := range map[string]*string{"sequence_by": &w.sequence, "hard_delete": &w.hardDelete} {
-		if *column, err = tool.TextField(in, field); err != nil {
+	for _, one := range []struct {
+		field  string
+		column *string
+	}{{"sequence_by", &w.sequence}, {"hard_delete", &w.hardDelete}} {
+		if *one.column, err = tool.TextField(in, one.field); err != nil {
 			return err
 		}
-		if *column != "" && !w.upsert {
-			return tool.ConfigErrorf("step %q: %s needs mode upsert, as it is about rows with the same key", in.Step, field)
+		if *one.column != "" && !w.upsert {
+			return tool.ConfigErrorf("step %q: %s needs mode upsert, as it is about rows with the same key", in.Step, one.field)
 		}
 	}
 	return nil
