@@ -75,6 +75,7 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 			return nil, err
 		}
 	}
+	settled.tableColumns = columns
 	if err := settled.discardMisfits(ctx, tx, columns); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package sqltool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,24 +40,37 @@ type Write struct {
 	changes  []string              // statements that change the table, once the write is settled
 	leftOut  interpreter.RowCounts // what is not written
 	rejected rejected
+	staging  staging
+	// tableColumns are those of the table, once the write is settled.
+	tableColumns []Column
+	// lenient leaves out rows that the database refuses.
+	lenient bool
 }
 
 // TableFields are the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Not used beside statement."},
-		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, or are left out where the table has such a row."},
-		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
-		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert. With it mode replace changes only what differs."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, are left out where the table has such a row, or take the place of all rows of the table."},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
+		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces}, Doc: "Which rows are replaced: those whose column is at least from, and less than to. Others stay, and a row to be written that is not among them is an error."},
+		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows of the table that the call or loop has not read are deleted once it has completed."},
+		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the table that delete_missing may delete, from 0 to 1; more is an error, and nothing is deleted."},
+		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows empties the table; else that is an error, and nothing is deleted."},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What becomes of rows that differ from their table: one word, or one for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
 		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
 	}
 }
 
-// upserts is what words about rows of one key need.
-var upserts = playbook.Need{Field: "mode", Value: ModeUpsert}
+// What words about rows of one key need, and words about rows that are published together.
+var (
+	upserts        = playbook.Need{Field: "mode", Value: ModeUpsert}
+	replaces       = playbook.Need{Field: "mode", Value: modeReplace}
+	deletesMissing = playbook.Need{Field: "delete_missing", Value: "true"}
+)
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
 const TableDoc = `With table instead of statement, rows are written: args, else the result of what
@@ -113,10 +127,13 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, err
 	}
 	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readContract, w.readRejected} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
+	}
+	if w.Staged() && w.staging.Do != "" {
+		return w, w.planState(in)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
@@ -168,7 +185,7 @@ func (w *Write) readRows(rows []any) error {
 			return tool.Errorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.Shown)
 		}
 		for _, key := range w.Key {
-			if w.upsert && fields[key] == nil {
+			if (w.upsert || w.replace) && fields[key] == nil {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
@@ -204,7 +221,7 @@ type Written struct{ affected, deleted int64 }
 // Result is the result of a write.
 func (w *Write) Result(written Written) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
-	if w.hardDelete != "" {
+	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
 	return w.Counted(result)

@@ -12,6 +12,12 @@ func (c *checker) checkKeys(field Field, written *Node) {
 	for i, key := range field.Keys {
 		names[i] = key.Name
 	}
+	for _, key := range field.Keys {
+		has := func(entry *Entry) bool { return entry.Key == key.Name }
+		if key.Required && written.kind == mapNode && !slices.ContainsFunc(written.Entries, has) {
+			c.errorf(written.Pos, codeMissingField, "%s needs %q", field.Name, key.Name)
+		}
+	}
 	for _, entry := range written.Entries {
 		i := slices.Index(names, entry.Key)
 		if i < 0 {
