@@ -79,7 +79,7 @@ stored as JSON, and a key that a row lacks but others have is NULL. All rows
 are written in one transaction. mode upsert replaces rows with the same key
 (of two such rows in one write the later wins). mode insert_or_ignore leaves out
 rows of which the table has the key, or any other value that is unique. Modes
-insert and insert_or_ignore note operation_key in the table reprise_writes, in
+insert, insert_or_ignore and replace note operation_key in the table reprise_writes, in
 the same transaction, and write nothing if it is there: a write that is
 delivered twice is written once. If it is there with other rows, the write fails
 and says so. Where pages, or the iterations of a
@@ -107,6 +107,26 @@ them in discarded_values and discarded_rows, and the run warns of them. Changes 
 made in the transaction of the rows. One that waits more than 5 s for other
 transactions is an error of class retryable. SQLite keeps values of any type in a column: there
 evolve widens nothing, and discard_value and discard_row go by the declared type.
+
+With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
+the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until
+the call or loop has completed they stand in a table beside it, reprise_staging_ID, where a row is checked for types, NOT NULL and
+CHECK; values that are unique, and foreign keys, are checked at the end. Then one transaction puts them in place, by difference where there is a
+key (what is gone is deleted, what differs is changed, of rows with one key the one that was written last counts, and columns that no row
+had stay), else by DELETE and INSERT, which a table that others' foreign keys point at does not allow. A reader sees the old rows or the new. Writers of
+the table wait meanwhile; a transaction of theirs that takes more than 5 s is an error of class retryable. The result has
+rows_affected and rows_deleted. A column that cannot be NULL has its default in rows without a value. replace_where bounds
+what is replaced; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
+
+With delete_missing, mode upsert writes rows at once, and keeps the keys of all that were read beside the table, also of those that were
+rejected, discarded or not newer. Once the call or loop has completed, rows whose key was not read are deleted; more than max_delete of
+the table (0.5) are an error of type max_delete.
+
+Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
+empty_replace without allow_empty. What stands beside the table is counted, and less than was written is an error of type staging_lost. What failed
+and cancelled runs leave beside a table is dropped by the next write of that kind to it, once nobody has added to it for an hour, and after 7 days; the call that comes back
+then fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
+inherit are refused. The tables reprise_staging and reprise_staged say which calls stage rows, and how many.
 
 With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
 of a trigger) go to a table of their own with run, step, visit, index, page, row, column, sqlstate, reason, at and
