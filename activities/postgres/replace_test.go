@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"flag"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -209,6 +211,30 @@ func TestReplaceOfTables(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, row{"rows_affected": 1, "rows_deleted": 0}, done)
 	require.Empty(t, db.Query(t, "SELECT relname::text FROM pg_class WHERE relname ~ '^reprise_staging_.*cafe$' AND relname !~ 'bad'"), "of what failed at its first write nothing stays")
+}
+
+// TestReplaceByAUser: what a user may not do, or does not see, is said.
+func TestReplaceByAUser(t *testing.T) {
+	t.Parallel()
+	_, db := pgTool(t)
+	user := "eve_" + strings.ToLower(rand.Text()[:10])
+	db.Exec(t, "CREATE ROLE "+user+" LOGIN PASSWORD 'eve'; GRANT CREATE ON SCHEMA public TO "+user+`; CREATE SCHEMA shop; CREATE TABLE shop.closed (id int);
+		CREATE TABLE hidden (id int); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON hidden USING (id > 5);
+		GRANT USAGE ON SCHEMA shop TO `+user+"; GRANT ALL ON hidden, shop.closed TO "+user)
+	t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+user+"; DROP ROLE "+user) })
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(user, "eve")
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": address.String()}})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
+	for table, says := range map[string]string{
+		"hidden": "policies for rows (row-level security) may hide some of them", "shop.closed": "the user needs CREATE on its schema",
+	} {
+		object := pg.Fail(t, stagedInput(pg, table, map[string]any{"table": table, "mode": "replace"}, "", map[string]any{"id": 1}))
+		require.Contains(t, object.Message, says)
+		require.Equal(t, interpreter.ClassFinal, object.Class)
+	}
 }
 
 // TestIterationsStageTogether: iterations write at once, whatever they change.

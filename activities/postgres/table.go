@@ -316,7 +316,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.Rows), w.Shown, placeOfError(w, pg).text(w), own.Message)
+		own.Message = w.Doing() + placeOfError(w, pg).text(w) + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}

@@ -216,7 +216,7 @@ func writeError(w *sqltool.Write, err error) error {
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
 	}
-	text := fmt.Sprintf("writing %d rows to table %q: %v%s", len(w.Rows), w.Shown, err, hint)
+	text := w.Doing() + err.Error() + hint
 	if w.Staged() {
 		text = w.InWordsOfTarget(text)
 	}

@@ -38,7 +38,7 @@ func (s *stage) publish(ctx context.Context) (written Written, err error) {
 		return written, err
 	}
 	if len(target) > 0 { // or there is nothing to delete
-		if written, err = s.put(ctx, columns, target); err != nil {
+		if written, err = s.put(ctx, rows, columns, target); err != nil {
 			return written, err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, e
 }
 
 // put changes the target.
-func (s *stage) put(ctx context.Context, columns []string, there []Column) (written Written, err error) {
+func (s *stage) put(ctx context.Context, rows int64, columns []string, there []Column) (written Written, err error) {
 	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
 		return written, err
 	}
@@ -110,9 +110,9 @@ func (s *stage) put(ctx context.Context, columns []string, there []Column) (writ
 	}
 	p := &difference{stage: s, target: target, columns: columns, within: within}
 	switch {
-	case s.beside == nil && s.write.staging.deleteMissing:
+	case rows == 0 && s.write.staging.deleteMissing:
 		return written, s.missing(ctx, &written, "true")
-	case s.beside == nil:
+	case rows == 0:
 		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
 		return written, err
 	case s.write.staging.deleteMissing:
@@ -208,7 +208,7 @@ func (p *difference) insert(condition string) string {
 
 // all deletes the rows that are replaced, and inserts the others.
 func (p *difference) all(ctx context.Context) (written Written, err error) {
-	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil || len(p.columns) == 0 {
+	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
 		return written, err
 	}
 	written.affected, err = p.tx.Exec(ctx, p.insert("true"))

@@ -398,6 +398,14 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 	return err
 }
 
+// Doing is what the write does, as the head of a message.
+func (w *Write) Doing() string {
+	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
+		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
+	}
+	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
+}
+
 // InWordsOfTarget has the name of the table in a message in which the one beside it stands.
 func (w *Write) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
@@ -407,6 +415,12 @@ func (w *Write) InWordsOfTarget(message string) string {
 func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, error) {
 	if len(settled.Rows) == 0 {
 		return Written{}, settled, s.leave(ctx, 0, nil)
+	}
+	for _, column := range settled.tableColumns { // the table beside would take them
+		if column.ReadOnly && slices.Contains(settled.Columns, column.Name) {
+			return Written{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written to: the database makes its values itself; leave it out in args",
+				settled.placeOf(column.Name, false), column.Name, settled.Shown)
+		}
 	}
 	if err := s.prepare(ctx, settled); err != nil {
 		return Written{}, settled, err
@@ -562,12 +576,6 @@ func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
 	if w.replace && len(w.Key) == 0 && len(target.Referencing) > 0 {
 		return nil, tool.Errorf("foreign keys of %s point at table %q, so that its rows cannot all be deleted: write key, and only what differs is changed",
 			strings.Join(target.Referencing, ", "), w.Shown)
-	}
-	for _, column := range target.Columns {
-		if column.ReadOnly && slices.Contains(w.Columns, column.Name) && w.replace {
-			return nil, tool.Errorf("%scolumn %q of table %q cannot be written to: the database makes its values itself; leave it out in args",
-				w.placeOf(column.Name, false), column.Name, w.Shown)
-		}
 	}
 	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
 		return nil, w.lacksColumn(target.columns(), where.column, "replace_where: ")
