@@ -17,7 +17,6 @@ type load struct {
 	fields map[string]any
 	part   *int
 	round  int
-	pages  int
 }
 
 // replacing is a call in mode replace.
@@ -147,14 +146,23 @@ func replaceImages(s *TableTest) {
 	one := row{"id": 1, "n": "1.0", "doc": row{"a": 1}, "docs": row{"a": 1}, "at": "2024-01-01T00:00:00Z", "list": []any{"a"}, "place": "(1,2)"}
 	s.Write(nil, one)
 	for _, test := range []struct {
-		column string
-		value  any
-	}{{"n", "1.0"}, {"n", "1.00"}, {"doc", row{"a": 2}}, {"docs", row{"a": 2}}, {"at", "2024-01-01T01:00:00+01:00"}, {"list", []any{"b"}}, {"place", "(1,3)"}, {"place", nil}} {
-		changed := !strings.Contains("n 1.0 at 2024-01-01T01:00:00+01:00", test.column+" "+fmt.Sprint(test.value))
+		column  string
+		value   any
+		changed int
+	}{
+		{"n", "1.0", 0},
+		{"n", "1.00", 1},
+		{"doc", row{"a": 2}, 1},
+		{"docs", row{"a": 2}, 1},
+		{"at", "2024-01-01T01:00:00+01:00", 0},
+		{"list", []any{"b"}, 1},
+		{"place", "(1,3)", 1},
+		{"place", nil, 1},
+	} {
 		one[test.column] = test.value
 		load := s.replacing(row{"key": "id"})
 		load.page(one)
-		require.Equal(s, published(map[bool]int{true: 1}[changed || test.value == "1.00"], 0), load.publish(), "%v", test)
+		require.Equal(s, published(test.changed, 0), load.publish(), "%v", test)
 	}
 }
 
