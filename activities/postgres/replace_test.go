@@ -243,6 +243,20 @@ func TestIterationsStageTogether(t *testing.T) {
 	pg, db := pgTool(t)
 	fields := map[string]any{"table": "target", "mode": "replace", "key": "id", "schema_contract": "evolve"}
 	var group errgroup.Group
+	db.Exec(t, "CREATE TABLE plain (id int)")
+	plain := map[string]any{"table": "plain", "mode": "replace"}
+	_, err := pg.Call(t, stagedInput(pg, "plain", plain, interpreter.StagingSettle))
+	require.NoError(t, err, "the call is known, and has no table beside yet")
+	for part := range 8 {
+		in := stagedInput(pg, "plain", plain, "", map[string]any{"id": part})
+		in.Staging.Part = &part
+		group.Go(func() error {
+			_, err := pg.Call(t, in)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.Equal(t, []map[string]any{{"n": int64(8)}}, db.Query(t, "SELECT sum(staged)::bigint AS n FROM reprise_staged"))
 	for part := range 24 {
 		in := stagedInput(pg, "together", fields, "", map[string]any{"id": part, fmt.Sprint("c", part%3): 1}, map[string]any{"id": -1, "n": part})
 		in.Staging.Part = &part
@@ -275,15 +289,56 @@ func TestPublishWaitsForWriters(t *testing.T) {
 	fields := map[string]any{"table": "target", "mode": "replace"}
 	_, err := pg.Call(t, stagedInput(pg, "a", fields, "", map[string]any{"id": 1}))
 	require.NoError(t, err)
-	unlock := db.Lock(t, "target")
-	defer unlock()
+	writer := begin(t, db, "INSERT INTO target VALUES (2)")
 	began := time.Now()
 	_, err = pg.Call(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, "55P03", object.Type)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
 	require.Greater(t, time.Since(began), 4*time.Second)
-	unlock()
+	require.NoError(t, writer.Commit(t.Context()))
 	_, err = pg.Call(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
 	require.NoError(t, err)
+	require.Equal(t, []map[string]any{{"id": int32(1)}}, db.Query(t, "SELECT id FROM target"))
+}
+
+// TestLeftOverInUse: what is being written to is not dropped, and what is being dropped is not written to.
+func TestLeftOverInUse(t *testing.T) {
+	t.Parallel()
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE target (id int)")
+	fields := map[string]any{"table": "target", "mode": "replace"}
+	write := func(name string, id int) error {
+		_, err := pg.Call(t, stagedInput(pg, name, fields, "", map[string]any{"id": id}))
+		return err
+	}
+	require.NoError(t, write("old", 1))
+	db.Exec(t, "UPDATE reprise_staging SET started_at = now() - interval '8 days'; UPDATE reprise_staged SET written_at = now() - interval '8 days'")
+	user := begin(t, db, "SELECT FROM reprise_staging FOR KEY SHARE")
+	require.NoError(t, write("new", 1))
+	require.NoError(t, user.Rollback(t.Context()))
+	require.NoError(t, write("old", 2), "nobody has dropped it")
+	dropper := begin(t, db, "SELECT FROM reprise_staging FOR UPDATE")
+	written := make(chan error, 1)
+	go func() { written <- write("old", 3) }()
+	require.Eventually(t, func() bool {
+		return len(db.Query(t, "SELECT FROM pg_locks WHERE NOT granted")) > 0
+	}, testenv.Within(10*time.Second), 20*time.Millisecond)
+	_, err := dropper.Exec(t.Context(), "UPDATE reprise_staging SET dropped_at = now()")
+	require.NoError(t, err)
+	require.NoError(t, dropper.Commit(t.Context()))
+	require.Equal(t, "staging_lost", tooltest.ErrorObject(t, <-written).Type)
+}
+
+// begin runs a statement in a transaction that the test ends.
+func begin(t *testing.T, db *testenv.Database, statement string) pgx.Tx {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), statement)
+	require.NoError(t, err)
+	return tx
 }
