@@ -23,7 +23,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-var soak = flag.Bool("soak", false, "replace the rows of a table 1,000 times")
+var soak = flag.Bool("soak", false, "replace the rows of tables 1,000 times, and cut connections at every statement")
 
 // stagedInput is a write, or what else is done, of the call with a name.
 func stagedInput(pg tooltest.SQL, name string, fields map[string]any, do interpreter.StagingStep, rows ...any) interpreter.ToolInput {
@@ -67,9 +67,9 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 			(SELECT count(*) FROM pg_publication_rel p WHERE p.prrelid = c.oid) AS published, pg_get_serial_sequence('keyed', 'id') AS sequence
 		FROM pg_class c WHERE c.relname IN ('keyed', 'plain', 'keyed_view', 'plain_view', 'child') ORDER BY 1`
 	before := db.Query(t, kept)
-	rounds := 50
+	rounds := 25 // of two tables
 	if *soak {
-		rounds = 1000
+		rounds = 500
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var (
