@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type runOptions struct {
 	detach     bool
 	strict     bool
 	serverEnds bool
+	partition  string
 	// fullRefresh are steps that read everything again; everyStep stands for all.
 	fullRefresh []string
 }
@@ -66,6 +68,7 @@ const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
   starter run fetch.yaml --address temporal.example.com:7233 --detach
   starter run orders.yaml --full-refresh=orders
+  starter run orders.yaml --partition 2024-01-31
   starter run nightly.yaml --priority 5 --fairness-key nightly
   starter run fetch.yaml --output json | jq .result`
 
@@ -99,6 +102,8 @@ func newRunCommand(a *app) *cobra.Command {
 	command.Flags().StringSliceVar(&options.fullRefresh, "full-refresh", nil,
 		"steps with incremental read everything again, all of them without a `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
+	command.Flags().StringVar(&options.partition, "partition", "",
+		"key of the partition that the run is about, such as 2024-01-31; default the newest that is complete")
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
@@ -172,6 +177,10 @@ func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 		return plan, err
 	}
 	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
+	if _, err := checked.book.Partition(options.partition, time.Now()); err != nil {
+		return plan, usageError("--partition: %w", err)
+	}
+	plan.Input.Partition = options.partition
 	plan.Input.FullRefresh, err = a.refreshed(checked.book, options.fullRefresh)
 	return plan, err
 }
