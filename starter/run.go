@@ -85,11 +85,7 @@ func newRunCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			err := a.run(args[0], options)
-			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
-			}
-			return err
+			return a.refuse(a.run(args[0], options), options.output)
 		},
 	}
 	options.workload.add(command)
@@ -110,6 +106,14 @@ func newRunCommand(a *app) *cobra.Command {
 	return command
 }
 
+// refuse prints why a run did not start where its output is JSON.
+func (a *app) refuse(err error, output string) error {
+	if err != nil && output == "json" && !errors.Is(err, errSaid) {
+		return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
+	}
+	return err
+}
+
 // oneFile refuses what is not one file. The steps of --full-refresh stand behind a =, as they
 // may be left out.
 func oneFile(command *cobra.Command, args []string) error {
@@ -125,6 +129,14 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	return a.runWith(options, func(context.Context, *session) (start.Plan, error) { return plan, nil })
+}
+
+// errNothing says that there is nothing to run.
+var errNothing = errors.New("nothing to run")
+
+// runWith starts a run of what a function plans once the server is there, and follows it.
+func (a *app) runWith(options *runOptions, plans func(context.Context, *session) (start.Plan, error)) (err error) {
 	ctx := a.interrupts.graceful
 	s, err := a.open(ctx, options)
 	if err != nil {
@@ -137,6 +149,13 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	s.ends = options.serverEnds || s.server != nil
 	ctx, ended := s.telemetry.Begin(ctx, "starter run")
 	defer func() { ended(err) }()
+	plan, err := plans(ctx, s)
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
 		return err

@@ -55,6 +55,9 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
+	if !r.wasSkipped() {
+		r.beginPartition(ctx)
+	}
 	switch {
 	case r.wasSkipped():
 		return r.finish(ctx)
@@ -455,6 +458,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed {
 		r.movePending(ctx)
 	}
+	r.endPartition(ctx, result.Status)
 	r.notifyEnd(ctx, result)
 	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,8 +9,11 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/program/backfill"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -92,4 +96,71 @@ output: {each: "{{ each.results | map(.key) }}", newest: "{{ newest }}"}
 			"key": "2024-01-19", "index": 18, "start": "2024-01-19T00:00:00+01:00", "end": "2024-01-20T00:00:00+01:00",
 		},
 	}, result.Result.Data)
+}
+
+// matrix is what became of the partitions of a playbook.
+func (w *world) matrix(text string) (*backfill.Matrix, *playbook.Playbook) {
+	w.t.Helper()
+	book, found := playbook.Decode(source.NewFile("book.yaml", []byte(text)))
+	require.Empty(w.t, found)
+	m, err := backfill.Read(w.t.Context(), w.env.Client(), book, time.Now())
+	require.NoError(w.t, err)
+	return m, book
+}
+
+// backfill starts a run of the partitions that are not done, and gives how many these are.
+func (w *world) backfill(text string, concurrency int, given map[string]any) (run client.WorkflowRun, partitions int) {
+	w.t.Helper()
+	m, book := w.matrix(text)
+	keys := m.Select(backfill.OnlyMissing)
+	return w.startWith(workflows.Input{
+		Name: backfill.FileName("book.yaml"), Source: string(backfill.Source(book, "book.yaml", concurrency)),
+		Files: map[string]string{"book.yaml": text}, Workload: expression.Of(backfill.Workload(keys, given)),
+	}, time.Time{}), len(keys)
+}
+
+// afterBackfill: what a run by itself has done is not run again by a backfill, and what that has
+// done by no other one.
+func afterBackfill(t *testing.T, w *world, _ workflows.Result) {
+	text, given := w.playbook("backfill.yaml"), map[string]any{"connection": "sqlite:rows.db", "api": w.api.URL()}
+	run, partitions := w.backfill(text, 2, given)
+	require.Equal(t, 3, partitions)
+	w.endsAs(run, interpreter.Completed)
+	require.Equal(t, []any{map[string]any{"rows": 12}}, w.query("SELECT count(*) AS rows FROM sales"))
+	_, left := w.backfill(text, 2, given)
+	require.Zero(t, left)
+}
+
+// TestBackfillSurvives: the worker is killed in the midst of a backfill of a month; each partition
+// is done in the end, was asked for no more often than deaths explain, and asking again runs none.
+func TestBackfillSurvives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := daily("survives-"+w.queue, `  - step: read
+    tool: http
+    url: "{{ api }}/api/v1/users"
+    params: {day: "{{ partition.key }}"}
+`)
+	text = "workload: {api: ''}\n" + text
+	first := w.spawn()
+	run, partitions := w.backfill(text, 4, map[string]any{"api": w.api.URL()})
+	require.Equal(t, 31, partitions)
+	w.awaitRequests("/api/v1/users", 8)
+	first.Kill()
+	w.spawn()
+	result := w.endsAs(run, interpreter.Completed)
+	stats, _ := result.Result.Data.(map[string]any)
+	require.Equal(t, 31, stats["success"])
+	days := map[string]int{}
+	for _, request := range w.api.Requests("") {
+		days[request.Query]++
+	}
+	require.Len(t, days, 31)
+	for day, n := range days {
+		require.LessOrEqual(t, n, 2, day)
+	}
+	m, _ := w.matrix(text)
+	require.Equal(t, fmt.Sprintf("survives-%s: 31 partitions, 31 done\n2024-01  %s\n# done\n", w.queue, "###############################"), m.Text())
+	_, left := w.backfill(text, 4, nil)
+	require.Zero(t, left)
 }
