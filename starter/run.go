@@ -197,6 +197,9 @@ func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 	}
 	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
 	if _, err := checked.book.Partition(options.partition, time.Now()); err != nil {
+		if options.partition == "" {
+			return plan, usageError("the run has no partition: %w", err)
+		}
 		return plan, usageError("--partition: %w", err)
 	}
 	plan.Input.Partition = options.partition

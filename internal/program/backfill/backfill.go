@@ -35,8 +35,7 @@ type Matrix struct {
 	Identity string                   `json:"identity"`
 	Counts   map[partition.Status]int `json:"counts"`
 	Rows     []Row                    `json:"partitions"`
-	unit     string
-	listed   bool
+	unit     string                   // of the partitions, "" for those of a length or a list
 }
 
 // Read reads what became of the partitions that are complete.
@@ -49,15 +48,22 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 	if err != nil {
 		return nil, err
 	}
-	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit(), listed: book.Partitions.Listed()}
-	for _, p := range all {
-		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.Of(p, m.Identity), Run: ledger.Run(p)})
-	}
+	m := matrix(book, all, ledger)
 	if err := settleRuns(ctx, c, m.Rows); err != nil {
 		return nil, err
 	}
 	m.count()
 	return m, nil
+}
+
+// matrix is what a ledger knows of partitions.
+func matrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
+	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit()}
+	for _, p := range all {
+		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.Of(p, m.Identity), Run: ledger.Run(p)})
+	}
+	m.count()
+	return m
 }
 
 func (m *Matrix) count() {

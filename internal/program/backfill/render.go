@@ -64,17 +64,17 @@ func (m *Matrix) Tally() string {
 
 // line is the label of the line of a partition, and how far the first one is from its beginning.
 func (m *Matrix) line(i int, row Row) (label string, indent int) {
-	switch {
-	case m.unit == partition.Hour:
+	switch m.unit {
+	case partition.Hour:
 		label, indent = row.Key[:len("2024-01-31")], row.Start.Hour()
-	case m.unit == partition.Day:
+	case partition.Day:
 		label, indent = row.Key[:len("2024-01")], row.Start.Day()-1
-	case m.unit == partition.Week:
+	case partition.Week:
 		_, week := row.Start.ISOWeek()
 		label, indent = row.Key[:len("2024")], week-1
-	case m.unit == partition.Month:
+	case partition.Month:
 		label, indent = row.Key[:len("2024")], int(row.Start.Month())-1
-	case m.unit == partition.Year:
+	case partition.Year:
 		label, indent = row.Key[:len("202")]+"0s", row.Start.Year()%10
 	default:
 		label = m.Rows[i-i%chunk].Key

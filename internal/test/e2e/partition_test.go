@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/program/backfill"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
@@ -163,4 +166,83 @@ func TestBackfillSurvives(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("survives-%s: 31 partitions, 31 done\n2024-01  %s\n# done\n", w.queue, "###############################"), m.Text())
 	_, left := w.backfill(text, 4, nil)
 	require.Zero(t, left)
+}
+
+// hourly is a playbook of a name with many partitions.
+func hourly(name string, partitions int) string {
+	start := time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+	return fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: %s}\npartitions: {every: hour, start: 2020-01-01, end: %q}\nworkflow:\n%s",
+		name, start.Add(time.Duration(partitions)*time.Hour).Format(time.RFC3339), givesPartition)
+}
+
+// TestManyPartitions: what is done of 10,000 partitions is known within a second, is left out by a
+// backfill, and outlives the end of its workflow.
+func TestManyPartitions(t *testing.T) {
+	t.Parallel()
+	const partitions = 10_000
+	w := newWorking(t)
+	text := hourly("many-"+w.queue, partitions)
+	m, book := w.matrix(text)
+	require.Equal(t, map[partition.Status]int{partition.Missing: partitions}, m.Counts)
+	ledger := &partition.Ledger{}
+	for _, row := range m.Rows {
+		p := partition.Partition{Key: row.Key, Index: row.Index, Start: row.Start, End: row.End}
+		require.NoError(t, ledger.Note(partition.Note{Playbook: book.Name, Partition: p, Identity: m.Identity, Run: "run", Status: partition.Done}))
+	}
+	snapshot, err := ledger.Snapshot()
+	require.NoError(t, err)
+	id := partition.WorkflowID(book.Name)
+	_, err = w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, partition.WorkflowName, snapshot)
+	require.NoError(t, err)
+	began := time.Now()
+	m, _ = w.matrix(text)
+	shown := m.Text()
+	took := time.Since(began)
+	t.Logf("the matrix of %d partitions took %s", partitions, took)
+	require.Less(t, took, testenv.Within(time.Second))
+	require.Contains(t, shown, ": 10000 partitions, 10000 done\n2020-01-01  ########################\n")
+	require.Empty(t, m.Select(backfill.OnlyMissing))
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "the test ends it"))
+	again := w.startWith(workflows.Input{Name: "book.yaml", Source: text, Partition: m.Rows[77].Key}, time.Time{})
+	w.endsAs(again, interpreter.Completed)
+	m, _ = w.matrix(text)
+	require.Equal(t, map[partition.Status]int{partition.Done: partitions}, m.Counts)
+	forged, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: w.queue}, partition.WorkflowName, []byte("forged"))
+	require.NoError(t, err)
+	require.ErrorContains(t, forged.Get(t.Context(), nil), "read the partitions")
+}
+
+var (
+	soakPartitions = flag.Int("backfill.partitions", 0, "how many partitions TestBackfillSoak has; 0 leaves it out")
+	soakKills      = flag.Int("backfill.kills", 50, "how often TestBackfillSoak kills the worker")
+)
+
+// TestBackfillSoak: many partitions, and a worker that is killed again and again. Each is done, and
+// asking again runs none.
+func TestBackfillSoak(t *testing.T) {
+	t.Parallel()
+	if *soakPartitions == 0 {
+		t.Skip("it takes minutes: -backfill.partitions=10000")
+	}
+	w := newWorld(t)
+	text, kills := hourly("soak-"+w.queue, *soakPartitions), *soakKills
+	worker := w.spawn()
+	run, partitions := w.backfill(text, 50, nil)
+	_, book := w.matrix(text)
+	require.Equal(t, *soakPartitions, partitions)
+	began := time.Now()
+	for killed := 1; killed <= kills; killed++ {
+		done := partitions * killed / (kills + 1)
+		require.Eventually(t, func() bool {
+			m, err := backfill.Read(t.Context(), w.env.Client(), book, time.Now()) // no worker may answer
+			return err == nil && m.Counts[partition.Done] >= done
+		}, 10*time.Minute, 200*time.Millisecond)
+		worker.Kill()
+		worker = w.spawn()
+	}
+	w.endsAs(run, interpreter.Completed)
+	m, _ := w.matrix(text)
+	require.Equal(t, map[partition.Status]int{partition.Done: partitions}, m.Counts)
+	require.Empty(t, m.Select(backfill.OnlyMissing))
+	t.Logf("%d partitions with %d kills took %s", partitions, kills, time.Since(began).Round(time.Second))
 }
