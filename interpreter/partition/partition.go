@@ -165,7 +165,7 @@ func (s *Set) indexOf(t time.Time) int {
 	years, months := shown.Year()-s.first.Year(), int(shown.Month()-s.first.Month())
 	days := int(time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC).Sub(s.first) / (24 * time.Hour))
 	index := map[string]int{Day: days, Week: days / 7, Month: 12*years + months, Year: years}[s.rule.Unit]
-	for t.Before(s.boundary(index)) { // the clocks were put back over midnight
+	for t.Before(s.boundary(index)) { // a time that the clocks left out began before midnight
 		index--
 	}
 	for !t.Before(s.boundary(index + 1)) {

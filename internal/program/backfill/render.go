@@ -62,7 +62,7 @@ func (m *Matrix) Tally() string {
 	return text
 }
 
-// line is the label of the line of a partition, and how far the first one is from its beginning.
+// line is the label of the line of a partition, and how far that is from the line's beginning.
 func (m *Matrix) line(i int, row Row) (label string, indent int) {
 	switch m.unit {
 	case partition.Hour:
@@ -78,9 +78,6 @@ func (m *Matrix) line(i int, row Row) (label string, indent int) {
 		label, indent = row.Key[:len("202")]+"0s", row.Start.Year()%10
 	default:
 		label = m.Rows[i-i%chunk].Key
-	}
-	if i > 0 {
-		indent = 0
 	}
 	return label, indent
 }
