@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
 )
@@ -71,6 +72,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
+	registry.RegisterWorkflowWithOptions(PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateCommandWorkflow, workflow.RegisterOptions{Name: interpreter.StateCommandWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }
