@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"reprise/activities/tool"
@@ -51,24 +53,39 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 		p.files[file.Name] = file.Source
 	}
 	p.planSteps(ctx, book, task, "", 0)
+	c.mask(p.steps)
 	answer.Steps = p.steps
-	return c.masked(answer)
+	return answer, nil
 }
 
-// masked is a plan without the secrets of the worker's connections.
-func (c *Catalogue) masked(answer interpreter.PlanAnswer) (masked interpreter.PlanAnswer, err error) {
-	encoded, err := json.Marshal(answer)
-	if err != nil {
-		return answer, err
+// mask takes the secrets of the worker's connections out of what a plan has from data and errors.
+func (c *Catalogue) mask(steps []interpreter.StepPlan) {
+	mask := func(texts ...*string) {
+		for _, text := range texts {
+			*text = c.res.Secrets.Text(*text)
+		}
 	}
-	value, err := expression.Decode(encoded)
-	if err != nil {
-		return answer, err
+	for i := range steps {
+		step := &steps[i]
+		mask(&step.Request, &step.Problem, &step.Unsampled)
+		for j := range step.States {
+			state := &step.States[j]
+			mask(&state.State, &state.Problem)
+			state.Watermark = expression.Of(c.res.Secrets.Value(state.Watermark.Data))
+			state.ReadsFrom = expression.Of(c.res.Secrets.Value(state.ReadsFrom.Data))
+		}
+		for j := range step.Sinks {
+			sink := &step.Sinks[j]
+			mask(&sink.Target, &sink.Problem)
+			sink.Element = expression.Of(c.res.Secrets.Value(sink.Element.Data))
+			if sink.Table == nil {
+				continue
+			}
+			for k := range sink.Table.DDL {
+				mask(&sink.Table.DDL[k])
+			}
+		}
 	}
-	if encoded, err = json.Marshal(c.res.Secrets.Value(value)); err != nil {
-		return answer, err
-	}
-	return masked, json.Unmarshal(encoded, &masked)
 }
 
 // planner gathers what the steps of a playbook would do.
@@ -194,9 +211,37 @@ func (s *stepPlanner) sink(ctx context.Context, target call.Target, written map[
 		plan.Element = *element
 	}
 	if target.Unknown == "" && isTable(target.Input) {
-		plan.Table, plan.Problem = s.catalogue.planned(ctx, target.Input)
+		s.table(ctx, target.Input, &plan)
 	}
 	s.plan.Sinks = append(s.plan.Sinks, plan)
+}
+
+// table plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.
+func (s *stepPlanner) table(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
+	plan.Table, plan.Problem = s.catalogue.planned(ctx, in)
+	if plan.Table == nil || plan.Table.Exists {
+		return
+	}
+	for _, step := range s.book.Steps {
+		if step.Action == nil {
+			continue
+		}
+		statement := s.book.Resolve(step.Action).Field(playbook.FieldStatement)
+		if statement == nil || !createsTable.MatchString(statement.Raw) {
+			continue
+		}
+		if name := createsTable.FindStringSubmatch(statement.Raw)[1]; strings.EqualFold(tableName(name), tableName(plan.Table.Name)) {
+			plan.Table.MadeBy, plan.Table.DDL, plan.Table.FromRows, plan.Problem = step.Name, nil, false, ""
+		}
+	}
+}
+
+// createsTable finds the table that a statement makes.
+var createsTable = regexp.MustCompile(`(?is)^\s*create\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?([^\s(]+)`)
+
+// tableName is a name without its schema and quotes.
+func tableName(name string) string {
+	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`)
 }
 
 // fieldsText tells the fields of targets apart.
@@ -213,6 +258,10 @@ func isTable(in interpreter.ToolInput) bool {
 
 // targetText names what a sink writes to, as far as it is known: with templates as they are written.
 func targetText(target call.Target) string {
+	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
+		table := expression.Text(target.Input.Fields["table"].Data)
+		return tool.CutText(table+" of "+expression.Text(path.Data), maxTarget)
+	}
 	for _, name := range []string{"table", playbook.FieldURL, "path", playbook.FieldStatement} {
 		if value, has := target.Input.Fields[name]; has {
 			return tool.CutText(expression.Text(value.Data), maxTarget)

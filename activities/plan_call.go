@@ -200,7 +200,7 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 // writes plans a step that writes rows itself.
 func (s *stepPlanner) writes(ctx context.Context, in interpreter.ToolInput) {
 	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: in.Tool, Auth: in.Auth, Target: expression.Text(in.Fields["table"].Data)}
-	plan.Table, plan.Problem = s.catalogue.planned(ctx, in)
+	s.table(ctx, in, &plan)
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 }
 

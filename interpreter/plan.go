@@ -85,6 +85,8 @@ type TablePlan struct {
 	Exists bool     `json:"exists"`
 	Mode   string   `json:"mode"`
 	Key    []string `json:"key,omitempty"`
+	// MadeBy is the step that makes the table by a statement, where it does not exist; the sink would not make it.
+	MadeBy string `json:"made_by,omitempty"`
 	// NewFile says that the file of the database would be made.
 	NewFile bool `json:"new_file,omitempty"`
 	// DDL are the statements that would change the table, in order.

@@ -31,10 +31,15 @@ type Target struct {
 	ByElement bool
 }
 
-// Targets are those of all sinks that the call may write to.
+// Targets are those of all sinks that the call may write to, without an element of a loop also those of
+// its iterations.
 func (c *Call) Targets(now time.Time) []Target {
 	var all []Target
-	for _, sink := range c.config.sinks() {
+	sinks := c.config.sinks()
+	if loop := c.config.Step.Loop; loop != nil && c.config.Index == nil && loop.Sink != nil {
+		sinks = append(sinks, loop.Sink)
+	}
+	for _, sink := range sinks {
 		all = append(all, c.target(sink, now))
 	}
 	return all
