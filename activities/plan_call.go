@@ -20,7 +20,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	if section == nil {
 		return nil
 	}
-	plan := interpreter.StatePlan{State: s.book.StateName(s.step), KeptBy: "temporal", Type: section.Type}
+	plan := interpreter.StatePlan{State: s.book.StateName(s.step), KeptBy: "temporal", Type: section.Type, OnConflict: section.OnConflict}
 	if home := s.book.StateHome(s.step); home != nil {
 		for _, target := range of.Targets(s.now) {
 			if target.Sink == home && target.Unknown != "" {

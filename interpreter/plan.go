@@ -5,6 +5,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
 )
 
 // Names of the workflow that has a worker find out what a run would do, and of its activity. Both
@@ -59,8 +60,9 @@ type StatePlan struct {
 	ReadsFrom expression.Value `json:"reads_from"` // incremental.value of the run
 	MovedAt   time.Time        `json:"moved_at,omitzero"`
 	Run       string           `json:"run,omitempty"` // that moved it last
-	// Holders are the workflow IDs of runs that hold it.
-	Holders []string `json:"holders,omitempty"`
+	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
+	Holders    []string            `json:"holders,omitempty"`
+	OnConflict playbook.OnConflict `json:"on_conflict"`
 	Problem string   `json:"problem,omitempty"`
 }
 

@@ -82,7 +82,9 @@ func (t *planText) turn() {
 		case playbook.ConflictCancel:
 			verdict = "a run cancels the running one"
 		}
-		verdict += ": " + strings.Join(turn.Holders, ", ") + " running"
+		if len(turn.Holders) > 0 {
+			verdict += " behind " + strings.Join(turn.Holders, ", ")
+		}
 	}
 	t.line("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
 }
@@ -162,7 +164,11 @@ func (t *planText) state(state interpreter.StatePlan) {
 		t.line("    ", "watermark %s, moved %s by %s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), state.Run, cursorText(state.ReadsFrom))
 	}
 	if len(state.Holders) > 0 {
-		t.line("    ", "held by %s, which is running", strings.Join(state.Holders, ", "))
+		what := "a run waits for it"
+		if state.OnConflict == playbook.ConflictFail {
+			what = "a run fails"
+		}
+		t.line("    ", "held by %s: %s", strings.Join(state.Holders, ", "), what)
 	}
 }
 
