@@ -45,7 +45,7 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
 		})
 	}
-	p := &planner{catalogue: c, sample: in.Sample, now: time.Now(), files: map[string]string{}}
+	p := &planner{catalogue: c, sample: in.Sample, now: time.Now(), files: map[string]string{}, makers: map[string]string{}}
 	for name, text := range script.Files {
 		p.files[name] = text
 	}
@@ -94,11 +94,17 @@ type planner struct {
 	sample    bool
 	now       time.Time
 	files     map[string]string
+	makers    map[string]string // steps that make tables by statements, by tableName
 	steps     []interpreter.StepPlan
 }
 
 // planSteps plans the steps of a playbook. within is the step that runs it, with a slash behind it.
 func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task call.Task, within string, depth int) {
+	for _, step := range book.Steps {
+		if step.Action != nil {
+			p.addMaker(book, step, within+step.Name)
+		}
+	}
 	for _, step := range book.Steps {
 		if step.Action == nil {
 			continue
@@ -126,6 +132,7 @@ type stepPlanner struct {
 }
 
 func (s *stepPlanner) run(ctx context.Context) {
+	defer s.moved()
 	whole := s.call(call.Snapshot{})
 	if s.step.Loop == nil {
 		s.one(ctx, whole, nil)
@@ -222,26 +229,28 @@ func (s *stepPlanner) table(ctx context.Context, in interpreter.ToolInput, plan 
 	if plan.Table == nil || plan.Table.Exists {
 		return
 	}
-	for _, step := range s.book.Steps {
-		if step.Action == nil {
-			continue
-		}
-		statement := s.book.Resolve(step.Action).Field(playbook.FieldStatement)
-		if statement == nil || !createsTable.MatchString(statement.Raw) {
-			continue
-		}
-		if name := createsTable.FindStringSubmatch(statement.Raw)[1]; strings.EqualFold(tableName(name), tableName(plan.Table.Name)) {
-			plan.Table.MadeBy, plan.Table.DDL, plan.Table.FromRows, plan.Problem = step.Name, nil, false, ""
-		}
+	if step, has := s.makers[tableName(plan.Table.Name)]; has {
+		plan.Table.MadeBy, plan.Table.DDL, plan.Table.FromRows, plan.Problem = step, nil, false, ""
+	}
+}
+
+// addMaker notes the table that a step makes by a statement.
+func (p *planner) addMaker(book *playbook.Playbook, step *playbook.Step, name string) {
+	statement := book.Resolve(step.Action).Field(playbook.FieldStatement)
+	if statement == nil {
+		return
+	}
+	if found := createsTable.FindStringSubmatch(statement.Raw); found != nil {
+		p.makers[tableName(found[1])] = name
 	}
 }
 
 // createsTable finds the table that a statement makes.
 var createsTable = regexp.MustCompile(`(?is)^\s*create\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?([^\s(]+)`)
 
-// tableName is a name without its schema and quotes.
+// tableName is a name without its schema, quotes and upper case.
 func tableName(name string) string {
-	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`)
+	return strings.ToLower(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
 }
 
 // fieldsText tells the fields of targets apart.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -99,6 +100,25 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, name string, found [
 	}
 }
 
+// moved finds states that have moved and whose table is not there: no call may claim them.
+func (s *stepPlanner) moved() {
+	home := s.book.StateHome(s.step)
+	if home == nil || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
+		return
+	}
+	for _, sink := range s.plan.Sinks {
+		if sink.Place != home.Place || sink.Table == nil || sink.Table.Exists || sink.Table.NewFile {
+			continue
+		}
+		for i := range s.plan.States {
+			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
+				state.Problem = fmt.Sprintf("the state has moved, and its table %q does not exist: forget the state with starter state reset, "+
+					"or read everything with --full-refresh", sink.Table.Name)
+			}
+		}
+	}
+}
+
 // problemOf is the message of an error of an activity.
 func problemOf(err error) string {
 	if failure := failureOf(err); failure != nil {
@@ -149,7 +169,11 @@ func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[s
 	output := interpreter.StateOutput{}
 	if in.Claim != nil {
 		state := kept[in.Claim.Name]
-		if refused := incremental.OfAnother(state, in.Claim.Source); refused != nil {
+		source := in.Claim.Source
+		if in.Place == nil {
+			source = source.Digested()
+		}
+		if refused := incremental.OfAnother(state, source); refused != nil {
 			s.plan.Problem = refused.Message
 			return false
 		}

@@ -154,8 +154,8 @@ func (t *planText) problem(margin, problem string) {
 
 func (t *planText) state(state interpreter.StatePlan) {
 	t.line("  ", "state %s, kept by %s", state.State, state.KeptBy)
-	if state.Problem != "" {
-		t.problem("    ", state.Problem)
+	t.problem("    ", state.Problem)
+	if state.Watermark.Data == nil && state.Problem != "" {
 		return
 	}
 	if state.Watermark.Data == nil {
