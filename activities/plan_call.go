@@ -58,7 +58,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	for _, state := range found {
 		kept[state.Name] = state
 	}
-	s.addStates(plan, at.Name, found)
+	s.addStates(plan, found)
 	return kept
 }
 
@@ -83,7 +83,7 @@ func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incre
 }
 
 // addStates adds the states that are kept. One that is not yet has the step read from its initial value.
-func (s *stepPlanner) addStates(plan interpreter.StatePlan, name string, found []incremental.State) {
+func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.State) {
 	section := s.step.Incremental
 	if len(found) == 0 {
 		plan.ReadsFrom = section.Initial().Value

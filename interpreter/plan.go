@@ -63,7 +63,7 @@ type StatePlan struct {
 	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
 	Holders    []string            `json:"holders,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`
-	Problem string   `json:"problem,omitempty"`
+	Problem    string              `json:"problem,omitempty"`
 }
 
 // SinkPlan is what a sink would do; kept in workflow history.

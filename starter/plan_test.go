@@ -44,16 +44,20 @@ func TestPlanText(t *testing.T) {
 						Name: "shop.orders", Mode: "upsert", Key: []string{"id"}, FromRows: true, Rows: &rows, Rejected: "shop.orders_rejected",
 						DDL: []string{`CREATE TABLE IF NOT EXISTS "shop"."orders" ("id" bigint NOT NULL, "a, (b" numeric(12, 2), "note" text, PRIMARY KEY ("id"))`},
 					}},
-					{Place: "orders.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "shop.log", Problem: `row 3: table "shop.log" has no column "extra"`,
-						Table: &interpreter.TablePlan{Name: "shop.log", Exists: true, Mode: "insert", Rows: &rows, LeftOut: &interpreter.RowCounts{DiscardedRows: 1}}},
+					{
+						Place: "orders.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "shop.log", Problem: `row 3: table "shop.log" has no column "extra"`,
+						Table: &interpreter.TablePlan{Name: "shop.log", Exists: true, Mode: "insert", Rows: &rows, LeftOut: &interpreter.RowCounts{DiscardedRows: 1}},
+					},
 				},
 			},
 			{
 				Step: "items", Tool: "http", Loop: &interpreter.LoopPlan{Size: &size, Shown: 3}, Unknown: "the result of step orders decides",
 				Unsampled: "the result of step orders decides what is requested",
 				Sinks: []interpreter.SinkPlan{
-					{Place: "items.loop.sink", Tool: "sqlite", Target: "items of eu.db", Element: expression.Of("eu"),
-						Table: &interpreter.TablePlan{Name: "items", NewFile: true, Mode: "insert", FromRows: true}},
+					{
+						Place: "items.loop.sink", Tool: "sqlite", Target: "items of eu.db", Element: expression.Of("eu"),
+						Table: &interpreter.TablePlan{Name: "items", NewFile: true, Mode: "insert", FromRows: true},
+					},
 					{Place: "items.loop.dead_letter", Tool: "file", Target: "{{ name }}.jsonl", Unknown: "each element of the loop decides"},
 					{Place: "items.sink", Tool: "postgres", Auth: "warehouse", Target: "made", Table: &interpreter.TablePlan{Name: "made", Mode: "insert", MadeBy: "start"}},
 					{Place: "items.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "orders", Table: &interpreter.TablePlan{
