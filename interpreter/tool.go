@@ -76,6 +76,8 @@ type ToolInput struct {
 	// State is what the write does to the state that its call keeps between runs; nil where
 	// it keeps none, or not where the sink writes to.
 	State *incremental.Write `json:"state,omitempty"`
+	// Staging is set where what is written is published at the end of the call or loop.
+	Staging *Staging `json:"staging,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
