@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -24,8 +26,20 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		return plan, err
 	}
 	look := func(tx *sql.Tx) (err error) {
-		plan, err = sqltool.Plan(ctx, tableTx{stateTx{tx}}, in)
-		return err
+		table := tableTx{stateTx{tx}}
+		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
+			return err
+		}
+		indexes, err := table.unique(ctx, in)
+		if err != nil {
+			return err
+		}
+		lower := plan
+		lower.Key = slices.Clone(plan.Key)
+		for i, column := range plan.Key { // SQLite does not tell letter case apart
+			lower.Key[i] = strings.ToLower(column)
+		}
+		return sqltool.CheckUnique(lower, indexes)
 	}
 	isThere, err := t.readOnly(ctx, path, look)
 	if !isThere && err == nil {
@@ -33,6 +47,28 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		plan.NewFile = true
 	}
 	return plan, classifyError(ctx, err)
+}
+
+// unique are the columns, in lower case, of the indexes by which the table tells rows apart, the primary key among them.
+func (t tableTx) unique(ctx context.Context, in interpreter.ToolInput) (indexes [][]string, err error) {
+	w, err := sqltool.Target(in)
+	if err != nil {
+		return nil, err
+	}
+	const look = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
+		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
+	columns := map[int][]string{}
+	err = t.Query(ctx, look, []any{w.Table[len(w.Table)-1]}, func(scan func(...any) error) error {
+		var at int
+		var name sql.NullString // of an expression there is none
+		err := scan(&at, &name)
+		columns[at] = append(columns[at], name.String)
+		return err
+	})
+	for _, list := range columns {
+		indexes = append(indexes, list)
+	}
+	return indexes, err
 }
 
 // readOnly runs do in a transaction that can only read. It reports whether the file is there.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"reprise/activities/tool"
 	"reprise/interpreter"
 )
 
@@ -48,6 +49,21 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		plan.LeftOut = &left
 	}
 	return plan, err
+}
+
+// CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of those
+// that there are.
+func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
+	if plan.Mode != ModeUpsert || !plan.Exists {
+		return nil
+	}
+	key := slices.Sorted(slices.Values(plan.Key))
+	for _, columns := range indexes {
+		if slices.Equal(key, slices.Sorted(slices.Values(columns))) {
+			return nil
+		}
+	}
+	return tool.Errorf("writing to table %q: mode upsert needs a primary key or unique index on exactly (%s)", plan.Name, QuoteNames(plan.Key))
 }
 
 // changesWithoutRows is what is known of the changes before there are rows: of a table that is to be

@@ -100,4 +100,14 @@ func plansWithoutRows(s *TableTest) {
 	require.False(s, found.FromRows, "a table that is frozen stays as it is")
 	_, err = plan(row{"schema_contract": "evolve", "key": "other", "mode": "upsert"})
 	require.Contains(s, ErrorObject(s.t, err).Message, `has no column "other"`)
+	_, err = plan(row{"key": "n", "mode": "upsert"})
+	require.Contains(s, ErrorObject(s.t, err).Message, `mode upsert needs a primary key or unique index on exactly ("n")`)
+	s.Query(`CREATE UNIQUE INDEX `+s.Table+`_part ON `+s.Table+` (n) WHERE n > 0`, nil)
+	_, err = plan(row{"key": "n", "mode": "upsert"})
+	require.Contains(s, ErrorObject(s.t, err).Message, `unique index on exactly ("n")`, "one of some rows is none")
+	s.Query(`CREATE UNIQUE INDEX `+s.Table+`_two ON `+s.Table+` (n, id)`, nil)
+	for _, key := range []any{"id", []any{"id", "n"}, []any{"n", "id"}} {
+		_, err = plan(row{"key": key, "mode": "upsert"})
+		require.NoError(s, err, "%v", key)
+	}
 }
