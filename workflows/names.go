@@ -70,6 +70,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
+	registry.RegisterWorkflowWithOptions(PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
 	registry.RegisterWorkflowWithOptions(PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
