@@ -222,16 +222,22 @@ func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
 // withStates has a command work with a server that has a worker: for states in databases one
 // that it brings up, where there is none.
 func (a *app) withStates(o *stateOptions, of []keptStep, work func(context.Context, *session) error) error {
-	ctx := a.interrupts.graceful
-	s, err := o.server.existing(ctx)
 	inTables := !slices.ContainsFunc(of, func(one keptStep) bool { return one.at.Place == nil })
-	if err == nil && s == nil && inTables {
+	return a.withWorker(&o.server, &o.local, inTables, "states are read by one", work)
+}
+
+// withWorker has a command work with a server that has a worker: one of its own where there is none, if
+// that may be brought up. why says what the worker is for.
+func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, why string, work func(context.Context, *session) error) error {
+	ctx := a.interrupts.graceful
+	s, err := server.existing(ctx)
+	if err == nil && s == nil && bringsUp {
 		a.notef("starting a local Temporal server and a worker")
-		target := o.server
+		target := *server
 		target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-		s, err = o.local.startLocal(ctx, localserver.Options{}, target)
+		s, err = local.startLocal(ctx, localserver.Options{}, target)
 	} else if err == nil && s == nil {
-		s, err = o.server.stored(ctx) // which says how to name one
+		s, err = server.stored(ctx) // which says how to name one
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -246,7 +252,7 @@ func (a *app) withStates(o *stateOptions, of []keptStep, work func(context.Conte
 			return err
 		}
 		if workers == 0 {
-			return withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and states are read by one", s.taskQueue))
+			return withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and %s", s.taskQueue, why))
 		}
 	}
 	return work(ctx, s)

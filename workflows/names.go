@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
 )
@@ -69,8 +70,10 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
+	registry.RegisterWorkflowWithOptions(PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
+	registry.RegisterWorkflowWithOptions(PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateCommandWorkflow, workflow.RegisterOptions{Name: interpreter.StateCommandWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

@@ -89,7 +89,7 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 					require.Len(t, node.Elts, 1, name)
 					value := node.Elts[0].(*ast.KeyValueExpr).Value // a field by name
 					if selector, ok := value.(*ast.SelectorExpr); ok {
-						require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
+						require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "PlanWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
 						return true
 					}
 					identifier, ok := value.(*ast.Ident)
@@ -104,7 +104,7 @@ func TestRegisteredNamesAreConstants(t *testing.T) {
 				}
 				called++
 				if selector, ok := node.Args[at].(*ast.SelectorExpr); ok {
-					require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
+					require.Contains(t, []string{"WorkflowName", "MailboxWorkflow", "PlanWorkflow", "StateCommandWorkflow", "TreeWorkflow"}, selector.Sel.Name, "the activities know this name too")
 					return true
 				}
 				identifier, ok := node.Args[at].(*ast.Ident)

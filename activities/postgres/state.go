@@ -78,7 +78,7 @@ func (t *Tool) MoveState(ctx context.Context, in interpreter.ToolInput, write in
 
 // States are those whose names have the prefix.
 func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
-	err = t.inState(ctx, in, false, func(tx stateTx) (err error) {
+	err = t.readState(ctx, in, func(tx stateTx) (err error) {
 		states, err = sqltool.States(ctx, tx, prefix)
 		return err
 	})
@@ -92,7 +92,7 @@ func (t *Tool) SetState(ctx context.Context, in interpreter.ToolInput, change in
 
 // StateHistory are the changes of a state.
 func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
-	err = t.inState(ctx, in, false, func(tx stateTx) (err error) {
+	err = t.readState(ctx, in, func(tx stateTx) (err error) {
 		changes, err = sqltool.StateHistory(ctx, tx, name)
 		return err
 	})
@@ -102,6 +102,44 @@ func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name 
 // inState runs do in a transaction. Where there are no tables, they are made, or there is
 // nothing to do.
 func (t *Tool) inState(ctx context.Context, in interpreter.ToolInput, create bool, do func(stateTx) error) error {
+	return t.inSession(ctx, in, func(conn *pgx.Conn) error {
+		transact := func() error {
+			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return do(stateTx{tx}) })
+		}
+		err := transact()
+		if lacksLedger(err) {
+			if !create {
+				return nil
+			}
+			if err = createLedger(ctx, conn, true, false); err == nil {
+				err = transact()
+			}
+		}
+		if err != nil {
+			return stateError(ctx, in, err)
+		}
+		return nil
+	})
+}
+
+// readState runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
+func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
+	return t.inSession(ctx, in, func(conn *pgx.Conn) error {
+		err := readOnly(ctx, conn, func(tx pgx.Tx) error { return do(stateTx{tx}) })
+		if err == nil || lacksLedger(err) {
+			return nil
+		}
+		return stateError(ctx, in, err)
+	})
+}
+
+// readOnly runs do in a transaction that can only read.
+func readOnly(ctx context.Context, conn *pgx.Conn, do func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, do)
+}
+
+// inSession gives do a connection. Its session is kept for the run where do has not failed.
+func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, do func(*pgx.Conn) error) error {
 	pool, err := t.pool(ctx, in)
 	if err != nil {
 		return err
@@ -112,20 +150,8 @@ func (t *Tool) inState(ctx context.Context, in interpreter.ToolInput, create boo
 		return classifyError(ctx, err)
 	}
 	defer func() { pool.release(conn, keep) }()
-	transact := func() error {
-		return pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error { return do(stateTx{tx}) })
-	}
-	err = transact()
-	if lacksLedger(err) {
-		if !create {
-			return nil
-		}
-		if err = createLedger(ctx, conn.Conn(), true, false); err == nil {
-			err = transact()
-		}
-	}
-	if err != nil {
-		return stateError(ctx, in, err)
+	if err := do(conn.Conn()); err != nil {
+		return err
 	}
 	keep = run
 	return nil

@@ -115,7 +115,7 @@ func (t *Tool) MoveState(ctx context.Context, in interpreter.ToolInput, write in
 
 // States are those whose names have the prefix.
 func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
-	err = t.readState(ctx, in, false, func(tx stateTx) (err error) {
+	err = t.readState(ctx, in, func(tx stateTx) (err error) {
 		states, err = sqltool.States(ctx, tx, prefix)
 		return err
 	})
@@ -126,14 +126,14 @@ func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix stri
 func (t *Tool) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error {
 	set := func(tx stateTx) error { return sqltool.SetState(ctx, tx, change) }
 	if change.To.IsZero() {
-		return t.readState(ctx, in, true, set)
+		return t.forget(ctx, in, set)
 	}
 	return t.changeState(ctx, in, set)
 }
 
 // StateHistory are the changes of a state.
 func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
-	err = t.readState(ctx, in, false, func(tx stateTx) (err error) {
+	err = t.readState(ctx, in, func(tx stateTx) (err error) {
 		changes, err = sqltool.StateHistory(ctx, tx, name)
 		return err
 	})
@@ -146,7 +146,7 @@ func (t *Tool) changeState(ctx context.Context, in interpreter.ToolInput, do fun
 	if err != nil {
 		return err
 	}
-	return classifyError(ctx, t.file(path).transact(ctx, true, func(tx *sql.Tx) error {
+	return classifyError(ctx, t.file(path).transact(ctx, func(tx *sql.Tx) error {
 		err := do(stateTx{tx})
 		if !lacksTable(err) {
 			return err
@@ -158,8 +158,8 @@ func (t *Tool) changeState(ctx context.Context, in interpreter.ToolInput, do fun
 	}))
 }
 
-// readState runs do in a transaction. A file or a table that is not there holds nothing.
-func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, writes bool, do func(stateTx) error) error {
+// forget runs do in a transaction. A file or a table that is not there holds nothing.
+func (t *Tool) forget(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
 	path, err := t.path(ctx, in)
 	if err != nil {
 		return err
@@ -167,8 +167,21 @@ func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, writes b
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	err = t.file(path).transact(ctx, writes, func(tx *sql.Tx) error { return do(stateTx{tx}) })
+	err = t.file(path).transact(ctx, func(tx *sql.Tx) error { return do(stateTx{tx}) })
 	if lacksTable(err) {
+		return nil
+	}
+	return classifyError(ctx, err)
+}
+
+// readState runs do in a transaction that can only read. A file or a table that is not there holds nothing.
+func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return err
+	}
+	isThere, err := t.readOnly(ctx, path, func(tx *sql.Tx) error { return do(stateTx{tx}) })
+	if !isThere || lacksTable(err) {
 		return nil
 	}
 	return classifyError(ctx, err)
@@ -177,10 +190,10 @@ func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, writes b
 // lacksTable reports whether an error is that a table is not there.
 func lacksTable(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") }
 
-// transact runs do in a transaction of its own. One that only reads needs no turn to write.
-func (f *database) transact(ctx context.Context, writes bool, do func(*sql.Tx) error) error {
-	return f.use(ctx, writes, func(conn *guardedConn) error {
-		tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: !writes})
+// transact runs do in a transaction of its own.
+func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
+	return f.use(ctx, true, func(conn *guardedConn) error {
+		tx, err := conn.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}

@@ -162,6 +162,9 @@ func columnsOf(rows []map[string]any) []string {
 	seen := map[string]bool{}
 	var columns []string
 	for _, row := range rows {
+		if len(row) == len(columns) && hasAll(row, columns) {
+			continue // as most rows are; to look keys up is quicker than to list them
+		}
 		for column := range row {
 			if !seen[column] {
 				seen[column] = true
@@ -171,6 +174,15 @@ func columnsOf(rows []map[string]any) []string {
 	}
 	slices.Sort(columns)
 	return columns
+}
+
+func hasAll(row map[string]any, columns []string) bool {
+	for _, column := range columns {
+		if _, has := row[column]; !has {
+			return false
+		}
+	}
+	return true
 }
 
 // appendNew appends a text unless the list has it.

@@ -169,7 +169,7 @@ func (w *Write) conformToNothing(d *Dialect) error {
 	}
 	w.Deletes = nil
 	w.leaveColumns(map[string]bool{w.hardDelete: true})
-	if len(w.Rows) == 0 {
+	if len(w.Rows) == 0 && !w.planned {
 		return nil
 	}
 	for _, name := range w.Table {

@@ -27,12 +27,8 @@ func (w *Write) NotOlder(given, there string) string {
 func (w *Write) newest() *Write {
 	stays := make(map[string]int, len(w.Rows))
 	lost := make([]bool, len(w.Rows))
-	parts := make([]any, len(w.Key))
 	for i, row := range w.Rows {
-		for at, column := range w.Key {
-			parts[at] = expression.Text(row[column])
-		}
-		key := expression.Text(parts)
+		key := w.keyOf(row)
 		before, known := stays[key]
 		if known && w.sequence != "" && compareValues(w.sequenceKind, row[w.sequence], w.Rows[before][w.sequence]) < 0 {
 			lost[i] = true
@@ -44,6 +40,18 @@ func (w *Write) newest() *Write {
 		stays[key] = i
 	}
 	return w.without(lost)
+}
+
+// keyOf tells the keys of rows apart.
+func (w *Write) keyOf(row map[string]any) string {
+	if len(w.Key) == 1 {
+		return expression.Text(row[w.Key[0]])
+	}
+	parts := make([]any, len(w.Key))
+	for at, column := range w.Key {
+		parts[at] = expression.Text(row[column])
+	}
+	return expression.Text(parts)
 }
 
 // withDeletes parts the rows that are to be deleted from those that are to be written.

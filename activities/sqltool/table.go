@@ -35,6 +35,7 @@ type Write struct {
 	codePoints   string // how SQL compares text by code points
 	hardDelete   string // column of hard_delete, "" for none
 
+	planned  bool // nothing is written, and its rows are not known
 	contract contract
 	types    map[string]string     // declared types by columns
 	changes  []string              // statements that change the table, once the write is settled

@@ -106,6 +106,16 @@ type StateKeeper interface {
 	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.Change, error)
 }
 
+// Planner is a Writer to tables that says what a write would do.
+type Planner interface {
+	Writer
+
+	// Plan is what the write of in would do to its table as it is now. It changes nothing, and
+	// makes nothing that is not there. Where what it writes is not known, in.Args and
+	// in.Result are nil. The error is that which the write would have.
+	Plan(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
+}
+
 // Beginner is a tool that waits before it acts, for a connection or a lock, and
 // calls [Begin] when it has it. Every other tool has begun when it is called.
 type Beginner interface {

@@ -91,7 +91,9 @@ func schemasDrift(s *TableTest) {
 func (d *drift) check(s *TableTest, contract string) {
 	lenient := d.lenient && s.db.Name == "sqlite"
 	in := s.In(row{"schema_contract": contract}, d.rows...)
+	made := s.planned(in)
 	result, err := s.db.Call(s.t, in)
+	made(err)
 	want, leftOut := d.evolved, interpreter.RowCounts{}
 	switch contract {
 	case "freeze":
@@ -300,7 +302,9 @@ func columnsWiden(s *TableTest) {
 		table := fmt.Sprintf("%s_%d", s.Table, i)
 		s.Query("CREATE TABLE "+table+" (v "+test.from+")", nil)
 		in := s.In(row{"table": table, "schema_contract": row{"data_type": "evolve"}}, row{"v": nil}, row{"v": test.value})
+		made := s.planned(in)
 		_, err := s.db.Call(s.t, in)
+		made(err)
 		own := *s
 		own.Table = table
 		if test.to == "" {

@@ -20,7 +20,7 @@ func (s Tables) Run(t *testing.T) {
 		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
 		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "hard delete": rowsAreDeleted,
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
-		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay, "widen": columnsWiden,
+		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay, "plans without rows": plansWithoutRows, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
@@ -77,15 +77,29 @@ func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput
 // Write writes rows that must be written, and gives what the write says of them.
 func (s *TableTest) Write(fields map[string]any, rows ...any) any {
 	s.Helper()
-	result, err := s.db.Call(s.t, s.In(fields, rows...))
+	in := s.In(fields, rows...)
+	made := func(error) {}
+	if fields["schema_contract"] != nil {
+		made = s.planned(in)
+	}
+	result, err := s.db.Call(s.t, in)
 	require.NoError(s, err)
+	made(err)
 	return result.Data.Data
 }
 
 // Refuse makes a write that must fail, and gives its error.
 func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.ErrorObject {
 	s.Helper()
-	return s.db.Fail(s.t, s.In(fields, rows...))
+	in := s.In(fields, rows...)
+	made := func(error) {}
+	if fields["schema_contract"] != nil {
+		made = s.planned(in)
+	}
+	_, err := s.db.Call(s.t, in)
+	require.Error(s, err)
+	made(err)
+	return ErrorObject(s.t, err)
 }
 
 // Content is the rows of the table, in the order of columns, each as a line.

@@ -151,11 +151,16 @@ func (k *Keeper) remove(s kept) {
 	k.countRun(s.Run, -1)
 }
 
+// Digested is a source as a Keeper keeps it.
+func (s Source) Digested() Source {
+	s.Fingerprint = digest(s.Fingerprint)
+	return s
+}
+
 // Claim has a call hold a state from now on, or says why it cannot.
 func (k *Keeper) Claim(claim Claim, now time.Time) Claimed {
 	s, found := k.get(claim.Name)
-	holder, source := digest(claim.Holder), claim.Source
-	source.Fingerprint = digest(source.Fingerprint)
+	holder, source := digest(claim.Holder), claim.Source.Digested()
 	if s.Holder == holder {
 		return Claimed{Watermark: s.Found}
 	}

@@ -80,6 +80,7 @@ var withPlaybooks = func() catalogue {
 			{Name: "names", Kind: playbook.KindLiteral},
 			{Name: "name", Kind: playbook.KindText},
 			{Name: "workload", Kind: playbook.KindMap},
+			{Name: "partition", Kind: playbook.KindText},
 			{Name: "wait", Kind: playbook.KindBoolean, Default: "true"},
 		},
 		RequireOneOf: [][]string{{"workflow", "path", "name"}},

@@ -49,18 +49,27 @@ func (r *Reader) begun(ctx context.Context, workflowID, runID string) (*history,
 // Origin is the run that a run belongs to: itself, or the one whose iterations it runs
 // again, by the workflow ID and the first run ID.
 func (r *Reader) Origin(ctx context.Context, workflowID, runID string) (originID, originRunID string, err error) {
-	first, err := r.begun(ctx, workflowID, runID)
+	first, input, err := r.startedWith(ctx, workflowID, runID)
 	if err != nil {
-		return "", "", err
-	}
-	var input workflows.Input
-	if err := r.values(ctx).decode(workflowID, first.input, &input); err != nil {
 		return "", "", err
 	}
 	if input.Reprocess != nil {
 		return input.Reprocess.Origin.WorkflowID, input.Reprocess.Origin.RunID, nil
 	}
 	return workflowID, first.firstRunID, nil
+}
+
+// Input is what a run was started with.
+func (r *Reader) Input(ctx context.Context, workflowID, runID string) (workflows.Input, error) {
+	_, input, err := r.startedWith(ctx, workflowID, runID)
+	return input, err
+}
+
+func (r *Reader) startedWith(ctx context.Context, workflowID, runID string) (first *history, input workflows.Input, err error) {
+	if first, err = r.begun(ctx, workflowID, runID); err != nil {
+		return nil, input, err
+	}
+	return first, input, r.values(ctx).decode(workflowID, first.input, &input)
 }
 
 // endPatience is for how long an end is waited for that must come: that of a

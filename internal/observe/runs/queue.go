@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/base/connect"
 	"reprise/interpreter/queue"
 )
 
@@ -59,6 +60,15 @@ func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run)
 	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
 	if err == nil && len(status.Positions) != len(members) {
 		status.Positions = make([]int, len(members))
+	}
+	return status, err
+}
+
+// QueueStatus is how it stands with the runs of a concurrency key; zero where none has requested a turn.
+func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status, error) {
+	status, err := r.queryQueue(ctx, name.ID(), nil)
+	if connect.NotFound(err) {
+		return queue.Status{}, nil
 	}
 	return status, err
 }

@@ -1,0 +1,353 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/heartbeat"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+const (
+	// mostElements is of how many elements of a loop the sinks are planned.
+	mostElements = 3
+	// mostPlannedStates bounds the states of one step that a plan has.
+	mostPlannedStates = 20
+	// mostPlannedRuns is how deep a plan follows playbooks that run others.
+	mostPlannedRuns = 4
+)
+
+// Plan is the activity that says what a run of a playbook would do. It changes nothing: databases
+// are opened to read, and a request is made only for a sample, by GET.
+func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.PlanAnswer, error) {
+	defer heartbeat.Keep(ctx)()
+	ctx = hosted(ctx, newDelivery(ctx, true))
+	script := in.Script
+	task := in.Task.With(script)
+	checked, err := c.Check(ctx, interpreter.CheckInput{
+		Name: task.Name, Source: script.Source, Workload: task.Data.Workload, Files: script.Files,
+	})
+	answer := interpreter.PlanAnswer{Problems: checked.Problems, Count: checked.Count, Warnings: checked.Warnings}
+	if err != nil || checked.Count > 0 {
+		return answer, err
+	}
+	book, err := interpreter.Load(task.Name, task.Source)
+	if err != nil {
+		return answer, applicationError(&interpreter.ErrorObject{
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
+		})
+	}
+	p := &planner{catalogue: c, sample: in.Sample, now: time.Now(), files: map[string]string{}, makers: map[string]string{}}
+	for name, text := range script.Files {
+		p.files[name] = text
+	}
+	for _, file := range checked.Files {
+		p.files[file.Name] = file.Source
+	}
+	p.planSteps(ctx, book, task, "", 0)
+	c.mask(p.steps)
+	answer.Steps = p.steps
+	return answer, nil
+}
+
+// mask takes the secrets of the worker's connections out of what a plan has from data and errors.
+func (c *Catalogue) mask(steps []interpreter.StepPlan) {
+	mask := func(texts ...*string) {
+		for _, text := range texts {
+			*text = c.res.Secrets.Text(*text)
+		}
+	}
+	for i := range steps {
+		step := &steps[i]
+		mask(&step.Request, &step.Problem, &step.Unsampled)
+		for j := range step.States {
+			state := &step.States[j]
+			mask(&state.State, &state.Problem)
+			state.Watermark = expression.Of(c.res.Secrets.Value(state.Watermark.Data))
+			state.ReadsFrom = expression.Of(c.res.Secrets.Value(state.ReadsFrom.Data))
+		}
+		for j := range step.Sinks {
+			sink := &step.Sinks[j]
+			mask(&sink.Target, &sink.Problem)
+			sink.Element = expression.Of(c.res.Secrets.Value(sink.Element.Data))
+			if sink.Table == nil {
+				continue
+			}
+			for k := range sink.Table.DDL {
+				mask(&sink.Table.DDL[k])
+			}
+		}
+	}
+}
+
+// planner gathers what the steps of a playbook would do.
+type planner struct {
+	catalogue *Catalogue
+	sample    bool
+	now       time.Time
+	files     map[string]string
+	makers    map[string]string // steps that make tables by statements, by tableName
+	steps     []interpreter.StepPlan
+}
+
+// planSteps plans the steps of a playbook. within is the step that runs it, with a slash behind it.
+func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task call.Task, within string, depth int) {
+	for _, step := range book.Steps {
+		if step.Action != nil {
+			p.addMaker(book, step, within+step.Name)
+		}
+	}
+	for _, step := range book.Steps {
+		if step.Action == nil {
+			continue
+		}
+		s := &stepPlanner{planner: p, book: book, task: task, step: step, depth: depth, known: map[string]bool{}}
+		s.task.Step, s.task.Visit = step.Name, 1
+		s.plan.Step = within + step.Name
+		s.plan.Tool, _ = book.Resolve(step.Action).ToolName()
+		at := len(p.steps)
+		p.steps = append(p.steps, interpreter.StepPlan{})
+		s.run(ctx)
+		p.steps[at] = s.plan
+	}
+}
+
+// stepPlanner plans one step.
+type stepPlanner struct {
+	*planner
+	book  *playbook.Playbook
+	task  call.Task
+	step  *playbook.Step
+	plan  interpreter.StepPlan
+	depth int
+	known map[string]bool // targets that are planned
+}
+
+func (s *stepPlanner) run(ctx context.Context) {
+	defer s.moved()
+	whole := s.call(call.Snapshot{})
+	if s.step.Loop == nil {
+		s.one(ctx, whole, nil)
+		return
+	}
+	elements := s.elements(whole)
+	for i := range elements[:min(len(elements), mostElements)] {
+		element := expression.Of(elements[i])
+		snapshot := call.Snapshot{Index: &i, Size: len(elements), Element: element}
+		s.one(ctx, s.call(snapshot), &element)
+	}
+	if len(elements) == 0 {
+		s.one(ctx, whole, nil)
+	}
+	for _, target := range whole.Targets(s.now) {
+		if target.Sink == s.step.Sink {
+			s.sink(ctx, target, nil, nil)
+		}
+	}
+}
+
+func (s *stepPlanner) call(snapshot call.Snapshot) *call.Call {
+	return s.task.Call(s.book, s.step, snapshot, func() float64 { return 0 })
+}
+
+// elements are those of the step's loop, as far as the workload decides them.
+func (s *stepPlanner) elements(whole *call.Call) []any {
+	s.plan.Loop = &interpreter.LoopPlan{Unknown: whole.CollectionUnknown()}
+	if s.plan.Loop.Unknown != "" {
+		return nil
+	}
+	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
+	var elements []any
+	collection, err := s.step.Loop.Collection.Render(scope, expression.NewBudget(expression.DecisionLimits, s.now))
+	if err == nil {
+		elements, err = interpreter.Elements(collection)
+	}
+	if err != nil {
+		s.plan.Problem = "loop.collection: " + err.Error()
+		return nil
+	}
+	size := len(elements)
+	s.plan.Loop.Size, s.plan.Loop.Shown = &size, min(size, mostElements)
+	return elements
+}
+
+// one plans the call of the step, or of one element of its loop.
+func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expression.Value) {
+	isFirst := s.plan.Request == "" && !s.plan.Sampled && s.plan.Unsampled == ""
+	watermarks := s.states(ctx, of, element)
+	var written map[string]interpreter.ToolInput
+	if unknown := of.RequestUnknown(); unknown != "" {
+		s.plan.Unknown = unknown
+		s.unsampled("%s what is requested", unknown)
+	} else {
+		written = s.drive(ctx, of, watermarks, isFirst)
+	}
+	for _, target := range of.Targets(s.now) {
+		if s.step.Loop == nil || target.Sink != s.step.Sink {
+			s.sink(ctx, target, written, element)
+		}
+	}
+}
+
+// sink plans what a sink would do. written are the requests of those that a sample comes to, by place.
+func (s *stepPlanner) sink(ctx context.Context, target call.Target, written map[string]interpreter.ToolInput, element *expression.Value) {
+	if isTable(target.Input) {
+		if input, has := written[target.Input.Place]; has {
+			target.Input = input
+		}
+	}
+	key := target.Input.Place
+	if target.ByElement && element != nil {
+		key = fmt.Sprintf("%s %s %s", key, target.Input.Auth, fieldsText(target.Input.Fields))
+	}
+	if s.known[key] {
+		return
+	}
+	s.known[key] = true
+	plan := interpreter.SinkPlan{Place: target.Input.Place, Tool: target.Input.Tool, Auth: target.Input.Auth, Unknown: target.Unknown}
+	plan.Target = targetText(target)
+	if target.ByElement && element != nil {
+		plan.Element = *element
+	}
+	if target.Unknown == "" && isTable(target.Input) {
+		s.table(ctx, target.Input, &plan)
+	}
+	s.plan.Sinks = append(s.plan.Sinks, plan)
+}
+
+// table plans what a write would do to its table. One that an earlier statement of the playbook makes is there by then.
+func (s *stepPlanner) table(ctx context.Context, in interpreter.ToolInput, plan *interpreter.SinkPlan) {
+	plan.Table, plan.Problem = s.catalogue.planned(ctx, in)
+	if plan.Table == nil || plan.Table.Exists {
+		return
+	}
+	if step, has := s.makers[tableName(plan.Table.Name)]; has {
+		plan.Table.MadeBy, plan.Table.DDL, plan.Table.FromRows, plan.Problem = step, nil, false, ""
+	}
+}
+
+// addMaker notes the table that a step makes by a statement.
+func (p *planner) addMaker(book *playbook.Playbook, step *playbook.Step, name string) {
+	statement := book.Resolve(step.Action).Field(playbook.FieldStatement)
+	if statement == nil {
+		return
+	}
+	if found := createsTable.FindStringSubmatch(statement.Raw); found != nil {
+		p.makers[tableName(found[1])] = name
+	}
+}
+
+// createsTable finds the table that a statement makes.
+var createsTable = regexp.MustCompile(`(?is)^\s*create\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?([^\s(]+)`)
+
+// tableName is a name without its schema, quotes and upper case.
+func tableName(name string) string {
+	return strings.ToLower(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
+}
+
+// fieldsText tells the fields of targets apart.
+func fieldsText(fields map[string]expression.Value) string {
+	encoded, _ := json.Marshal(fields) // of canonical values
+	return string(encoded)
+}
+
+// isTable reports whether rows are written to a table.
+func isTable(in interpreter.ToolInput) bool {
+	_, has := in.Fields["table"]
+	return has && playbook.TraitsOf(in.Tool).KeepsStates
+}
+
+// targetText names what a sink writes to, as far as it is known: with templates as they are written.
+func targetText(target call.Target) string {
+	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
+		table := expression.Text(target.Input.Fields["table"].Data)
+		return tool.CutText(table+" of "+expression.Text(path.Data), maxTarget)
+	}
+	for _, name := range []string{"table", playbook.FieldURL, "path", playbook.FieldStatement} {
+		if value, has := target.Input.Fields[name]; has {
+			return tool.CutText(expression.Text(value.Data), maxTarget)
+		}
+		if node := target.Action.Field(name); node != nil {
+			return tool.CutText(node.Raw, maxTarget)
+		}
+	}
+	return ""
+}
+
+// maxTarget bounds the text of a target, in bytes.
+const maxTarget = 200
+
+// planned is what a write would do to its table, and why it would fail.
+func (c *Catalogue) planned(ctx context.Context, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
+	plan, err := c.PlanTable(ctx, in)
+	problem := ""
+	if err != nil {
+		problem = err.Error()
+		if failure := failureOf(err); failure != nil {
+			problem = failure.Message
+		}
+	}
+	if plan.Name == "" {
+		return nil, problem
+	}
+	return &plan, problem
+}
+
+// PlanTable is what a write would do to its table, found out as an attempt is made: within its
+// time, and without the secrets of its connection in the error.
+func (c *Catalogue) PlanTable(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+	table, ok := c.tools[in.Tool].(tool.Planner)
+	if !ok {
+		return plan, fmt.Errorf("this worker has no tool %q that writes to tables", in.Tool)
+	}
+	in.RateLimit, in.ControlID = nil, "" // no attempt of the call
+	const beginsItself = true
+	attempt := c.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		var err error
+		plan, err = table.Plan(ctx, in)
+		return interpreter.ToolResult{}, err
+	}, beginsItself)
+	_, _, err = attempt(ctx, in)
+	return plan, err
+}
+
+// unsampled says why no sample was made, where one was requested.
+func (s *stepPlanner) unsampled(format string, args ...any) {
+	if s.sample && s.plan.Unsampled == "" && !s.plan.Sampled {
+		s.plan.Unsampled = fmt.Sprintf(format, args...)
+	}
+}
+
+// below plans the playbook that the step runs, by the request of its call.
+func (s *stepPlanner) below(ctx context.Context, of *call.Call, in interpreter.ToolInput) {
+	if s.depth == mostPlannedRuns {
+		s.plan.Unknown = "plans follow playbooks that run others no deeper than here"
+		return
+	}
+	callee, failure := of.Callee(in, s.files)
+	if failure != nil {
+		s.plan.Problem = failure.Message
+		return
+	}
+	book, err := interpreter.Load(callee.Name, callee.Source)
+	if err != nil {
+		s.plan.Problem = err.Error()
+		return
+	}
+	empty := expression.Of(map[string]any{})
+	workload := expression.Of(expression.Merge(book.Workload, expression.OrEmpty(callee.Workload.Data)))
+	task := call.Task{
+		Name: callee.Name, Source: callee.Source, Run: s.task.Run, Limits: s.task.Limits,
+		Data: interpreter.Data{Workload: workload, Vars: empty, Steps: empty},
+	}
+	task.Run.Playbook, task.Run.FullRefresh = book.Name, playbook.Within(s.step.Name, s.task.Run.FullRefresh)
+	s.planSteps(ctx, book, task, s.plan.Step+"/", s.depth+1)
+}

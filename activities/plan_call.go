@@ -1,0 +1,236 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+)
+
+// states plans the states of the step, or that of an element of its loop, and gives those that are kept by name.
+func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expression.Value) map[string]incremental.State {
+	section := s.step.Incremental
+	if section == nil {
+		return nil
+	}
+	plan := interpreter.StatePlan{State: s.book.StateName(s.step), KeptBy: "temporal", Type: section.Type, OnConflict: section.OnConflict}
+	if home := s.book.StateHome(s.step); home != nil {
+		for _, target := range of.Targets(s.now) {
+			if target.Sink == home && target.Unknown != "" {
+				plan.KeptBy, plan.Problem = target.Input.Tool, "where it is kept is not known: "+target.Unknown
+				s.plan.States = append(s.plan.States, plan)
+				return nil
+			}
+		}
+	}
+	at, err := s.task.StateAt(s.book, s.step, element, s.now)
+	if err != nil {
+		plan.Problem = err.Error()
+		s.plan.States = append(s.plan.States, plan)
+		return nil
+	}
+	if at.Place != nil {
+		plan.KeptBy = at.Place.Tool
+	}
+	if at.Name != "" {
+		plan.State = at.Name
+	}
+	found, err := s.kept(ctx, at)
+	if err != nil {
+		plan.Problem = problemOf(err)
+		s.plan.States = append(s.plan.States, plan)
+		return nil
+	}
+	holders, err := holdersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
+	if err != nil {
+		plan.Problem = problemOf(err)
+	}
+	plan.Holders = holders
+	kept := map[string]incremental.State{}
+	for _, state := range found {
+		kept[state.Name] = state
+	}
+	s.addStates(plan, found)
+	return kept
+}
+
+// kept are the states at a place of a name, or whose names have its prefix.
+func (s *stepPlanner) kept(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
+	prefix := at.Prefix
+	if at.Name != "" {
+		prefix = at.Name
+	}
+	if at.Place == nil && at.Group == "" {
+		if prefix == "" {
+			return nil, nil
+		}
+		states, _, err = statesOfGroups(ctx, prefix)
+	} else {
+		states, err = s.catalogue.keeperOf(at.Place, at.Group).states(ctx, prefix)
+	}
+	if at.Name != "" {
+		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })
+	}
+	return states[:min(len(states), mostPlannedStates)], err
+}
+
+// addStates adds the states that are kept. One that is not yet has the step read from its initial value.
+func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.State) {
+	section := s.step.Incremental
+	if len(found) == 0 {
+		plan.ReadsFrom = section.Initial().Value
+		s.plan.States = append(s.plan.States, plan)
+	}
+	for _, state := range found {
+		one := plan
+		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
+		one.ReadsFrom = incremental.Before(section.Type, state.Watermark, section.Lag).Value
+		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
+			one.ReadsFrom = section.Initial().Value
+		}
+		s.plan.States = append(s.plan.States, one)
+	}
+}
+
+// moved finds states that have moved and whose table is not there: no call may claim them.
+func (s *stepPlanner) moved() {
+	home := s.book.StateHome(s.step)
+	if home == nil || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
+		return
+	}
+	for _, sink := range s.plan.Sinks {
+		if sink.Place != home.Place || sink.Table == nil || sink.Table.Exists || sink.Table.NewFile {
+			continue
+		}
+		for i := range s.plan.States {
+			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
+				state.Problem = fmt.Sprintf("the state has moved, and its table %q does not exist: forget the state with starter state reset, "+
+					"or read everything with --full-refresh", sink.Table.Name)
+			}
+		}
+	}
+}
+
+// problemOf is the message of an error of an activity.
+func problemOf(err error) string {
+	if failure := failureOf(err); failure != nil {
+		return failure.Message
+	}
+	return err.Error()
+}
+
+// drive renders the first request of a call, and makes it where that is requested. It gives what the
+// sinks would be called with, by place.
+func (s *stepPlanner) drive(
+	ctx context.Context, of *call.Call, kept map[string]incremental.State, first bool,
+) map[string]interpreter.ToolInput {
+	written, made := map[string]interpreter.ToolInput{}, false
+	for ctx.Err() == nil {
+		switch command := of.Next(s.now); command.Kind {
+		case call.DoState:
+			if !s.claim(of, command.State, kept) {
+				return written
+			}
+		case call.DoAttempt:
+			if made {
+				of.EndHere(s.now)
+				continue
+			}
+			if made = s.attempt(ctx, of, command.Input, first); !made {
+				return written
+			}
+		case call.DoSink:
+			if next := command.Sink.Next(s.now); next.Kind == call.DoAttempt {
+				written[next.Input.Place] = next.Input
+			}
+			of.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, s.now)
+		case call.DoWait:
+			of.Waited()
+		case call.DoFinish:
+			s.finish(command.Result, first)
+			return written
+		default:
+			return written
+		}
+	}
+	return written
+}
+
+// claim answers a call that claims its state by what is kept, without a claim.
+func (s *stepPlanner) claim(of *call.Call, in interpreter.StateInput, kept map[string]incremental.State) bool {
+	output := interpreter.StateOutput{}
+	if in.Claim != nil {
+		state := kept[in.Claim.Name]
+		source := in.Claim.Source
+		if in.Place == nil {
+			source = source.Digested()
+		}
+		if refused := incremental.OfAnother(state, source); refused != nil {
+			s.plan.Problem = refused.Message
+			return false
+		}
+		output.Claimed.Watermark = state.Watermark
+	}
+	of.StateAnswered(output, s.now)
+	return true
+}
+
+// attempt shows the first request, and makes it for a sample. It reports whether it was made and has an answer.
+func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter.ToolInput, first bool) bool {
+	if !first {
+		return false
+	}
+	s.plan.Request = of.Sent()
+	traits := playbook.TraitsOf(in.Tool)
+	switch {
+	case traits.Plays:
+		s.below(ctx, of, in)
+		return false
+	case isTable(in):
+		in.Place = s.step.Name
+		s.writes(ctx, in)
+		return false
+	case !s.sample:
+		return false
+	case !traits.Requests || !strings.EqualFold(of.Method(), http.MethodGet):
+		s.unsampled("only GET of tool http is requested for a sample")
+		return false
+	case s.step.Secret:
+		s.unsampled("the result of the step is secret")
+		return false
+	}
+	result, _, err := s.catalogue.function(in.Activity())(ctx, in)
+	if err != nil {
+		s.plan.Problem = "the sample failed: " + problemOf(err)
+		return false
+	}
+	if result.PutOff != nil {
+		s.unsampled("the request has to wait for its turn under a rate limit")
+		return false
+	}
+	s.plan.Sampled = true
+	of.Attempted(result.Outcome(), s.now)
+	return true
+}
+
+// writes plans a step that writes rows itself.
+func (s *stepPlanner) writes(ctx context.Context, in interpreter.ToolInput) {
+	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: in.Tool, Auth: in.Auth, Target: expression.Text(in.Fields["table"].Data)}
+	s.table(ctx, in, &plan)
+	s.plan.Sinks = append(s.plan.Sinks, plan)
+}
+
+// finish shows why the call of a sample has failed.
+func (s *stepPlanner) finish(result interpreter.CallResult, first bool) {
+	if first && result.Failed() && s.plan.Problem == "" {
+		s.plan.Problem = result.Error.Message
+	}
+}

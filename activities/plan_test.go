@@ -1,0 +1,116 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/testsuite"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+)
+
+// plans has a worker plan a playbook.
+func plans(t *testing.T, resources activities.Resources, source string, sample bool) interpreter.PlanAnswer {
+	t.Helper()
+	catalogue := activities.NewCatalogue(resources)
+	t.Cleanup(func() { _ = catalogue.Close() })
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.RegisterActivity(catalogue.Plan)
+	book, err := interpreter.Load("plan.yaml", source)
+	require.NoError(t, err)
+	empty := expression.Of(map[string]any{})
+	value, err := env.ExecuteActivity(catalogue.Plan, call.PlanInput{
+		Task: call.Task{Name: "plan.yaml", Run: interpreter.RunInfo{WorkflowID: "plan", Playbook: book.Name}, Data: interpreter.Data{
+			Workload: expression.Of(book.Workload), Vars: empty, Steps: empty,
+		}},
+		Script: call.Script{Source: source}, Sample: sample,
+	})
+	require.NoError(t, err)
+	var answer interpreter.PlanAnswer
+	require.NoError(t, value.Get(&answer))
+	require.Empty(t, answer.Problems)
+	return answer
+}
+
+// TestSampleRequestsOnce: of each step that a plan can request, the first request is made once, by GET, and nothing of
+// it is written. No secret of a connection is in the plan, whatever servers say of it.
+func TestSampleRequestsOnce(t *testing.T) {
+	t.Parallel()
+	const token, password = "tok-Zx81kq77", "pw-Gh45tt91"
+	var (
+		mutex sync.Mutex
+		heard []string
+	)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		heard = append(heard, r.Method+" "+r.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"more": true, "rows": []any{map[string]any{"id": 1, "of " + token: "x"}}})
+	}))
+	defer server.Close()
+	folder := t.TempDir()
+	resources := activities.Resources{Directory: folder, Connections: activities.Connections{
+		"api": "bearer:" + token, "away": "postgres://ana:" + password + "@127.0.0.1:1/rows?connect_timeout=1",
+	}}
+	source := strings.NewReplacer("URL", server.URL, "TOKEN", token).Replace(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: sampled}
+workload: {api: URL, names: [a, b]}
+workflow:
+  - step: fetch
+    tool: http
+    auth: api
+    url: "{{ api }}/pages"
+    params: {token: TOKEN}
+    retry:
+      - when: "{{ response.more }}"
+        then:
+          max_attempts: 5
+          next_call: {params: {page: "{{ _retry.page }}"}}
+          collect: {path: rows}
+          per_iteration:
+            sink: {tool: sqlite, path: pages.db, table: pages, schema_contract: evolve}
+    sink: {tool: postgres, auth: away, table: all, schema_contract: evolve}
+    next: each
+  - step: each
+    tool: http
+    url: "{{ api }}/each/{{ name }}"
+    loop: {collection: "{{ names }}", element: name}
+    next: later
+  - {step: later, tool: http, url: "{{ api }}/later/{{ len(fetch) }}", next: post}
+  - {step: post, tool: http, method: POST, url: "{{ api }}/post", next: hidden}
+  - {step: hidden, tool: http, url: "{{ api }}/hidden", secret: true}
+`)
+	answer := plans(t, resources, source, false)
+	require.Empty(t, heard, "no request without a sample")
+	require.Len(t, answer.Steps, 5)
+	require.Equal(t, "GET "+server.URL+"/each/a", answer.Steps[1].Request)
+	require.Equal(t, "the result of step fetch decides", answer.Steps[2].Unknown)
+	answer = plans(t, resources, source, true)
+	require.Equal(t, []string{"GET /pages", "GET /each/a"}, heard)
+	pages := answer.Steps[0]
+	require.True(t, pages.Sampled)
+	require.Equal(t, "GET "+server.URL+"/pages?token=***", pages.Request)
+	require.Equal(t, []string{`CREATE TABLE IF NOT EXISTS "pages" ("id" bigint, "of ***" text)`}, pages.Sinks[0].Table.DDL)
+	require.Contains(t, pages.Sinks[1].Problem, "connect")
+	require.Equal(t, "the result of step fetch decides what is requested", answer.Steps[2].Unsampled)
+	require.Equal(t, "only GET of tool http is requested for a sample", answer.Steps[3].Unsampled)
+	require.Equal(t, "the result of the step is secret", answer.Steps[4].Unsampled)
+	encoded, err := json.Marshal(answer)
+	require.NoError(t, err)
+	require.NotContains(t, string(encoded), token)
+	require.NotContains(t, string(encoded), password)
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}

@@ -1,0 +1,95 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// Plan is what a write would do to its table, in a transaction that can only read.
+func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+	err = t.inSession(ctx, in, func(conn *pgx.Conn) error {
+		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
+			plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in)
+			switch {
+			case err != nil:
+				return err
+			case plan.Exists && plan.Mode == sqltool.ModeUpsert:
+				return isUnique(ctx, tx, in, plan)
+			case !plan.Exists && plan.FromRows:
+				return mayCreate(ctx, tx, in)
+			}
+			return nil
+		})
+		return classifyPlan(ctx, err)
+	})
+	return plan, err
+}
+
+// isUnique refuses an upsert for which the table has no index. What is no table, such as a view, may have one below.
+func isUnique(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput, plan interpreter.TablePlan) error {
+	w, err := sqltool.Target(in)
+	if err != nil {
+		return err
+	}
+	const look = `SELECT c.relkind IN ('r', 'p'), coalesce(array_agg(array_to_json(ARRAY(
+			SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+		))::text) FILTER (WHERE i.indrelid IS NOT NULL), '{}')
+		FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
+		WHERE c.oid = to_regclass($1) GROUP BY c.relkind`
+	var isTable bool
+	var lists []string
+	if err := tx.QueryRow(ctx, look, w.QuotedTable()).Scan(&isTable, &lists); err != nil || !isTable {
+		return err
+	}
+	indexes := make([][]string, len(lists))
+	for i, list := range lists {
+		if err := json.Unmarshal([]byte(list), &indexes[i]); err != nil {
+			return err
+		}
+	}
+	return sqltool.CheckUnique(plan, indexes)
+}
+
+// mayCreate refuses a table that cannot be made: its schema is not there, or is not the user's to use.
+func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
+	w, err := sqltool.Target(in)
+	if err != nil {
+		return err
+	}
+	schema := ""
+	if len(w.Table) > 1 {
+		schema = w.Table[len(w.Table)-2]
+	}
+	var exists, allowed bool
+	const look = `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'CREATE'), false)
+		FROM (SELECT CASE WHEN $1 = '' THEN current_schema() ELSE $1 END AS name) AS s LEFT JOIN pg_namespace n ON n.nspname = s.name`
+	if err := tx.QueryRow(ctx, look, schema).Scan(&exists, &allowed); err != nil {
+		return err
+	}
+	switch {
+	case !exists && schema == "":
+		return tool.Errorf("table %q cannot be made: no schema of search_path exists", w.Shown)
+	case !exists:
+		return tool.Errorf("table %q cannot be made: there is no schema %q; create it first", w.Shown, schema)
+	case !allowed:
+		return tool.Errorf("table %q cannot be made: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, in.Auth)
+	}
+	return nil
+}
+
+// classifyPlan says what an error of the server means.
+func classifyPlan(ctx context.Context, err error) error {
+	var own *tool.Error
+	if err == nil || errors.As(err, &own) {
+		return err
+	}
+	return fmt.Errorf("look up the table: %w", classifyError(ctx, err))
+}

@@ -1,0 +1,130 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// readSettings open a connection that changes nothing, not even how the file keeps its log.
+const readSettings = "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_defensive=1"
+
+// Plan is what a write would do to its table. The file is opened to read, and is not made.
+func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+	path, err := t.path(ctx, in)
+	if err != nil {
+		return plan, err
+	}
+	look := func(tx *sql.Tx) (err error) {
+		table := tableTx{stateTx{tx}}
+		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
+			return err
+		}
+		indexes, err := table.unique(ctx, in)
+		if err != nil {
+			return err
+		}
+		lower := plan
+		lower.Key = slices.Clone(plan.Key)
+		for i, column := range plan.Key { // SQLite does not tell letter case apart
+			lower.Key[i] = strings.ToLower(column)
+		}
+		return sqltool.CheckUnique(lower, indexes)
+	}
+	isThere, err := t.readOnly(ctx, path, look)
+	if !isThere && err == nil {
+		err = t.readAt(ctx, "file::memory:", look) // what a file has that was just made
+		plan.NewFile = true
+	}
+	return plan, classifyError(ctx, err)
+}
+
+// unique are the columns, in lower case, of the indexes by which the table tells rows apart, the primary key among them.
+func (t tableTx) unique(ctx context.Context, in interpreter.ToolInput) (indexes [][]string, err error) {
+	w, err := sqltool.Target(in)
+	if err != nil {
+		return nil, err
+	}
+	const look = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
+		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
+	columns := map[int][]string{}
+	err = t.Query(ctx, look, []any{w.Table[len(w.Table)-1]}, func(scan func(...any) error) error {
+		var at int
+		var name sql.NullString // of an expression there is none
+		err := scan(&at, &name)
+		columns[at] = append(columns[at], name.String)
+		return err
+	})
+	for _, list := range columns {
+		indexes = append(indexes, list)
+	}
+	return indexes, err
+}
+
+// readOnly runs do in a transaction that can only read. It reports whether the file is there.
+func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) (isThere bool, err error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
+	settings := readSettings
+	if restsWithLog(path) {
+		settings += "&immutable=1"
+	}
+	return true, t.readAt(ctx, uri.String()+settings, do)
+}
+
+// restsWithLog reports whether a file keeps a log that is not there, since nobody has it open. SQLite
+// would make one to read the file, unless it is told that the file does not change.
+func restsWithLog(path string) bool {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	if _, err := os.Stat(target + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		return false // to open the file here would release the locks that SQLite holds on it
+	}
+	file, err := os.Open(target)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	const version, withLog = 18, 2 // of the format: sqlite.org/fileformat.html
+	header := make([]byte, version+1)
+	_, err = io.ReadFull(file, header)
+	return err == nil && header[version] == withLog
+}
+
+// readAt runs do on a connection of its own.
+func (t *Tool) readAt(ctx context.Context, address string, do func(*sql.Tx) error) error {
+	t.mu.Lock()
+	heap.allow(heapBytes(t.res))
+	t.mu.Unlock()
+	db, err := sql.Open("sqlite", address)
+	if err != nil {
+		return tool.ConfigErrorf("the file cannot be opened to read: %w", err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	open := &openFile{db: db}
+	return heap.use(func() error {
+		return open.connected(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {
+			tx, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+			if err != nil {
+				return err
+			}
+			defer func() { _ = tx.Rollback() }()
+			return do(tx)
+		})
+	})
+}

@@ -1,0 +1,85 @@
+package sqltool
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+)
+
+// fromRows stands in a statement for a type that follows from rows which are not known.
+const fromRows = "…"
+
+// Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
+// and changes nothing. Rows are not known where in.Args and in.Result are nil. The error is that of the write.
+func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+	w, err := PlanWrite(in)
+	if err != nil {
+		return plan, err
+	}
+	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
+	if w.rejected.table != nil {
+		plan.Rejected = w.rejected.table.Shown
+	}
+	table, err := tx.Columns(ctx, w)
+	if err != nil {
+		return plan, err
+	}
+	plan.Exists = len(table) > 0
+	evolves := plan.Exists && (w.contract.columns == evolve || w.contract.dataType == evolve && tx.Dialect().Widen != "")
+	plan.FromRows = evolves || !plan.Exists && w.contract.tables == evolve
+	if in.Args == nil && in.Result == nil {
+		plan.DDL, err = w.changesWithoutRows(tx.Dialect(), table)
+		return plan, err
+	}
+	rows := len(w.Rows)
+	plan.Rows = &rows
+	if rows == 0 {
+		return plan, nil
+	}
+	settled, columns, err := w.settle(ctx, tx)
+	if settled == nil || err != nil {
+		return plan, err
+	}
+	plan.DDL = settled.changes
+	err = settled.discardMisfits(ctx, tx, columns)
+	if left := settled.leftOut; left != (interpreter.RowCounts{}) {
+		plan.LeftOut = &left
+	}
+	return plan, err
+}
+
+// CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of those
+// that there are.
+func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
+	if plan.Mode != ModeUpsert || !plan.Exists {
+		return nil
+	}
+	key := slices.Sorted(slices.Values(plan.Key))
+	for _, columns := range indexes {
+		if slices.Equal(key, slices.Sorted(slices.Values(columns))) {
+			return nil
+		}
+	}
+	return tool.Errorf("writing to table %q: mode upsert needs a primary key or unique index on exactly (%s)", plan.Name, QuoteNames(plan.Key))
+}
+
+// changesWithoutRows is what is known of the changes before there are rows: of a table that is to be
+// made the columns of key, and those whose types are declared.
+func (w *Write) changesWithoutRows(d *Dialect, table []Column) ([]string, error) {
+	known := *w
+	known.planned, known.types = true, maps.Clone(w.types)
+	for _, column := range w.Key {
+		if known.types[column] == "" {
+			known.types[column] = fromRows
+		}
+	}
+	if len(table) == 0 && w.contract.tables == evolve && len(known.types) == 0 {
+		return nil, nil
+	}
+	known.Columns = slices.Clone(w.Columns)
+	err := known.conform(d, table)
+	return known.changes, err
+}

@@ -1,0 +1,113 @@
+package tooltest
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// twins counts the tables on which plans are carried out.
+var twins atomic.Int64
+
+// planned plans a write, which must change nothing, and carries the plan out on a copy of the table.
+// What it gives checks the plan once the write was made: an error that is foretold is the write's, and the copy has the
+// schema that the write has made.
+func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
+	s.Helper()
+	in = Complete(in, s.db.Name)
+	in.Tool = s.db.Name
+	name := expression.Text(in.Fields["table"].Data)
+	own := *s
+	own.Table = name
+	before := own.schema()
+	plan, refused := s.db.Catalogue.PlanTable(s.t.Context(), in)
+	require.Equal(s, before, own.schema(), "a plan has changed the table")
+	twin := *s
+	twin.Table = fmt.Sprintf("twin%d", twins.Add(1))
+	rename := strings.NewReplacer(`"`+name+`"`, `"`+twin.Table+`"`, "TABLE "+name+" ", "TABLE "+twin.Table+" ")
+	if len(before) > 0 {
+		copied := "CREATE TABLE " + twin.Table + " (LIKE " + name + " INCLUDING ALL)"
+		if s.db.Name == "sqlite" {
+			copied = rename.Replace(s.Query("SELECT sql FROM sqlite_master WHERE name = {{ name }}", row{"name": name}).([]any)[0].(row)["sql"].(string))
+		}
+		s.Query(copied, nil)
+	}
+	for _, statement := range plan.DDL {
+		if refused == nil {
+			require.Contains(s, statement, `"`+name+`"`)
+			s.Query(rename.Replace(statement), nil)
+		}
+	}
+	return func(failed error) {
+		s.Helper()
+		if refused != nil {
+			require.Error(s, failed)
+			require.Equal(s, ErrorObject(s.t, failed).Message, ErrorObject(s.t, refused).Message)
+			return
+		}
+		if failed == nil {
+			require.Equal(s, own.schema(), twin.schema(), "the plan is not what the write has done: %v", plan.DDL)
+		}
+	}
+}
+
+// schema is the columns of the table, with their types, and whether they are of the primary key and may be NULL.
+func (s *TableTest) schema() []any {
+	s.Helper()
+	query := "SELECT name, lower(type) AS type, \"notnull\", pk FROM pragma_table_info('" + s.Table + "')"
+	if s.db.Name == "postgres" {
+		query = `SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type, attnotnull AS "notnull",
+			EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indisprimary AND attnum = ANY (indkey)) AS pk
+			FROM pg_attribute WHERE attrelid = to_regclass('` + s.Table + `') AND attnum > 0 ORDER BY attnum`
+	}
+	return s.Query(query, nil).([]any)
+}
+
+// plansWithoutRows: of rows that are not known, what is declared is.
+func plansWithoutRows(s *TableTest) {
+	plan := func(fields row) (interpreter.TablePlan, error) {
+		in := s.In(fields)
+		in = Complete(in, s.db.Name)
+		in.Result, in.Tool = nil, s.db.Name
+		return s.db.Catalogue.PlanTable(s.t.Context(), in)
+	}
+	evolve := row{"schema_contract": "evolve", "key": "id", "mode": "upsert", "columns": row{"day": "date"}, "rejected": row{"table": "refused"}}
+	found, err := plan(evolve)
+	require.NoError(s, err)
+	create := `CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("id" … NOT NULL, "day" date, PRIMARY KEY ("id"))`
+	require.Equal(s, interpreter.TablePlan{
+		Name: s.Table, Mode: "upsert", Key: []string{"id"}, DDL: []string{create}, FromRows: true, Rejected: "refused",
+	}, found)
+	found, err = plan(row{"schema_contract": "evolve"})
+	require.NoError(s, err)
+	require.Equal(s, interpreter.TablePlan{Name: s.Table, Mode: "insert", FromRows: true}, found)
+	_, err = plan(row{"key": "id"})
+	require.Contains(s, ErrorObject(s.t, err).Message, "does not exist: create it first")
+	require.Empty(s, s.schema())
+	s.Create("id bigint PRIMARY KEY, n integer")
+	found, err = plan(evolve)
+	require.NoError(s, err)
+	require.True(s, found.Exists)
+	require.True(s, found.FromRows)
+	require.Empty(s, found.DDL)
+	found, err = plan(row{"key": "id"})
+	require.NoError(s, err)
+	require.False(s, found.FromRows, "a table that is frozen stays as it is")
+	_, err = plan(row{"schema_contract": "evolve", "key": "other", "mode": "upsert"})
+	require.Contains(s, ErrorObject(s.t, err).Message, `has no column "other"`)
+	_, err = plan(row{"key": "n", "mode": "upsert"})
+	require.Contains(s, ErrorObject(s.t, err).Message, `mode upsert needs a primary key or unique index on exactly ("n")`)
+	s.Query(`CREATE UNIQUE INDEX `+s.Table+`_part ON `+s.Table+` (n) WHERE n > 0`, nil)
+	_, err = plan(row{"key": "n", "mode": "upsert"})
+	require.Contains(s, ErrorObject(s.t, err).Message, `unique index on exactly ("n")`, "one of some rows is none")
+	s.Query(`CREATE UNIQUE INDEX `+s.Table+`_two ON `+s.Table+` (n, id)`, nil)
+	for _, key := range []any{"id", []any{"id", "n"}, []any{"n", "id"}} {
+		_, err = plan(row{"key": key, "mode": "upsert"})
+		require.NoError(s, err, "%v", key)
+	}
+}

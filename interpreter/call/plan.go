@@ -1,0 +1,147 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+)
+
+// PlanInput is the argument of interpreter.PlanWorkflow and its activity; kept in workflow history.
+type PlanInput struct {
+	Task   Task   `json:"task"` // of no step, without its script
+	Script Script `json:"script"`
+	// Sample says that the first request of steps is made, where it is a GET.
+	Sample bool `json:"sample,omitempty"`
+}
+
+// Target is where a sink writes, as far as that is known without a run.
+type Target struct {
+	Sink *playbook.Sink
+	// Action is that of the sink, Input its request without what it writes.
+	Action *playbook.Action
+	Input  interpreter.ToolInput
+	// Unknown says why Input is not known, "" where it is.
+	Unknown string
+	// ByElement says that the target depends on the element of the loop.
+	ByElement bool
+}
+
+// Targets are those of all sinks that the call may write to, without an element of a loop also those of
+// its iterations.
+func (c *Call) Targets(now time.Time) []Target {
+	var all []Target
+	sinks := c.config.sinks()
+	if loop := c.config.Step.Loop; loop != nil && c.config.Index == nil && loop.Sink != nil {
+		sinks = append(sinks, loop.Sink)
+	}
+	for _, sink := range sinks {
+		all = append(all, c.target(sink, now))
+	}
+	return all
+}
+
+func (c *Call) target(sink *playbook.Sink, now time.Time) Target {
+	action := c.config.Book.Resolve(sink.Action)
+	target := Target{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
+	target.Input.Tool, _ = action.ToolName()
+	nodes := placeNodes(action)
+	if loop := c.config.Step.Loop; loop != nil {
+		target.ByElement = slices.ContainsFunc(nodes, naming(loop.Element, "_loop"))
+	}
+	if target.Unknown = c.config.runOnly(nodes...); target.Unknown != "" {
+		return target
+	}
+	input, fixed := c.ledger(sink, now)
+	if !fixed {
+		target.Unknown = "what the step reads decides"
+		return target
+	}
+	target.Input = input
+	return target
+}
+
+// placeNodes are what says where an action goes, and how.
+func placeNodes(action *playbook.Action) []*playbook.Node {
+	nodes := []*playbook.Node{action.Tool, action.Auth}
+	for _, field := range action.Fields {
+		nodes = append(nodes, field.Value)
+	}
+	return slices.DeleteFunc(nodes, func(node *playbook.Node) bool { return node == nil })
+}
+
+// RequestUnknown says why the first request of the call is not known without a run, "" where it is.
+func (c *Call) RequestUnknown() string {
+	nodes := placeNodes(c.action)
+	if c.action.Args != nil {
+		nodes = append(nodes, c.action.Args)
+	}
+	return c.config.runOnly(nodes...)
+}
+
+// CollectionUnknown says why the elements of the step's loop are not known without a run.
+func (c *Call) CollectionUnknown() string { return c.config.runOnly(c.config.Step.Loop.Collection) }
+
+// runOnly says what in some nodes only a run knows, "" for nothing.
+func (c *Config) runOnly(nodes ...*playbook.Node) string {
+	for _, node := range nodes {
+		for _, ref := range node.Refs() {
+			loop := c.Step.Loop
+			switch name := ref.Root; {
+			case loop != nil && (name == loop.Element || name == "_loop"):
+				if c.Index == nil {
+					return "each element of the loop decides"
+				}
+			case name == "steps", c.Book.Step(name) != nil:
+				return fmt.Sprintf("the result of step %s decides", stepOf(ref))
+			case name == "vars":
+				return "vars decide, which steps set"
+			case name == "args" && c.Args == nil && c.Book.Resolve(c.Action).Args == nil:
+				return "the route to the step decides"
+			case name == "run", name == "execution_id":
+				return "each run decides"
+			}
+		}
+	}
+	return ""
+}
+
+// stepOf is the step that a reference names.
+func stepOf(ref expression.Ref) string {
+	if ref.Root == "steps" && len(ref.Path) > 0 {
+		return expression.Text(ref.Path[0])
+	}
+	return ref.Root
+}
+
+// EndHere ends the call as if the page that came last were the last one.
+func (c *Call) EndHere(now time.Time) {
+	c.end(c.success(retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, decisionBudget(now), now))
+}
+
+// Sent is the request at hand, for people: its method and URL with its params, "" of tools
+// that have none.
+func (c *Call) Sent() string {
+	fields := c.state.Request.Fields
+	url, has := fields[playbook.FieldURL]
+	if !has {
+		return ""
+	}
+	text := c.method() + " " + expression.Text(url.Data)
+	params := expression.MapOf(fields[playbook.FieldParams].Data)
+	for i, name := range playbook.SortedKeys(params) {
+		separator := "&"
+		if i == 0 {
+			separator = "?"
+		}
+		text += separator + name + "=" + expression.Text(params[name])
+	}
+	return text
+}
+
+// Method is the HTTP method of the request at hand.
+func (c *Call) Method() string { return c.method() }

@@ -1,0 +1,103 @@
+package interpreter
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// Names of the workflow that has a worker find out what a run would do, and of its activity. Both
+// accept a call.PlanInput and give a PlanAnswer.
+const (
+	PlanWorkflow = "PlanWorkflow"
+	PlanActivity = "plan"
+)
+
+// PlanAnswer is what a run of a playbook would do, as far as that is known without one; kept in
+// workflow history.
+type PlanAnswer struct {
+	// Problems is the text of what the worker has found wrong with the playbook, "" for nothing.
+	Problems string     `json:"problems,omitempty"`
+	Count    int        `json:"count,omitempty"`
+	Warnings []string   `json:"warnings,omitempty"`
+	Steps    []StepPlan `json:"steps,omitempty"`
+}
+
+// StepPlan is what a step would do; kept in workflow history.
+type StepPlan struct {
+	Step string `json:"step"` // of a playbook that a step runs, STEP/INNER
+	Tool string `json:"tool,omitempty"`
+	// Request is the first one, "" where that is not known.
+	Request string `json:"request,omitempty"`
+	// Loop is nil for a step without one.
+	Loop   *LoopPlan   `json:"loop,omitempty"`
+	States []StatePlan `json:"states,omitempty"`
+	Sinks  []SinkPlan  `json:"sinks,omitempty"`
+	// Sampled says that the first request was made. Unsampled says why not, where it was to be made.
+	Sampled   bool   `json:"sampled,omitempty"`
+	Unsampled string `json:"unsampled,omitempty"`
+	// Unknown says what of the step only a run knows.
+	Unknown string `json:"unknown,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// LoopPlan is what is known of a loop's elements; kept in workflow history.
+type LoopPlan struct {
+	// Size is how many there are, nil where only a run knows.
+	Size    *int   `json:"size,omitempty"`
+	Shown   int    `json:"shown,omitempty"` // elements whose sinks are listed
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// StatePlan is a state that a step keeps between runs; kept in workflow history.
+type StatePlan struct {
+	State     string           `json:"state"`
+	KeptBy    string           `json:"kept_by"`
+	Type      incremental.Type `json:"type"`
+	Watermark expression.Value `json:"watermark"`
+	ReadsFrom expression.Value `json:"reads_from"` // incremental.value of the run
+	MovedAt   time.Time        `json:"moved_at,omitzero"`
+	Run       string           `json:"run,omitempty"` // that moved it last
+	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
+	Holders    []string            `json:"holders,omitempty"`
+	OnConflict playbook.OnConflict `json:"on_conflict"`
+	Problem    string              `json:"problem,omitempty"`
+}
+
+// SinkPlan is what a sink would do; kept in workflow history.
+type SinkPlan struct {
+	Place string `json:"place"` // within the playbook
+	Tool  string `json:"tool"`
+	Auth  string `json:"auth,omitempty"`
+	// Target is what it writes to, as the playbook says it; Table is what it would do to a table.
+	Target string     `json:"target,omitempty"`
+	Table  *TablePlan `json:"table,omitempty"`
+	// Element is that of the loop, where the target depends on it.
+	Element expression.Value `json:"element,omitzero"`
+	// Unknown says why no more is known of it without a run.
+	Unknown string `json:"unknown,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// TablePlan is what a write would do to a table as it is now; kept in workflow history.
+type TablePlan struct {
+	Name   string   `json:"name"`
+	Exists bool     `json:"exists"`
+	Mode   string   `json:"mode"`
+	Key    []string `json:"key,omitempty"`
+	// MadeBy is the step that makes the table by a statement, where it does not exist; the sink would not make it.
+	MadeBy string `json:"made_by,omitempty"`
+	// NewFile says that the file of the database would be made.
+	NewFile bool `json:"new_file,omitempty"`
+	// DDL are the statements that would change the table, in order.
+	DDL []string `json:"ddl,omitempty"`
+	// FromRows says that more of the table follows from rows that were not read: all of them, or
+	// those behind a sample.
+	FromRows bool `json:"from_rows,omitempty"`
+	// Rows is how many rows of a sample were looked at, nil for none. LeftOut are those of them that the contract leaves out.
+	Rows     *int       `json:"rows,omitempty"`
+	LeftOut  *RowCounts `json:"left_out,omitempty"`
+	Rejected string     `json:"rejected,omitempty"` // table of rows that the database refuses
+}

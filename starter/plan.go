@@ -1,0 +1,327 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/start"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+)
+
+const planLong = `Show what a run of a playbook would do, and do nothing: the statements that would change
+its tables, how rows are written, from where steps with incremental read, the schedules of the
+playbook, its runs that have not ended, whether a run would wait for them, and what has
+changed in the playbook since its last run.
+
+A worker looks, which has the connections, and opens databases to read. A file of SQLite
+that is not there is not made. Give the workload with which the playbook runs. Without a
+server, as with starter run, a local one is brought up.
+
+Which columns a table lacks may be known from rows alone. With --sample the first request of
+each step is made, where it is a GET and needs no results of other steps, and the plan is
+that of its rows; nothing of them is written. Of a loop, the first element is sampled.
+
+Exit status: 0, 1 where the playbook is invalid or a write would fail, 2 wrong usage, 3 no
+server or no worker.`
+
+// planOptions is the command line of plan.
+type planOptions struct {
+	server      serverFlags
+	local       localFlags
+	workload    workloadFlags
+	fullRefresh []string
+	sample      bool
+	output      string
+}
+
+func newPlanCommand(a *app) *cobra.Command {
+	o := &planOptions{}
+	command := &cobra.Command{
+		Use: "plan FILE", Short: "Show what a run would do, and do nothing", Args: oneFile, Long: planLong,
+		Example: `  starter plan orders.yaml
+  starter plan orders.yaml --set region=eu --sample
+  starter plan orders.yaml --output json | jq -r '.steps[].sinks[]?.table.ddl[]?'`,
+		RunE: func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], o) },
+	}
+	o.workload.add(command)
+	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, for columns that follow from rows")
+	command.Flags().StringSliceVar(&o.fullRefresh, "full-refresh", nil,
+		"the run would read everything again, all steps with incremental without a `=STEP,STEP`")
+	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
+	o.server.add(command)
+	o.local.add(command)
+	outputFlag(command, &o.output)
+	return command
+}
+
+// planDocument is what plan prints as JSON.
+type planDocument struct {
+	Playbook    string                 `json:"playbook"`
+	Last        *lastRun               `json:"last_run"` // nil for none
+	Running     []runs.Found           `json:"running"`
+	Concurrency *plannedTurn           `json:"concurrency,omitempty"`
+	Schedules   []plannedSchedule      `json:"schedules"`
+	Steps       []interpreter.StepPlan `json:"steps"`
+	Warnings    []string               `json:"warnings,omitempty"`
+	// Notes say what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+	// Problems is how many there are, with which a run would fail.
+	Problems int `json:"problems"`
+}
+
+// lastRun is the run of the playbook that was started last.
+type lastRun struct {
+	runs.Found
+
+	// Diff is what has changed in the playbook since, as a unified diff; "" for nothing.
+	Diff string `json:"diff"`
+}
+
+// plannedTurn is whether a run would get its turn at once.
+type plannedTurn struct {
+	Key        string              `json:"key"`
+	Limit      int                 `json:"limit"`
+	OnConflict playbook.OnConflict `json:"on_conflict"`
+	Running    int                 `json:"running"`
+	Waiting    int                 `json:"waiting"`
+	Holders    []string            `json:"holders,omitempty"` // some of Running
+}
+
+// isFree reports whether a run would begin at once.
+func (t *plannedTurn) isFree() bool { return t.Running < t.Limit && t.Waiting == 0 }
+
+// plannedSchedule is a schedule that starts runs of the playbook.
+type plannedSchedule struct {
+	Name   string      `json:"name"`
+	When   string      `json:"when"`
+	Zone   string      `json:"zone"`
+	Paused bool        `json:"paused"`
+	Next   []time.Time `json:"next"`
+}
+
+func (a *app) showPlan(name string, o *planOptions) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	workload, err := o.workload.read()
+	if err != nil {
+		return err
+	}
+	checked, err := a.check(name, workload, playbook.Limits{})
+	if err != nil {
+		return err
+	}
+	if errs := checked.found.Errors(); len(errs) > 0 {
+		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(errs, playbook.MaxShown))
+		return withStatus(exitFailed, &invalidError{name: name, problems: problems(errs), total: len(errs)})
+	}
+	if err := a.checkRead(checked.book, workload, checked.book.Strict); err != nil {
+		return err
+	}
+	o.local.playbooks = cmp.Or(o.local.playbooks, folderOf(name))
+	input, err := a.planInput(checked, workload, o)
+	if err != nil {
+		return err
+	}
+	return a.withWorker(&o.server, &o.local, true, "a plan is made by one", func(ctx context.Context, s *session) error {
+		doc, err := s.plan(ctx, checked, input)
+		if err != nil {
+			return err
+		}
+		if o.output == "json" {
+			err = terminal.PrintJSON(a.Out, doc)
+		} else {
+			_, err = io.WriteString(a.Out, doc.text(time.Now(), terminal.PaperOf(a.Out).Width, o.sample))
+		}
+		if err == nil && doc.Problems > 0 {
+			return withStatus(exitFailed, errSaid)
+		}
+		return err
+	})
+}
+
+// planInput is what a worker is sent.
+func (a *app) planInput(checked checked, workload map[string]any, o *planOptions) (call.PlanInput, error) {
+	book := checked.book
+	values, err := expression.Canonical(merged(book.Workload, workload))
+	if err != nil {
+		return call.PlanInput{}, usageError("the workload: %w", err)
+	}
+	empty, now := expression.Of(map[string]any{}), time.Now()
+	id := "reprise-plan/" + uuid.NewString()
+	run := interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: now, Playbook: book.Name}
+	run.FullRefresh, err = a.refreshed(book, o.fullRefresh)
+	return call.PlanInput{
+		Task: call.Task{
+			Name: checked.file.Name, Run: run, Data: interpreter.Data{Workload: expression.Of(values), Vars: empty, Steps: empty},
+		},
+		Script: call.Script{Source: string(checked.file.Bytes()), Files: checked.files},
+		Sample: o.sample,
+	}, err
+}
+
+// plan gathers what a run would do.
+func (s *session) plan(ctx context.Context, of checked, input call.PlanInput) (*planDocument, error) {
+	doc := &planDocument{Playbook: of.book.Name, Running: []runs.Found{}, Schedules: []plannedSchedule{}}
+	answer, err := s.plannedByWorker(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Count > 0 {
+		return nil, withStatus(exitFailed, fmt.Errorf("the worker finds the playbook invalid:\n%s", answer.Problems))
+	}
+	doc.Steps, doc.Warnings = answer.Steps, answer.Warnings
+	if s.server != nil {
+		doc.Notes = append(doc.Notes, "a local server made the plan, which has no runs, no schedules and no states in Temporal; --address names another one")
+	}
+	for _, gather := range []func(context.Context, checked, call.PlanInput, *planDocument) error{
+		s.planRuns, s.planTurn, s.planSchedules,
+	} {
+		if err := gather(ctx, of, input, doc); err != nil {
+			return nil, err
+		}
+	}
+	doc.Problems = len(doc.problems())
+	return doc, nil
+}
+
+// plannedByWorker has a worker look.
+func (s *session) plannedByWorker(ctx context.Context, input call.PlanInput) (answer interpreter.PlanAnswer, err error) {
+	run, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: input.Task.Run.WorkflowID, TaskQueue: s.taskQueue, WorkflowExecutionTimeout: stateTimeout,
+	}, interpreter.PlanWorkflow, input)
+	if err == nil {
+		err = run.Get(ctx, &answer)
+	}
+	var failure interpreter.ErrorObject
+	var refused *temporal.ApplicationError
+	var late *temporal.TimeoutError
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		return answer, start.ErrInterrupted
+	case errors.As(err, &refused) && refused.HasDetails() && refused.Details(&failure) == nil && failure.Message != "":
+		return answer, fmt.Errorf("plan %s: %s", input.Task.Name, failure.Message)
+	case errors.As(err, &late):
+		return answer, fmt.Errorf("the worker has not answered within %s", terminal.Duration(stateTimeout))
+	}
+	return answer, fmt.Errorf("plan %s: %w", input.Task.Name, err)
+}
+
+// mostPlanned is how many runs of the playbook are read.
+const mostPlanned = 100
+
+// planRuns finds the runs of the playbook, and how it differs from that of the last one.
+func (s *session) planRuns(ctx context.Context, checked checked, input call.PlanInput, doc *planDocument) error {
+	list, err := s.runs().List(ctx, runs.Filter{Playbook: checked.book.Name, Limit: mostPlanned})
+	if errors.Is(err, runs.ErrNoAttributes) {
+		list, err = s.runs().List(ctx, runs.Filter{Limit: mostPlanned})
+		list.Runs = slices.DeleteFunc(list.Runs, func(run runs.Found) bool { return run.Playbook != checked.book.Name })
+	}
+	if err != nil {
+		return err
+	}
+	s.runs().Positions(ctx, list.Runs)
+	var last *runs.Found
+	for i := range list.Runs {
+		run := &list.Runs[i]
+		if !run.Ended() {
+			doc.Running = append(doc.Running, *run)
+		}
+		if run.Origin == "" && (last == nil || run.StartedAt.After(last.StartedAt)) {
+			last = run
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	before, err := s.runs().Input(ctx, last.WorkflowID, last.RunID)
+	if err != nil {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the playbook of the last run cannot be read: %v", err))
+		return nil
+	}
+	doc.Last = &lastRun{Found: *last}
+	doc.Last.Diff, err = playbookDiff(last.WorkflowID, before.Source, input.Task.Name, input.Script.Source)
+	if err != nil {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("the playbook cannot be compared with that of the last run: %v", err))
+	}
+	return nil
+}
+
+// planTurn finds out whether a run would wait for its turn.
+func (s *session) planTurn(ctx context.Context, checked checked, input call.PlanInput, doc *planDocument) error {
+	concurrency := checked.book.Concurrency
+	if concurrency == nil {
+		return nil
+	}
+	scope := interpreter.NewScope(checked.book, input.Task.Run, input.Task.Data)
+	name, err := queue.NameOf(checked.book, scope, expression.NewBudget(expression.DecisionLimits, time.Now()))
+	if err != nil {
+		doc.Notes = append(doc.Notes, fmt.Sprintf("concurrency: %v", err))
+		return nil
+	}
+	status, err := s.runs().QueueStatus(ctx, name)
+	if err != nil {
+		return err
+	}
+	doc.Concurrency = &plannedTurn{
+		Key: name.Key, Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Running: status.Running, Waiting: status.Waiting, Holders: status.Holders,
+	}
+	return nil
+}
+
+// mostTimes is how many times of a schedule are shown.
+const mostTimes = 3
+
+// planSchedules finds the schedules that start runs of the playbook.
+func (s *session) planSchedules(ctx context.Context, checked checked, _ call.PlanInput, doc *planDocument) error {
+	found, _, err := s.runs().Schedules(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		if one.Playbook != checked.book.Name {
+			continue
+		}
+		times, next := timesOf(one.Described.Schedule), orEmpty(one.Described.Info.NextActionTimes)
+		doc.Schedules = append(doc.Schedules, plannedSchedule{
+			Name: one.ID, When: timesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), mostTimes)],
+		})
+	}
+	if len(doc.Schedules) == 0 && checked.book.Schedule != nil {
+		doc.Notes = append(doc.Notes, "the playbook says when it runs (metadata.schedule), and no schedule starts it: starter schedule create "+
+			terminal.ShellWord(checked.file.Name)+" makes one")
+	}
+	return nil
+}
+
+// problems are those of all steps.
+func (d *planDocument) problems() (all []string) {
+	for _, step := range d.Steps {
+		all = append(all, step.Problem)
+		for _, state := range step.States {
+			all = append(all, state.Problem)
+		}
+		for _, sink := range step.Sinks {
+			all = append(all, sink.Problem)
+		}
+	}
+	return slices.DeleteFunc(all, func(problem string) bool { return problem == "" })
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// planText writes a plan for people.
+type planText struct {
+	*planDocument
+
+	b       strings.Builder
+	now     time.Time
+	width   int
+	sampled bool // a sample was requested
+}
+
+// text is the plan for people. What a run would do comes in sections, of which each is left out that has nothing.
+func (d *planDocument) text(now time.Time, width int, sampled bool) string {
+	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
+	t.line("", "%s", d.Playbook)
+	for _, section := range []func(){t.runs, t.turn, t.schedules, t.steps, t.diff, t.notes} {
+		section()
+	}
+	t.summary()
+	return t.b.String()
+}
+
+// line writes a line behind a margin; what is too long goes on behind the same one.
+func (t *planText) line(margin, format string, args ...any) {
+	said := terminal.OneLine(fmt.Sprintf(format, args...))
+	for i, part := range terminal.Wrap(said, t.width-len(margin)-2) {
+		if i > 0 {
+			part = "  " + part
+		}
+		t.b.WriteString(margin + part + "\n")
+	}
+}
+
+func (t *planText) verbatim(margin, text string) {
+	for line := range strings.Lines(text) {
+		t.b.WriteString(margin + terminal.Visible(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+}
+
+func (t *planText) ago(at time.Time) string { return terminal.Duration(t.now.Sub(at)) + " ago" }
+
+func (t *planText) runs() {
+	if last := t.Last; last == nil {
+		t.line("  ", "last run: none")
+	} else {
+		since := "the playbook is the same"
+		if last.Diff != "" {
+			since = "the playbook has changed since"
+		}
+		t.line("  ", "last run: %s, %s, %s; %s", last.WorkflowID, t.ago(last.StartedAt), last.Status, since)
+	}
+	for _, run := range t.Running {
+		t.line("  ", "%s: %s, started %s", run.Status, run.WorkflowID, t.ago(run.StartedAt))
+	}
+}
+
+func (t *planText) turn() {
+	turn := t.Concurrency
+	if turn == nil {
+		return
+	}
+	verdict := "a run begins at once"
+	if !turn.isFree() {
+		verdict = "a run waits in position " + fmt.Sprint(turn.Waiting+1) + " of the queue"
+		switch turn.OnConflict {
+		case playbook.ConflictSkip:
+			verdict = "a run is skipped"
+		case playbook.ConflictCancel:
+			verdict = "a run cancels the running one"
+		}
+		if len(turn.Holders) > 0 {
+			verdict += " behind " + strings.Join(turn.Holders, ", ")
+		}
+	}
+	t.line("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
+}
+
+func (t *planText) schedules() {
+	for _, schedule := range t.Schedules {
+		next := "paused"
+		var times []string
+		for _, at := range schedule.Next {
+			times = append(times, inZone(at, schedule.Zone))
+		}
+		if !schedule.Paused {
+			next = "next " + strings.Join(times, ", ")
+		}
+		if len(times) == 0 && !schedule.Paused {
+			next = "never again"
+		}
+		t.line("  ", "schedule: %s, %s (%s), %s", schedule.Name, schedule.When, schedule.Zone, next)
+	}
+}
+
+func (t *planText) steps() {
+	for _, step := range t.Steps {
+		if len(step.Sinks)+len(step.States) == 0 && step.Problem == "" && step.Request == "" && step.Unknown == "" {
+			continue // nothing is known of it that a run would show
+		}
+		t.b.WriteString("\n")
+		t.line("", "step %s: %s", step.Step, step.Tool)
+		t.step(step)
+	}
+}
+
+func (t *planText) step(step interpreter.StepPlan) {
+	if loop := step.Loop; loop != nil {
+		switch {
+		case loop.Unknown != "":
+			t.line("  ", "loop: %s its elements", loop.Unknown)
+		case loop.Size != nil && loop.Shown < *loop.Size:
+			t.line("  ", "loop: %s, of which the first %d are shown", terminal.Count(*loop.Size, "element"), loop.Shown)
+		case loop.Size != nil:
+			t.line("  ", "loop: %s", terminal.Count(*loop.Size, "element"))
+		}
+	}
+	if step.Request != "" {
+		t.verbatim("  ", text.WrapHard(terminal.OneLine(step.Request), t.width-2)+"\n")
+	}
+	if step.Unknown != "" && step.Request == "" {
+		t.line("  ", "request: %s", step.Unknown)
+	}
+	if step.Unsampled != "" {
+		t.line("  ", "no sample: %s", step.Unsampled)
+	}
+	t.problem("  ", step.Problem)
+	for _, state := range step.States {
+		t.state(state)
+	}
+	for _, sink := range step.Sinks {
+		t.sink(sink)
+	}
+}
+
+func (t *planText) problem(margin, problem string) {
+	if problem != "" {
+		t.line(margin, "! %s", problem)
+	}
+}
+
+func (t *planText) state(state interpreter.StatePlan) {
+	t.line("  ", "state %s, kept by %s", state.State, state.KeptBy)
+	t.problem("    ", state.Problem)
+	if state.Watermark.Data == nil && state.Problem != "" {
+		return
+	}
+	if state.Watermark.Data == nil {
+		t.line("    ", "no watermark yet; reads from %s", cursorText(state.ReadsFrom))
+	} else {
+		t.line("    ", "watermark %s, moved %s by %s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), state.Run, cursorText(state.ReadsFrom))
+	}
+	if len(state.Holders) > 0 {
+		what := "a run waits for it"
+		if state.OnConflict == playbook.ConflictFail {
+			what = "a run fails"
+		}
+		t.line("    ", "held by %s: %s", strings.Join(state.Holders, ", "), what)
+	}
+}
+
+func (t *planText) sink(sink interpreter.SinkPlan) {
+	head := "sink " + sink.Place + ": " + sink.Tool
+	if sink.Auth != "" {
+		head += " " + sink.Auth
+	}
+	if sink.Target != "" {
+		head += ", " + sink.Target
+	}
+	if sink.Element.Data != nil {
+		head += ", for element " + terminal.Shorten(expression.Text(sink.Element.Data), 60)
+	}
+	t.line("  ", "%s", head)
+	if sink.Unknown != "" {
+		t.line("    ", "not known before a run: %s", sink.Unknown)
+	}
+	if sink.Table != nil {
+		t.table(*sink.Table, sink.Problem != "")
+	}
+	t.problem("    ", sink.Problem)
+}
+
+func (t *planText) table(table interpreter.TablePlan, fails bool) {
+	how := table.Mode
+	if len(table.Key) > 0 {
+		how += " by " + strings.Join(table.Key, ", ")
+	}
+	switch {
+	case table.MadeBy != "":
+		how += "; the table does not exist, and step " + table.MadeBy + " makes it"
+	case table.NewFile:
+		how += "; the file does not exist"
+	case !table.Exists:
+		how += "; the table does not exist"
+	case len(table.DDL) > 0:
+		how += "; the table changes"
+	default:
+		how += "; the table exists"
+	}
+	if table.Rows != nil {
+		how += "; sample of " + terminal.Count(*table.Rows, "row")
+	}
+	t.line("    ", "%s", how)
+	for _, statement := range table.DDL {
+		t.verbatim("    + ", layDDL(statement, t.width-6))
+	}
+	if left := table.LeftOut; left != nil {
+		t.line("    ", "of the sample %s and %s are discarded", terminal.Count(left.DiscardedRows, "row"), terminal.Count(left.DiscardedValues, "value"))
+	}
+	switch {
+	case fails || !table.FromRows:
+	case table.Rows != nil:
+		t.line("    ", "rows behind the first request may change more")
+	case !table.Exists:
+		t.line("    ", "columns that are not declared follow from the rows: %s", t.hint())
+	default:
+		t.line("    ", "whether columns are added or widened follows from the rows: %s", t.hint())
+	}
+	if table.Rejected != "" {
+		t.line("    ", "rows that the database refuses go to %s", table.Rejected)
+	}
+}
+
+// hint says how to learn more of columns.
+func (t *planText) hint() string {
+	if t.sampled {
+		return "there is no sample of them"
+	}
+	return "--sample reads the first ones"
+}
+
+// layDDL puts the columns of a long CREATE TABLE into lines.
+func layDDL(statement string, width int) string {
+	head, rest, has := strings.Cut(statement, " (")
+	if !strings.HasPrefix(statement, "CREATE TABLE") || !has || len(statement) <= width {
+		return statement + "\n"
+	}
+	var b strings.Builder
+	b.WriteString(head + " (\n  ")
+	depth, quoted := 0, false
+	for i, r := range strings.TrimSuffix(rest, ")") {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ' ' && depth == 0 && i > 0 && rest[i-1] == ',':
+			b.WriteString("\n  ")
+			continue
+		}
+		b.WriteRune(r)
+	}
+	b.WriteString("\n)\n")
+	return b.String()
+}
+
+func (t *planText) diff() {
+	if t.Last == nil || t.Last.Diff == "" {
+		return
+	}
+	t.b.WriteString("\nchanges of the playbook since its last run\n")
+	t.verbatim("  ", t.Last.Diff)
+}
+
+func (t *planText) notes() {
+	if len(t.Notes)+len(t.Warnings) > 0 {
+		t.b.WriteString("\n")
+	}
+	for _, warning := range t.Warnings {
+		t.line("", "warning: %s", warning)
+	}
+	for _, note := range t.Notes {
+		t.line("", "note: %s", note)
+	}
+}
+
+// summary counts what would change. A statement that several sinks have counts once.
+func (t *planText) summary() {
+	var made, added, widened int
+	seen := map[string]bool{}
+	for _, step := range t.Steps {
+		for _, sink := range step.Sinks {
+			if sink.Table == nil {
+				continue
+			}
+			for _, statement := range sink.Table.DDL {
+				key := sink.Tool + " " + sink.Auth + " " + statement
+				if seen[key] {
+					continue
+				}
+				seen[key] = true
+				switch {
+				case strings.HasPrefix(statement, "CREATE TABLE"):
+					made++
+				case strings.Contains(statement, " ADD COLUMN "):
+					added++
+				default:
+					widened++
+				}
+			}
+		}
+	}
+	problems := "no problems"
+	if t.Problems > 0 {
+		problems = terminal.Count(t.Problems, "problem")
+	}
+	t.b.WriteString("\n")
+	t.line("", "Plan: %s to make, %s to add, %d to widen; %s.", terminal.Count(made, "table"), terminal.Count(added, "column"), widened, problems)
+}
