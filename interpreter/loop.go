@@ -75,6 +75,8 @@ type LoopResult struct {
 	Pages    int `json:"pages"`
 	// Partial counts the successes that were partial ones.
 	Partial int `json:"partial,omitempty"`
+	// Incomplete counts the successes that have not read all, truncated ones aside.
+	Incomplete int `json:"incomplete,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget *ErrorObject `json:"budget,omitempty"`
 	// Broken is set when the loop, or a part of it, was ended from outside.
@@ -122,6 +124,8 @@ func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 	}
 	if result.Meta.Truncated {
 		l.Stats.Truncated++
+	} else if result.Meta.Incomplete {
+		l.Incomplete++
 	}
 	if len(l.Results) > 0 {
 		l.Results[place] = result.Data
@@ -143,6 +147,7 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	l.Attempts += part.Attempts
 	l.Pages += part.Pages
 	l.Partial += part.Partial
+	l.Incomplete += part.Incomplete
 	l.Incremental = l.Incremental.withStates(part.Incremental)
 	for _, warning := range part.Warnings {
 		l.addWarning(warning)
@@ -153,6 +158,11 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	if part.Broken != nil {
 		l.Broken = part.Broken
 	}
+}
+
+// ReadAll reports whether every iteration has read all that it was to read.
+func (l *LoopResult) ReadAll() bool {
+	return l.Stats.Success == l.Stats.Total && l.Stats.Truncated+l.Incomplete+l.Partial == 0 && l.Budget == nil && l.Broken == nil
 }
 
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the

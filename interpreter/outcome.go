@@ -141,12 +141,14 @@ type CallResult struct {
 
 // CallMeta is the meta of an envelope; kept in workflow history.
 type CallMeta struct {
-	Attempts  int       `json:"attempts"`
-	Pages     int       `json:"pages"`
-	Truncated bool      `json:"truncated,omitempty"`
-	StartedAt time.Time `json:"started_at"`
-	EndedAt   time.Time `json:"ended_at"`
-	Tool      ToolMeta  `json:"tool,omitzero"` // of the last answer
+	Attempts  int  `json:"attempts"`
+	Pages     int  `json:"pages"`
+	Truncated bool `json:"truncated,omitempty"`
+	// Incomplete says that the call has not read all, other than because it was truncated.
+	Incomplete bool      `json:"incomplete,omitempty"`
+	StartedAt  time.Time `json:"started_at"`
+	EndedAt    time.Time `json:"ended_at"`
+	Tool       ToolMeta  `json:"tool,omitzero"` // of the last answer
 	// Incremental is what became of the state that the step keeps between runs; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
 	// LeftOut is what tables did not get that the call has written to, nil where they get all.

@@ -164,7 +164,36 @@ func (r *run) makeLoop(
 		}
 		return result
 	}
-	return r.stepSink(ctx, start, scope, args, result, record)
+	result = r.publishLoop(ctx, start, scope, aggregate, result, record)
+	return r.stepSink(ctx, start, scope, args, result, record, aggregate.ReadAll())
+}
+
+// publishLoop publishes what the iterations of a loop have staged, where all was read.
+func (r *run) publishLoop(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, aggregate *interpreter.LoopResult,
+	result interpreter.CallResult, record *StepRecord,
+) interpreter.CallResult {
+	for _, sink := range r.book.StagingSinks(start.Step) {
+		if !aggregate.ReadAll() || result.Failed() {
+			result.Warnings = append(result.Warnings, call.Unpublished(sink.Place))
+			continue
+		}
+		result = r.publishStaged(ctx, start, scope, sink, result, record)
+	}
+	return result
+}
+
+// publishStaged publishes what was staged for a sink.
+func (r *run) publishStaged(
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, sink *playbook.Sink, result interpreter.CallResult, record *StepRecord,
+) interpreter.CallResult {
+	machine := call.NewPublish(call.Config{
+		Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Limits: r.Limits, Scope: scope,
+		Random: stream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, sink.Place)),
+	}, sink)
+	written := drive(ctx, machine, r.waiter(ctx, record), nil)
+	result.Meta.EndedAt = workflow.Now(ctx)
+	return call.WithSink(result, sink, written)
 }
 
 // loopInput is what the loop of a step runs over: its collection, or in a
@@ -224,7 +253,7 @@ func (r *run) runLoop(
 // stepSink writes the aggregate of a loop, whatever its status.
 func (r *run) stepSink(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any,
-	result interpreter.CallResult, record *StepRecord,
+	result interpreter.CallResult, record *StepRecord, readAll bool,
 ) interpreter.CallResult {
 	step := start.Step
 	if step.Sink == nil {
@@ -234,10 +263,18 @@ func (r *run) stepSink(
 		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, 1, result.Data.Data).EveryRound()
+	}, step.Sink, 1, result.Data.Data).EveryRound().Stage(step.Sink)
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
-	return call.WithSink(result, step.Sink, written)
+	result = call.WithSink(result, step.Sink, written)
+	switch {
+	case !r.book.Stages(step.Sink):
+		return result
+	case !readAll || result.Failed():
+		result.Warnings = append(result.Warnings, call.Unpublished(step.Sink.Place))
+		return result
+	}
+	return r.publishStaged(ctx, start, scope, step.Sink, result, record)
 }
 
 // close fills in the record of a step that has ended.

@@ -76,6 +76,9 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 		if step == nil || step.Loop == nil || step.Action == nil {
 			return fmt.Errorf("playbook %s has no step %q with a loop, whose iterations are to run again", book.Name, again.Step)
 		}
+		if len(book.StagingSinks(step)) > 0 || book.Stages(step.Sink) {
+			return fmt.Errorf("the rows of all iterations of step %q are published together, so that some of them cannot run again alone", again.Step)
+		}
 		if again.Visit < 0 {
 			return fmt.Errorf("visit %d of step %q", again.Visit, again.Step)
 		}

@@ -62,6 +62,7 @@ type sinkSource struct {
 	everyRound bool               // see Call.EveryRound
 	state      *incremental.Write // see interpreter.ToolInput
 	claim      string             // see Call.claim
+	staging    *interpreter.Staging
 	// says is what is written in place of Result where the author does not say what;
 	// nil is Result.
 	says any
@@ -95,6 +96,9 @@ type State struct {
 	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
 	// Incremental is nil before the call has claimed the state of its step, and where that keeps none.
 	Incremental *Incremental `json:"incremental,omitempty"`
+	// Incomplete says that the call ends without having read all: its end moves no watermark, and
+	// publishes nothing.
+	Incomplete bool `json:"incomplete,omitempty"`
 	// LeftOut is what sinks did not get that are done.
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
 	// Warnings are those of the result to come, until Todo has it.

@@ -114,8 +114,8 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		decision.Why += "; " + c.state.Last.Error.Message
+		c.state.Incomplete = true
 		result := c.success(decision, budget, now)
-		c.markIncomplete()
 		c.state.Last.Error = nil
 		if decision.Ruling == retry.RulingIgnores {
 			c.state.match(decision.Policy) // what it matched is an answer
@@ -156,7 +156,7 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 		c.end(c.failure(*c.exhaustedError(decision), now))
 		return
 	case decision.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
-		c.markIncomplete()
+		c.state.Incomplete = true
 		c.end(c.success(decision, budget, now)) // neither is it where that is a success
 		return
 	case decision.Repeats() && c.state.pageRepeats(c.state.Last.Data.Data) && !then.AllowRepeat:
@@ -276,7 +276,9 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 		return
 	}
 	c.warnOfRows(result)
-	c.state.Todo = slices.Concat(c.withPageMove(page), c.state.sinksOf(&c.config, result, c.state.Last.Policy), moves, []Todo{{End: result}})
+	published := c.endStaging(result)
+	sinks := c.state.sinksOf(&c.config, result, c.state.Last.Policy)
+	c.state.Todo = slices.Concat(c.withPageMove(page), sinks, moves, published, []Todo{{End: result}})
 	c.state.behindPage()
 	c.endsBehindSinks(result.Meta.EndedAt)
 }
@@ -364,7 +366,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 	}
 	result := *c.Result()
 	result.Warnings = before.Warnings
-	if !sink.Page {
+	if !sink.Page || sink.Do != "" {
 		result.Data = before.Data // what the call gave stays, as with the loops
 	}
 	c.state.replaceLast(Todo{End: &result})

@@ -61,7 +61,7 @@ func (c *Call) attemptEnvelope() map[string]any {
 
 func (s *State) meta(ended time.Time) interpreter.CallMeta {
 	return interpreter.CallMeta{
-		Attempts: s.Attempts, Pages: s.Successes,
+		Attempts: s.Attempts, Pages: s.Successes, Incomplete: s.Incomplete,
 		StartedAt: s.StartedAt, EndedAt: ended, Tool: s.Last.Meta, LeftOut: s.LeftOut.Plus(s.Last.Meta.LeftOut),
 	}
 }

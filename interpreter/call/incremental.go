@@ -42,8 +42,6 @@ type Incremental struct {
 	Future     int `json:"future,omitempty"`
 	BelowValue int `json:"below_value,omitempty"`
 	Missing    int `json:"missing,omitempty"`
-	// Incomplete says that the call ends without having read all, so that its end moves nothing.
-	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // PendingState is a state that has to be claimed or moved without rows. Kept with State.

@@ -231,8 +231,8 @@ func (c *Call) attempt(now time.Time) (interpreter.ToolInput, error) {
 	}
 	if sink := c.config.Sink; sink != nil {
 		writes := sink.writes()
-		input.Place, input.Fingerprint = sink.Place, expression.Hash(writes)
-		if c.action.Args == nil && c.action.Field(playbook.FieldStatement) == nil {
+		input.Place, input.Fingerprint, input.Staging = sink.Place, expression.Hash(writes), sink.staging
+		if !sink.publishes() && c.action.Args == nil && c.action.Field(playbook.FieldStatement) == nil {
 			input.Result = &expression.Value{Data: writes}
 		}
 		if err := c.config.refuseSealed(input); err != nil {
@@ -267,6 +267,9 @@ func (c *Call) operationKey() string {
 	parts := []any{c.config.Run.Identity(), c.config.Step.Name, c.config.Visit, index, page, place}
 	if restarts := c.state.Restarts; restarts > 0 {
 		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
+	}
+	if sink := c.config.Sink; sink != nil && sink.staging != nil {
+		parts = append(parts, sink.staging.ID, sink.staging.Round, string(sink.staging.Do)) // what is staged anew is written anew
 	}
 	if claim := c.claim(); claim != "" {
 		parts = append(parts, claim) // what is read from elsewhere is another page

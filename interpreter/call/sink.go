@@ -24,9 +24,14 @@ func (c *Call) sinkCall(pending pendingSink) *Call {
 			result = ended.Data.Data
 		}
 	}
+	if pending.Do != "" {
+		result = nil
+	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
-	call := NewSink(config, c.config.pendingSink(pending), max(c.state.Successes, 1), result)
+	sink := c.config.pendingSink(pending)
+	call := NewSink(config, sink, max(c.state.Successes, 1), result)
 	call.config.Sink.state, call.config.Sink.claim = c.sinkState(pending), c.claim()
+	call.stage(c.staging(sink, pending.Do))
 	call.Load(pending.State)
 	if pending.DeadLetter {
 		return call.EveryRound()

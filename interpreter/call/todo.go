@@ -35,6 +35,8 @@ type pendingSink struct {
 	Page       bool `json:"page,omitempty"`
 	After      int  `json:"after,omitempty"`
 	DeadLetter bool `json:"dead_letter,omitempty"`
+	// Do is what it does to the rows that it has staged; the zero value writes rows.
+	Do interpreter.StagingStep `json:"do,omitempty"`
 	// State is how far its call has come, where that was carried while it waited.
 	State *State `json:"state,omitempty"`
 }

@@ -165,7 +165,7 @@ func (c *Call) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 // endMove is the move of a call that has ended well, nil for none.
 func (c *Call) endMove(result *interpreter.CallResult) (*incremental.Move, error) {
 	own, section := c.state.Incremental, c.config.incremental()
-	if own.Incomplete || own.Rows == 0 || result.Meta.Truncated || c.config.movesByPage() {
+	if c.state.Incomplete || own.Rows == 0 || result.Meta.Truncated || c.config.movesByPage() {
 		return nil, nil
 	}
 	if section.Token == nil {
@@ -176,15 +176,6 @@ func (c *Call) endMove(result *interpreter.CallResult) (*incremental.Move, error
 		return nil, err
 	}
 	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: own.Rows}, nil
-}
-
-// markIncomplete notes that the call ends without having read all: its end moves no watermark.
-func (c *Call) markIncomplete() {
-	if c.state.Incremental != nil {
-		own := *c.state.Incremental
-		own.Incomplete = true
-		c.state.Incremental = &own
-	}
 }
 
 // restarted is what a call that begins again knows of its state. What it has written stays

@@ -74,6 +74,7 @@ func rules() []func(*checker) {
 		checkCollection,
 		checkIncremental,
 		checkStates,
+		checkStaging,
 		checkWorkbook,
 		checkTools,
 		checkStatements,

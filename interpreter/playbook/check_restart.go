@@ -18,9 +18,9 @@ func (c *checker) checkRestart(step *Step) {
 		return
 	}
 	for _, policy := range step.Retry {
-		if pages := policy.Then.PerIteration; pages != nil && !pages.idempotentByRow() {
+		if pages := policy.Then.PerIteration; pages != nil && !pages.idempotentByRow() && !c.pb.Stages(pages) {
 			c.errorf(pages.Pos, codeCannotRestart,
-				"restart in policy %d drops the pages and reads them again, but this sink would keep what it has written of them; write pages to a table with mode: upsert, or what was collected with then.sink",
+				"restart in policy %d drops the pages and reads them again, but this sink would keep what it has written of them; write pages to a table with mode: upsert or replace, or what was collected with then.sink",
 				restarting.Number)
 		}
 	}

@@ -43,6 +43,7 @@ const (
 	codeSinkNotWritable        = "sink-not-writable"
 	codeSinkOnly               = "sink-only"
 	codeSinkRetry              = "sink-retry"
+	codeStaging                = "staging"
 	codeStateName              = "state-name"
 	codeTemplateInCode         = "template-in-code"
 	codeUnavailableName        = "unavailable-name"
@@ -108,6 +109,7 @@ var checkCodes = []CodeDoc{
 	{codeSinkNotWritable, "the tool of a sink cannot write"},
 	{codeSinkOnly, "a step calls a tool that is a sink only"},
 	{codeSinkRetry, "the retry of a sink has more than policies for failures"},
+	{codeStaging, "rows of a sink with mode replace or delete_missing could not be published together, or would delete others"},
 	{codeStateName, "two steps, or the iterations of a loop, would have one state, or a state has no name"},
 	{codeTemplateInCode, "there is a template in code, which is none; in a string of the code a warning"},
 	{codeUnavailableName, "a name is known elsewhere, but not where the expression stands"},

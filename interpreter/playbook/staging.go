@@ -1,0 +1,30 @@
+package playbook
+
+import "slices"
+
+// The words of table sinks whose rows are published together (docs/language.md, section tables).
+const (
+	fieldMode          = "mode"
+	fieldDeleteMissing = "delete_missing"
+	modeReplace        = "replace"
+)
+
+// Stages reports whether what a sink writes is published together at the end of the call or loop:
+// in mode replace, and with delete_missing.
+func (pb *Playbook) Stages(sink *Sink) bool {
+	return sink != nil && sink.Action != nil && pb.Resolve(sink.Action).stages()
+}
+
+func (a *Action) stages() bool {
+	if !a.Traits().KeepsStates || a.Field("table") == nil {
+		return false
+	}
+	mode, deletes := a.Field(fieldMode), a.Field(fieldDeleteMissing)
+	return mode != nil && mode.Value == modeReplace || deletes != nil && (deletes.Value == true || deletes.Value == "true")
+}
+
+// StagingSinks are the sinks of a call of the step whose rows are published at its end, or at that of
+// its loop.
+func (pb *Playbook) StagingSinks(step *Step) []*Sink {
+	return slices.DeleteFunc(step.successSinks(), func(sink *Sink) bool { return !pb.Stages(sink) })
+}
