@@ -16,18 +16,20 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 )
 
 const planLong = `Show what a run of a playbook would do, and do nothing: the statements that would change
-its tables, how rows are written, from where steps with incremental read, the schedules of the
-playbook, its runs that have not ended, whether a run would wait for them, and what has
-changed in the playbook since its last run.
+its tables, how rows are written, from where steps with incremental read, the schedules and
+partitions of the playbook, its runs that have not ended, whether a run would wait for them,
+and what has changed in the playbook since its last run.
 
 A worker looks, which has the connections, and opens databases to read. A file of SQLite
 that is not there is not made. Give the workload with which the playbook runs. Without a
@@ -45,6 +47,7 @@ type planOptions struct {
 	server      serverFlags
 	local       localFlags
 	workload    workloadFlags
+	partition   string
 	fullRefresh []string
 	sample      bool
 	output      string
@@ -61,6 +64,7 @@ func newPlanCommand(a *app) *cobra.Command {
 	}
 	o.workload.add(command)
 	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, for columns that follow from rows")
+	command.Flags().StringVar(&o.partition, "partition", "", "key of the partition that the run would be about; default the newest that is complete")
 	command.Flags().StringSliceVar(&o.fullRefresh, "full-refresh", nil,
 		"the run would read everything again, all steps with incremental without a `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
@@ -76,6 +80,7 @@ type planDocument struct {
 	Last        *lastRun               `json:"last_run"` // nil for none
 	Running     []runs.Found           `json:"running"`
 	Concurrency *plannedTurn           `json:"concurrency,omitempty"`
+	Partitions  *plannedPartitions     `json:"partitions,omitempty"`
 	Schedules   []plannedSchedule      `json:"schedules"`
 	Steps       []interpreter.StepPlan `json:"steps"`
 	Warnings    []string               `json:"warnings,omitempty"`
@@ -101,6 +106,13 @@ type plannedTurn struct {
 	Running    int                 `json:"running"`
 	Waiting    int                 `json:"waiting"`
 	Holders    []string            `json:"holders,omitempty"` // some of Running
+}
+
+// plannedPartitions are the partitions that are complete, and the one that a run would be about.
+type plannedPartitions struct {
+	Run    string                   `json:"run"`
+	Counts map[partition.Status]int `json:"counts"`
+	tally  string
 }
 
 // isFree reports whether a run would begin at once.
@@ -166,6 +178,9 @@ func (a *app) planInput(checked checked, workload map[string]any, o *planOptions
 	empty, now := expression.Of(map[string]any{}), time.Now()
 	id := "reprise-plan/" + uuid.NewString()
 	run := interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: now, Playbook: book.Name}
+	if run.Partition, err = book.Partition(o.partition, now); err != nil {
+		return call.PlanInput{}, usageError("the run has no partition: %w", err)
+	}
 	run.FullRefresh, err = a.refreshed(book, o.fullRefresh)
 	return call.PlanInput{
 		Task: call.Task{
@@ -191,7 +206,7 @@ func (s *session) plan(ctx context.Context, of checked, input call.PlanInput) (*
 		doc.Notes = append(doc.Notes, "a local server made the plan, which has no runs, no schedules and no states in Temporal; --address names another one")
 	}
 	for _, gather := range []func(context.Context, checked, call.PlanInput, *planDocument) error{
-		s.planRuns, s.planTurn, s.planSchedules,
+		s.planRuns, s.planTurn, s.planPartitions, s.planSchedules,
 	} {
 		if err := gather(ctx, of, input, doc); err != nil {
 			return nil, err
@@ -284,6 +299,20 @@ func (s *session) planTurn(ctx context.Context, checked checked, input call.Plan
 	doc.Concurrency = &plannedTurn{
 		Key: name.Key, Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Running: status.Running, Waiting: status.Waiting, Holders: status.Holders,
 	}
+	return nil
+}
+
+// planPartitions finds out what became of the partitions.
+func (s *session) planPartitions(ctx context.Context, checked checked, input call.PlanInput, doc *planDocument) error {
+	of := input.Task.Run.Partition
+	if of == nil {
+		return nil
+	}
+	matrix, err := backfill.Read(ctx, s.client, checked.book, time.Now())
+	if err != nil {
+		return err
+	}
+	doc.Partitions = &plannedPartitions{Run: of.Key, Counts: matrix.Counts, tally: matrix.Tally()}
 	return nil
 }
 

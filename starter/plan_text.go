@@ -27,7 +27,7 @@ type planText struct {
 func (d *planDocument) text(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
 	t.line("", "%s", d.Playbook)
-	for _, section := range []func(){t.runs, t.turn, t.schedules, t.steps, t.diff, t.notes} {
+	for _, section := range []func(){t.runs, t.turn, t.partitions, t.schedules, t.steps, t.diff, t.notes} {
 		section()
 	}
 	t.summary()
@@ -87,6 +87,12 @@ func (t *planText) turn() {
 		}
 	}
 	t.line("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
+}
+
+func (t *planText) partitions() {
+	if parts := t.Partitions; parts != nil {
+		t.line("  ", "a run is about %s; %s", parts.Run, parts.tally)
+	}
 }
 
 func (t *planText) schedules() {
