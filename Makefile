@@ -77,6 +77,7 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
 	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
+	@go test ./activities/postgres -count=1 -timeout 2h -run '^(TestReadersSeeOldOrNew|TestKillsAtEachStatement)$$' -soak
 	@$(MAKE) bench BENCHFLAGS='-only scale'
 
 .PHONY: record-histories

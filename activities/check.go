@@ -47,6 +47,15 @@ func (c *Catalogue) Check(_ context.Context, in interpreter.CheckInput) (interpr
 			"run the largest by path", in.Name, size, maxRecorded)
 		result.Count = 1
 	}
+	if wanted := in.Partition; wanted != nil && result.Count == 0 {
+		partition, err := book.Partition(wanted.Key, wanted.At)
+		if err != nil {
+			result.Files, result.Problems, result.Count = nil, fmt.Sprintf("%s: %v", in.Name, err), 1
+		}
+		if result.Partition = partition; partition != nil {
+			result.Identity = book.Identity()
+		}
+	}
 	var warnings []string
 	for _, warning := range found.Warnings() {
 		warning.Severity = source.Error // the list says that they are warnings

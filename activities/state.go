@@ -37,7 +37,7 @@ func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in int
 		ctx = hosted(ctx, newDelivery(ctx, true))
 	}
 	out, err := c.keeperOf(in.Place, in.Group).do(ctx, in)
-	return out, stateError(ctx, waited, err)
+	return out, stateError(ctx, waited, "the state of a step", err)
 }
 
 // stateKeeper is where states are kept.
@@ -142,50 +142,63 @@ func (k groupKeeper) do(ctx context.Context, in interpreter.StateInput) (out int
 	return out, nil
 }
 
-// update sends an update to the workflow of the group, which begins with it where there is
-// none. It may be sent again: whatever was done is not done twice.
+// update sends an update to the workflow of the group.
 func (k groupKeeper) update(ctx context.Context, name string, arg, result any) error {
-	id := incremental.WorkflowID(k.group)
-	leave, err := k.catalogue.states.Enter(ctx, id)
-	if err != nil {
-		return err
+	of := endlessWorkflow{
+		catalogue: k.catalogue, name: incremental.WorkflowName, id: incremental.WorkflowID(k.group),
+		summary: "keeps between runs the states of " + k.group,
 	}
-	defer leave()
-	c := activity.GetClient(ctx)
-	update := client.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: name, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	}
-	handle, err := c.UpdateWorkflow(ctx, update)
-	if connect.NotFound(err) {
-		handle, err = k.begin(ctx, update)
-	}
-	if err == nil {
-		err = handle.Get(ctx, result)
-	}
-	if err != nil {
-		return fmt.Errorf("%s the state in %s: %w", name, id, err)
+	if err := of.update(ctx, name, arg, result); err != nil {
+		return fmt.Errorf("%s the state in %s: %w", name, of.id, err)
 	}
 	return nil
 }
 
-// begin begins the workflow of the group with an update, and with what the last one knew: it
-// may have been ended from outside.
-func (k groupKeeper) begin(ctx context.Context, update client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+// endlessWorkflow is a workflow that keeps something for runs to come, and answers SnapshotQuery.
+type endlessWorkflow struct {
+	catalogue         *Catalogue
+	name, id, summary string
+}
+
+// update sends an update to the workflow, which begins with it where there is none. It may be sent
+// again: whatever was done is not done twice.
+func (w endlessWorkflow) update(ctx context.Context, name string, arg, result any) error {
+	leave, err := w.catalogue.states.Enter(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	update := client.UpdateWorkflowOptions{
+		WorkflowID: w.id, UpdateName: name, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	}
+	handle, err := activity.GetClient(ctx).UpdateWorkflow(ctx, update)
+	if connect.NotFound(err) {
+		handle, err = w.begin(ctx, update)
+	}
+	if err != nil {
+		return err
+	}
+	return handle.Get(ctx, result)
+}
+
+// begin begins the workflow with an update, and with what the last one knew: it may have been ended
+// from outside.
+func (w endlessWorkflow) begin(ctx context.Context, update client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	c := activity.GetClient(ctx)
-	last, err := lastStates(ctx, c, update.WorkflowID)
+	last, err := lastStates(ctx, c, w.id)
 	if err != nil {
 		return nil, err
 	}
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: update.WorkflowID, TaskQueue: activity.GetInfo(ctx).TaskQueue,
+		ID: w.id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            tool.CutText("keeps between runs the states of "+k.group, maxLimitSummary),
-	}, incremental.WorkflowName, last)
+		StaticSummary:            tool.CutText(w.summary, maxLimitSummary),
+	}, w.name, last)
 	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
 }
 
-// lastStates is what the last workflow of a group knew. The error is that it cannot be asked:
-// without its answer everything would be read again.
+// lastStates is what the last workflow of an ID knew. The error is that it cannot be asked: without
+// its answer everything would be read again.
 func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byte, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, "", incremental.SnapshotQuery)
 	if connect.NotFound(err) {
@@ -200,9 +213,9 @@ func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byt
 	return snapshot, nil
 }
 
-// stateError is the end of the activity: what may be over soon is left to Temporal to be done
+// stateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
 // again, for an hour.
-func stateError(ctx context.Context, waited time.Duration, err error) error {
+func stateError(ctx context.Context, waited time.Duration, what string, err error) error {
 	var refused *temporal.ApplicationError
 	isFailure, failure := errors.As(err, &refused), failureOf(err)
 	switch {
@@ -218,12 +231,12 @@ func stateError(ctx context.Context, waited time.Duration, err error) error {
 		})
 	}
 	if waited < recallPatience {
-		return deliverAgain(fmt.Errorf("the state of a step is out of reach: %w", err))
+		return deliverAgain(fmt.Errorf("%s is out of reach: %w", what, err))
 	}
 	if failure != nil {
 		return err
 	}
 	return applicationError(&interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: fmt.Sprintf("the state of a step is out of reach: %v", err),
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: fmt.Sprintf("%s is out of reach: %v", what, err),
 	})
 }

@@ -22,7 +22,7 @@ const module = "reprise"
 
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
-	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
+	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
 	"interpreter", "interpreter/retry", "interpreter/call",
 }
 
@@ -58,8 +58,13 @@ var layers = []struct {
 		"which rows are new is decided by cursors alone, whatever reads and writes them",
 	},
 	{
+		"interpreter/partition",
+		[]string{"interpreter/expression"},
+		"which partitions there are, and which are done, is decided by times and keys alone",
+	},
+	{
 		"interpreter/playbook",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/yamltree"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/yamltree"},
 		"what the author wrote is read without knowing how it is run",
 	},
 	{
@@ -79,7 +84,7 @@ var layers = []struct {
 	},
 	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit"},
 		"what travels, scopes, loops and the graph know no call; what waits and what acts is above them",
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 )
 
@@ -36,6 +37,8 @@ type RunInfo struct {
 	// FullRefresh are the steps that read from the initial values of their states, in place of
 	// their watermarks.
 	FullRefresh []string `json:"full_refresh,omitempty"`
+	// Partition is the one that the run is about; nil where its playbook has none.
+	Partition *partition.Partition `json:"partition,omitempty"`
 }
 
 // Data is everything expressions can name that the run has gathered. Children
@@ -124,6 +127,10 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 		return s.run.WorkflowID, true
 	case "run":
 		return s.run.words(), true
+	case playbook.PartitionWord:
+		if s.run.Partition != nil {
+			return s.run.Partition.Words(), true
+		}
 	case "_loop":
 		return s.loop(), s.position != nil
 	}

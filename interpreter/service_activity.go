@@ -3,6 +3,7 @@ package interpreter
 import (
 	"slices"
 
+	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 )
 
@@ -18,7 +19,7 @@ const (
 // make no attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, HoldBackActivity, MayStartActivity, PlanActivity,
-	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
+	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.NoteActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/ratelimit"
 )
@@ -279,6 +280,16 @@ type CheckInput struct {
 	// Files are the playbooks that it names, by the names of their files, as far as
 	// the run has them.
 	Files map[string]string `json:"files,omitempty"`
+	// Partition says which one the run is about, of a playbook with partitions; nil for a run
+	// that has one already.
+	Partition *PartitionRequest `json:"partition,omitempty"`
+}
+
+// PartitionRequest is the partition of a key, which has to be complete at a time, or without one
+// the newest that was. Kept in workflow history.
+type PartitionRequest struct {
+	Key string    `json:"key,omitempty"`
+	At  time.Time `json:"at"`
 }
 
 // CheckResult is what the door decided; kept in workflow history, so that a
@@ -292,6 +303,10 @@ type CheckResult struct {
 	Limits RunLimits `json:"limits,omitzero"`
 	// Files are the playbooks of the worker's folder that the run names.
 	Files []RecordedFile `json:"files,omitempty"`
+	// Partition is the one that the run is about, and Identity that of its playbook. The worker
+	// that begins the run works them out: one with other rules of zones would come to others.
+	Partition *partition.Partition `json:"partition,omitempty"`
+	Identity  string               `json:"identity,omitempty"`
 }
 
 // RecordedFile is a playbook as a worker's folder had it when a run began; kept in

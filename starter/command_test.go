@@ -83,3 +83,18 @@ func TestCommandsAreAdded(t *testing.T) {
 		}
 	}
 }
+
+// TestBackfillIsBehindOtherWork: a backfill has the last priority unless somebody says otherwise.
+func TestBackfillIsBehindOtherWork(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		args []string
+		want int
+	}{{nil, 5}, {[]string{"--priority", "2"}, 2}} {
+		command := newBackfillCommand(&app{})
+		require.NoError(t, command.ParseFlags(row.args))
+		priority, err := command.Flags().GetInt("priority")
+		require.NoError(t, err)
+		require.Equal(t, row.want, priority)
+	}
+}

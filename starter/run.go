@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,7 @@ type runOptions struct {
 	detach     bool
 	strict     bool
 	serverEnds bool
+	partition  string
 	// fullRefresh are steps that read everything again; everyStep stands for all.
 	fullRefresh []string
 }
@@ -66,6 +68,7 @@ const runExample = `  starter run playbooks/hello.yaml --set name=Ada
   starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
   starter run fetch.yaml --address temporal.example.com:7233 --detach
   starter run orders.yaml --full-refresh=orders
+  starter run orders.yaml --partition 2024-01-31
   starter run nightly.yaml --priority 5 --fairness-key nightly
   starter run fetch.yaml --output json | jq .result`
 
@@ -82,11 +85,7 @@ func newRunCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			err := a.run(args[0], options)
-			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
-			}
-			return err
+			return a.refuse(a.run(args[0], options), options.output)
 		},
 	}
 	options.workload.add(command)
@@ -99,10 +98,20 @@ func newRunCommand(a *app) *cobra.Command {
 	command.Flags().StringSliceVar(&options.fullRefresh, "full-refresh", nil,
 		"steps with incremental read everything again, all of them without a `=STEP,STEP`")
 	command.Flags().Lookup("full-refresh").NoOptDefVal = everyStep
+	command.Flags().StringVar(&options.partition, "partition", "",
+		"key of the partition that the run is about, such as 2024-01-31; default the newest that is complete")
 	options.fairness.add(command)
 	options.local.add(command)
 	outputFlag(command, &options.output)
 	return command
+}
+
+// refuse prints why a run did not start where its output is JSON.
+func (a *app) refuse(err error, output string) error {
+	if err != nil && output == "json" && !errors.Is(err, errSaid) {
+		return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
+	}
+	return err
 }
 
 // oneFile refuses what is not one file. The steps of --full-refresh stand behind a =, as they
@@ -120,6 +129,14 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	return a.runWith(options, func(context.Context, *session) (start.Plan, error) { return plan, nil })
+}
+
+// errNothing says that there is nothing to run.
+var errNothing = errors.New("nothing to run")
+
+// runWith starts a run of what a function plans once the server is there, and follows it.
+func (a *app) runWith(options *runOptions, plans func(context.Context, *session) (start.Plan, error)) (err error) {
 	ctx := a.interrupts.graceful
 	s, err := a.open(ctx, options)
 	if err != nil {
@@ -132,6 +149,13 @@ func (a *app) run(name string, options *runOptions) (err error) {
 	s.ends = options.serverEnds || s.server != nil
 	ctx, ended := s.telemetry.Begin(ctx, "starter run")
 	defer func() { ended(err) }()
+	plan, err := plans(ctx, s)
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
 		return err
@@ -172,6 +196,13 @@ func (a *app) plan(name string, options *runOptions) (start.Plan, error) {
 		return plan, err
 	}
 	plan.Fairness, plan.Input.Strict = options.fairness.settings(), options.strict
+	if _, err := checked.book.Partition(options.partition, time.Now()); err != nil {
+		if options.partition == "" {
+			return plan, usageError("the run has no partition: %w", err)
+		}
+		return plan, usageError("--partition: %w", err)
+	}
+	plan.Input.Partition = options.partition
 	plan.Input.FullRefresh, err = a.refreshed(checked.book, options.fullRefresh)
 	return plan, err
 }

@@ -210,17 +210,22 @@ func (p *planner) firstEvent(id string) *historypb.HistoryEvent {
 	return first
 }
 
-// TestBackfill: a run for each time of a window, with that time.
+// TestBackfill: a run for each time of a window, with that time, and with the partition that was
+// the newest then.
 func TestBackfill(t *testing.T) {
 	t.Parallel()
 	p := newPlanner(t, activities.Resources{})
-	name := p.create(p.file("nominal.yaml", nominalBook), "--cron", "30 * * * *", "--zone", "Asia/Kolkata", "--paused")
+	hours := strings.NewReplacer("workload:", "partitions: {every: hour, start: 2025-12-31, zone: Asia/Kolkata}\nworkload:", `tenant: "{{ tenant }}"`, `part: "{{ partition.key }}"`)
+	name := p.create(p.file("nominal.yaml", hours.Replace(nominalBook)), "--cron", "30 * * * *", "--zone", "Asia/Kolkata", "--paused")
 	out, _ := p.says(exitOK, "backfill", name, "--from", "2026-01-01 00:30", "--to", "2026-01-01T02:45")
 	require.Contains(t, out, "from 2026-01-01 00:30:00 IST to 2026-01-01 02:45:00 IST (buffer-all)")
 	require.Eventually(t, func() bool { return len(p.scheduledTimes(name)) == 3 }, patience, 50*time.Millisecond)
-	for _, at := range []string{"2025-12-31T19:00:00Z", "2025-12-31T20:00:00Z", "2025-12-31T21:00:00Z"} {
+	for at, part := range map[string]string{
+		"2025-12-31T19:00:00Z": "2025-12-31T23", "2025-12-31T20:00:00Z": "2026-01-01T00", "2025-12-31T21:00:00Z": "2026-01-01T01",
+	} {
 		data := p.result(name+"-"+at, "").Result.Data.(map[string]any)
 		require.Equal(t, at, data["run"])
+		require.Equal(t, part, data["part"])
 	}
 	require.Equal(t, 3, p.show(name).Started)
 }

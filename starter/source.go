@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"reprise/activities"
 	"reprise/interpreter/expression"
@@ -43,7 +44,7 @@ func (a *app) check(name string, workload map[string]any, limits playbook.Limits
 	file := source.NewFile(name, data)
 	files := playbook.NewFiles(a.readCalled)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
-		Workload: workload, Limits: limits, Zone: knownZone, Files: files,
+		Workload: workload, Limits: limits, Zone: knownZone, Files: files, Now: time.Now(),
 	})
 	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
 }

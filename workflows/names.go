@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
 )
@@ -72,6 +73,7 @@ func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})
 	registry.RegisterWorkflowWithOptions(RateLimitWorkflow, workflow.RegisterOptions{Name: ratelimit.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateWorkflow, workflow.RegisterOptions{Name: incremental.WorkflowName})
+	registry.RegisterWorkflowWithOptions(PartitionsWorkflow, workflow.RegisterOptions{Name: partition.WorkflowName})
 	registry.RegisterWorkflowWithOptions(StateCommandWorkflow, workflow.RegisterOptions{Name: interpreter.StateCommandWorkflow})
 	registry.RegisterWorkflowWithOptions(TreeWorkflow, workflow.RegisterOptions{Name: interpreter.TreeWorkflow})
 }

@@ -50,7 +50,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 	input := Input{
 		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
 		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, NextRetry: nesting.NextRetry,
-		Files: nesting.Files, FullRefresh: playbook.Within(in.Step, task.Run.FullRefresh),
+		Files: nesting.Files, Partition: callee.Partition, FullRefresh: playbook.Within(in.Step, task.Run.FullRefresh),
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,

@@ -55,6 +55,9 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
+	if !r.wasSkipped() {
+		r.beginPartition(ctx)
+	}
 	switch {
 	case r.wasSkipped():
 		return r.finish(ctx)
@@ -75,7 +78,8 @@ func enter(ctx workflow.Context, input *Input) (*playbook.Playbook, error) {
 		if err != nil {
 			return nil, err
 		}
-		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer)}
+		input.State = &RunState{Limits: answer.Limits, Warnings: answer.Warnings, Files: recorded(answer), Identity: answer.Identity}
+		input.State.Run.Partition = answer.Partition
 	}
 	book, err := interpreter.Load(input.Name, input.Source)
 	if err != nil {
@@ -102,7 +106,9 @@ const checkTimeout = 30 * time.Second
 // validate has the playbook checked in full by a worker that knows the tools. The
 // answer is in history, so a replay sees the same one.
 func validate(ctx workflow.Context, input Input) (interpreter.CheckResult, error) {
-	check := interpreter.CheckInput{Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files}
+	check := interpreter.CheckInput{
+		Name: input.Name, Source: input.Source, Workload: input.Workload, Files: input.Files, Partition: input.partition(ctx),
+	}
 	to := toLocal(interpreter.CheckActivity, checkTimeout, "check "+input.Name)
 	answer, err := send[interpreter.CheckResult](ctx, to, check, "the playbook")
 	if err != nil {
@@ -157,7 +163,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	r.First = info.FirstRunID
 	r.Run = interpreter.RunInfo{
 		WorkflowID: r.id, RunID: info.FirstRunID,
-		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx),
+		StartedAt: info.WorkflowStartTime, Playbook: book.Name, ScheduledAt: scheduledAt(ctx), Partition: state.Run.Partition,
 	}
 	if called := input.Called; called != nil {
 		r.Run.ScheduledAt, r.Run.Key, r.Run.Lap = called.ScheduledAt, called.Key, called.Lap
@@ -165,6 +171,7 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	}
 	if input.Reprocess != nil {
 		r.Run, r.StartedAt = input.Reprocess.Origin, info.WorkflowStartTime
+		r.Run.Partition = state.Run.Partition
 	}
 	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
@@ -451,6 +458,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed {
 		r.movePending(ctx)
 	}
+	r.endPartition(ctx, result.Status)
 	r.notifyEnd(ctx, result)
 	result.Warnings, result.Late = r.Warnings, r.Late
 	result.Steps = r.finalRecords()

@@ -19,6 +19,9 @@ type Input struct {
 	Strict bool `json:"strict,omitempty"`
 	// FullRefresh is that of RunInfo.
 	FullRefresh []string `json:"full_refresh,omitempty"`
+	// Partition is the key of the one that the run is about; "" for the newest that was complete
+	// when the run was due or began.
+	Partition string `json:"partition,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`
@@ -133,6 +136,10 @@ type RunState struct {
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// Identity is that of the playbook, where the run is about a partition, and Noted says that
+	// the workflow of its partitions knows of the run.
+	Identity string `json:"identity,omitempty"`
+	Noted    bool   `json:"noted,omitempty"`
 	// Pending are the moves of states that wait for the run to end as completed.
 	Pending []PendingState `json:"pending,omitempty"`
 }

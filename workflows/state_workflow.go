@@ -27,30 +27,13 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
-	k.describe(ctx)
-	for {
-		if err := workflow.Await(ctx, func() bool { return k.changed || !k.stays && historyIsLong(ctx) }); err != nil {
-			return err
-		}
-		if k.changed {
-			k.changed = false
-			k.describe(ctx)
-			continue
-		}
-		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-			return err
-		}
-		if next := k.continueAsNew(ctx); next != nil {
-			return next
-		}
-	}
+	return k.serve(ctx, k)
 }
 
 // stateKeeper drives a Keeper.
 type stateKeeper struct {
 	*incremental.Keeper
-	changed bool // since the details were written
-	stays   bool // in this history: the states are too large for another one
+	endless
 }
 
 // StateRefused is the type of the failure of a change that a person may not make.
@@ -94,20 +77,12 @@ func (k *stateKeeper) serveQueries(ctx workflow.Context) error {
 	)
 }
 
-// continueAsNew gives the error with which the workflow continues as new. It is nil where the
-// states are too large for that: they stay where they are.
-func (k *stateKeeper) continueAsNew(ctx workflow.Context) error {
+func (k *stateKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	snapshot, err := k.Snapshot()
 	if err != nil {
-		return fmt.Errorf("pack the states: %w", err)
+		return nil, fmt.Errorf("pack the states: %w", err)
 	}
-	failure, next := continueAsNew(ctx, incremental.WorkflowName, snapshot, "the states of a step")
-	if failure != nil {
-		k.stays = true
-		logger(ctx).Error("the states of a step do not continue as new", "error", failure.Message)
-		return nil
-	}
-	return next
+	return continueAsNew(ctx, incremental.WorkflowName, snapshot, "the states of a step")
 }
 
 // mostStatesShown bounds the states that the details name.

@@ -54,6 +54,10 @@ func (Tool) Spec() playbook.ToolSpec {
 			{Name: playbook.FieldNames, Kind: playbook.KindLiteral, Doc: "The names that a template in name may give."},
 			{Name: playbook.FieldWorkload, Kind: playbook.KindMap, Doc: "What is handed in; laid over the playbook's own workload."},
 			{
+				Name: playbook.FieldPartition, Kind: playbook.KindText,
+				Doc: "The key of the partition that the other run is about, of a playbook with partitions; default the newest that was complete when it was due or began.",
+			},
+			{
 				Name: playbook.FieldWait, Kind: playbook.KindBoolean, Default: "true",
 				Doc: "With false the step ends once the other run has started, which goes on by itself; the result is {workflow_id, run_id}.",
 			},

@@ -49,6 +49,7 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqlt
 					AND e.oid NOT IN ('json'::regtype, 'jsonb'::regtype) THEN 3
 				WHEN b.typcategory <> 'A' AND b.typtype IN ('b', 'e', 'r', 'm') THEN 1
 				ELSE 0 END,
+			a.attidentity = 'a' OR a.attgenerated <> '',
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 			has_database_privilege(current_database(), 'TEMPORARY')
 		FROM pg_attribute a
@@ -63,7 +64,7 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqlt
 			column sqltool.Column
 			form   textForm
 		)
-		err := scan(&column.Name, &column.Type, &form, &t.target.copyable, &t.target.tempAllowed)
+		err := scan(&column.Name, &column.Type, &form, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed)
 		t.target.forms[column.Name] = form
 		columns = append(columns, column)
 		return err

@@ -246,12 +246,15 @@ var ledgerTables = []sqltool.NewTable{
 	}},
 }
 
-// createLedger makes the tables of the ledger, and those of states with it. One that is there
+// createLedger makes the tables of the ledger, and those of states and of staged rows with it. One that is there
 // is left alone: a user who may not make tables may have it.
-func createLedger(ctx context.Context, conn *pgx.Conn, states bool) error {
+func createLedger(ctx context.Context, conn *pgx.Conn, states, staging bool) error {
 	tables := ledgerTables
 	if states {
 		tables = slices.Concat(tables, dialect.StateTables())
+	}
+	if staging {
+		tables = slices.Concat(tables, dialect.StagingTables())
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(ledgerLock)); err != nil {

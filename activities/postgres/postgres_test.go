@@ -339,7 +339,7 @@ func TestPostgresTableProblems(t *testing.T) {
 		`row 1 for table "people" has no "id", which is the key`:                               pg.Rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
 		`mode upsert needs key`:                                                                pg.Rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
 		`table is "a..b"`:                                                                      pg.Rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
-		`mode is "merge"; it must be insert, upsert or insert_or_ignore`:                       pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
+		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`:              pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
 		`there is nothing to write`:                                                            {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
 		`row 1 for table "people" is an empty map`:                                             pg.Rows(map[string]any{"table": "people"}, map[string]any{}),
 		`table "people\"; drop table people; --" does not exist`:                               pg.Rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),

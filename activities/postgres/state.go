@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -20,6 +22,13 @@ var dialect = &sqltool.Dialect{
 	},
 	KindOf: sqltool.KindOfType, CodePoints: ` COLLATE "C"`, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
 	NameProblem: sqltool.PostgresName,
+	ShareRow:    " FOR KEY SHARE", LockRow: " FOR UPDATE", LockFree: " FOR UPDATE SKIP LOCKED",
+	Ago:          func(seconds int) string { return "(now() - interval '" + strconv.Itoa(seconds) + " seconds')" },
+	QuoteLiteral: "SELECT quote_literal($1::text)", Literal: func(value any) any { return expression.Text(value) },
+	Differ: func(there, given []string) string {
+		// By their images: equal numbers may have other digits, and some types have no equality.
+		return "ROW(" + strings.Join(there, ", ") + ")::record OPERATOR(pg_catalog.*<>) ROW(" + strings.Join(given, ", ") + ")::record"
+	},
 }
 
 // stateTx is a transaction for states.
@@ -102,7 +111,7 @@ func (t *Tool) inState(ctx context.Context, in interpreter.ToolInput, create boo
 			if !create {
 				return nil
 			}
-			if err = createLedger(ctx, conn, true); err == nil {
+			if err = createLedger(ctx, conn, true, false); err == nil {
 				err = transact()
 			}
 		}

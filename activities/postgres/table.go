@@ -31,8 +31,8 @@ const copyRows = 1000
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
 	result, err := writeInTransaction(ctx, conn, w, true)
-	if lacksLedger(err) && (w.Needed() || w.State != nil) {
-		if err = createLedger(ctx, conn, w.State != nil); err == nil {
+	if lacksLedger(err) && (w.Needed() || w.State != nil || w.Staged()) {
+		if err = createLedger(ctx, conn, w.State != nil, w.Staged()); err == nil {
 			result, err = writeInTransaction(ctx, conn, w, true)
 		}
 	}
@@ -53,10 +53,14 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 
 // writeInTransaction makes the write. allNew takes no row to be known.
 func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, err error) {
-	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	var options pgx.TxOptions
+	if w.Staged() { // who waited for others reads what they have done
+		options.IsoLevel = pgx.ReadCommitted
+	}
+	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		table := &tableTx{stateTx: stateTx{tx}}
 		settled, err := sqltool.Settle(ctx, table, w)
 		if err != nil {
@@ -75,7 +79,7 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 				return err
 			}
 		}
-		written, err := sqltool.WriteRows(ctx, table, rest)
+		written, rest, err := sqltool.Store(ctx, table, w, rest)
 		result = rest.Result(written)
 		return err
 	})
@@ -291,7 +295,7 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 		if pg.Detail != "" {
 			reason += "; " + pg.Detail
 		}
-		return &sqltool.Refusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason}
+		return &sqltool.Refusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
 	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
 		const untranslatable = "22P05" // a text that cannot be sent
 		refusal := &sqltool.Refusal{Code: untranslatable, Reason: own.Message}
@@ -312,9 +316,15 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = fmt.Sprintf("writing %d rows to table %q: %s%s", len(w.Rows), w.Shown, placeOfError(w, pg).text(w), own.Message)
+		own.Message = w.Doing() + placeOfError(w, pg).text(w) + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
+		}
+		if w.Staged() {
+			own.Message = w.InWordsOfTarget(own.Message)
+			if pg.Code == "42501" { // insufficient_privilege
+				own.Message += "; rows that are published together stand in a table beside theirs: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
+			}
 		}
 		if pg.Code == "42P10" {
 			own.Message += fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 
 	"reprise/activities/sqltool"
@@ -18,6 +19,17 @@ var dialect = &sqltool.Dialect{
 	Least:    "min",
 	TimeText: func(column string) string { return column },
 	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY", Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
+	Ago: func(seconds int) string {
+		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
+	},
+	QuoteLiteral: "SELECT quote($1)", Literal: columnValue,
+	Differ: func(there, given []string) string {
+		pairs := make([]string, len(there))
+		for i, column := range there {
+			pairs[i] = column + " IS NOT " + given[i] + " COLLATE BINARY"
+		}
+		return "(" + strings.Join(pairs, " OR ") + ")"
+	},
 }
 
 // stateTx is a transaction for states.
@@ -27,7 +39,20 @@ type stateTx struct{ tx *sql.Tx }
 func (stateTx) Dialect() *sqltool.Dialect { return dialect }
 
 // numbered has the parameters of a statement as SQLite numbers them.
-func numbered(statement string) string { return strings.ReplaceAll(statement, "$", "?") }
+func numbered(statement string) string {
+	var quote rune
+	return strings.Map(func(r rune) rune {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0 // two of them are one within, and begin again
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case quote == 0 && r == '$':
+			return '?'
+		}
+		return r
+	}, statement)
+}
 
 // Exec runs a statement.
 func (s stateTx) Exec(ctx context.Context, statement string, args ...any) (int64, error) {
@@ -55,7 +80,12 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 
 // createStates makes the tables of states.
 func createStates(ctx context.Context, tx *sql.Tx) error {
-	for _, table := range dialect.StateTables() {
+	return createTables(ctx, tx, dialect.StateTables())
+}
+
+// createTables makes tables that are not there.
+func createTables(ctx context.Context, tx *sql.Tx, tables []sqltool.NewTable) error {
+	for _, table := range tables {
 		for _, statement := range table.Create {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 
 // write writes all rows in one transaction.
 func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
-	if len(w.Rows) == 0 && w.Note == nil && w.State == nil {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
 	var result interpreter.ToolResult
@@ -45,7 +45,7 @@ func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.Too
 }
 
 func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
-	table := tableTx{stateTx{tx}}
+	table, planned := tableTx{stateTx{tx}}, w
 	w, err := sqltool.Settle(ctx, table, w)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -66,7 +66,12 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 			return interpreter.ToolResult{}, err
 		}
 	}
-	written, err := sqltool.WriteRows(ctx, table, w)
+	if w.Staged() {
+		if err := createTables(ctx, tx, dialect.StagingTables()); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+	}
+	written, w, err := sqltool.Store(ctx, table, planned, w)
 	return w.Result(written), err
 }
 
@@ -176,7 +181,9 @@ func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
 	switch refused.Code() & 0xff { // extended codes hold the primary one in their low byte
 	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG:
 		_, _, name := kindOfCode(refused.Code())
-		return &sqltool.Refusal{Code: name, Reason: refused.Error()}
+		_, constraint, _ := strings.Cut(refused.Error(), "CHECK constraint failed: ")
+		constraint, _, _ = strings.Cut(constraint, " ")
+		return &sqltool.Refusal{Code: name, Reason: refused.Error(), Constraint: constraint}
 	}
 	return nil
 }
@@ -209,8 +216,22 @@ func writeError(w *sqltool.Write, err error) error {
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
 	}
-	return fmt.Errorf("writing %d rows to table %q: %w%s", len(w.Rows), w.Shown, err, hint)
+	text := w.Doing() + err.Error() + hint
+	if w.Staged() {
+		text = w.InWordsOfTarget(text)
+	}
+	return &worded{err, text}
 }
+
+// worded is an error in other words.
+type worded struct {
+	err  error
+	text string
+}
+
+func (e *worded) Error() string { return e.text }
+
+func (e *worded) Unwrap() error { return e.err }
 
 // classifyError says what an error of SQLite means to a playbook.
 func classifyError(ctx context.Context, err error) error {

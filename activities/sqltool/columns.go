@@ -10,6 +10,8 @@ import (
 type Column struct {
 	Name string
 	Type string // as the database has it
+	// ReadOnly says that the database makes the values itself.
+	ReadOnly bool
 }
 
 // Kind is what the values of a column are, as far as writes tell types apart.
@@ -75,6 +77,7 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 			return nil, err
 		}
 	}
+	settled.tableColumns = columns
 	if err := settled.discardMisfits(ctx, tx, columns); err != nil {
 		return nil, err
 	}

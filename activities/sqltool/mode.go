@@ -10,6 +10,7 @@ const (
 	modeInsert         = "insert"
 	modeInsertOrIgnore = "insert_or_ignore"
 	ModeUpsert         = "upsert"
+	modeReplace        = "replace"
 )
 
 // mode is how rows meet those that are there. All that modes differ in stands here: a further
@@ -19,6 +20,8 @@ type mode struct {
 	// upsert says that rows take the place of those with their key. A write may be made again
 	// then, so that neither its operation key nor its rows are noted.
 	upsert bool
+	// replace says that rows stand beside the table until they take the place of those in it.
+	replace bool
 	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
 	conflict func(*Write) string
 }
@@ -27,6 +30,7 @@ var modes = []mode{
 	{name: modeInsert, conflict: func(*Write) string { return "" }},
 	{name: ModeUpsert, conflict: (*Write).replaces, upsert: true},
 	{name: modeInsertOrIgnore, conflict: func(*Write) string { return " ON CONFLICT DO NOTHING" }},
+	{name: modeReplace, conflict: func(*Write) string { return "" }, replace: true},
 }
 
 func modeNames() []string {

@@ -22,7 +22,7 @@ type rejected struct {
 }
 
 // Refusal is why a database refuses a row.
-type Refusal struct{ Code, Column, Reason string }
+type Refusal struct{ Code, Column, Reason, Constraint string }
 
 // RejectingTx is a transaction whose writes can be undone in part.
 type RejectingTx interface {
@@ -70,11 +70,13 @@ func (w *Write) readRejected(in interpreter.ToolInput) (err error) {
 // insertAll writes the rows that the database takes, and rejects the others where there is a
 // table for them.
 func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
-	if w.rejected.table == nil {
+	if w.rejected.table == nil && !w.lenient && w.staging.where == nil {
 		return tx.Insert(ctx, w)
 	}
-	if err := tx.Immediate(ctx); err != nil {
-		return 0, err
+	if w.rejected.table != nil {
+		if err := tx.Immediate(ctx); err != nil {
+			return 0, err
+		}
 	}
 	r := &rejecting{tx: tx, write: w}
 	written, err := r.insert(ctx, w)
@@ -104,10 +106,10 @@ func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err er
 	switch {
 	case err == nil:
 		return written, nil
-	case refusal == nil:
+	case refusal == nil, w.rejected.table == nil && !w.lenient && refusal.Constraint != whereCheck:
 		return 0, err
 	case len(w.Rows) == 1:
-		return 0, r.reject(ctx, w, refusal)
+		return 0, r.refuse(ctx, w, refusal)
 	}
 	half := len(w.Rows) / 2
 	written, err = r.insert(ctx, w.part(0, half))
@@ -116,6 +118,17 @@ func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err er
 	}
 	more, err := r.insert(ctx, w.part(half, len(w.Rows)))
 	return written + more, err
+}
+
+// refuse deals with a row that the database refuses.
+func (r *rejecting) refuse(ctx context.Context, w *Write, why *Refusal) error {
+	switch {
+	case why.Constraint == whereCheck:
+		return w.outside(0)
+	case w.lenient:
+		return nil
+	}
+	return r.reject(ctx, w, why)
 }
 
 // part are some of the rows.
@@ -135,7 +148,7 @@ func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
 	if err := r.make(ctx, w); err != nil {
 		return err
 	}
-	row, err := expression.Encode(w.Rows[0])
+	row, err := expression.Encode(withoutOwn(w.Rows[0]))
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,16 @@ type Dialect struct {
 	Widen string
 	// IfNotExists is said of a column that is added, where that can be said.
 	IfNotExists string
+	// ShareRow and LockRow keep rows that are read from changes, and from everybody else; LockFree passes over
+	// those that others keep.
+	ShareRow, LockRow, LockFree string
+	// Ago is the time so many seconds before now.
+	Ago func(seconds int) string
+	// QuoteLiteral reads $1, made of a value by Literal, as a literal of SQL.
+	QuoteLiteral string
+	Literal      func(value any) any
+	// Differ is the condition that any of the expressions differs from its counterpart, nil counted as a value.
+	Differ func(there, given []string) string
 	// NameProblem says why there can be no column or table of a name beside others, "" where there can.
 	NameProblem func(name string, others []string) string
 }

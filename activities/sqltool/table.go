@@ -3,6 +3,7 @@
 package sqltool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -40,24 +41,37 @@ type Write struct {
 	changes  []string              // statements that change the table, once the write is settled
 	leftOut  interpreter.RowCounts // what is not written
 	rejected rejected
+	staging  staging
+	// tableColumns are those of the table, once the write is settled.
+	tableColumns []Column
+	// lenient leaves out rows that the database refuses.
+	lenient bool
 }
 
 // TableFields are the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Not used beside statement."},
-		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert."},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, or are left out where the table has such a row."},
-		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
-		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: upserts, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert. With it mode replace changes only what differs."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, are left out where the table has such a row, or take the place of all rows of the table."},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
+		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces}, Doc: "Which rows are replaced: those whose column is at least from, and less than to. Others stay, and a row to be written that is not among them is an error."},
+		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows of the table that the call or loop has not read are deleted once it has completed."},
+		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the table that delete_missing may delete, from 0 to 1; more is an error, and nothing is deleted."},
+		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows empties the table; else that is an error, and nothing is deleted."},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What becomes of rows that differ from their table: one word, or one for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
 		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
 	}
 }
 
-// upserts is what words about rows of one key need.
-var upserts = playbook.Need{Field: "mode", Value: ModeUpsert}
+// What words about rows of one key need, and words about rows that are published together.
+var (
+	upserts        = playbook.Need{Field: "mode", Value: ModeUpsert}
+	replaces       = playbook.Need{Field: "mode", Value: modeReplace}
+	deletesMissing = playbook.Need{Field: "delete_missing", Value: "true"}
+)
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
 const TableDoc = `With table instead of statement, rows are written: args, else the result of what
@@ -66,7 +80,7 @@ stored as JSON, and a key that a row lacks but others have is NULL. All rows
 are written in one transaction. mode upsert replaces rows with the same key
 (of two such rows in one write the later wins). mode insert_or_ignore leaves out
 rows of which the table has the key, or any other value that is unique. Modes
-insert and insert_or_ignore note operation_key in the table reprise_writes, in
+insert, insert_or_ignore and replace note operation_key in the table reprise_writes, in
 the same transaction, and write nothing if it is there: a write that is
 delivered twice is written once. If it is there with other rows, the write fails
 and says so. Where pages, or the iterations of a
@@ -95,6 +109,26 @@ made in the transaction of the rows. One that waits more than 5 s for other
 transactions is an error of class retryable. SQLite keeps values of any type in a column: there
 evolve widens nothing, and discard_value and discard_row go by the declared type.
 
+With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
+the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until
+the call or loop has completed they stand in a table beside it, reprise_staging_ID, where a row is checked for types, NOT NULL and
+CHECK; values that are unique, and foreign keys, are checked at the end. Then one transaction puts them in place, by difference where there is a
+key (what is gone is deleted, what differs is changed, of rows with one key the one that was written last counts, and columns that no row
+had stay), else by DELETE and INSERT, which a table that others' foreign keys point at does not allow. A reader sees the old rows or the new. Writers of
+the table wait meanwhile; a transaction of theirs that takes more than 5 s is an error of class retryable. The result has
+rows_affected and rows_deleted. A column that cannot be NULL has its default in rows without a value. replace_where bounds
+what is replaced; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
+
+With delete_missing, mode upsert writes rows at once, and keeps the keys of all that were read beside the table, also of those that were
+rejected, discarded or not newer. Once the call or loop has completed, rows whose key was not read are deleted; more than max_delete of
+the table (0.5) are an error of type max_delete.
+
+Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
+empty_replace without allow_empty. What stands beside the table is counted, and less than was written is an error of type staging_lost. What failed
+and cancelled runs leave beside a table is dropped by the next write of that kind to it, once nobody has added to it for an hour, and after 7 days; the call that comes back
+then fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
+inherit are refused. The tables reprise_staging and reprise_staged say which calls stage rows, and how many.
+
 With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
 of a trigger) go to a table of their own with run, step, visit, index, page, row, column, sqlstate, reason, at and
 the row as text in value, once however often the write is made; the others are written. Constraints that may
@@ -114,10 +148,13 @@ func PlanWrite(in interpreter.ToolInput) (*Write, error) {
 		return nil, err
 	}
 	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readContract, w.readRejected} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
+	}
+	if w.Staged() && w.staging.Do != "" {
+		return w, w.planState(in)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q: give args, a map or a list of maps", in.Step, w.Shown)
@@ -169,7 +206,7 @@ func (w *Write) readRows(rows []any) error {
 			return tool.Errorf("row %d for table %q is an empty map; a row has at least one column", i+1, w.Shown)
 		}
 		for _, key := range w.Key {
-			if w.upsert && fields[key] == nil {
+			if (w.upsert || w.replace) && fields[key] == nil {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
@@ -205,7 +242,7 @@ type Written struct{ affected, deleted int64 }
 // Result is the result of a write.
 func (w *Write) Result(written Written) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
-	if w.hardDelete != "" {
+	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
 	return w.Counted(result)

@@ -23,6 +23,10 @@ func (s Tables) Run(t *testing.T) {
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay, "plans without rows": plansWithoutRows, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected by many": manyAreRejected,
+		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
+		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded,
+		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing,
+		"words of replace": wordsOfReplace,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -234,8 +238,8 @@ func wordsOfUpsert(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint")
 	for says, fields := range map[string]row{
 		"sequence_by needs mode upsert": {"sequence_by": "at"}, "hard_delete needs mode upsert": {"hard_delete": "at", "mode": "insert_or_ignore"},
-		`has no column "att": did you mean "at"?`:                        {"mode": "upsert", "key": "id", "sequence_by": "att"},
-		`mode is "merge"; it must be insert, upsert or insert_or_ignore`: {"mode": "merge"},
+		`has no column "att": did you mean "at"?`:                                 {"mode": "upsert", "key": "id", "sequence_by": "att"},
+		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`: {"mode": "merge"},
 	} {
 		object := s.Refuse(fields, row{"id": 1, "at": 1})
 		require.Contains(s, object.Message, says)

@@ -49,6 +49,7 @@ func (n *Nesting) Brief() []interpreter.Parent {
 type Callee struct {
 	Name, Source string
 	Workload     expression.Value
+	Partition    string // its key; "" for the newest
 	// Wait is false where nobody waits for its end.
 	Wait bool
 }
@@ -65,6 +66,13 @@ func (c *Call) Callee(in interpreter.ToolInput, files map[string]string) (Callee
 			return callee, c.uncallable("wait must be true or false, not %s", expression.TypeName(wait.Data))
 		}
 		callee.Wait = yes
+	}
+	if key, given := in.Fields[playbook.FieldPartition]; given {
+		text, isText := key.Data.(string)
+		if !isText || text == "" {
+			return callee, c.uncallable("partition must be the key of one, not %s", expression.TypeName(key.Data))
+		}
+		callee.Partition = text
 	}
 	if inner := c.action.Inline; inner != nil {
 		callee.Name, callee.Source = c.config.Book.File.Name+"#"+c.inlineName(), inner.Source()

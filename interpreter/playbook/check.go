@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"time"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
@@ -28,6 +29,8 @@ type CheckOptions struct {
 	// Zone refuses names that are no time zones. Nil takes all: what zones there are
 	// is up to a machine.
 	Zone func(name string) error
+	// Now is the time of day, of which partitions depend; zero is any time.
+	Now time.Time
 	// Files are the playbooks that this one names; nil does not look for them.
 	Files *Files
 	// caller is set for a playbook that another one calls.
@@ -81,6 +84,7 @@ func rules() []func(*checker) {
 		checkJSONText,
 		checkSecret,
 		checkSchedule,
+		checkPartitions,
 		checkTriggers,
 		checkPlaybooks,
 	}

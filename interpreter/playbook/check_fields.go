@@ -41,12 +41,18 @@ func (c *checker) checkField(call actionAt, spec ToolSpec, entry *Entry) {
 
 // checkNeed refuses a field that means nothing beside what another one says.
 func (c *checker) checkNeed(action *Action, spec ToolSpec, field Field, entry *Entry) {
-	need := field.Needs
-	node := action.Field(need.Field)
-	if need.Field == "" || c.partial || node != nil && (node.Template != nil || strings.EqualFold(expression.Text(node.Value), need.Value)) {
+	met := func(need Need) bool {
+		node := action.Field(need.Field)
+		return node != nil && (node.Template != nil || strings.EqualFold(expression.Text(node.Value), need.Value))
+	}
+	if len(field.Needs) == 0 || c.partial || slices.ContainsFunc(field.Needs, met) {
 		return
 	}
-	c.errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s: %s beside it", field.Name, spec.Name, need.Field, need.Value)
+	needs := make([]string, len(field.Needs))
+	for i, need := range field.Needs {
+		needs[i] = need.Field + ": " + need.Value
+	}
+	c.errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s beside it", field.Name, spec.Name, strings.Join(needs, " or "))
 }
 
 // checkMissing finds the fields that the tool needs and the call does not have.

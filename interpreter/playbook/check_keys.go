@@ -12,6 +12,12 @@ func (c *checker) checkKeys(field Field, written *Node) {
 	for i, key := range field.Keys {
 		names[i] = key.Name
 	}
+	for _, key := range field.Keys {
+		has := func(entry *Entry) bool { return entry.Key == key.Name }
+		if key.Required && written.kind == mapNode && !slices.ContainsFunc(written.Entries, has) {
+			c.errorf(written.Pos, codeMissingField, "%s needs %q", field.Name, key.Name)
+		}
+	}
 	for _, entry := range written.Entries {
 		i := slices.Index(names, entry.Key)
 		if i < 0 {
@@ -44,6 +50,8 @@ var foreignValues = map[string]string{
 	"ndjson": "jsonl", "jsonlines": "jsonl", "json_lines": "jsonl", "json-lines": "jsonl", "tsv": "csv", "txt": "text", "plain": "text",
 	"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "identity": "none",
 	"append": "insert", "append-only": "insert", "append_only": "insert", "merge": "upsert", "append_dedup": "upsert", "dedup": "upsert", "update": "upsert",
+	"overwrite": "replace", "full_refresh": "replace", "full-refresh": "replace", "full_refresh_overwrite": "replace", "truncate": "replace", "truncate_insert": "replace",
+	"insert_overwrite": "replace", "delete+insert": "replace", "refresh": "replace", "replace_all": "replace",
 	"ignore": "insert_or_ignore", "insert_ignore": "insert_or_ignore", "do_nothing": "insert_or_ignore", "skip": "insert_or_ignore",
 	"fail": "freeze", "strict": "freeze", "append_new_columns": "evolve", "sync_all_columns": "evolve", "add_columns": "evolve", "discard_rows": "discard_row",
 	"discard_values": "discard_value", "discard_columns": "discard_value", "drop": "discard_value",

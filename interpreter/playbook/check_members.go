@@ -21,6 +21,7 @@ var members = map[string][]string{
 	"_loop":         {"index", "count", "size"},
 	"event":         {"name", "at", "step", "visit", "index", "status", "attempts", "error", "reason", "by"},
 	IncrementalWord: {"value", "watermark"},
+	PartitionWord:   {"key", "index", "start", "end"},
 	"run":           {"id", "started_at", "playbook", "scheduled_at"},
 }
 

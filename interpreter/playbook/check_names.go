@@ -145,7 +145,8 @@ func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 
 // hasWord reports whether a word of the language has a value at a site.
 func (c *checker) hasWord(at site, w word) bool {
-	return at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (w.name != IncrementalWord || c.insideState(at))
+	return at.spot&w.where != 0 && (!w.loop || c.insideLoop(at)) && (w.name != IncrementalWord || c.insideState(at)) &&
+		(w.name != PartitionWord || c.pb.Partitions != nil || c.partial)
 }
 
 // insideState reports whether the site belongs to a call that has a state.
@@ -190,6 +191,9 @@ func insteadHere(at site, name string) string {
 func (c *checker) insteadOf(name string) string {
 	if _, ok := c.workload[name]; ok {
 		return "; the workload key is workload." + name
+	}
+	if name == PartitionWord && c.options.caller != nil {
+		return fmt.Sprintf(`; hand in what is needed of it with workload: {part: "{{ partition.key }}"} in %s`, c.options.caller.call.who())
 	}
 	return ""
 }

@@ -75,8 +75,11 @@ func (c *checker) checkPlaybookCall(call actionAt) {
 	if !c.checkCalledNames(call) {
 		return
 	}
-	if len(places) == 1 && places[0] != FieldWorkflow {
+	switch {
+	case len(places) == 1 && places[0] != FieldWorkflow:
 		c.checkFile(call, action.Field(places[0]))
+	case len(places) == 1:
+		c.checkCalledPartition(call, action.start(), nil)
 	}
 }
 
@@ -139,7 +142,7 @@ func (c *checker) checkFile(call actionAt, node *Node) {
 		return
 	}
 	options := c.childOptions(call)
-	key := file + "\x00" + strings.Join(slices.Sorted(maps.Keys(options.Workload)), "\x00") + fmt.Sprint(options.caller.open)
+	key := file + "\x00" + fmt.Sprint(call.action.has(FieldPartition)) + "\x00" + strings.Join(slices.Sorted(maps.Keys(options.Workload)), "\x00") + fmt.Sprint(options.caller.open)
 	if files.checked[key] {
 		return
 	}
@@ -152,13 +155,30 @@ func (c *checker) checkFile(call actionAt, node *Node) {
 		c.errorf(node.Pos, codeCalledPlaybook, "%s", err)
 		return
 	}
-	_, found := Validate(source.NewFile(file, []byte(text)), c.tools, options)
-	if problems := found.Errors(); len(problems) > 0 {
-		more := ""
-		if n := len(problems) - 1; n > 0 {
-			more = fmt.Sprintf(" (and %d more)", n)
-		}
-		c.errorf(node.Pos, codeCalledPlaybook, "the playbook that this names is not valid: %s%s", problems[0], more)
+	called, found := Validate(source.NewFile(file, []byte(text)), c.tools, options)
+	problems := found.Errors()
+	if len(problems) == 0 {
+		c.checkCalledPartition(call, node.Pos, called)
+		return
+	}
+	more := ""
+	if n := len(problems) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	c.errorf(node.Pos, codeCalledPlaybook, "the playbook that this names is not valid: %s%s", problems[0], more)
+}
+
+// checkCalledPartition has a call name a partition where that is needed, and no other one. called is
+// nil for steps that are written out.
+func (c *checker) checkCalledPartition(call actionAt, pos source.Position, called *Playbook) {
+	given := call.action.Field(FieldPartition)
+	has := called != nil && called.Partitions != nil
+	switch {
+	case given != nil && !has:
+		c.errorf(given.Pos, codeCalledPlaybook, "the playbook that %s runs has no partitions; remove partition", call.who())
+	case given == nil && has && called.Partitions.Listed():
+		c.errorf(pos, codeCalledPlaybook, "the playbook that this names has a list of partitions, and its run has to be about one; write such as partition: %q",
+			called.Partitions.First())
 	}
 }
 

@@ -92,6 +92,10 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
 	},
 	{
+		key{name: "partitions", doc: "the parts, by time or of a list, of which each run is about one"},
+		as(kindSection, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
+	},
+	{
 		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
 		as(kindName, func(d *decoder, w written, p *Playbook) {
 			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)

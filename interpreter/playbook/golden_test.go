@@ -75,6 +75,9 @@ func inputs(t *testing.T, dir string) []string {
 // testLimits are the defaults of a worker.
 var testLimits = playbook.Limits{MaxRetries: playbook.DefaultMaxRetriesLimit, MaxDelay: playbook.DefaultMaxDelayLimit}
 
+// testNow is the time of day of the tests, where partitions depend on it.
+var testNow = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
+
 func knownZone(name string) error {
 	_, err := time.LoadLocation(name)
 	return err
@@ -85,7 +88,7 @@ func validate(t *testing.T, path string) (*playbook.Playbook, source.Diagnostics
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	file := source.NewFile(filepath.Base(path), data)
-	options, tools := playbook.CheckOptions{Limits: testLimits, Zone: knownZone}, testTools
+	options, tools := playbook.CheckOptions{Limits: testLimits, Zone: knownZone, Now: testNow}, testTools
 	if strings.HasPrefix(file.Name, "playbook_") {
 		tools = withPlaybooks
 		options.Files = playbook.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(filepath.Dir(path), name)) })

@@ -19,6 +19,8 @@ const (
 	FieldNames    = "names"
 	FieldWorkload = "workload"
 	FieldWait     = "wait"
+	// FieldPartition is the key of the partition that the run of it is about.
+	FieldPartition = "partition"
 )
 
 // inline is what a playbook has that stands within another one.

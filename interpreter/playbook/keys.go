@@ -76,7 +76,7 @@ var olderFields = map[string]string{
 var saveWord = []string{"save"}
 
 var sections = []*section{
-	playbookSection, metadataSection, scheduleSection, triggerSection, concurrencySection, workbookSection, stepSection, toolSection, loopSection, incrementalSection, deadLetterSection, budgetSection,
+	playbookSection, metadataSection, scheduleSection, triggerSection, concurrencySection, partitionsSection, workbookSection, stepSection, toolSection, loopSection, incrementalSection, deadLetterSection, budgetSection,
 	thresholdsSection, rateLimitSection, policySection, thenSection, nextCallSection, collectSection, perIterationSection,
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }

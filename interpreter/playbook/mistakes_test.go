@@ -33,7 +33,7 @@ func TestMistakes(t *testing.T) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		file := source.NewFile(filepath.Base(path), data)
-		_, found := playbook.Validate(file, withPlaybooks, playbook.CheckOptions{Limits: testLimits, Zone: knownZone})
+		_, found := playbook.Validate(file, withPlaybooks, playbook.CheckOptions{Limits: testLimits, Zone: knownZone, Now: testNow})
 		text := file.FormatAll(found)
 		out := strings.TrimSuffix(path, ".yaml") + ".out"
 		if *update {

@@ -23,6 +23,7 @@ type Playbook struct {
 	Timeout     time.Duration  // whole run; 0 is none
 	Strict      bool           // a failed iteration keeps a run from being completed
 	Concurrency *Concurrency   // nil: runs do not wait for each other
+	Partitions  *Partitions    // nil: a run is about everything
 	State       string         // stands for Name in the default names of states; "": Name
 	Workload    map[string]any // canonical defaults, never nil
 	WorkloadPos Words          // place of each key of Workload

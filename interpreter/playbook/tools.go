@@ -40,11 +40,10 @@ type Field struct {
 	Default  string   // as the author would write it, for the documentation
 	Doc      string   // one sentence
 	Keys     []Field  // what a map may have, where that is fixed
-	Needs    Need     // what another field has to be beside it
+	Needs    []Need   // what one of other fields has to be beside it
 }
 
-// Need is a value that a field needs another field to have, such as sequence_by mode: upsert;
-// the zero value is none.
+// Need is a value that a field needs another field to have, such as sequence_by mode: upsert.
 type Need struct{ Field, Value string }
 
 // ToolSpec is what a playbook may say to a tool. The check at the door,

@@ -80,6 +80,7 @@ var withPlaybooks = func() catalogue {
 			{Name: "names", Kind: playbook.KindLiteral},
 			{Name: "name", Kind: playbook.KindText},
 			{Name: "workload", Kind: playbook.KindMap},
+			{Name: "partition", Kind: playbook.KindText},
 			{Name: "wait", Kind: playbook.KindBoolean, Default: "true"},
 		},
 		RequireOneOf: [][]string{{"workflow", "path", "name"}},
@@ -108,8 +109,8 @@ func sqlFields() []playbook.Field {
 		{Name: "statement", Kind: playbook.KindStatement},
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert", "insert_or_ignore"}, Default: "insert"},
-		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: []string{"insert", "upsert", "insert_or_ignore", "replace"}, Default: "insert"},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: "freeze", Keys: []playbook.Field{
 			{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords},
 			{Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords},
@@ -119,6 +120,12 @@ func sqlFields() []playbook.Field {
 		{Name: "rejected", Kind: playbook.KindMap, Keys: []playbook.Field{
 			{Name: "table", Kind: playbook.KindLiteral, Unquoted: true}, {Name: "max", Kind: playbook.KindNumber},
 		}},
-		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: playbook.Need{Field: "mode", Value: "upsert"}},
+		{Name: "replace_where", Kind: playbook.KindMap, Needs: []playbook.Need{{Field: "mode", Value: "replace"}}, Keys: []playbook.Field{
+			{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true}, {Name: "from", Kind: playbook.KindValue}, {Name: "to", Kind: playbook.KindValue},
+		}},
+		{Name: "delete_missing", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
+		{Name: "max_delete", Kind: playbook.KindNumber, Needs: []playbook.Need{{Field: "delete_missing", Value: "true"}}},
+		{Name: "allow_empty", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "replace"}, {Field: "delete_missing", Value: "true"}}},
+		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
 	}
 }

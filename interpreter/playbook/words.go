@@ -32,6 +32,7 @@ var words = []word{
 	{name: "operation_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks"},
 	{name: "attempt_key", where: atField | atWorkbook | atSinks, known: "in tool fields and sinks"},
 	{name: IncrementalWord, where: atField | atWorkbook | atWhen | atThen | atThenSink | atLoopSink | atStepSink, known: "in a step with incremental: its tool fields, retry and sinks"},
+	{name: PartitionWord, where: atRunTime | atConcurrency, known: "in a playbook with partitions, everywhere but in tool"},
 	{name: "status_code", known: `in the older forms of retry only; write "error.status", or "this.meta.status" after a success`},
 	{name: "success", known: `in the older forms of retry only; write "error is not defined"`},
 	{name: "attempt", known: `in the older forms of retry only; write "_retry.attempt"`},

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/partition"
 	"reprise/workflows"
 )
 
@@ -99,6 +100,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.HoldBack, activity.RegisterOptions{Name: interpreter.HoldBackActivity})
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
+	registry.RegisterActivityWithOptions(catalogue.NotePartition, activity.RegisterOptions{Name: partition.NoteActivity})
 	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)

@@ -98,8 +98,11 @@ func fieldDoc(field playbook.Field) string {
 	if field.Required {
 		doc += " Required."
 	}
-	if need := field.Needs; need.Field != "" {
-		doc += " Only with " + code(need.Field+": "+need.Value) + "."
+	for i, need := range field.Needs {
+		doc += []string{" Only with ", " or "}[min(i, 1)] + code(need.Field+": "+need.Value)
+	}
+	if len(field.Needs) > 0 {
+		doc += "."
 	}
 	return doc
 }

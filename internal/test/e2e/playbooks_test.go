@@ -39,6 +39,11 @@ type runOfPlaybook struct {
 
 var runsOfPlaybooks = map[string]runOfPlaybook{
 	"hello": {status: "completed", data: "Hello, world!"},
+	"backfill": {
+		workload: map[string]any{"connection": "sqlite:rows.db"}, status: "completed",
+		data:  map[string]any{"partition": "2026-01-01T00:03:00Z--2026-01-01T00:04:00Z", "rows": 3},
+		after: afterBackfill,
+	},
 	"webhook_retry": {
 		status: "completed", data: map[string]any{"rows": 12, "attempts": 2},
 		requests: []string{"/api/v1/jobs", "/api/v1/jobs"},

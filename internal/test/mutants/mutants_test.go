@@ -48,7 +48,7 @@ func TestPatchesApply(t *testing.T) {
 
 // TestMutantsAreLookedFor: each says what it breaks, and names tests that there
 // are: at least one that runs the real thing, and one of chaos; or, where a rule of the
-// language is broken, one of the oracle.
+// language is broken, one of the oracle; or, where that of a transaction is, one with a PostgreSQL server.
 func TestMutantsAreLookedFor(t *testing.T) {
 	t.Parallel()
 	all, err := mutants()
@@ -60,14 +60,15 @@ func TestMutantsAreLookedFor(t *testing.T) {
 		if m.chaos != "" {
 			named = append(named, test{"internal/test/chaos", m.chaos})
 		}
-		language := false
+		language, transaction := false, false
 		for _, each := range named {
 			require.True(t, exists(t, each), "%s: there is no test %s", m.name, each)
 			real = real || each.folder == "internal/test/e2e"
 			language = language || each.folder == "internal/test/oracle"
+			transaction = transaction || each.folder == "activities/postgres"
 		}
 		if m.chaos == "" {
-			require.True(t, language, "%s: neither chaos nor the oracle has to notice", m.name)
+			require.True(t, language || transaction, "%s: neither chaos, the oracle nor a test with PostgreSQL has to notice", m.name)
 			continue
 		}
 		require.True(t, real, "%s: no test with real servers", m.name)

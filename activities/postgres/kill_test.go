@@ -1,0 +1,255 @@
+package postgres_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// cutter is a proxy that cuts a connection at a statement: before the server has it, or once the server
+// has answered, which the client does not learn.
+type cutter struct {
+	url string
+
+	mu     sync.Mutex
+	left   int // statements until the cut; 0 for none
+	before bool
+}
+
+func newCutter(t *testing.T, server string) *cutter {
+	t.Helper()
+	target, err := url.Parse(server)
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	c, to := &cutter{}, target.Host
+	target.Host = listener.Addr().String()
+	c.url = target.String()
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go c.pass(client, server)
+		}
+	}()
+	return c
+}
+
+// arm has the n-th statement from now on cut its connection.
+func (c *cutter) arm(n int, before bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left, c.before = n, before
+}
+
+// fired reports whether the cut was made, and makes none any more.
+func (c *cutter) fired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fired := c.left == 0
+	c.left = 0
+	return fired
+}
+
+// statement counts one, and says whether it is the one at which the connection is cut.
+func (c *cutter) statement() (cut, before bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		return false, false
+	}
+	c.left--
+	return c.left == 0, c.before
+}
+
+// pass passes messages on until a cut.
+func (c *cutter) pass(client, server net.Conn) {
+	defer func() { _, _ = client.Close(), server.Close() }()
+	cut := make(chan struct{})
+	go func() {
+		defer func() { _, _ = client.Close(), server.Close() }()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buffer)
+			select {
+			case <-cut:
+				return // the answer is lost
+			default:
+			}
+			if err != nil {
+				return
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	for kinds := 0; ; kinds = 1 { // the first message has no kind
+		head := make([]byte, kinds+4)
+		if _, err := io.ReadFull(client, head); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head[kinds:])-4)
+		if _, err := io.ReadFull(client, body); err != nil {
+			return
+		}
+		if kinds == 1 && (head[0] == 'Q' || head[0] == 'S' || head[0] == 'c') { // a query, the end of a statement, or of COPY
+			switch at, before := c.statement(); {
+			case at && before:
+				return
+			case at:
+				close(cut)
+			}
+		}
+		if _, err := server.Write(append(head, body...)); err != nil {
+			return
+		}
+	}
+}
+
+// killTest makes calls whose connection is cut at each of their statements, one after the other.
+type killTest struct {
+	prepare string // SQL before the calls
+	content string // SQL of what is compared
+	calls   []func(key string) interpreter.ToolInput
+}
+
+// TestKillsAtEachStatement: what a call has done when its connection is lost is all or nothing, and the call that
+// is made again does the rest.
+func TestKillsAtEachStatement(t *testing.T) {
+	t.Parallel()
+	db := testenv.Postgres(t)
+	cutter := newCutter(t, db.URL)
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": cutter.url}})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
+	for name, test := range killTests(pg) {
+		t.Run(name, func(t *testing.T) {
+			states := test.undisturbed(t, db, pg)
+			every := 19
+			if *soak {
+				every = 1
+			}
+			for _, before := range []bool{true, false} {
+				first := 1
+				if !before {
+					first += every / 2
+				}
+				statement, cuts := first, 0
+				for ; test.disturbed(t, db, pg, cutter, statement, before, states); statement += every {
+					cuts++
+				}
+				require.Greater(t, statement, len(test.calls)*5)
+				t.Logf("cut at %d of %d statements", cuts, statement)
+			}
+		})
+	}
+}
+
+// killTests are the calls of each way of writing.
+func killTests(pg tooltest.SQL) map[string]*killTest {
+	type row = map[string]any
+	many := make([]any, 1200)
+	for i := range many {
+		many[i] = row{"id": i, "n": i, "word": "new"}
+	}
+	call := func(fields row, staging *interpreter.Staging, rows []any) func(string) interpreter.ToolInput {
+		return func(key string) interpreter.ToolInput {
+			in := pg.Rows(fields, nil)
+			in.Args, in.Place, in.OperationKey, in.Fingerprint = nil, "sink", fmt.Sprint(key, expression.Digest(fields), len(rows), staging), fmt.Sprint(len(rows))
+			in.ControlID = key
+			if staging != nil {
+				own := *staging
+				own.ID = expression.Hash(key) + "beef"
+				in.Staging = &own
+			}
+			if staging == nil || staging.Do == "" {
+				in.Result = tooltest.Value(rows)
+			}
+			return in
+		}
+	}
+	const prepare = "DROP TABLE IF EXISTS target, aside; CREATE TABLE target (id int PRIMARY KEY, n int CHECK (n >= 0)); INSERT INTO target SELECT i, 0 FROM generate_series(1199, 2200) AS i"
+	const content = "SELECT count(*) AS n, sum(n) AS sum, string_agg(DISTINCT t::jsonb ->> 'word', '') AS word FROM (SELECT n, to_jsonb(target) AS t FROM target) AS x"
+	everything := row{"columns": "evolve", "data_type": "evolve"}
+	replace := row{"table": "target", "key": "id", "mode": "replace", "schema_contract": everything, "rejected": row{"table": "aside"}}
+	missing := row{"table": "target", "key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 1, "schema_contract": everything, "rejected": row{"table": "aside"}}
+	part := 1
+	staged := func(fields row) *killTest {
+		return &killTest{prepare, content, []func(string) interpreter.ToolInput{
+			call(fields, &interpreter.Staging{}, many),
+			call(fields, &interpreter.Staging{Part: &part}, []any{row{"id": 5000, "n": 5}, row{"id": 5001, "n": -5}}),
+			call(fields, &interpreter.Staging{Part: &part, Round: 1}, []any{row{"id": 6000, "n": 6}}),
+			call(fields, &interpreter.Staging{Do: interpreter.StagingPublish}, nil),
+		}}
+	}
+	plain := func(fields row) *killTest {
+		return &killTest{prepare, content, []func(string) interpreter.ToolInput{call(fields, nil, many[:1100]), call(fields, nil, []any{row{"id": 5000, "n": 5, "more": 1.5}, row{"id": 5001, "n": -5}})}}
+	}
+	keyless := row{"table": "target", "mode": "replace", "schema_contract": everything, "rejected": row{"table": "aside"}}
+	return map[string]*killTest{
+		"replace by key": staged(replace), "replace": staged(keyless), "delete missing": staged(missing),
+		"evolve, COPY beside, rejected": plain(row{"table": "target", "key": "id", "mode": "upsert", "schema_contract": everything, "rejected": row{"table": "aside"}}),
+		"COPY":                          plain(row{"table": "target", "mode": "insert", "schema_contract": everything, "rejected": row{"table": "aside", "max": 1000}}),
+	}
+}
+
+func (k *killTest) state(t *testing.T, db *testenv.Database) string {
+	t.Helper()
+	beside := db.Query(t, "SELECT count(*) AS n FROM pg_class WHERE relname LIKE 'reprise_staging\\_%' AND relkind = 'r'")
+	return fmt.Sprint(db.Query(t, k.content), beside)
+}
+
+// undisturbed gives the states before and behind the calls.
+func (k *killTest) undisturbed(t *testing.T, db *testenv.Database, pg tooltest.SQL) []string {
+	t.Helper()
+	db.Exec(t, k.prepare)
+	states := []string{k.state(t, db)}
+	for _, call := range k.calls {
+		_, err := pg.Call(t, call(t.Name()))
+		require.NoError(t, err)
+		states = append(states, k.state(t, db))
+	}
+	require.NotEqual(t, states[0], states[len(states)-1])
+	return states
+}
+
+// disturbed makes the calls with a cut at the n-th statement, and reports whether there were so many.
+func (k *killTest) disturbed(t *testing.T, db *testenv.Database, pg tooltest.SQL, cutter *cutter, n int, before bool, states []string) bool {
+	t.Helper()
+	db.Exec(t, k.prepare)
+	key := fmt.Sprint(t.Name(), n, before)
+	cutter.arm(n, before)
+	for i, call := range k.calls {
+		_, err := pg.Call(t, call(key))
+		if err != nil {
+			object := tooltest.ErrorObject(t, err)
+			require.Equal(t, interpreter.ClassRetryable, object.Class, object.Message)
+			require.Contains(t, states[i:i+2], k.state(t, db), "call %d, statement %d", i, n)
+			_, err = pg.Call(t, call(key))
+		}
+		require.NoError(t, err, "call %d, statement %d", i, n)
+		require.Equal(t, states[i+1], k.state(t, db), "call %d, statement %d", i, n)
+	}
+	return cutter.fired()
+}

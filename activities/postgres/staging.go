@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+
+	"reprise/activities/sqltool"
+)
+
+// HoldWriters locks the table so that others read it and do not write to it.
+func (t *tableTx) HoldWriters(ctx context.Context, w *sqltool.Write) error {
+	if _, err := t.Exec(ctx, "SELECT set_config('lock_timeout', $1, true)", changeWait); err != nil {
+		return err
+	}
+	_, err := t.Exec(ctx, "LOCK TABLE "+w.QuotedTable()+" IN SHARE ROW EXCLUSIVE MODE")
+	return err
+}
+
+// Inspect describes the table of a write.
+func (t *tableTx) Inspect(ctx context.Context, w *sqltool.Write) (*sqltool.Inspected, error) {
+	found := &sqltool.Inspected{}
+	for _, read := range []func(context.Context, *sqltool.Write, *sqltool.Inspected) error{
+		t.inspectTable, t.inspectColumns, t.inspectChecks, t.inspectReferences,
+	} {
+		if err := read(ctx, w, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (t *tableTx) inspectTable(ctx context.Context, w *sqltool.Write, found *sqltool.Inspected) error {
+	const describe = `SELECT n.nspname::text, c.relkind::text, row_security_active(c.oid), c.relhasrules,
+			c.relkind <> 'p' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`
+	kinds := map[string]string{"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var (
+			kind                     string
+			policies, rules, parents bool
+		)
+		err := scan(&found.Schema, &kind, &policies, &rules, &parents)
+		switch {
+		case kinds[kind] != "":
+			found.Refused = "it is " + kinds[kind] + "; write to the table behind it"
+		case policies:
+			found.Refused = "policies for rows (row-level security) may hide some of them from the user of the connection; use one for whom they do not hold, such as its owner"
+		case rules:
+			found.Refused = "it has rules, which make other statements of what is written"
+		case parents:
+			found.Refused = "other tables inherit from it, whose rows are its rows too"
+		}
+		return err
+	})
+}
+
+func (t *tableTx) inspectColumns(ctx context.Context, w *sqltool.Write, found *sqltool.Inspected) error {
+	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attcollation <> t.typcollation
+				THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(l.collname) ELSE '' END,
+			a.attnotnull,
+			coalesce(CASE WHEN a.attidentity <> '' THEN 'nextval(' || quote_literal(pg_get_serial_sequence($1, a.attname)) || ')'
+				WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END, ''),
+			a.attidentity = 'a' OR a.attgenerated <> ''
+		FROM pg_attribute a
+			JOIN pg_type t ON t.oid = a.atttypid
+			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+			LEFT JOIN pg_collation l ON l.oid = a.attcollation
+			LEFT JOIN pg_namespace n ON n.oid = l.collnamespace
+		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var column sqltool.InspectedColumn
+		err := scan(&column.Name, &column.Type, &column.NotNull, &column.Default, &column.ReadOnly)
+		found.Columns = append(found.Columns, column)
+		return err
+	})
+}
+
+func (t *tableTx) inspectChecks(ctx context.Context, w *sqltool.Write, found *sqltool.Inspected) error {
+	const describe = `SELECT 'CONSTRAINT ' || quote_ident(conname) || ' CHECK (' || pg_get_expr(conbin, conrelid) || ')'
+		FROM pg_constraint WHERE conrelid = to_regclass($1) AND contype = 'c' ORDER BY conname`
+	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var check string
+		err := scan(&check)
+		found.Checks = append(found.Checks, check)
+		return err
+	})
+}
+
+func (t *tableTx) inspectReferences(ctx context.Context, w *sqltool.Write, found *sqltool.Inspected) error {
+	const describe = `SELECT DISTINCT conrelid::regclass::text, conrelid = confrelid FROM pg_constraint
+		WHERE confrelid = to_regclass($1) AND contype = 'f' ORDER BY 1`
+	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
+		var (
+			table string
+			own   bool
+		)
+		err := scan(&table, &own)
+		if own {
+			found.SelfReferencing = true
+		} else {
+			found.Referencing = append(found.Referencing, table)
+		}
+		return err
+	})
+}

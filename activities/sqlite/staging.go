@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"reprise/activities/sqltool"
+)
+
+// HoldWriters does nothing: the transaction has the file to itself.
+func (tableTx) HoldWriters(context.Context, *sqltool.Write) error { return nil }
+
+// Inspect describes the table of a write.
+func (t tableTx) Inspect(ctx context.Context, w *sqltool.Write) (*sqltool.Inspected, error) {
+	found := &sqltool.Inspected{}
+	name := w.Table[len(w.Table)-1]
+	if len(w.Table) > 1 {
+		found.Schema = w.Table[0]
+	}
+	err := t.Query(ctx, "SELECT type, coalesce(sql, '') FROM sqlite_master WHERE lower(name) = lower($1) AND type IN ('table', 'view')", []any{name},
+		func(scan func(...any) error) error {
+			var kind, create string
+			err := scan(&kind, &create)
+			switch {
+			case kind == "view":
+				found.Refused = "it is a view; write to the table behind it"
+			case strings.HasPrefix(strings.ToUpper(create), "CREATE VIRTUAL"):
+				found.Refused = "it is a virtual table"
+			}
+			found.Checks = checksOf(create)
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	if err := t.inspectColumns(ctx, name, found); err != nil {
+		return nil, err
+	}
+	return found, t.inspectReferences(ctx, name, found)
+}
+
+func (t tableTx) inspectColumns(ctx context.Context, name string, found *sqltool.Inspected) error {
+	const generated, stored = 2, 3
+	err := t.Query(ctx, `SELECT name, type, "notnull", coalesce(dflt_value, ''), hidden FROM pragma_table_xinfo($1) ORDER BY cid`, []any{name},
+		func(scan func(...any) error) error {
+			var (
+				column sqltool.InspectedColumn
+				hidden int
+			)
+			err := scan(&column.Name, &column.Type, &column.NotNull, &column.Default, &hidden)
+			column.ReadOnly = hidden == generated || hidden == stored
+			if column.Default != "" {
+				column.Default = "(" + column.Default + ")"
+			}
+			found.Columns = append(found.Columns, column)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	return t.Query(ctx, "SELECT 1 FROM pragma_table_list WHERE lower(name) = lower($1) AND strict", []any{name}, func(scan func(...any) error) error {
+		found.Options = " STRICT"
+		var strict int
+		return scan(&strict)
+	})
+}
+
+func (t tableTx) inspectReferences(ctx context.Context, name string, found *sqltool.Inspected) error {
+	const references = `SELECT DISTINCT m.name, lower(m.name) = lower($1) FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
+		WHERE m.type = 'table' AND lower(f."table") = lower($1) ORDER BY 1`
+	return t.Query(ctx, references, []any{name}, func(scan func(...any) error) error {
+		var (
+			table string
+			own   bool
+		)
+		err := scan(&table, &own)
+		if own {
+			found.SelfReferencing = true
+		} else {
+			found.Referencing = append(found.Referencing, table)
+		}
+		return err
+	})
+}
+
+// checksOf are the CHECK clauses of a CREATE TABLE, with their names where they have one.
+func checksOf(create string) (checks []string) {
+	var before [2]string // words
+	for at := 0; at < len(create); {
+		end := wordEnd(create, at)
+		word := create[at:end]
+		if strings.EqualFold(word, "CHECK") {
+			open := end + strings.IndexByte(create[end:]+"(", '(')
+			end = groupEnd(create, open)
+			clause := "CHECK " + create[min(open, end):end]
+			if strings.EqualFold(before[0], "CONSTRAINT") {
+				clause = "CONSTRAINT " + before[1] + " " + clause
+			}
+			checks = append(checks, clause)
+		}
+		if strings.TrimSpace(word) != "" && !strings.HasPrefix(word, "--") && !strings.HasPrefix(word, "/*") {
+			before = [2]string{before[1], word}
+		}
+		at = end
+	}
+	return checks
+}
+
+// groupEnd is where the group in brackets ends that begins at a place.
+func groupEnd(text string, at int) int {
+	for depth := 0; at < len(text); {
+		end := wordEnd(text, at)
+		switch text[at:end] {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+		if at = end; depth == 0 {
+			return at
+		}
+	}
+	return len(text)
+}
+
+// wordEnd is where the word, name, text, comment or sign ends that begins at a place.
+func wordEnd(text string, at int) int {
+	until := func(mark string, from int) int {
+		i := strings.Index(text[min(from, len(text)):], mark)
+		if i < 0 {
+			return len(text)
+		}
+		return from + i + len(mark)
+	}
+	rest := text[at:]
+	switch {
+	case strings.HasPrefix(rest, "--"):
+		return until("\n", at)
+	case strings.HasPrefix(rest, "/*"):
+		return until("*/", at+2)
+	case rest[0] == '[':
+		return until("]", at)
+	case strings.ContainsRune("'\"`", rune(rest[0])):
+		end := until(rest[:1], at+1)
+		for end < len(text) && text[end] == rest[0] { // two of them are one within
+			end = until(rest[:1], end+1)
+		}
+		return end
+	}
+	end := at
+	for end < len(text) && isWordByte(text[end]) {
+		end++
+	}
+	return max(end, at+1)
+}
+
+func isWordByte(b byte) bool {
+	return b == '_' || b == '$' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= 0x80
+}

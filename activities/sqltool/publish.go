@@ -1,0 +1,274 @@
+package sqltool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The names that a target and the table beside it have in statements.
+const (
+	thereName = "reprise_there"
+	givenName = "reprise_given"
+)
+
+// publish puts the rows in place that stand beside the table, once.
+func (s *stage) publish(ctx context.Context) (written Written, err error) {
+	if err := s.enter(ctx, true); err != nil {
+		return written, err
+	}
+	if s.published != nil {
+		return *s.published, nil
+	}
+	if err := s.leave(ctx, 0, nil); err != nil {
+		return written, err
+	}
+	rows, columns, err := s.count(ctx)
+	if err != nil {
+		return written, err
+	}
+	if rows == 0 && !s.write.staging.allowEmpty {
+		return written, stagingError(typeEmptyReplace, "no row was read for table %q, so nothing was deleted there: "+
+			"write allow_empty: true if that is to empty it", s.write.Shown)
+	}
+	target, err := s.tx.Columns(ctx, s.write)
+	if err != nil {
+		return written, err
+	}
+	if len(target) > 0 { // or there is nothing to delete
+		if written, err = s.put(ctx, rows, columns, target); err != nil {
+			return written, err
+		}
+	}
+	return written, s.end(ctx, written)
+}
+
+// count gives how many rows were staged, and the columns that they had. They have to be there.
+func (s *stage) count(ctx context.Context) (rows int64, columns []string, err error) {
+	err = s.tx.Query(ctx, "SELECT staged, columns FROM "+StagedTable+" WHERE id = $1 ORDER BY part", []any{s.write.staging.ID}, func(scan func(...any) error) error {
+		var (
+			staged int64
+			text   string
+			own    []string
+		)
+		if err := scan(&staged, &text); err != nil {
+			return err
+		}
+		rows += staged
+		err := json.Unmarshal([]byte(text), &own)
+		for _, column := range own {
+			columns = appendNew(columns, column)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	slices.Sort(columns)
+	var there int64
+	if s.beside != nil {
+		if there, err = s.rowsOf(ctx, s.beside.QuotedTable(), "true"); err != nil {
+			return 0, nil, err
+		}
+	}
+	if there != rows {
+		return 0, nil, s.lost(rows, there)
+	}
+	return rows, columns, nil
+}
+
+// rowsOf counts rows of a table; none are in one that is not there.
+func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, err error) {
+	if s.beside != nil && table == s.beside.QuotedTable() {
+		if columns, err := s.tx.Columns(ctx, s.beside); len(columns) == 0 || err != nil {
+			return 0, err
+		}
+	}
+	err = s.tx.Query(ctx, "SELECT count(*) FROM "+table+" AS "+thereName+" WHERE "+condition, nil, func(scan func(...any) error) error { return scan(&n) })
+	return n, err
+}
+
+// put changes the target.
+func (s *stage) put(ctx context.Context, rows int64, columns []string, there []Column) (written Written, err error) {
+	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
+		return written, err
+	}
+	target, err := s.inspect(ctx)
+	if err != nil {
+		return written, err
+	}
+	if s.beside != nil {
+		if _, err := s.follow(ctx, there); err != nil {
+			return written, err
+		}
+	}
+	within, err := s.within(ctx, thereName+".")
+	if err != nil {
+		return written, err
+	}
+	p := &difference{stage: s, target: target, columns: columns, within: within}
+	switch {
+	case rows == 0 && s.write.staging.deleteMissing:
+		return written, s.missing(ctx, &written, "true")
+	case rows == 0:
+		written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+s.write.QuotedTable()+" AS "+thereName+" WHERE "+within)
+		return written, err
+	case s.write.staging.deleteMissing:
+		return written, s.missing(ctx, &written, p.isGone())
+	case len(s.write.Key) == 0:
+		return p.all(ctx)
+	}
+	return p.byKey(ctx)
+}
+
+// missing deletes what was not read, unless that is too much.
+func (s *stage) missing(ctx context.Context, written *Written, isGone string) error {
+	table := s.write.QuotedTable()
+	total, err := s.rowsOf(ctx, table, "true")
+	if err != nil {
+		return err
+	}
+	gone, err := s.rowsOf(ctx, table, isGone)
+	if err != nil {
+		return err
+	}
+	if most := s.write.staging.maxDelete; float64(gone) > most*float64(total) {
+		return stagingError(typeMaxDelete, "%d of the %d rows of table %q were not read, which is more than max_delete allows (%v): nothing was deleted",
+			gone, total, s.write.Shown, most)
+	}
+	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
+	return err
+}
+
+// end drops the table beside, and keeps that its rows are published.
+func (s *stage) end(ctx context.Context, written Written) error {
+	id := s.write.staging.ID
+	if s.beside != nil {
+		if _, err := s.tx.Exec(ctx, "DROP TABLE IF EXISTS "+s.beside.QuotedTable()); err != nil {
+			return err
+		}
+	}
+	if _, err := s.tx.Exec(ctx, "DELETE FROM "+StagedTable+" WHERE id = $1", id); err != nil {
+		return err
+	}
+	_, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET published_at = "+s.tx.Dialect().Now+", rows_affected = $2, rows_deleted = $3 WHERE id = $1",
+		id, written.affected, written.deleted)
+	return err
+}
+
+// difference is how staged rows take the place of those of their target.
+type difference struct {
+	*stage
+	target  *Inspected
+	columns []string // that rows have had
+	within  string   // condition of the rows of the target that are replaced
+}
+
+// sameKey is the condition that a row of the target and a staged one have one key.
+func (p *difference) sameKey() string {
+	conditions := make([]string, len(p.write.Key))
+	for i, column := range p.write.Key {
+		name := quoteName(column)
+		conditions[i] = thereName + "." + name + " = " + givenName + "." + name
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// isGone is the condition that a row of the target was not staged.
+func (p *difference) isGone() string {
+	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + p.sameKey() + ")"
+}
+
+// value is what a column of a staged row becomes. A row without a value has fallback where the column cannot be NULL.
+func (p *difference) value(column string, fallback func(InspectedColumn) string) string {
+	given := givenName + "." + quoteName(column)
+	for _, one := range p.target.Columns {
+		if one.Name == column && one.NotNull && one.Default != "" {
+			return "coalesce(" + given + ", " + fallback(one) + ")"
+		}
+	}
+	return given
+}
+
+// values are the columns of staged rows as the target gets them.
+func (p *difference) values() string {
+	values := make([]string, len(p.columns))
+	for i, column := range p.columns {
+		values[i] = p.value(column, func(c InspectedColumn) string { return c.Default })
+	}
+	return strings.Join(values, ", ")
+}
+
+func (p *difference) insert(condition string) string {
+	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + p.values() + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
+		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
+}
+
+// all deletes the rows that are replaced, and inserts the others.
+func (p *difference) all(ctx context.Context) (written Written, err error) {
+	if written.deleted, err = p.tx.Exec(ctx, "DELETE FROM "+p.write.QuotedTable()+" AS "+thereName+" WHERE "+p.within); err != nil {
+		return written, err
+	}
+	written.affected, err = p.tx.Exec(ctx, p.insert("true"))
+	return written, err
+}
+
+// byKey deletes what is gone, changes what differs and inserts what is new. Of rows with one key the one that
+// was written last counts. Where rows of the table point at each other, what they point at comes first and goes last.
+func (p *difference) byKey(ctx context.Context) (written Written, err error) {
+	var (
+		table, beside, keys = p.write.QuotedTable() + " AS " + thereName, p.beside.QuotedTable(), QuoteNames(p.write.Key)
+		steps               = []struct {
+			counts    *int64
+			statement string
+		}{
+			{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND " + p.isGone()},
+			{&written.affected, p.update(table)},
+			{&written.affected, p.insert("NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")")},
+		}
+		none int64
+	)
+	if p.target.SelfReferencing {
+		slices.Reverse(steps)
+	}
+	steps = slices.Insert(steps, 0, []struct {
+		counts    *int64
+		statement string
+	}{
+		{&none, fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
+			beside, orderColumn, keys)},
+		{&written.deleted, "DELETE FROM " + table + " WHERE " + p.within + " AND (" + keys + ") IN (SELECT " + keys + " FROM " + table +
+			" WHERE " + p.within + " GROUP BY " + keys + " HAVING count(*) > 1)"},
+	}...)
+	for _, step := range steps {
+		if step.statement == "" {
+			continue
+		}
+		n, err := p.tx.Exec(ctx, step.statement)
+		if err != nil {
+			return written, err
+		}
+		*step.counts += n
+	}
+	return written, nil
+}
+
+// update is the statement that changes rows that differ; "" where they have nothing but their keys.
+func (p *difference) update(table string) string {
+	var sets, there, given []string
+	for _, column := range p.columns {
+		if slices.Contains(p.write.Key, column) {
+			continue
+		}
+		name := quoteName(column)
+		value := p.value(column, func(InspectedColumn) string { return thereName + "." + name })
+		sets, there, given = append(sets, name+" = "+value), append(there, thereName+"."+name), append(given, value)
+	}
+	if len(sets) == 0 {
+		return ""
+	}
+	return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
+		" WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, given)
+}

@@ -1,0 +1,722 @@
+package sqltool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// The tables of rows that are published together.
+const (
+	// StagingTable holds a row for each call or loop that stages rows. The row stays, so that
+	// rows are published once and what was dropped is known.
+	StagingTable = "reprise_staging"
+	// StagedTable holds what each part of a call or loop has staged.
+	StagedTable = "reprise_staged"
+	// stagingPrefix begins the names of the tables that stand beside targets.
+	stagingPrefix = "reprise_staging_"
+)
+
+// The columns of a table beside a target that its target does not have.
+const (
+	partColumn  = "reprise_part"
+	roundColumn = "reprise_round"
+	orderColumn = "reprise_order"
+)
+
+// Types of errors of staged rows.
+const (
+	typeEmptyReplace = "empty_replace"
+	typeMaxDelete    = "max_delete"
+	typeStagingLost  = "staging_lost"
+	typeOvertaken    = "overtaken"
+)
+
+// How long staged rows stay that nobody adds to, in seconds: where another call begins to stage
+// rows of the same table, and else.
+const (
+	idleBesideOther = 3600
+	idleForever     = 7 * 24 * 3600
+)
+
+// staging is how the rows of a write are published with those of its call or loop.
+type staging struct {
+	*interpreter.Staging // nil where the write stages nothing
+	deleteMissing        bool
+	maxDelete            float64
+	allowEmpty           bool
+	where                *bounds
+}
+
+// bounds are the rows that are replaced: those whose column is at least from, and less than to.
+type bounds struct {
+	column   string
+	from, to any // nil for none
+}
+
+func (b *bounds) text() string {
+	if b == nil {
+		return ""
+	}
+	return expression.Text([]any{b.column, b.from, b.to})
+}
+
+// Staged reports whether what is written is published with the rest of its call or loop.
+func (w *Write) Staged() bool { return w.staging.Staging != nil }
+
+// part is that of the write; a call without a loop has one.
+func (s *staging) part() int64 {
+	if s.Part == nil {
+		return -1
+	}
+	return int64(*s.Part)
+}
+
+// StagingTx is a transaction in which rows are staged and published.
+type StagingTx interface {
+	RejectingTx
+	// Inspect describes the table of a write.
+	Inspect(ctx context.Context, w *Write) (*Inspected, error)
+	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
+	// not kept. It waits 5 s at most.
+	HoldWriters(ctx context.Context, w *Write) error
+}
+
+// Inspected is what the table of staged rows is like.
+type Inspected struct {
+	Schema  string // "" where there is one
+	Refused string // why rows of it cannot be replaced, "" if they can
+	Columns []InspectedColumn
+	Checks  []string // clauses of CREATE TABLE
+	Options string   // behind CREATE TABLE
+	// Referencing are the other tables whose foreign keys point at it.
+	Referencing     []string
+	SelfReferencing bool
+}
+
+// InspectedColumn is a column with what a row needs for it.
+type InspectedColumn struct {
+	Name     string
+	Type     string // with its collation
+	NotNull  bool
+	Default  string // expression, "" for none
+	ReadOnly bool   // the database makes the value itself
+}
+
+// StagingTables are the tables that staged rows need.
+func (d *Dialect) StagingTables() []NewTable {
+	return []NewTable{
+		{StagingTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + StagingTable + " (id " + d.Name + " PRIMARY KEY, target text NOT NULL, beside text, replaces text NOT NULL, started_at " +
+				d.Time + " NOT NULL, dropped_at " + d.Time + ", published_at " + d.Time +
+				", rows_affected bigint NOT NULL DEFAULT 0, rows_deleted bigint NOT NULL DEFAULT 0)",
+		}},
+		{StagedTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + StagedTable + " (id " + d.Name + " NOT NULL, part bigint NOT NULL, round bigint NOT NULL, staged bigint NOT NULL DEFAULT 0, " +
+				"columns text NOT NULL DEFAULT '[]', written_at " + d.Time + " NOT NULL, PRIMARY KEY (id, part))",
+		}},
+	}
+}
+
+func whereKeys() []playbook.Field {
+	return []playbook.Field{
+		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that says which rows are replaced."},
+		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value whose rows are replaced; without it there is none."},
+		{Name: "to", Kind: playbook.KindValue, Doc: "The value from which on rows are not replaced; without it there is none."},
+	}
+}
+
+// mostDeleted is the share of a table that delete_missing may delete where max_delete says nothing.
+const mostDeleted = 0.5
+
+// readStaging reads what is published at the end, and how.
+func (w *Write) readStaging(in interpreter.ToolInput) (err error) {
+	s := &w.staging
+	if s.deleteMissing, err = tool.BoolField(in, "delete_missing", false); err != nil {
+		return err
+	}
+	if s.allowEmpty, err = tool.BoolField(in, "allow_empty", false); err != nil {
+		return err
+	}
+	if err := w.readWhere(in); err != nil {
+		return err
+	}
+	s.maxDelete = mostDeleted
+	if share := in.Fields["max_delete"].Data; share != nil {
+		number, isNumber := numberOf(share)
+		if isNumber {
+			s.maxDelete, _ = number.Float64()
+		}
+		if !isNumber || s.maxDelete < 0 || s.maxDelete > 1 {
+			return tool.ConfigErrorf("step %q: max_delete is %s; it must be a share of the table from 0 to 1", in.Step, expression.Text(share))
+		}
+	}
+	for _, one := range []struct {
+		given bool
+		needs bool
+		says  string
+	}{
+		{s.deleteMissing, w.upsert, "delete_missing needs mode upsert: rows that were not read are told by their key"},
+		{s.where != nil, w.replace, "replace_where needs mode replace, as it says which rows are replaced"},
+		{in.Fields["max_delete"].Data != nil, s.deleteMissing, "max_delete needs delete_missing: true, whose deletes it bounds"},
+		{s.allowEmpty, w.replace || s.deleteMissing, "allow_empty needs mode replace or delete_missing: true, as others delete nothing"},
+	} {
+		if one.given && !one.needs {
+			return tool.ConfigErrorf("step %q: %s", in.Step, one.says)
+		}
+	}
+	if !w.replace && !s.deleteMissing {
+		return nil
+	}
+	if in.Staging == nil {
+		word := "mode replace"
+		if s.deleteMissing {
+			word = "delete_missing"
+		}
+		return tool.ConfigErrorf("step %q: %s needs a sink, whose rows are published once the call or loop has completed: "+
+			"write it in the sink of the step that reads the rows", in.Step, word)
+	}
+	s.Staging = in.Staging
+	if s.Do != "" { // known by the ID of its call or loop
+		w.Operation = ""
+	}
+	return nil
+}
+
+// readWhere reads replace_where.
+func (w *Write) readWhere(in interpreter.ToolInput) error {
+	fields, err := tool.MapField(in, "replace_where")
+	if err != nil || fields == nil {
+		return err
+	}
+	column := expression.Text(fields["column"])
+	if fields["column"] == nil || column == "" {
+		return tool.ConfigErrorf("step %q: replace_where needs column, the column that says which rows are replaced", in.Step)
+	}
+	w.staging.where = &bounds{column: column, from: fields["from"], to: fields["to"]}
+	for _, name := range playbook.SortedKeys(fields) {
+		switch fields[name].(type) {
+		case []any, map[string]any:
+			return tool.ConfigErrorf("step %q: %s of replace_where must be one value, this is a %s", in.Step, name, expression.TypeName(fields[name]))
+		}
+	}
+	if w.staging.where.from == nil && w.staging.where.to == nil {
+		return tool.ConfigErrorf("step %q: replace_where needs from, to or both; without it all rows are replaced", in.Step)
+	}
+	return nil
+}
+
+// Store does what a write says to its table, and to the rows that stand beside it. settled is what is left to
+// write of it. The write that is given back has what was left out.
+func Store(ctx context.Context, tx StagingTx, w, settled *Write) (Written, *Write, error) {
+	if !w.Staged() {
+		written, err := WriteRows(ctx, tx, settled)
+		return written, settled, err
+	}
+	s := &stage{tx: tx, write: w}
+	if w.staging.Do == interpreter.StagingPublish {
+		written, err := s.publish(ctx)
+		return written, w, err
+	}
+	if err := s.enter(ctx, false); err != nil {
+		return Written{}, w, err
+	}
+	if w.staging.Do == interpreter.StagingSettle {
+		return Written{}, w, s.leave(ctx, 0, nil)
+	}
+	if w.replace {
+		return s.rows(ctx, settled)
+	}
+	written, err := WriteRows(ctx, tx, settled)
+	if err != nil {
+		return written, settled, err
+	}
+	return written, settled, s.keys(ctx, settled)
+}
+
+// stage is what is staged for a call or loop, in a transaction.
+type stage struct {
+	tx    StagingTx
+	write *Write
+	// beside is the table with the rows, nil where none has been made.
+	beside *Write
+	staged int64 // rows of the part
+	// columns are those that rows of the part have had.
+	columns []string
+	// published is what publishing has done, nil before.
+	published *Written
+	fresh     bool // nothing was known of the call or loop before
+}
+
+func stagingError(kind, format string, args ...any) error {
+	err := tool.Errorf(format, args...)
+	err.Type = kind
+	return err
+}
+
+// open finds the call or loop, or makes it known, and keeps it as it is until the transaction
+// ends. alone keeps everybody else from it.
+func (s *stage) open(ctx context.Context, alone bool) error {
+	d, id := s.tx.Dialect(), s.write.staging.ID
+	lock := d.ShareRow
+	if alone {
+		lock = d.LockRow
+	}
+	var (
+		known              bool
+		beside             *string
+		replaces           string
+		dropped, published bool
+		written            Written
+	)
+	find := func() error {
+		return s.tx.Query(ctx, "SELECT beside, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_affected, rows_deleted FROM "+
+			StagingTable+" WHERE id = $1"+lock, []any{id}, func(scan func(...any) error) error {
+			known = true
+			return scan(&beside, &replaces, &dropped, &published, &written.affected, &written.deleted)
+		})
+	}
+	if err := find(); err != nil {
+		return err
+	}
+	if !known {
+		n, err := s.tx.Exec(ctx, "INSERT INTO "+StagingTable+" (id, target, replaces, started_at) VALUES ($1, $2, $3, "+d.Now+") ON CONFLICT DO NOTHING",
+			id, s.write.QuotedTable(), s.write.staging.where.text())
+		if err != nil {
+			return err
+		}
+		s.fresh = n > 0
+		if err := find(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case published:
+		s.published = &written
+		return nil
+	case dropped:
+		return stagingError(typeStagingLost, "the rows of this call that stood beside table %q were dropped, as none was added for more than an hour "+
+			"while another run wrote to the table: nothing takes their place. Run it again", s.write.Shown)
+	case replaces != s.write.staging.where.text():
+		return tool.Errorf("replace_where of table %q says something else than in another write of the same call or loop (%s, and %s now): "+
+			"it must not depend on the element", s.write.Shown, replaces, s.write.staging.where.text())
+	}
+	return s.name(beside)
+}
+
+// name reads the name of the table with the rows.
+func (s *stage) name(quoted *string) error {
+	if quoted == nil {
+		return nil
+	}
+	parts, err := splitName(*quoted)
+	s.beside = s.write.besideIn(parts[:len(parts)-1]...)
+	return err
+}
+
+// besideIn is a write to the table with the rows.
+func (w *Write) besideIn(schema ...string) *Write {
+	beside := *w
+	beside.Table = append(slices.Clone(schema), stagingPrefix+w.staging.ID)
+	beside.mode = modeOf(modeInsert)
+	return &beside
+}
+
+// enter begins what the part does in its round: what rounds before have staged is dropped.
+func (s *stage) enter(ctx context.Context, alone bool) error {
+	if err := s.open(ctx, alone); err != nil || s.published != nil && alone {
+		return err
+	}
+	if s.published != nil {
+		return s.overtaken("the rows of its call or loop have been published")
+	}
+	if s.fresh {
+		if err := s.dropLeftOver(ctx); err != nil {
+			return err
+		}
+	}
+	w := s.write
+	var (
+		round   int64
+		columns string
+	)
+	err := s.tx.Query(ctx, "INSERT INTO "+StagedTable+" (id, part, round, written_at) VALUES ($1, $2, $3, "+s.tx.Dialect().Now+
+		") ON CONFLICT (id, part) DO UPDATE SET written_at = excluded.written_at RETURNING round, staged, columns",
+		[]any{w.staging.ID, w.staging.part(), int64(w.staging.Round)}, func(scan func(...any) error) error {
+			return scan(&round, &s.staged, &columns)
+		})
+	if err != nil {
+		return err
+	}
+	if round > int64(w.staging.Round) {
+		return s.overtaken("its call has begun anew")
+	}
+	if round < int64(w.staging.Round) {
+		return s.forget(ctx)
+	}
+	return json.Unmarshal([]byte(columns), &s.columns)
+}
+
+func (s *stage) overtaken(why string) error {
+	return stagingError(typeOvertaken, "this write to table %q comes too late, as %s since: nothing was written", s.write.Shown, why)
+}
+
+// forget drops what the part has staged in rounds before.
+func (s *stage) forget(ctx context.Context) error {
+	w := s.write
+	if s.staged > 0 && s.beside != nil {
+		if _, err := s.tx.Exec(ctx, "DELETE FROM "+s.beside.QuotedTable()+" WHERE "+partColumn+" = $1 AND "+roundColumn+" < $2",
+			w.staging.part(), int64(w.staging.Round)); err != nil {
+			return err
+		}
+	}
+	s.staged, s.columns = 0, nil
+	return nil
+}
+
+// leave keeps how many rows the part has staged, and which columns they had.
+func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
+	for _, column := range columns {
+		s.columns = appendNew(s.columns, column)
+	}
+	slices.Sort(s.columns)
+	text, err := json.Marshal(s.columns)
+	if err != nil {
+		return err
+	}
+	w := s.write
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagedTable+" SET round = $3, staged = $4, columns = $5 WHERE id = $1 AND part = $2",
+		w.staging.ID, w.staging.part(), int64(w.staging.Round), s.staged+rows, string(text))
+	return err
+}
+
+// Doing is what the write does, as the head of a message.
+func (w *Write) Doing() string {
+	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
+		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
+	}
+	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
+}
+
+// InWordsOfTarget has the name of the table in a message in which the one beside it stands.
+func (w *Write) InWordsOfTarget(message string) string {
+	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
+}
+
+// rows writes the rows of the write beside their table.
+func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, error) {
+	if len(settled.Rows) == 0 {
+		return Written{}, settled, s.leave(ctx, 0, nil)
+	}
+	for _, column := range settled.tableColumns { // the table beside would take them
+		if column.ReadOnly && slices.Contains(settled.Columns, column.Name) {
+			return Written{}, settled, tool.Errorf("%scolumn %q of table %q cannot be written to: the database makes its values itself; leave it out in args",
+				settled.placeOf(column.Name, false), column.Name, settled.Shown)
+		}
+	}
+	if err := s.prepare(ctx, settled); err != nil {
+		return Written{}, settled, err
+	}
+	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
+	beside.number(settled.Rows)
+	written, err := WriteRows(ctx, s.tx, beside)
+	if err != nil {
+		return written, beside, err
+	}
+	return written, beside, s.leave(ctx, written.affected, settled.Columns)
+}
+
+// number gives rows their part and round.
+func (w *Write) number(rows []map[string]any) {
+	w.Columns = append(slices.Clone(w.Columns), partColumn, roundColumn)
+	w.Rows = make([]map[string]any, len(rows))
+	for i, row := range rows {
+		w.Rows[i] = maps.Clone(row)
+		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.staging.part()), w.staging.Round
+	}
+}
+
+// withoutOwn is a row without its part and round.
+func withoutOwn(row map[string]any) map[string]any {
+	own := maps.Clone(row)
+	delete(own, partColumn)
+	delete(own, roundColumn)
+	return own
+}
+
+// keys writes the keys of all rows that were read beside their table, those of rows that are not
+// written too: only what was not read is missing. A key that the column does not hold is not in the table either.
+func (s *stage) keys(ctx context.Context, settled *Write) error {
+	read := s.write.Rows
+	if len(settled.tableColumns) == 0 { // there is no table that anything could be missing in
+		read = nil
+	}
+	if len(read) == 0 {
+		return s.leave(ctx, 0, nil)
+	}
+	if err := s.prepare(ctx, settled); err != nil {
+		return err
+	}
+	keys := s.write.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
+	keys.Columns, keys.numbers, keys.known, keys.rejected = s.write.Key, nil, nil, rejected{}
+	keys.lenient = true
+	rows := make([]map[string]any, len(read))
+	for i, row := range read {
+		rows[i] = make(map[string]any, len(s.write.Key)+2)
+		for _, column := range s.write.Key {
+			rows[i][column] = row[column]
+		}
+	}
+	keys.number(rows)
+	written, err := insertAll(ctx, s.tx, keys)
+	if err != nil {
+		return err
+	}
+	return s.leave(ctx, written, s.write.Key)
+}
+
+// prepare makes the table beside, or has it follow the columns of its target.
+func (s *stage) prepare(ctx context.Context, settled *Write) error {
+	if s.beside == nil {
+		if err := s.make(ctx); err != nil {
+			return err
+		}
+	}
+	columns, err := s.follow(ctx, settled.tableColumns)
+	if err != nil {
+		return err
+	}
+	if len(columns) == 0 {
+		return s.lost(s.staged, 0)
+	}
+	_, err = s.tx.Columns(ctx, s.beside) // a transaction knows one table
+	return err
+}
+
+// follow adds and widens columns of the table beside as those of its target were.
+func (s *stage) follow(ctx context.Context, target []Column) ([]Column, error) {
+	d := s.tx.Dialect()
+	there, err := s.tx.Columns(ctx, s.beside)
+	if err != nil || len(there) == 0 || s.write.staging.deleteMissing {
+		return there, err
+	}
+	var changes []string
+	alter := "ALTER TABLE " + s.beside.QuotedTable() + " "
+	for _, column := range target {
+		switch at := slices.IndexFunc(there, func(c Column) bool { return c.Name == column.Name }); {
+		case at < 0:
+			changes = append(changes, alter+"ADD COLUMN "+d.IfNotExists+quoteName(column.Name)+" "+column.Type)
+		case there[at].Type != column.Type && d.Widen != "":
+			changes = append(changes, alter+"ALTER COLUMN "+quoteName(column.Name)+" "+d.Widen+" "+column.Type)
+		}
+	}
+	if len(changes) == 0 {
+		return there, nil
+	}
+	return there, s.tx.Change(ctx, s.beside, func() error {
+		for _, change := range changes {
+			if _, err := s.tx.Exec(ctx, change); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// make makes the table beside, unless another write of the call or loop has made it.
+func (s *stage) make(ctx context.Context) error {
+	w := s.write
+	target, err := s.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	var schema []string
+	if target.Schema != "" {
+		schema = []string{target.Schema}
+	}
+	beside := w.besideIn(schema...)
+	n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET beside = $2 WHERE id = $1 AND beside IS NULL", w.staging.ID, beside.QuotedTable())
+	if err != nil {
+		return err
+	}
+	s.beside = beside
+	if n == 0 {
+		return nil
+	}
+	create, err := s.create(ctx, target)
+	if err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, create)
+	return err
+}
+
+// inspect describes the target, or says why rows of it cannot be published together.
+func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
+	w := s.write
+	target, err := s.tx.Inspect(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	word := "mode replace"
+	if w.staging.deleteMissing {
+		word = "delete_missing"
+	}
+	if target.Refused != "" {
+		return nil, tool.Errorf("%s cannot be used with table %q: %s", word, w.Shown, target.Refused)
+	}
+	if w.replace && len(w.Key) == 0 && len(target.Referencing) > 0 {
+		return nil, tool.Errorf("foreign keys of %s point at table %q, so that its rows cannot all be deleted: write key, and only what differs is changed",
+			strings.Join(target.Referencing, ", "), w.Shown)
+	}
+	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
+		return nil, w.lacksColumn(target.columns(), where.column, "replace_where: ")
+	}
+	return target, nil
+}
+
+func (t *Inspected) columns() []Column {
+	columns := make([]Column, len(t.Columns))
+	for i, column := range t.Columns {
+		columns[i] = Column{Name: column.Name, Type: column.Type}
+	}
+	return columns
+}
+
+// whereCheck is the constraint that a row is among those that are replaced.
+const whereCheck = "reprise_replace_where"
+
+// create is the statement that makes the table beside. What a row has to be like is checked
+// there already, but for what it has to be beside others.
+func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
+	var (
+		w       = s.write
+		columns []string
+		d       = s.tx.Dialect()
+	)
+	for _, column := range target.Columns {
+		if w.staging.deleteMissing && !slices.Contains(w.Key, column.Name) {
+			continue
+		}
+		definition := quoteName(column.Name) + " " + column.Type
+		if column.NotNull && column.Default == "" && !column.ReadOnly && w.replace {
+			definition += " NOT NULL"
+		}
+		columns = append(columns, definition)
+	}
+	columns = append(columns, partColumn+" bigint NOT NULL", roundColumn+" bigint NOT NULL", orderColumn+" "+d.Serial+" PRIMARY KEY")
+	options := ""
+	if w.replace {
+		columns, options = append(columns, target.Checks...), target.Options
+	}
+	if w.staging.where != nil {
+		within, err := s.within(ctx, "")
+		if err != nil {
+			return "", err
+		}
+		columns = append(columns, "CONSTRAINT "+whereCheck+" CHECK ("+within+")")
+	}
+	create := "CREATE TABLE " + s.beside.QuotedTable() + " (" + strings.Join(columns, ", ") + ")" + options
+	if options != "" { // which knows few types
+		create = strings.ReplaceAll(create, " bigint NOT NULL", " INTEGER NOT NULL")
+	}
+	return create, nil
+}
+
+// within is the condition that a row is among those that are replaced; "true" where all are. The database itself
+// writes the values as literals.
+func (s *stage) within(ctx context.Context, alias string) (string, error) {
+	where := s.write.staging.where
+	if where == nil {
+		return "true", nil
+	}
+	column := alias + quoteName(where.column)
+	condition := column + " IS NOT NULL"
+	for _, one := range []struct {
+		operator string
+		value    any
+	}{{" >= ", where.from}, {" < ", where.to}} {
+		if one.value == nil {
+			continue
+		}
+		err := s.tx.Query(ctx, s.tx.Dialect().QuoteLiteral, []any{s.tx.Dialect().Literal(one.value)}, func(scan func(...any) error) error {
+			var literal string
+			err := scan(&literal)
+			condition += " AND " + column + one.operator + literal
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return condition, nil
+}
+
+// outside is the error of a row that is not among those that are replaced.
+func (w *Write) outside(row int) error {
+	where := w.staging.where
+	limits := ""
+	if where.from != nil {
+		limits += " from " + expression.Text(where.from)
+	}
+	if where.to != nil {
+		limits += " up to but without " + expression.Text(where.to)
+	}
+	value := "nil"
+	if given := w.Rows[row][where.column]; given != nil {
+		value = fmt.Sprintf("%q", tool.CutText(expression.Text(given), 200))
+	}
+	return stagingError("outside_replace_where", "row %d: column %q is %s, and replace_where replaces those%s", w.Number(row), where.column, value, limits)
+}
+
+// lost is the error of rows that are not there any more.
+func (s *stage) lost(written, there int64) error {
+	return stagingError(typeStagingLost, "%d rows were written for table %q, and %d are there: nothing was published. Run it again", written, s.write.Shown, there)
+}
+
+// dropLeftOver drops what calls have staged that have ended without publishing it.
+func (s *stage) dropLeftOver(ctx context.Context) error {
+	d := s.tx.Dialect()
+	idle := func(seconds int) string {
+		ago := d.Ago(seconds)
+		return "started_at < " + ago + " AND NOT EXISTS (SELECT 1 FROM " + StagedTable + " AS s WHERE s.id = " + StagingTable + ".id AND s.written_at >= " + ago + ")"
+	}
+	left := "dropped_at IS NULL AND published_at IS NULL AND (target = $2 AND " + idle(idleBesideOther) + " OR " + idle(idleForever) + ")"
+	type leftOver struct {
+		id     string
+		beside *string
+	}
+	var found []leftOver
+	err := s.tx.Query(ctx, "SELECT id, beside FROM "+StagingTable+" WHERE id <> $1 AND "+left+d.LockFree,
+		[]any{s.write.staging.ID, s.write.QuotedTable()}, func(scan func(...any) error) error {
+			var one leftOver
+			err := scan(&one.id, &one.beside)
+			found = append(found, one)
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		// Who uses the table keeps it for now, and what goes wrong with that is not this write's.
+		_ = s.tx.Try(ctx, func() error {
+			n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET dropped_at = "+d.Now+" WHERE id = $1 AND "+left, one.id, s.write.QuotedTable())
+			if n == 0 || err != nil || one.beside == nil {
+				return err
+			}
+			return s.tx.Change(ctx, s.write.besideIn(), func() error {
+				_, err := s.tx.Exec(ctx, "DROP TABLE IF EXISTS "+*one.beside)
+				return err
+			})
+		})
+	}
+	return nil
+}

@@ -1,0 +1,504 @@
+package tooltest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// load is a call or loop whose rows are published together.
+type load struct {
+	*TableTest
+	id     string
+	fields map[string]any
+	part   *int
+	round  int
+}
+
+// replacing is a call in mode replace.
+func (s *TableTest) replacing(fields map[string]any) *load {
+	all := row{"mode": "replace"}
+	for name, value := range fields {
+		all[name] = value
+	}
+	return s.staging(all)
+}
+
+func (s *TableTest) staging(fields map[string]any) *load {
+	s.keys++
+	return &load{TableTest: s, fields: fields, id: fmt.Sprintf("%s%04d", expression.Hash(s.Table)[:16], s.keys)}
+}
+
+// iteration is the load in one of its iterations.
+func (l *load) iteration(part, round int) *load {
+	own := *l
+	own.part, own.round = &part, round
+	return &own
+}
+
+// input is a write of rows, or what else is done.
+func (l *load) input(do interpreter.StagingStep, rows ...any) interpreter.ToolInput {
+	in := l.In(l.fields, rows...)
+	if do != "" {
+		in.Result, in.Fingerprint = nil, ""
+	}
+	in.Staging = &interpreter.Staging{ID: l.id, Part: l.part, Round: l.round, Do: do}
+	return in
+}
+
+// do makes a call that must succeed, twice, and gives what it says.
+func (l *load) do(do interpreter.StagingStep, rows ...any) any {
+	l.Helper()
+	in := l.input(do, rows...)
+	result, err := l.db.Call(l.t, in)
+	require.NoError(l, err)
+	again, err := l.db.Call(l.t, in)
+	require.NoError(l, err, "delivered twice")
+	require.Equal(l, result.Data, again.Data, "delivered twice")
+	return result.Data.Data
+}
+
+// page stages rows.
+func (l *load) page(rows ...any) {
+	l.Helper()
+	require.Equal(l, Affected(len(rows)), l.do("", rows...))
+}
+
+// publish publishes, and gives what that says.
+func (l *load) publish() any {
+	l.Helper()
+	return l.do(interpreter.StagingPublish)
+}
+
+// refuse makes a call that must fail, and gives its error.
+func (l *load) refuse(do interpreter.StagingStep, rows ...any) interpreter.ErrorObject {
+	l.Helper()
+	object := l.db.Fail(l.t, l.input(do, rows...))
+	require.Equal(l, interpreter.ClassFinal, object.Class)
+	return object
+}
+
+// beside is the name of the table beside the target.
+func (l *load) beside() string { return "reprise_staging_" + l.id }
+
+// stands reports whether there is a table beside.
+func (l *load) stands() bool {
+	l.Helper()
+	query := "SELECT count(*) AS n FROM sqlite_master WHERE name = {{ name }}"
+	if l.db.Name == "postgres" {
+		query = "SELECT count(*) AS n FROM pg_class WHERE relname = {{ name }}"
+	}
+	return l.Query(query, row{"name": l.beside()}).([]any)[0].(row)["n"] == 1
+}
+
+// fill has the table have other rows.
+func (s *TableTest) fill(rows ...any) {
+	s.Helper()
+	s.Query("DELETE FROM "+s.Table, nil)
+	s.Write(nil, rows...)
+}
+
+func published(affected, deleted int) any {
+	return row{"rows_affected": affected, "rows_deleted": deleted}
+}
+
+// replaceByKey: only what differs is changed, and nothing before it is published.
+func replaceByKey(s *TableTest) {
+	s.Create("id bigint, region text, n numeric, word text, kept text DEFAULT 'new'")
+	s.Write(nil, row{"id": 1, "region": "a", "n": 1, "word": "x", "kept": "k1"}, row{"id": 2, "region": "a", "n": 2, "word": "y", "kept": "k2"},
+		row{"id": 2, "region": "b", "n": 3, "word": nil, "kept": "k3"}, row{"id": 9, "region": "a", "n": 9}, row{"id": nil, "region": "a", "n": 9},
+		row{"id": 7, "region": "a", "n": 7, "kept": "one of two"}, row{"id": 7, "region": "a", "n": 7, "kept": "the other"})
+	before := s.Content("id, region, n, word, kept")
+	load := s.replacing(row{"key": []any{"id", "region"}})
+	load.page(row{"id": 1, "region": "a", "n": 1, "word": "x"}, row{"id": 2, "region": "a", "n": 5, "word": "y"})
+	load.page(row{"id": 4, "region": "a", "n": 4, "word": "z"}, row{"id": 5, "region": "a", "n": 1}, row{"id": 7, "region": "a", "n": 7})
+	load.page(row{"id": 2, "region": "b", "n": 3}, row{"id": 5, "region": "a", "n": 6})
+	require.Equal(s, before, s.Content("id, region, n, word, kept"))
+	require.True(s, load.stands())
+	require.Equal(s, published(4, 4), load.publish(), "changed: 2a; new: 4, 5 as it was written last, 7, which was there twice; gone: 9, nil, both of 7")
+	require.Equal(s, []string{
+		`{"id":1,"kept":"k1","n":1,"region":"a","word":"x"}`, `{"id":2,"kept":"k2","n":5,"region":"a","word":"y"}`, `{"id":2,"kept":"k3","n":3,"region":"b","word":null}`,
+		`{"id":4,"kept":"new","n":4,"region":"a","word":"z"}`, `{"id":5,"kept":"new","n":6,"region":"a","word":null}`, `{"id":7,"kept":"new","n":7,"region":"a","word":null}`,
+	}, s.Content("id, region, n, word, kept"))
+	require.False(s, load.stands())
+	require.Equal(s, "overtaken", load.refuse("", row{"id": 8, "region": "a"}).Type, "of a worker that was frozen")
+	again := s.replacing(row{"key": []any{"id", "region"}})
+	again.page(row{"id": 1, "region": "a"}, row{"id": 2, "region": "a"})
+	require.Equal(s, published(0, 4), again.publish(), "columns that no row has stay")
+	require.Contains(s, again.replacing(row{"key": "id"}).refuse("", row{"id": nil, "n": 1}).Message, `has no "id", which is the key`)
+}
+
+// replaceImages: what differs only in how it is written is changed too.
+func replaceImages(s *TableTest) {
+	if s.db.Name == "sqlite" {
+		s.Create("id bigint PRIMARY KEY, word text COLLATE NOCASE")
+		s.Write(nil, row{"id": 1, "word": "a"})
+		load := s.replacing(row{"key": "id"})
+		load.page(row{"id": 1, "word": "A"})
+		require.Equal(s, published(1, 0), load.publish())
+		return
+	}
+	s.Create("id bigint PRIMARY KEY, n numeric, doc json, docs jsonb, at timestamptz, list text[], place point")
+	one := row{"id": 1, "n": "1.0", "doc": row{"a": 1}, "docs": row{"a": 1}, "at": "2024-01-01T00:00:00Z", "list": []any{"a"}, "place": "(1,2)"}
+	s.Write(nil, one)
+	for _, test := range []struct {
+		column  string
+		value   any
+		changed int
+	}{
+		{"n", "1.0", 0},
+		{"n", "1.00", 1},
+		{"doc", row{"a": 2}, 1},
+		{"docs", row{"a": 2}, 1},
+		{"at", "2024-01-01T01:00:00+01:00", 0},
+		{"list", []any{"b"}, 1},
+		{"place", "(1,3)", 1},
+		{"place", nil, 1},
+	} {
+		one[test.column] = test.value
+		load := s.replacing(row{"key": "id"})
+		load.page(one)
+		require.Equal(s, published(test.changed, 0), load.publish(), "%v", test)
+	}
+}
+
+// replaceAll: without a key all rows go, and all come.
+func replaceAll(s *TableTest) {
+	s.Create("id bigint, word text")
+	s.Write(nil, row{"id": 1, "word": "a"}, row{"id": 2, "word": "b"})
+	load := s.replacing(nil)
+	load.page(row{"id": 2, "word": "b"}, row{"id": 3})
+	load.page(row{"id": 2, "word": "b"})
+	load.do("")
+	require.Len(s, s.Content("id"), 2)
+	require.Equal(s, published(3, 2), load.publish())
+	require.Equal(s, []string{`{"id":2,"word":"b"}`, `{"id":2,"word":"b"}`, `{"id":3,"word":null}`}, s.Content("id, word"))
+	other := load.input("", row{"id": 3})
+	other.OperationKey, other.Fingerprint = s.In(nil).OperationKey, "one"
+	second := s.replacing(nil)
+	other.Staging = second.input("").Staging
+	_, err := s.db.Call(s.t, other)
+	require.NoError(s, err)
+	other.Fingerprint = "another"
+	require.Equal(s, "written_before", s.db.Fail(s.t, other).Type)
+	require.Equal(s, published(1, 3), second.publish())
+}
+
+// replaceNothing: no rows are an error, unless the author says else.
+func replaceNothing(s *TableTest) {
+	s.Create("id bigint, word text")
+	for _, fields := range []row{{}, {"key": "id"}, {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1}} {
+		s.fill(row{"id": 1}, row{"id": 2})
+		if fields["mode"] != nil {
+			s.Query("CREATE UNIQUE INDEX "+s.Table+"_id ON "+s.Table+" (id)", nil)
+		}
+		for _, writes := range []bool{false, true} {
+			load := s.replacing(fields)
+			if writes {
+				load.do("")
+			}
+			require.Equal(s, "empty_replace", load.refuse(interpreter.StagingPublish).Type)
+			require.Len(s, s.Content("id"), 2)
+		}
+		for i, writes := range []bool{false, true} {
+			allowed := row{"allow_empty": true}
+			for name, value := range fields {
+				allowed[name] = value
+			}
+			load := s.replacing(allowed)
+			if writes {
+				load.do("")
+			}
+			require.Equal(s, published(0, []int{2, 0}[i]), load.publish())
+			require.Empty(s, s.Content("id"))
+		}
+	}
+	none := *s
+	none.Table += "_none"
+	require.Equal(s, published(0, 0), none.replacing(row{"allow_empty": true}).publish(), "there is no table")
+}
+
+// replaceRounds: a part that begins anew drops what it has staged, and nothing older comes in later.
+func replaceRounds(s *TableTest) {
+	s.Create("id bigint, word text")
+	load := s.replacing(nil)
+	load.iteration(0, 0).page(row{"id": 1})
+	load.iteration(1, 0).page(row{"id": 2, "word": "first"}, row{"id": 3})
+	load.iteration(2, 0).page(row{"id": 4})
+	load.iteration(3, 2).do(interpreter.StagingSettle)
+	late := load.iteration(1, 0).input("", row{"id": 9})
+	load.iteration(1, 1).page(row{"id": 5})
+	load.iteration(1, 1).page(row{"id": 6})
+	require.Equal(s, "overtaken", s.db.Fail(s.t, late).Type)
+	load.iteration(2, 1).do(interpreter.StagingSettle)
+	require.Equal(s, "overtaken", load.iteration(2, 0).refuse("", row{"id": 9}).Type)
+	require.Equal(s, "overtaken", load.iteration(3, 1).refuse("", row{"id": 9}).Type, "of a part that had nothing")
+	require.Equal(s, "overtaken", load.iteration(2, 0).refuse(interpreter.StagingSettle).Type)
+	require.Equal(s, published(3, 0), load.publish())
+	require.Equal(s, []string{`{"id":1}`, `{"id":5}`, `{"id":6}`}, s.Content("id"))
+	for i, key := range []any{nil, "id"} {
+		single := s.replacing(row{"allow_empty": true, "key": key})
+		single.page(row{"id": 1}, row{"id": 2})
+		single.round = 1
+		require.Equal(s, published(0, []int{3, 0}[i]), single.publish(), "a call without a loop settles its round")
+	}
+}
+
+// replaceLost: rows that are not there any more are noticed.
+func replaceLost(s *TableTest) {
+	s.Create("id bigint, word text")
+	s.Write(nil, row{"id": 1})
+	for i, statement := range []string{"DELETE FROM %s WHERE id = 3", "DROP TABLE %s"} {
+		for _, fields := range []row{{}, {"key": "id"}} {
+			load := s.replacing(fields)
+			load.page(row{"id": 2}, row{"id": 3})
+			s.Query(fmt.Sprintf(statement, load.beside()), nil)
+			object := load.refuse(interpreter.StagingPublish)
+			require.Equal(s, "staging_lost", object.Type)
+			require.Contains(s, object.Message, fmt.Sprintf("2 rows were written for table %q, and %d are there", s.Table, 1-i))
+			require.Equal(s, []string{`{"id":1}`}, s.Content("id"))
+		}
+	}
+}
+
+// replaceLeftOver: what nobody publishes is dropped by those who come later, who know it from what is still written.
+func replaceLeftOver(s *TableTest) {
+	s.Create("id bigint, word text")
+	left, busy, other := s.replacing(nil), s.replacing(nil), s.replacing(nil)
+	elsewhere := *s
+	elsewhere.Table += "_other"
+	elsewhere.Create("id bigint")
+	other.TableTest = &elsewhere
+	for _, load := range []*load{left, busy, other} {
+		load.page(row{"id": 1})
+	}
+	age := func(load *load, seconds int) {
+		ago := fmt.Sprintf("strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-%d seconds')", seconds)
+		if s.db.Name == "postgres" {
+			ago = fmt.Sprintf("now() - interval '%d seconds'", seconds)
+		}
+		for table, column := range map[string]string{"reprise_staging": "started_at", "reprise_staged": "written_at"} {
+			s.Query("UPDATE "+table+" SET "+column+" = "+ago+" WHERE id = {{ id }}", row{"id": load.id})
+		}
+	}
+	age(left, 3700)
+	age(busy, 3700)
+	age(other, 3700)
+	busy.page(row{"id": 2})
+	second := s.replacing(nil)
+	second.page(row{"id": 5})
+	require.False(s, left.stands())
+	require.True(s, busy.stands())
+	require.True(s, other.stands(), "of another table")
+	for _, object := range []interpreter.ErrorObject{left.refuse("", row{"id": 3}), left.refuse(interpreter.StagingPublish)} {
+		require.Equal(s, "staging_lost", object.Type)
+		require.Contains(s, object.Message, "none was added for more than an hour")
+	}
+	require.Equal(s, published(2, 0), busy.publish())
+	age(second, 8*24*3600)
+	age(other, 8*24*3600)
+	s.replacing(nil).page(row{"id": 6})
+	require.False(s, second.stands())
+	require.False(s, other.stands())
+	require.Len(s, s.Content("id"), 2)
+}
+
+// replaceTwice: two replaces of one table have rows of their own, and the later one wins whole.
+func replaceTwice(s *TableTest) {
+	s.Create("id bigint, word text")
+	one, two := s.replacing(nil), s.replacing(row{"key": "id"})
+	one.page(row{"id": 1, "word": "one"})
+	two.page(row{"id": 1, "word": "two"}, row{"id": 2, "word": "two"})
+	one.page(row{"id": 3, "word": "one"})
+	require.Equal(s, published(2, 0), one.publish())
+	require.Equal(s, published(2, 1), two.publish())
+	require.Equal(s, []string{`{"id":1,"word":"two"}`, `{"id":2,"word":"two"}`}, s.Content("id, word"))
+}
+
+// replaceBounded: only rows between the bounds are replaced, and others are refused where they are written.
+func replaceBounded(s *TableTest) {
+	s.Create("id bigint, day date, n bigint")
+	where := func(column string, from, to any) row { return row{"column": column, "from": from, "to": to} }
+	for _, key := range []any{nil, "id"} {
+		s.fill(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"}, row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": nil}, row{"id": 5, "day": "2024-01-02"})
+		fields := row{"key": key, "replace_where": where("day", "2024-01-02", "2024-01-03")}
+		load := s.replacing(fields)
+		load.page(row{"id": 2, "day": "2024-01-02", "n": 1}, row{"id": 9, "day": "2024-01-02", "n": 1})
+		for day, says := range map[any]string{"2024-01-03": `"2024-01-03"`, "2024-01-01": `"2024-01-01"`, nil: "nil"} {
+			object := load.refuse("", row{"id": 6, "day": "2024-01-02"}, row{"id": 7, "day": day})
+			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where replaces those from 2024-01-02 up to but without 2024-01-03")
+			require.Equal(s, "outside_replace_where", object.Type)
+		}
+		require.Contains(s, load.refuse("", row{"id": 7}).Message, `row 1: column "day" is nil`)
+		rejecting := s.replacing(row{"replace_where": fields["replace_where"], "rejected": row{"table": s.Table + "_aside"}})
+		require.Equal(s, "outside_replace_where", rejecting.refuse("", row{"id": 7, "day": "2024-01-09"}).Type, "and not set aside")
+		other := *load
+		other.fields = row{"mode": "replace", "key": key, "replace_where": where("day", "2024-01-01", "2024-01-03")}
+		require.Contains(s, other.refuse(interpreter.StagingPublish).Message, "must not depend on the element")
+		require.Equal(s, published(2, map[any]int{nil: 2, "id": 1}[key]), load.publish())
+		require.Equal(s, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`, `{"id":4}`, `{"id":9}`}, s.Content("id"))
+		empty := s.replacing(row{"key": key, "replace_where": where("day", "2024-01-03", nil), "allow_empty": true})
+		require.Equal(s, published(0, 1), empty.publish())
+	}
+	s.fill(row{"id": 9, "n": 1}, row{"id": 10, "n": 2}, row{"id": 11, "n": nil})
+	numbers := s.replacing(row{"replace_where": where("id", "10", nil)})
+	numbers.page(row{"id": 100})
+	require.Contains(s, numbers.refuse("", row{"id": 9}).Message, "those from 10", "as numbers, not as text")
+	require.Equal(s, published(1, 2), numbers.publish())
+	quoted := s.replacing(row{"replace_where": where("n", 0, "2 OR true"), "allow_empty": true})
+	if s.db.Name == "postgres" {
+		require.Contains(s, quoted.refuse(interpreter.StagingPublish).Message, "invalid input syntax")
+	}
+	require.Contains(s, s.replacing(row{"replace_where": where("dday", 1, nil)}).refuse("", row{"id": 9}).Message, `replace_where: table "`+s.Table+`" has no column "dday": did you mean "day"?`)
+}
+
+// replaceChecks: a row is refused where it is written, as far as it is refused by itself; rejected works there.
+func replaceChecks(s *TableTest) {
+	s.Create("id bigint NOT NULL, n integer CONSTRAINT small CHECK (n < 100), word text NOT NULL DEFAULT 'none', CHECK (id > 0 OR 'a)''' = ')') -- CHECK (no)\n")
+	s.Write(nil, row{"id": 1, "n": 1})
+	load := s.replacing(nil)
+	for says, bad := range map[string]row{"small": {"id": 2, "n": 500}, "null": {"n": 1, "id": nil}, "check": {"id": -1, "n": 1}} {
+		object := load.refuse("", row{"id": 2, "n": 2}, bad)
+		require.Contains(s, strings.ToLower(object.Message), says)
+		require.Contains(s, object.Message, "row 2")
+		require.NotContains(s, object.Message, "reprise_staging")
+	}
+	aside := s.replacing(row{"key": "id", "rejected": row{"table": s.Table + "_aside", "max": 2}})
+	in := aside.input("", row{"id": 2, "n": 2}, row{"id": 3, "n": 300}, row{"id": 4, "n": 4, "word": "w"})
+	result, err := s.db.Call(s.t, in)
+	require.NoError(s, err)
+	require.Equal(s, Affected(2), result.Data.Data)
+	require.Equal(s, &interpreter.RowCounts{RejectedRows: 1}, result.Meta.LeftOut)
+	require.Equal(s, []any{row{"row": 2, "value": `{"id":3,"n":300}`}}, s.Query(`SELECT "row", value FROM `+s.Table+"_aside", nil))
+	require.Equal(s, published(2, 1), aside.publish())
+	require.Equal(s, []string{`{"id":2,"n":2,"word":"none"}`, `{"id":4,"n":4,"word":"w"}`}, s.Content("id, n, word"), "a column that must not be NULL has its default")
+	same := s.replacing(row{"key": "id"})
+	same.page(row{"id": 2, "n": 2}, row{"id": 4, "n": 4, "word": nil})
+	require.Equal(s, published(0, 0), same.publish(), "or stays")
+}
+
+// replaceEvolves: the table beside follows what the contract changes.
+func replaceEvolves(s *TableTest) {
+	load := s.replacing(row{"schema_contract": "evolve", "key": "id"})
+	load.page(row{"id": 1, "n": 1})
+	load.page(row{"id": 2, "n": 1.5, "more": "x"}, row{"id": 3, "n": nil, "more": row{"a": 1}})
+	require.Equal(s, published(3, 0), load.publish())
+	require.Equal(s, []string{"id", "n", "more"}, s.columns())
+	if s.db.Name == "postgres" {
+		require.Equal(s, "numeric", s.typeOf("n"))
+	}
+	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN later text DEFAULT 'd'", nil)
+	values := s.replacing(row{"key": "id", "schema_contract": row{"columns": "discard_value"}})
+	result, err := s.db.Call(s.t, values.input("", row{"id": 1, "n": 2, "none": 1}))
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.RowCounts{DiscardedValues: 1}, result.Meta.LeftOut)
+	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN latest text", nil)
+	values.page(row{"id": 4, "latest": "l"})
+	if s.db.Name == "postgres" {
+		s.Query("ALTER TABLE "+s.Table+" ALTER COLUMN n TYPE double precision", nil)
+	}
+	require.Equal(s, published(2, 2), values.publish())
+	require.Equal(s, []string{`{"id":1,"later":"d","latest":null,"n":2}`, `{"id":4,"later":"d","latest":"l","n":null}`}, s.Content("id, n, later, latest"))
+	require.Contains(s, s.replacing(row{"table": s.Table + "_none"}).refuse("", row{"id": 1}).Message, "does not exist")
+	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "nope": 1}).Message, `has no column "nope"`)
+}
+
+// replaceTables: what a table may be, and what it may not.
+func replaceTables(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, twice bigint GENERATED ALWAYS AS (id * 2) STORED, n bigint")
+	s.Write(nil, row{"id": 1})
+	s.Query("CREATE VIEW "+s.Table+"_view AS SELECT id FROM "+s.Table, nil)
+	require.Contains(s, s.replacing(row{"table": s.Table + "_view"}).refuse("", row{"id": 1}).Message, "it is a view; write to the table behind it")
+	require.Contains(s, s.replacing(row{"table": s.Table + "_view", "allow_empty": true}).refuse(interpreter.StagingPublish).Message, "it is a view")
+	generated := map[string]string{"postgres": "the database makes its values itself", "sqlite": "has no column"}[s.db.Name]
+	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "twice": 2}).Message, generated)
+	plain := s.replacing(nil)
+	plain.page(row{"id": 4})
+	require.Equal(s, published(1, 1), plain.publish())
+	require.Equal(s, []string{`{"id":4,"twice":8}`}, s.Content("id, twice"))
+	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
+	s.Query("INSERT INTO "+s.Table+"_child VALUES (4)", nil)
+	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1}).Message, "foreign keys of "+s.Table+"_child point at table")
+	keyed := s.replacing(row{"key": "id"})
+	keyed.page(row{"id": 4, "n": 1}, row{"id": 5, "n": 1})
+	require.Equal(s, published(2, 0), keyed.publish())
+	if s.db.Name == "sqlite" {
+		for i, create := range []string{"(id INTEGER PRIMARY KEY, w TEXT CHECK (w <> 'bad')) STRICT", "(id TEXT PRIMARY KEY, w any) WITHOUT ROWID"} {
+			table := fmt.Sprint(s.Table, "_of_", i)
+			s.Query("CREATE TABLE "+table+" "+create, nil)
+			strict := s.replacing(row{"table": table, "key": "id"})
+			strict.page(row{"id": 1, "w": "a"}, row{"id": 2})
+			require.Equal(s, published(2, 0), strict.publish())
+			require.Contains(s, s.replacing(row{"table": table}).refuse("", row{"id": 1}, row{"id": []any{"bad", nil}[i], "w": "a"}).Message, "row 2")
+		}
+	}
+	odd := *s
+	odd.Table = `"odd.name $1 ""x"" ` + s.Table + `"`
+	s.Query("CREATE TABLE "+odd.Table+` (id bigint PRIMARY KEY, parent bigint REFERENCES `+odd.Table+` (id), "a.b" text)`, nil)
+	s.Query("INSERT INTO "+odd.Table+" VALUES (1, NULL, 'x'), (2, 1, 'y')", nil)
+	load := odd.replacing(row{"key": "id"})
+	load.page(row{"id": 3, "parent": nil, "a.b": "$2"}, row{"id": 2, "parent": 3, "a.b": "y"})
+	require.Equal(s, published(2, 1), load.publish(), "rows that point at each other")
+}
+
+// deleteMissing: what was not read is deleted, unless that is too much.
+func deleteMissing(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint, n integer CHECK (n < 100)")
+	upsert := row{"mode": "upsert", "key": "id", "delete_missing": true, "sequence_by": "at", "hard_delete": "gone", "rejected": row{"table": s.Table + "_aside"}}
+	rows := make([]any, 11)
+	for i := range rows {
+		rows[i] = row{"id": i, "at": 5, "n": i}
+	}
+	s.Write(nil, rows...)
+	load := s.staging(upsert)
+	in := load.iteration(0, 0).input("", row{"id": 0, "at": 4, "n": 0}, row{"id": 1, "at": 6, "n": 500}, row{"id": 2, "at": 6, "gone": true}, row{"id": 3, "at": 5},
+		row{"id": 5, "at": 4, "gone": true})
+	if s.db.Name == "postgres" {
+		in.Result = Value(append(in.Result.Data.([]any), row{"id": "x"})) // which is no key of any row
+	}
+	for range 2 {
+		result, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+		require.Positive(s, result.Meta.LeftOut.RejectedRows)
+	}
+	load.iteration(1, 0).do("", row{"id": 4, "at": 5, "n": 4})
+	load.iteration(1, 1).do("", row{"id": 6, "at": 6, "n": 7}, row{"id": 11, "at": 6, "n": 7})
+	require.Len(s, s.Content("id"), 11, "2 is gone, 11 is new")
+	load.fields["max_delete"] = 0.4
+	object := load.refuse(interpreter.StagingPublish)
+	require.Equal(s, "max_delete", object.Type)
+	require.Contains(s, object.Message, "5 of the 11 rows", "4, 7, 8, 9 and 10")
+	require.Len(s, s.Content("id"), 11)
+	delete(load.fields, "max_delete")
+	require.Equal(s, published(0, 5), load.publish())
+	require.Equal(s, []string{`{"id":0,"n":0}`, `{"id":1,"n":1}`, `{"id":3,"n":null}`, `{"id":5,"n":5}`, `{"id":6,"n":7}`, `{"id":11,"n":7}`}, s.Content("id, n"))
+	require.False(s, load.stands())
+}
+
+// wordsOfReplace: what does not go together is refused.
+func wordsOfReplace(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at bigint")
+	where := row{"column": "at", "from": 1}
+	for says, fields := range map[string]row{
+		"mode replace needs a sink":            {"mode": "replace"},
+		"delete_missing needs a sink":          {"mode": "upsert", "key": "id", "delete_missing": true},
+		"delete_missing needs mode upsert":     {"delete_missing": true},
+		"replace_where needs mode replace":     {"mode": "upsert", "key": "id", "replace_where": where},
+		"max_delete needs delete_missing":      {"mode": "upsert", "key": "id", "max_delete": 0.1},
+		"allow_empty needs mode replace or":    {"allow_empty": true},
+		"replace_where needs from, to or both": {"mode": "replace", "replace_where": row{"column": "at"}},
+		"replace_where needs column":           {"mode": "replace", "replace_where": row{"from": 1}},
+		"from of replace_where must be one":    {"mode": "replace", "replace_where": row{"column": "at", "from": []any{1}}},
+		"it must be a share of the table":      {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 50},
+		"allow_empty must be true or false":    {"mode": "replace", "allow_empty": "perhaps"},
+	} {
+		object := s.Refuse(fields, row{"id": 1, "at": 1})
+		require.Contains(s, object.Message, says)
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+		require.True(s, object.Final)
+	}
+}

@@ -1,0 +1,217 @@
+// Package backfill says what became of the partitions of a playbook, and makes the playbook whose
+// run makes up for some of them.
+package backfill
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+)
+
+// Row is what became of a partition.
+type Row struct {
+	Key    string           `json:"key"`
+	Start  time.Time        `json:"start,omitzero"`
+	End    time.Time        `json:"end,omitzero"`
+	Status partition.Status `json:"status"`
+	Run    string           `json:"run,omitempty"` // that goes on
+	Index  int              `json:"-"`
+}
+
+// Matrix is what became of the partitions of a playbook.
+type Matrix struct {
+	Playbook string                   `json:"playbook"`
+	Identity string                   `json:"identity"`
+	Counts   map[partition.Status]int `json:"counts"`
+	Rows     []Row                    `json:"partitions"`
+	unit     string                   // of the partitions, "" for those of a length or a list
+}
+
+// Read reads what became of the partitions that are complete.
+func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (*Matrix, error) {
+	all, err := book.Partitions.Complete(now)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := readLedger(ctx, c, book.Name)
+	if err != nil {
+		return nil, err
+	}
+	m := matrix(book, all, ledger)
+	if err := settleRuns(ctx, c, m.Rows); err != nil {
+		return nil, err
+	}
+	m.count()
+	return m, nil
+}
+
+// matrix is what a ledger knows of partitions.
+func matrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
+	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit()}
+	for _, p := range all {
+		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.Of(p, m.Identity), Run: ledger.Run(p)})
+	}
+	m.count()
+	return m
+}
+
+func (m *Matrix) count() {
+	m.Counts = map[partition.Status]int{}
+	for _, row := range m.Rows {
+		m.Counts[row.Status]++
+	}
+}
+
+func readLedger(ctx context.Context, c client.Client, name string) (*partition.Ledger, error) {
+	var packed []byte
+	answer, err := c.QueryWorkflow(ctx, partition.WorkflowID(name), "", partition.SnapshotQuery)
+	switch {
+	case connect.NotFound(err):
+	case err != nil:
+		return nil, fmt.Errorf("ask what is done of the partitions of %s: %w", name, err)
+	default:
+		if err := answer.Get(&packed); err != nil {
+			return nil, fmt.Errorf("read what is done of the partitions of %s: %w", name, err)
+		}
+	}
+	return partition.ReadLedger(packed)
+}
+
+// mostAsked is how many runs the server is asked about at a time.
+const mostAsked = 16
+
+// settleRuns asks about the runs that have not noted their ends. One that is over was terminated.
+func settleRuns(ctx context.Context, c client.Client, rows []Row) error {
+	var all sync.WaitGroup
+	asked, errs := make(chan struct{}, mostAsked), make([]error, len(rows))
+	for i := range rows {
+		if rows[i].Run == "" {
+			continue
+		}
+		asked <- struct{}{}
+		all.Go(func() {
+			errs[i] = settleRun(ctx, c, &rows[i])
+			<-asked
+		})
+	}
+	all.Wait()
+	if at := slices.IndexFunc(errs, func(err error) bool { return err != nil }); at >= 0 {
+		return fmt.Errorf("ask about the run %s: %w", rows[at].Run, errs[at])
+	}
+	return nil
+}
+
+func settleRun(ctx context.Context, c client.Client, row *Row) error {
+	found, err := c.DescribeWorkflowExecution(ctx, row.Run, "")
+	switch {
+	case err == nil && found.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		row.Status = partition.Running
+		return nil
+	case err != nil && !connect.NotFound(err):
+		return err
+	}
+	if row.Run = ""; row.Status == partition.Missing {
+		row.Status = partition.Failed
+	}
+	return nil
+}
+
+// Choices of which partitions a backfill runs.
+const (
+	OnlyMissing = "missing"
+	OnlyFailed  = "failed"
+	OnlyStale   = "stale"
+	OnlyAll     = "all"
+)
+
+// Only are all of them.
+var Only = []string{OnlyMissing, OnlyFailed, OnlyStale, OnlyAll}
+
+// Select are the keys of the partitions that a choice means. None of them runs now, and what has
+// failed is missing.
+func (m *Matrix) Select(only string) []string {
+	wanted := map[string][]partition.Status{
+		OnlyMissing: {partition.Missing, partition.Failed},
+		OnlyFailed:  {partition.Failed},
+		OnlyStale:   {partition.Stale},
+		OnlyAll:     {partition.Missing, partition.Failed, partition.Stale, partition.Done},
+	}[only]
+	keys := []string{}
+	for _, row := range m.Rows {
+		if slices.Contains(wanted, row.Status) {
+			keys = append(keys, row.Key)
+		}
+	}
+	return keys
+}
+
+// Within leaves the partitions from one to another, both included.
+func (m *Matrix) Within(from, to int) {
+	m.Rows = slices.DeleteFunc(m.Rows, func(row Row) bool { return row.Index < from || row.Index > to })
+	m.count()
+}
+
+// FileName is the name of the playbook of a backfill, of a playbook in a file.
+func FileName(file string) string { return file + "#backfill" }
+
+// CalledName is the name under which that playbook calls the file.
+func CalledName(file string) string { return playbook.FileAt(FileName(file), pathOf(file)) }
+
+func pathOf(file string) string {
+	_, name, found := strings.Cut(file, ":")
+	if !found {
+		name = file
+	}
+	return path.Base(strings.ReplaceAll(name, `\`, "/"))
+}
+
+// Name is the name of the playbook of a backfill.
+func Name(book *playbook.Playbook) string { return book.Name + ".backfill" }
+
+// Source is the playbook of a backfill: a loop whose elements are keys, and whose step runs the
+// playbook. Its workload are keys, and given, which is the workload of each run. A partition that
+// fails makes it a partial success.
+func Source(book *playbook.Playbook, file string, concurrency int) []byte {
+	return fmt.Appendf(nil, `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: %q, description: %q}
+workload: {keys: [], given: {}}
+workflow:
+  - step: backfill
+    tool: playbook
+    path: %q
+    partition: "{{ each_partition }}"
+    workload: "{{ workload.given }}"
+    loop:
+      collection: "{{ workload.keys }}"
+      element: each_partition
+      mode: parallel
+      max_concurrency: %d
+      results: stats
+      thresholds: {completed: 1}
+output: "{{ backfill.stats }}"
+`, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
+}
+
+// Workload is that of the playbook of a backfill.
+func Workload(keys []string, given map[string]any) map[string]any {
+	list := make([]any, len(keys))
+	for i, key := range keys {
+		list[i] = key
+	}
+	if given == nil {
+		given = map[string]any{}
+	}
+	return map[string]any{"keys": list, "given": given}
+}

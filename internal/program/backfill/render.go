@@ -1,0 +1,117 @@
+package backfill
+
+import (
+	"fmt"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter/partition"
+)
+
+// signs are the marks of the statuses in a matrix.
+var signs = map[partition.Status]string{
+	partition.Done: "#", partition.Running: ">", partition.Failed: "x", partition.Stale: "s", partition.Missing: ".",
+}
+
+const (
+	chunk      = 50 // partitions in a line, where the calendar gives none
+	labelWidth = 20
+	mostNamed  = 10 // partitions that are named
+)
+
+// Text shows the matrix within 80 columns: a line for each day, month, year or decade.
+func (m *Matrix) Text() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s\n", m.Playbook, m.Tally())
+	label := ""
+	for i, row := range m.Rows {
+		if of, indent := m.line(i, row); i == 0 || of != label {
+			if i > 0 {
+				text.WriteString("\n")
+			}
+			label = of
+			fmt.Fprintf(&text, "%-*s  %s", m.width(), terminal.Cell(of, labelWidth), strings.Repeat(" ", indent))
+		}
+		text.WriteString(signs[row.Status])
+	}
+	if len(m.Rows) > 0 {
+		text.WriteString("\n")
+	}
+	var legend []string
+	for _, status := range partition.Statuses {
+		if m.Counts[status] > 0 {
+			legend = append(legend, signs[status]+" "+string(status))
+		}
+	}
+	if len(legend) > 0 {
+		text.WriteString(strings.Join(legend, "   ") + "\n")
+	}
+	m.name(&text, partition.Failed)
+	m.name(&text, partition.Running)
+	return text.String()
+}
+
+// Tally counts the partitions by their status.
+func (m *Matrix) Tally() string {
+	text := terminal.Count(len(m.Rows), "partition")
+	for _, status := range partition.Statuses {
+		if n := m.Counts[status]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, status)
+		}
+	}
+	return text
+}
+
+// line is the label of the line of a partition, and how far that is from the line's beginning.
+func (m *Matrix) line(i int, row Row) (label string, indent int) {
+	switch m.unit {
+	case partition.Hour:
+		label, indent = row.Key[:len("2024-01-31")], row.Start.Hour()
+	case partition.Day:
+		label, indent = row.Key[:len("2024-01")], row.Start.Day()-1
+	case partition.Week:
+		_, week := row.Start.ISOWeek()
+		label, indent = row.Key[:len("2024")], week-1
+	case partition.Month:
+		label, indent = row.Key[:len("2024")], int(row.Start.Month())-1
+	case partition.Year:
+		label, indent = row.Key[:len("202")]+"0s", row.Start.Year()%10
+	default:
+		label = m.Rows[i-i%chunk].Key
+	}
+	return label, indent
+}
+
+func (m *Matrix) width() int {
+	switch m.unit {
+	case partition.Hour:
+		return len("2024-01-31")
+	case "":
+		return labelWidth
+	}
+	return len("2024-01")
+}
+
+// name names the first partitions of a status.
+func (m *Matrix) name(text *strings.Builder, status partition.Status) {
+	var named []string
+	for _, row := range m.Rows {
+		if row.Status != status || len(named) == mostNamed {
+			continue
+		}
+		one := row.Key
+		if row.Run != "" {
+			one += " (" + row.Run + ")"
+		}
+		named = append(named, one)
+	}
+	if len(named) == 0 {
+		return
+	}
+	line := string(status) + ": " + strings.Join(named, ", ")
+	if more := m.Counts[status] - len(named); more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	const width = 80
+	terminal.WriteWrapped(text, line, width)
+}

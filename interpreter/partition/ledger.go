@@ -1,0 +1,311 @@
+package partition
+
+import (
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Names of the workflow that keeps what is done of a playbook's partitions, of its update and its
+// query, and of the activity that sends it a Note. They are part of histories, so they never change.
+const (
+	WorkflowName  = "PartitionsWorkflow"
+	NoteUpdate    = "note"
+	SnapshotQuery = "snapshot"
+	NoteActivity  = "note_partition"
+)
+
+// WorkflowID is that of the workflow that keeps what is done of a playbook's partitions.
+func WorkflowID(playbook string) string {
+	return expression.BoundedID("reprise-partitions/" + url.PathEscape(playbook))
+}
+
+// Status is what became of a partition.
+type Status string
+
+// The statuses of partitions. Stale is what was done by a playbook of another identity.
+const (
+	Done    Status = "done"
+	Failed  Status = "failed"
+	Running Status = "running"
+	Stale   Status = "stale"
+	Missing Status = "missing"
+)
+
+// Statuses are all of them.
+var Statuses = []Status{Done, Running, Failed, Stale, Missing}
+
+// Note is what a run has to say of its partition: that it runs, that it has done it, that it has
+// failed, or with Missing that it ended with neither. Kept in workflow history.
+type Note struct {
+	Playbook  string    `json:"playbook"`
+	Partition Partition `json:"partition"`
+	Identity  string    `json:"identity"`
+	Run       string    `json:"run"` // its workflow ID
+	Status    Status    `json:"status"`
+}
+
+// Check finds what no run notes.
+func (n Note) Check() error {
+	p := n.Partition
+	switch {
+	case p.Key == "" || n.Identity == "" || n.Run == "":
+		return errors.New("a note needs a partition, an identity and a run")
+	case p.Start.IsZero() != p.End.IsZero() || !p.Start.IsZero() && !p.Start.Before(p.End):
+		return fmt.Errorf("the partition %s is from %s to %s", p.Key, p.Start, p.End)
+	case !slices.Contains([]Status{Running, Done, Failed, Missing}, n.Status):
+		return fmt.Errorf("no run notes %q", n.Status)
+	}
+	return nil
+}
+
+// Bounds of what a Ledger keeps: spans, of which neighbours that are alike are one, and runs, of
+// which the newest are kept.
+const (
+	maxSpans    = 2 * Max
+	maxRunning  = 2000
+	maxSnapshot = 32 << 20
+)
+
+// span is a time of which one thing is known, whatever partitions it has.
+type span struct {
+	from, to int64 // in seconds of Unix
+	identity string
+	failed   bool
+}
+
+// listed is a partition of a list; kept in workflow history.
+type listed struct {
+	Key      string `json:"key"`
+	Identity string `json:"identity"`
+	Failed   bool   `json:"failed,omitempty"`
+}
+
+// running is a run that has not noted its end; kept in workflow history.
+type running struct {
+	Key  string `json:"key"`
+	From int64  `json:"from,omitempty"`
+	Run  string `json:"run"`
+}
+
+// Ledger keeps what is done of a playbook's partitions: spans of time and not partitions, so that
+// thousands which are done take one entry. PartitionsWorkflow is around it.
+type Ledger struct {
+	spans   []span // in their order, none over another
+	listed  []listed
+	running []running
+}
+
+// Note applies what a run says. One that was applied before changes nothing.
+func (l *Ledger) Note(note Note) error {
+	l.running = slices.DeleteFunc(l.running, func(r running) bool { return r.Run == note.Run })
+	p := note.Partition
+	switch {
+	case note.Status == Missing:
+	case note.Status == Running:
+		l.running = append(l.running, running{Key: p.Key, From: from(p), Run: note.Run})
+		l.running = l.running[max(len(l.running)-maxRunning, 0):]
+	case p.Start.IsZero():
+		return l.list(listed{Key: p.Key, Identity: note.Identity, Failed: note.Status == Failed})
+	default:
+		return l.put(span{p.Start.Unix(), p.End.Unix(), note.Identity, note.Status == Failed})
+	}
+	return nil
+}
+
+func from(p Partition) int64 {
+	if p.Start.IsZero() {
+		return 0
+	}
+	return p.Start.Unix()
+}
+
+func (l *Ledger) list(next listed) error {
+	if at := slices.IndexFunc(l.listed, func(other listed) bool { return other.Key == next.Key }); at >= 0 {
+		l.listed[at] = next
+		return nil
+	}
+	if len(l.listed) >= maxSpans/100 {
+		return fmt.Errorf("%d partitions of lists are kept, and there is no room for another one", len(l.listed))
+	}
+	l.listed = append(l.listed, next)
+	return nil
+}
+
+// put replaces what is known of a time.
+func (l *Ledger) put(next span) error {
+	first, _ := slices.BinarySearchFunc(l.spans, next.from, func(s span, from int64) int { return cmp.Compare(s.to, from+1) })
+	last := first
+	var between []span
+	for ; last < len(l.spans) && l.spans[last].from < next.to; last++ {
+		s := l.spans[last]
+		if s.from < next.from {
+			between = append(between, span{s.from, next.from, s.identity, s.failed})
+		}
+	}
+	between = append(between, next)
+	if last > first && l.spans[last-1].to > next.to {
+		s := l.spans[last-1]
+		between = append(between, span{next.to, s.to, s.identity, s.failed})
+	}
+	if len(l.spans)+len(between)-(last-first) > maxSpans {
+		return fmt.Errorf("%d spans of time are kept, and there is no room for another one", len(l.spans))
+	}
+	l.spans = slices.Replace(l.spans, first, last, between...)
+	l.merge(first-1, first+len(between))
+	return nil
+}
+
+// merge makes one of neighbours that are alike, from one index to another.
+func (l *Ledger) merge(from, to int) {
+	for i := min(to, len(l.spans)-1); i > max(from, 0); i-- {
+		before, s := l.spans[i-1], l.spans[i]
+		if before.to == s.from && before.identity == s.identity && before.failed == s.failed {
+			l.spans[i-1].to = s.to
+			l.spans = slices.Delete(l.spans, i, i+1)
+		}
+	}
+}
+
+// Run is the workflow ID of a run that has begun a partition and not noted its end; "" for none.
+func (l *Ledger) Run(p Partition) string {
+	for _, r := range slices.Backward(l.running) {
+		if r.Key == p.Key && r.From == from(p) {
+			return r.Run
+		}
+	}
+	return ""
+}
+
+// Of is what is known of a partition, for a playbook of an identity, whoever runs it now.
+func (l *Ledger) Of(p Partition, identity string) Status {
+	if p.Start.IsZero() {
+		at := slices.IndexFunc(l.listed, func(one listed) bool { return one.Key == p.Key })
+		if at < 0 {
+			return Missing
+		}
+		return status(l.listed[at].Failed, l.listed[at].Identity != identity)
+	}
+	start, end := p.Start.Unix(), p.End.Unix()
+	at, _ := slices.BinarySearchFunc(l.spans, start, func(s span, from int64) int { return cmp.Compare(s.to, from+1) })
+	failed, stale, known := false, false, start
+	for ; at < len(l.spans) && l.spans[at].from < end; at++ {
+		s := l.spans[at]
+		failed, stale = failed || s.failed, stale || s.identity != identity
+		if s.from > known && !failed {
+			return Missing
+		}
+		known = s.to
+	}
+	if known < end && !failed {
+		return Missing
+	}
+	return status(failed, stale)
+}
+
+func status(failed, stale bool) Status {
+	switch {
+	case failed:
+		return Failed
+	case stale:
+		return Stale
+	}
+	return Done
+}
+
+// Len is how many entries are kept.
+func (l *Ledger) Len() int { return len(l.spans) + len(l.listed) + len(l.running) }
+
+// snapshot is a Ledger as it is packed; kept in workflow history.
+type snapshot struct {
+	Identities []string `json:"identities,omitempty"`
+	// Spans are four numbers each: how far from the end of the one before it begins, how long it
+	// is, which identity it has, and 1 where it failed.
+	Spans   []int64   `json:"spans,omitempty"`
+	Listed  []listed  `json:"listed,omitempty"`
+	Running []running `json:"running,omitempty"`
+}
+
+const perSpan = 4
+
+// Snapshot packs what is kept.
+func (l *Ledger) Snapshot() ([]byte, error) {
+	packed := snapshot{Listed: l.listed, Running: l.running}
+	end := int64(0)
+	for _, s := range l.spans {
+		identity := slices.Index(packed.Identities, s.identity)
+		if identity < 0 {
+			identity = len(packed.Identities)
+			packed.Identities = append(packed.Identities, s.identity)
+		}
+		failed := int64(0)
+		if s.failed {
+			failed = 1
+		}
+		packed.Spans = append(packed.Spans, s.from-end, s.to-s.from, int64(identity), failed)
+		end = s.to
+	}
+	var into bytes.Buffer
+	writer, err := flate.NewWriter(&into, flate.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.NewEncoder(writer).Encode(packed); err != nil {
+		return nil, err
+	}
+	err = writer.Close()
+	return into.Bytes(), err
+}
+
+// ReadLedger is the Ledger of a snapshot; nil is one that knows nothing. The error is that no Ledger
+// has written it.
+func ReadLedger(packed []byte) (*Ledger, error) {
+	l := &Ledger{}
+	if len(packed) == 0 {
+		return l, nil
+	}
+	var read snapshot
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxSnapshot))
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the partitions: %w", err)
+	}
+	end := int64(0)
+	for i := 0; i+perSpan <= len(read.Spans); i += perSpan {
+		gap, length, identity := read.Spans[i], read.Spans[i+1], read.Spans[i+2]
+		if i > 0 && gap < 0 || length <= 0 || identity < 0 || identity >= int64(len(read.Identities)) {
+			return nil, errors.New("read the partitions: their spans are not in order")
+		}
+		s := span{end + gap, end + gap + length, read.Identities[identity], read.Spans[i+3] == 1}
+		l.spans, end = append(l.spans, s), s.to
+	}
+	l.listed, l.running = read.Listed, read.Running
+	return l, nil
+}
+
+// Describe shows what is kept, as Markdown.
+func (l *Ledger) Describe() string {
+	const most = 20
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d spans of time, %d partitions of lists, %d runs\n", len(l.spans), len(l.listed), len(l.running))
+	for _, s := range l.spans[max(len(l.spans)-most, 0):] {
+		word := Done
+		if s.failed {
+			word = Failed
+		}
+		fmt.Fprintf(&text, "- %s to %s: %s, `%s`\n", time.Unix(s.from, 0).UTC().Format(time.RFC3339), time.Unix(s.to, 0).UTC().Format(time.RFC3339), word, s.identity)
+	}
+	return text.String()
+}

@@ -1,0 +1,394 @@
+// Package partition says which partitions of time a playbook has, and which of them are done. It
+// is pure: the time is an argument, and the rules of zones are part of the build.
+package partition
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// Max is how many partitions a playbook has at most, and MaxListed how many a list has.
+const (
+	Max       = 100_000
+	MaxListed = 1000
+)
+
+// The units of every.
+const (
+	Hour  = "hour"
+	Day   = "day"
+	Week  = "week"
+	Month = "month"
+	Year  = "year"
+)
+
+// oneOf names one of a unit.
+var oneOf = map[string]string{Hour: "an hour", Day: "a day", Week: "a week", Month: "a month", Year: "a year"}
+
+// Units are the words of every.
+var Units = []string{Hour, Day, Week, Month, Year}
+
+// Partition is one part of what a playbook reads, and what a run of it is about. Kept in workflow
+// history: a run decides once which one it has, and never works it out again.
+type Partition struct {
+	Key   string `json:"key"`
+	Index int    `json:"index"` // from 0
+	// Start and End bound its time, End exclusive; both are zero for a partition of a list.
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+}
+
+// Words is partition in expressions. Times have the offset of the zone, so that their first
+// characters are its dates.
+func (p Partition) Words() map[string]any {
+	words := map[string]any{"key": p.Key, "index": p.Index, "start": nil, "end": nil}
+	if !p.Start.IsZero() {
+		words["start"], words["end"] = p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339)
+	}
+	return words
+}
+
+// Rule is what an author writes: a list, or times of one of Units or a length.
+type Rule struct {
+	Keys   []string
+	Unit   string
+	Length time.Duration
+	Start  time.Time
+	Until  time.Time // zero for no end
+	Zone   *time.Location
+}
+
+// Set are the partitions of a rule.
+type Set struct {
+	rule  Rule
+	first time.Time // the date of Start as the clocks show it, in UTC
+}
+
+// Problem is what is wrong with a rule; Word is the word of the language.
+type Problem struct{ Word, Message string }
+
+// New makes the partitions of a rule, or says what is wrong with it.
+func New(rule Rule) (*Set, *Problem) {
+	if rule.Keys != nil {
+		return &Set{rule: rule}, nil
+	}
+	if rule.Unit == "" && (rule.Length < time.Second || rule.Length%time.Second != 0) {
+		return nil, &Problem{"every", fmt.Sprintf("must be whole seconds, not %s", rule.Length)}
+	}
+	shown := rule.Start.In(rule.Zone)
+	s := &Set{rule: rule, first: time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC)}
+	if year := shown.Year(); year < 1 || year > 9999 {
+		return nil, &Problem{"start", "must be in the years 1 to 9999"}
+	}
+	if begins := s.beginning(shown); !begins.Equal(rule.Start) {
+		return nil, &Problem{"start", fmt.Sprintf("must be the beginning of %s, such as %s, not %s", oneOf[rule.Unit], s.text(begins), s.text(rule.Start))}
+	}
+	if rule.Until.IsZero() {
+		return s, nil
+	}
+	if end := s.boundary(1); rule.Until.Before(end) {
+		return nil, &Problem{"end", fmt.Sprintf("must not be before %s, where the first partition ends, not %s", s.text(end), s.text(rule.Until))}
+	}
+	if s.indexOf(rule.Until) > Max {
+		return nil, &Problem{"end", fmt.Sprintf("makes more than %d partitions; let each be longer, or begin later", Max)}
+	}
+	return s, nil
+}
+
+// beginning is where the unit begins in which a time is.
+func (s *Set) beginning(shown time.Time) time.Time {
+	date := s.first
+	switch s.rule.Unit {
+	case "":
+		return s.rule.Start
+	case Hour:
+		return s.rule.Start.Add(-time.Duration(shown.Minute())*time.Minute - time.Duration(shown.Second())*time.Second - time.Duration(shown.Nanosecond()))
+	case Week:
+		date = date.AddDate(0, 0, -(int(date.Weekday())+6)%7)
+	case Month:
+		date = date.AddDate(0, 0, 1-date.Day())
+	case Year:
+		date = time.Date(date.Year(), time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
+}
+
+// text is a time for people.
+func (s *Set) text(t time.Time) string {
+	shown := t.In(s.rule.Zone)
+	if s.rule.Unit != "" && s.rule.Unit != Hour && shown.Hour() == 0 && shown.Minute() == 0 && shown.Second() == 0 {
+		return shown.Format(time.DateOnly)
+	}
+	return shown.Format(time.RFC3339)
+}
+
+// length is that of each partition, 0 for those of the calendar.
+func (s *Set) length() time.Duration {
+	if s.rule.Unit == Hour {
+		return time.Hour
+	}
+	return s.rule.Length
+}
+
+// boundary is where the partition of an index begins, and the one before ends.
+func (s *Set) boundary(index int) time.Time {
+	date := s.first
+	switch s.rule.Unit {
+	case Day:
+		date = date.AddDate(0, 0, index)
+	case Week:
+		date = date.AddDate(0, 0, 7*index)
+	case Month:
+		date = date.AddDate(0, index, 0)
+	case Year:
+		date = date.AddDate(index, 0, 0)
+	default:
+		return s.rule.Start.Add(time.Duration(index) * s.length()).In(s.rule.Zone)
+	}
+	return expression.WallTime(date, s.rule.Zone).In(s.rule.Zone)
+}
+
+// indexOf is the index of the partition in which a time is, below 0 before the first. It is
+// bounded by what a year of 9999 can give.
+func (s *Set) indexOf(t time.Time) int {
+	if length := s.length(); length > 0 {
+		if t.Before(s.rule.Start) {
+			return -1
+		}
+		return int(min(t.Unix()-s.rule.Start.Unix(), int64(1)<<50) / int64(length/time.Second))
+	}
+	shown := t.In(s.rule.Zone)
+	years, months := shown.Year()-s.first.Year(), int(shown.Month()-s.first.Month())
+	days := int(time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC).Sub(s.first) / (24 * time.Hour))
+	index := map[string]int{Day: days, Week: days / 7, Month: 12*years + months, Year: years}[s.rule.Unit]
+	for t.Before(s.boundary(index)) { // a time that the clocks left out began before midnight
+		index--
+	}
+	for !t.Before(s.boundary(index + 1)) {
+		index++
+	}
+	return index
+}
+
+// at is the partition of an index.
+func (s *Set) at(index int) Partition {
+	if s.rule.Keys != nil {
+		return Partition{Key: s.rule.Keys[index], Index: index}
+	}
+	start := s.boundary(index)
+	return Partition{Key: s.key(start, s.boundary(index+1)), Index: index, Start: start, End: s.boundary(index + 1)}
+}
+
+// key names the partition that begins at a time.
+func (s *Set) key(start, end time.Time) string {
+	switch s.rule.Unit {
+	case Hour:
+		return s.hourKey(start)
+	case Day:
+		// The first day of a zone that leaves midnight out begins at one o'clock.
+		return start.Format(time.DateOnly)
+	case Week:
+		year, week := start.ISOWeek()
+		return fmt.Sprintf("%04d-W%02d", year, week)
+	case Month:
+		return start.Format("2006-01")
+	case Year:
+		return start.Format("2006")
+	}
+	return start.Format(time.RFC3339) + rangeSign + end.Format(time.RFC3339)
+}
+
+// rangeSign stands between the times of a key, as in ISO 8601 where a slash is none.
+const rangeSign = "--"
+
+// hourKey has the offset where the clocks show an hour twice, and minutes where the hour does not
+// begin on one.
+func (s *Set) hourKey(start time.Time) string {
+	layout := "2006-01-02T15"
+	if start.Minute() != 0 {
+		layout += ":04"
+	}
+	if s.isShownTwice(start) {
+		layout += "-07:00"
+	}
+	return start.Format(layout)
+}
+
+func (s *Set) isShownTwice(t time.Time) bool {
+	const half = 12 * time.Hour // no zone changes twice in a day
+	at := expression.Offset(t, s.rule.Zone)
+	for _, other := range []time.Duration{expression.Offset(t.Add(-half), s.rule.Zone), expression.Offset(t.Add(half), s.rule.Zone)} {
+		if other != at && expression.Offset(t.Add(at-other), s.rule.Zone) == other {
+			return true
+		}
+	}
+	return false
+}
+
+// Listed reports whether the partitions are those of a list, which have no time.
+func (s *Set) Listed() bool { return s.rule.Keys != nil }
+
+// First is the key of the first partition.
+func (s *Set) First() string { return s.at(0).Key }
+
+// Unit is one of Units, "" for a length or a list.
+func (s *Set) Unit() string { return s.rule.Unit }
+
+// complete counts the partitions whose time is over.
+func (s *Set) complete(at time.Time) int {
+	if s.Listed() {
+		return len(s.rule.Keys)
+	}
+	if !s.rule.Until.IsZero() && at.After(s.rule.Until) {
+		at = s.rule.Until
+	}
+	return max(s.indexOf(at), 0)
+}
+
+// Complete are the partitions whose time is over, in their order; of a list all. The error is that
+// they are too many.
+func (s *Set) Complete(at time.Time) ([]Partition, error) {
+	count := s.complete(at)
+	if count > Max {
+		return nil, fmt.Errorf("there are %d partitions, more than %d; let each be longer, or begin later", count, Max)
+	}
+	all := make([]Partition, 0, count)
+	for i := range count {
+		p := s.at(i)
+		if s.Listed() || p.Start.Before(p.End) { // a zone may leave out a whole day
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// Of is the partition of a run: that of a key, which has to be complete, or without one the newest
+// that is.
+func (s *Set) Of(key string, at time.Time) (Partition, error) {
+	if key != "" {
+		p, err := s.Find(key)
+		if err == nil && p.End.After(at) {
+			err = fmt.Errorf("the partition %s is not over before %s", key, p.End.Format(time.RFC3339))
+		}
+		return p, err
+	}
+	if s.Listed() {
+		return Partition{}, fmt.Errorf("the partitions are a list, and a run has to name the one that it is about; they are %s", s.someKeys())
+	}
+	count := s.complete(at)
+	if count == 0 {
+		first := s.at(0)
+		return Partition{}, fmt.Errorf("no partition is complete yet: the first one, %s, is over at %s", first.Key, first.End.Format(time.RFC3339))
+	}
+	if count > Max {
+		return Partition{}, fmt.Errorf("there are %d partitions, more than %d; let each be longer, or begin later", count, Max)
+	}
+	p := s.at(count - 1)
+	for !p.Start.Before(p.End) { // a day that the zone leaves out
+		p = s.at(p.Index - 1)
+	}
+	return p, nil
+}
+
+// someKeys names the first keys of a list.
+func (s *Set) someKeys() string {
+	const shown = 10
+	text := strings.Join(s.rule.Keys[:min(len(s.rule.Keys), shown)], ", ")
+	if more := len(s.rule.Keys) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Holding is the partition in which a time is.
+func (s *Set) Holding(t time.Time) (Partition, error) {
+	if s.Listed() {
+		return Partition{}, fmt.Errorf("the partitions are a list and have no times; they are %s", s.someKeys())
+	}
+	if t.Before(s.rule.Start) {
+		return Partition{}, fmt.Errorf("%s is before the first partition, %s", s.text(t), s.at(0).Key)
+	}
+	index := s.indexOf(t)
+	if !s.rule.Until.IsZero() && index >= s.complete(s.rule.Until) {
+		return Partition{}, fmt.Errorf("%s is after the last partition, %s", s.text(t), s.at(s.complete(s.rule.Until)-1).Key)
+	}
+	return s.at(index), nil
+}
+
+// Find is the partition of a key.
+func (s *Set) Find(key string) (Partition, error) {
+	if s.Listed() {
+		if at := slices.Index(s.rule.Keys, key); at >= 0 {
+			return s.at(at), nil
+		}
+		near := ""
+		if meant := expression.Suggest(key, s.rule.Keys); meant != "" {
+			near = fmt.Sprintf("; did you mean %s?", meant)
+		}
+		return Partition{}, fmt.Errorf("there is no partition %q%s: they are %s", key, near, s.someKeys())
+	}
+	times := s.startsOf(key)
+	for _, start := range times {
+		p, err := s.Holding(start)
+		if err != nil {
+			return p, err
+		}
+		if p.Key == key && p.Start.Before(p.End) {
+			return p, nil
+		}
+	}
+	hint := "keys are such as " + s.at(0).Key + ", the first one"
+	if s.rule.Unit == Hour && len(times) > 0 {
+		if p, err := s.Holding(times[0]); err == nil && strings.HasPrefix(p.Key, key) {
+			hint = "the clocks show that hour twice, so its key has the offset, such as " + p.Key
+		}
+	}
+	return Partition{}, fmt.Errorf("%q is no key of a partition; %s", key, hint)
+}
+
+// startsOf are the times that a key may begin at.
+func (s *Set) startsOf(key string) []time.Time {
+	var layouts []string
+	text := key
+	switch s.rule.Unit {
+	case Hour:
+		layouts = []string{"2006-01-02T15", "2006-01-02T15:04", "2006-01-02T15-07:00", "2006-01-02T15:04-07:00"}
+	case Day:
+		layouts = []string{time.DateOnly}
+	case Week:
+		return s.weekOf(key)
+	case Month:
+		layouts = []string{"2006-01"}
+	case Year:
+		layouts = []string{"2006"}
+	default:
+		text, _, _ = strings.Cut(key, rangeSign)
+		layouts = []string{time.RFC3339}
+	}
+	for _, layout := range layouts {
+		shown, err := time.Parse(layout, text)
+		switch {
+		case err != nil:
+			continue
+		case strings.Contains(layout, "07:00"):
+			return []time.Time{shown}
+		}
+		return []time.Time{expression.WallTime(shown, s.rule.Zone)}
+	}
+	return nil
+}
+
+// weekOf is the Monday of a week such as 2024-W05.
+func (s *Set) weekOf(key string) []time.Time {
+	var year, week int
+	if n, err := fmt.Sscanf(key, "%4d-W%2d", &year, &week); err != nil || n != 2 || week < 1 || week > 53 {
+		return nil
+	}
+	fourth := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC) // is in the first week
+	monday := fourth.AddDate(0, 0, -(int(fourth.Weekday())+6)%7+7*(week-1))
+	return []time.Time{expression.WallTime(monday, s.rule.Zone)}
+}

@@ -1,0 +1,84 @@
+package playbook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/yamltree"
+)
+
+// Identity is a hash of what a playbook says: comments, the order of keys, how values are written
+// and descriptions do not change it, nor does which partitions there are. Partitions that were done
+// under another one are stale.
+func (pb *Playbook) Identity() string {
+	const digits = 16
+	var text strings.Builder
+	if root, err := yamltree.Parse([]byte(pb.Source())); err == nil && len(root.Content) > 0 {
+		tree := yamltree.Resolved(root.Content[0], false)
+		without(yamltree.Keys(tree)["metadata"], "description")
+		without(yamltree.Keys(tree)["partitions"], "start", "end")
+		undescribe(yamltree.Keys(tree)["workflow"])
+		writeTree(&text, tree)
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
+// undescribe leaves out the descriptions of steps, and of those that a step has written out.
+func undescribe(steps *yaml.Node) {
+	if steps == nil || steps.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, step := range steps.Content {
+		without(step, "desc")
+		keys := yamltree.Keys(step)
+		undescribe(keys["workflow"])
+		if tool := keys["tool"]; tool != nil {
+			undescribe(yamltree.Keys(tool)["workflow"])
+		}
+	}
+}
+
+// without leaves keys out of a map.
+func without(n *yaml.Node, keys ...string) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := len(n.Content) - 2; i >= 0; i -= 2 {
+		if slices.Contains(keys, n.Content[i].Value) {
+			n.Content = slices.Delete(n.Content, i, i+2)
+		}
+	}
+}
+
+// writeTree writes what a tree says, in one way for each.
+func writeTree(text *strings.Builder, n *yaml.Node) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		type entry struct{ key, value *yaml.Node }
+		var entries []entry
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			entries = append(entries, entry{n.Content[i], n.Content[i+1]})
+		}
+		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key.Value, b.key.Value) })
+		text.WriteString("{")
+		for _, one := range entries {
+			writeTree(text, one.key)
+			writeTree(text, one.value)
+		}
+		text.WriteString("}")
+	case yaml.SequenceNode:
+		text.WriteString("[")
+		for _, item := range n.Content {
+			writeTree(text, item)
+		}
+		text.WriteString("]")
+	default:
+		text.WriteString(n.ShortTag() + strconv.Quote(n.Value) + ",")
+	}
+}

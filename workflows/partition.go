@@ -1,0 +1,65 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/partition"
+)
+
+// partition is what the validation works the partition of a run out of. Its answer is in history
+// and goes with the run from then on: the rules of zones may be others when the run is replayed.
+func (in Input) partition(ctx workflow.Context) *interpreter.PartitionRequest {
+	request := interpreter.PartitionRequest{Key: in.Partition}
+	var scheduled time.Time
+	request.At, scheduled = workflow.GetInfo(ctx).WorkflowStartTime, scheduledAt(ctx)
+	switch {
+	case in.Reprocess != nil:
+		request.At, scheduled = in.Reprocess.Origin.StartedAt, in.Reprocess.Origin.ScheduledAt
+	case in.Called != nil:
+		scheduled = in.Called.ScheduledAt
+	}
+	if !scheduled.IsZero() && in.Partition == "" {
+		request.At = scheduled
+	}
+	return &request
+}
+
+// beginPartition notes that the run has begun its partition, once.
+func (r *run) beginPartition(ctx workflow.Context) {
+	if r.Run.Partition != nil && r.input.Reprocess == nil && !r.Noted && ctx.Err() == nil {
+		r.Noted = true
+		r.notePartition(ctx, partition.Running)
+	}
+}
+
+// endPartition notes what became of the partition, before anybody hears how the run ended. A run
+// that was cancelled leaves what was known of it.
+func (r *run) endPartition(ctx workflow.Context, status interpreter.Status) {
+	if !r.Noted {
+		return
+	}
+	noted := partition.Failed
+	switch status {
+	case interpreter.Completed:
+		noted = partition.Done
+	case interpreter.Cancelled, interpreter.Skipped:
+		noted = partition.Missing
+	}
+	r.notePartition(ctx, noted)
+}
+
+// notePartition has the workflow of the playbook's partitions know of the run. What it does not
+// know of is run again by a backfill.
+func (r *run) notePartition(ctx workflow.Context, status partition.Status) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	note := partition.Note{Playbook: r.book.Name, Partition: *r.Run.Partition, Identity: r.Identity, Run: r.id, Status: status}
+	to := toTool(partition.NoteActivity, stateTimeout, fmt.Sprintf("notes that partition %s is %s", note.Partition.Key, status))
+	if _, err := send[struct{}](ctx, to, note, "what became of its partition"); err != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("that partition %s is %s was not noted, and a backfill runs it again: %s",
+			note.Partition.Key, status, AttemptError(err).ShortMessage()))
+	}
+}

@@ -1,0 +1,61 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/partition"
+)
+
+// PartitionsWorkflow keeps what is done of the partitions of one playbook, by its name. What is kept
+// is a rule of the interpreter (partition.Ledger). It never ends: a backfill of next year asks it.
+func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
+	ctx = withOutbox(ctx, interpreter.RunLimits{})
+	ledger, err := partition.ReadLedger(snapshot)
+	if err != nil {
+		return unfit(err)
+	}
+	k := &partitionsKeeper{Ledger: ledger}
+	err = errors.Join(
+		workflow.SetUpdateHandlerWithOptions(ctx, partition.NoteUpdate,
+			func(_ workflow.Context, note partition.Note) error {
+				k.changed = true
+				if err := k.Note(note); err != nil {
+					return temporal.NewNonRetryableApplicationError(err.Error(), PartitionRefused, nil)
+				}
+				return nil
+			},
+			workflow.UpdateHandlerOptions{Validator: partition.Note.Check}),
+		workflow.SetQueryHandler(ctx, partition.SnapshotQuery, k.Snapshot),
+	)
+	if err != nil {
+		return err
+	}
+	return k.serve(ctx, k)
+}
+
+// PartitionRefused is the type of the failure of a note for which there is no room.
+const PartitionRefused = "partition_refused"
+
+// partitionsKeeper drives a Ledger.
+type partitionsKeeper struct {
+	*partition.Ledger
+	endless
+}
+
+func (k *partitionsKeeper) describe(ctx workflow.Context) {
+	workflow.SetCurrentDetails(ctx, k.Describe())
+}
+
+func (k *partitionsKeeper) next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	snapshot, err := k.Snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("pack what is done: %w", err)
+	}
+	return continueAsNew(ctx, partition.WorkflowName, snapshot, "what is done of the partitions of a playbook")
+}
