@@ -152,7 +152,7 @@ func (s *stepPlanner) drive(
 				return written
 			}
 		case call.DoSink:
-			if next := command.Sink.Next(s.now); next.Kind == call.DoAttempt {
+			if next := command.Sink.Next(s.now); next.Kind == call.DoAttempt && (next.Input.Staging == nil || next.Input.Staging.Do == "") {
 				written[next.Input.Place] = next.Input
 			}
 			of.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, s.now)
