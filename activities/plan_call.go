@@ -100,20 +100,24 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	}
 }
 
-// moved finds states that have moved and whose table is not there: no call may claim them.
+// moved finds states that have moved and whose table is not there or empty: no call may claim them.
 func (s *stepPlanner) moved() {
 	home := s.book.StateHome(s.step)
 	if home == nil || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 		return
 	}
 	for _, sink := range s.plan.Sinks {
-		if sink.Place != home.Place || sink.Table == nil || sink.Table.Exists || sink.Table.NewFile {
+		if sink.Place != home.Place || sink.Table == nil || sink.Table.Exists && !sink.Table.Empty {
 			continue
+		}
+		lacks := "does not exist"
+		if sink.Table.Exists {
+			lacks = "has no rows"
 		}
 		for i := range s.plan.States {
 			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
-				state.Problem = fmt.Sprintf("the state has moved, and its table %q does not exist: forget the state with starter state reset, "+
-					"or read everything with --full-refresh", sink.Table.Name)
+				state.Problem = fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
+					"or read everything with --full-refresh", sink.Table.Name, lacks)
 			}
 		}
 	}
@@ -148,7 +152,7 @@ func (s *stepPlanner) drive(
 				return written
 			}
 		case call.DoSink:
-			if next := command.Sink.Next(s.now); next.Kind == call.DoAttempt {
+			if next := command.Sink.Next(s.now); next.Kind == call.DoAttempt && (next.Input.Staging == nil || next.Input.Staging.Do == "") {
 				written[next.Input.Place] = next.Input
 			}
 			of.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, s.now)

@@ -85,6 +85,7 @@ type SinkPlan struct {
 type TablePlan struct {
 	Name   string   `json:"name"`
 	Exists bool     `json:"exists"`
+	Empty  bool     `json:"empty,omitempty"` // it exists, and has no rows
 	Mode   string   `json:"mode"`
 	Key    []string `json:"key,omitempty"`
 	// MadeBy is the step that makes the table by a statement, where it does not exist; the sink would not make it.

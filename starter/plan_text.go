@@ -213,6 +213,8 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 		how += "; the table does not exist"
 	case len(table.DDL) > 0:
 		how += "; the table changes"
+	case table.Empty:
+		how += "; the table is empty"
 	default:
 		how += "; the table exists"
 	}

@@ -17,7 +17,9 @@ import (
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	err = t.inSession(ctx, in, func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
-			plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in)
+			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err == nil && plan.Exists {
+				plan.Empty, err = isEmpty(ctx, tx, in)
+			}
 			switch {
 			case err != nil:
 				return err
@@ -31,6 +33,16 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		return classifyPlan(ctx, err)
 	})
 	return plan, err
+}
+
+// isEmpty reports whether a table has no rows.
+func isEmpty(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) (bool, error) {
+	w, err := sqltool.Target(in)
+	if err != nil {
+		return false, err
+	}
+	table, err := lookUpTable(ctx, tx, w)
+	return !table.HasRow, err
 }
 
 // isUnique refuses an upsert for which the table has no index. What is no table, such as a view, may have one below.

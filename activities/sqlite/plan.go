@@ -30,7 +30,16 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
 			return err
 		}
-		indexes, err := table.unique(ctx, in)
+		target, err := sqltool.Target(in)
+		if err != nil {
+			return err
+		}
+		there, err := lookUpTable(ctx, tx, target)
+		if err != nil {
+			return err
+		}
+		plan.Empty = !there.HasRow
+		indexes, err := table.unique(ctx, target)
 		if err != nil {
 			return err
 		}
@@ -50,11 +59,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 }
 
 // unique are the columns, in lower case, of the indexes by which the table tells rows apart, the primary key among them.
-func (t tableTx) unique(ctx context.Context, in interpreter.ToolInput) (indexes [][]string, err error) {
-	w, err := sqltool.Target(in)
-	if err != nil {
-		return nil, err
-	}
+func (t tableTx) unique(ctx context.Context, w *sqltool.Write) (indexes [][]string, err error) {
 	const look = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
 		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
 	columns := map[int][]string{}

@@ -15,6 +15,9 @@ const fromRows = "…"
 // Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
 // and changes nothing. Rows are not known where in.Args and in.Result are nil. The error is that of the write.
 func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+	if in.Staging == nil && in.Place != "" {
+		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
+	}
 	w, err := PlanWrite(in)
 	if err != nil {
 		return plan, err

@@ -76,6 +76,7 @@ func plansWithoutRows(s *TableTest) {
 		in.Result, in.Tool = nil, s.db.Name
 		return s.db.Catalogue.PlanTable(s.t.Context(), in)
 	}
+	s.Query("SELECT 1 AS n", nil) // the file is there
 	evolve := row{"schema_contract": "evolve", "key": "id", "mode": "upsert", "columns": row{"day": "date"}, "rejected": row{"table": "refused"}}
 	found, err := plan(evolve)
 	require.NoError(s, err)
@@ -88,6 +89,10 @@ func plansWithoutRows(s *TableTest) {
 	require.Equal(s, interpreter.TablePlan{Name: s.Table, Mode: "insert", FromRows: true}, found)
 	_, err = plan(row{"key": "id"})
 	require.Contains(s, ErrorObject(s.t, err).Message, "does not exist: create it first")
+	found, err = plan(row{"schema_contract": "evolve", "mode": "replace", "columns": row{"day": "date"}})
+	require.NoError(s, err)
+	require.Equal(s, []string{`CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}, found.DDL)
+	require.Equal(s, "replace", found.Mode)
 	require.Empty(s, s.schema())
 	s.Create("id bigint PRIMARY KEY, n integer")
 	found, err = plan(evolve)
