@@ -175,7 +175,7 @@ func (r *run) publishLoop(
 ) interpreter.CallResult {
 	for _, sink := range r.book.StagingSinks(start.Step) {
 		if !aggregate.ReadAll() || result.Failed() {
-			result.Warnings = append(result.Warnings, call.Unpublished(sink.Place))
+			result.Warnings = append(result.Warnings, call.Unpublished(r.book, sink))
 			continue
 		}
 		result = r.publishStaged(ctx, start, scope, sink, result, record)
@@ -271,7 +271,7 @@ func (r *run) stepSink(
 	case !r.book.Stages(step.Sink):
 		return result
 	case !readAll || result.Failed():
-		result.Warnings = append(result.Warnings, call.Unpublished(step.Sink.Place))
+		result.Warnings = append(result.Warnings, call.Unpublished(r.book, step.Sink))
 		return result
 	}
 	return r.publishStaged(ctx, start, scope, step.Sink, result, record)

@@ -425,6 +425,12 @@ func (h *host) line(input interpreter.ToolInput) string {
 	if input.State != nil {
 		words = append(words, h.state.write(h.t, *input.State))
 	}
+	if staging := input.Staging; staging != nil {
+		words = append(words, fmt.Sprintf("staging round %d", staging.Round))
+		if staging.Do != "" {
+			words = append(words, string(staging.Do))
+		}
+	}
 	if input.Auth != "" {
 		words = append(words, "auth="+input.Auth)
 	}

@@ -83,7 +83,7 @@ func (c *Call) endStaging(result *interpreter.CallResult) (todo []Todo) {
 		switch sink := c.config.pendingSink(pending); {
 		case !c.config.Book.Stages(sink):
 		case do == interpreter.StagingPublish && !whole:
-			result.Warnings = append(result.Warnings, Unpublished(sink.Place))
+			result.Warnings = append(result.Warnings, Unpublished(c.config.Book, sink))
 		default:
 			pending.Do = do
 			todo = append(todo, Todo{Sink: &pending})
@@ -110,7 +110,10 @@ func (c *Config) endSinks() (all []pendingSink) {
 	return all
 }
 
-// Unpublished says that a table stays as it is because not all was read.
-func Unpublished(place string) string {
-	return fmt.Sprintf("sink %s: not all was read, so that the rows of the table were not replaced or deleted: they are those of before", place)
+// Unpublished is the warning of a sink whose rows are not published because not all was read.
+func Unpublished(book *playbook.Playbook, sink *playbook.Sink) string {
+	if book.Replaces(sink) {
+		return fmt.Sprintf("sink %s: not all was read, so its table keeps the rows of before", sink.Place)
+	}
+	return fmt.Sprintf("sink %s: not all was read, so no row was deleted from its table", sink.Place)
 }

@@ -23,6 +23,12 @@ func (a *Action) stages() bool {
 	return mode != nil && mode.Value == modeReplace || deletes != nil && (deletes.Value == true || deletes.Value == "true")
 }
 
+// Replaces reports whether a sink is one of mode replace.
+func (pb *Playbook) Replaces(sink *Sink) bool {
+	mode := pb.Resolve(sink.Action).Field(fieldMode)
+	return pb.Stages(sink) && mode != nil && mode.Value == modeReplace
+}
+
 // StagingSinks are the sinks of a call of the step whose rows are published at its end, or at that of
 // its loop.
 func (pb *Playbook) StagingSinks(step *Step) []*Sink {

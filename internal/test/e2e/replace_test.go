@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/testenv"
+	"reprise/internal/test/testenv/testworker"
 )
 
 // sharded is a source whose rows change between runs, in pages of two. Each of its shards has rows of its own.
@@ -22,6 +23,9 @@ type sharded struct {
 	rows map[string][]any // by shard
 	// answers are taken in order in place of those of a page: by shard and offset.
 	answers map[string][]int
+	// before is run before each answer, with how many there were; nil for nothing.
+	before func(n int)
+	given  int
 }
 
 func newSharded(t *testing.T) *sharded {
@@ -34,6 +38,9 @@ func newSharded(t *testing.T) *sharded {
 func (s *sharded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.given++; s.before != nil {
+		s.before(s.given)
+	}
 	shard, offset := r.URL.Query().Get("shard"), r.URL.Query().Get("offset")
 	if key := shard + "@" + offset; len(s.answers[key]) > 0 {
 		status := s.answers[key][0]
@@ -250,4 +257,46 @@ func TestDeleteMissing(t *testing.T) {
 	r.setRows("a", map[int]string{3: "three"})
 	r.ends("completed", onStep, workload)
 	require.Equal(t, map[int]string{3: "three", 11: "eleven"}, r.table())
+}
+
+// TestReplaceSurvivesKills: whatever a worker has staged when it is killed is published once, with the rest.
+func TestReplaceSurvivesKills(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := &refreshed{world: w, sharded: newSharded(t), db: w.database()}
+	r.replays = 1
+	r.db.Exec(t, "CREATE TABLE things (id bigint, shard text, value text)")
+	shards, want := []any{}, map[int]string{}
+	for i := range 8 {
+		shard, own := fmt.Sprint("s", i), map[int]string{}
+		for n := range 7 {
+			own[10*i+n], want[10*i+n] = fmt.Sprint("v", n), fmt.Sprint("v", n)
+		}
+		r.setRows(shard, own)
+		shards = append(shards, shard)
+	}
+	r.db.Exec(t, "INSERT INTO things VALUES (1000, 'z', 'of before')")
+	process := make(chan *testworker.Process, 1)
+	process <- r.spawn()
+	killed := make(chan struct{}, 2)
+	r.before = func(n int) {
+		if n == 9 || n == 23 {
+			worker := <-process
+			worker.Kill()
+			killed <- struct{}{}
+		}
+	}
+	playbook := refreshing(`loop: {collection: "{{ shards }}", element: shard, mode: parallel, max_concurrency: 3, batch: 4}`,
+		"tool: postgres, auth: pg, table: things, mode: replace")
+	run := r.start(playbook, map[string]any{"shelf": r.URL, "shards": shards})
+	for range 2 {
+		<-killed
+		require.Equal(t, map[int]string{1000: "of before"}, r.table())
+		process <- r.spawn()
+	}
+	result := r.endsAs(run, "completed")
+	require.Empty(t, result.Warnings)
+	require.Equal(t, want, r.table())
+	require.Len(t, r.db.Query(t, "SELECT 1 FROM things"), len(want))
+	require.Zero(t, r.leftBeside())
 }
