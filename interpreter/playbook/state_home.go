@@ -68,10 +68,27 @@ func (p *Policy) mayFollowSuccess() bool {
 // FixedPlace reports whether no field that says where a sink writes names what only exists
 // after an attempt, of a call with these policies. A statement says itself where it writes.
 func FixedPlace(sink *Action, policies []*Policy) bool {
-	names := append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", argsWord,
+	return sink.Field(FieldStatement) == nil && sink.placeNaming(attemptNames(policies)...) == nil
+}
+
+// attemptNames are those of what only exists after an attempt, of a call with these policies.
+func attemptNames(policies []*Policy) []string {
+	return append(CollectedNames(policies), "response", "error", "this", "page", "_retry", "result", argsWord,
 		"operation_key", "attempt_key", CallbackWord, IncrementalWord)
-	return sink.Field(FieldStatement) == nil && !sink.Tool.Names(names...) && !sink.Auth.Names(names...) &&
-		!slices.ContainsFunc(sink.Fields, func(field *Entry) bool { return field.Value.Names(names...) })
+}
+
+// placeNaming is the first value that says where an action writes and names one of these, nil for none.
+func (a *Action) placeNaming(names ...string) *Node {
+	values := []*Node{a.Tool, a.Auth}
+	for _, field := range a.Fields {
+		values = append(values, field.Value)
+	}
+	for _, value := range values {
+		if value.Names(names...) {
+			return value
+		}
+	}
+	return nil
 }
 
 // CollectedNames are those of what calls with these policies collect.

@@ -54,6 +54,13 @@ func (s *sales) put(id int) sale {
 	return made
 }
 
+// remove deletes a sale, and returns false if there is none.
+func (s *sales) remove(id int) bool {
+	before := len(s.rows)
+	s.rows = slices.DeleteFunc(s.rows, func(one sale) bool { return one.ID == id })
+	return len(s.rows) < before
+}
+
 // since are the sales that were changed then or later, those of one time by their ids.
 func (s *sales) since(updatedSince string) []sale {
 	var found []sale
@@ -71,6 +78,7 @@ func (s *sales) since(updatedSince string) []sale {
 func (s *Server) addSales() {
 	s.handleAPI("GET /api/v1/sales", s.readSales)
 	s.handleAPI("PUT /api/v1/sales/{id}", s.changeSale)
+	s.handleAPI("DELETE /api/v1/sales/{id}", s.deleteSale)
 }
 
 // sales of the request's scenario, whose lock the caller has.
@@ -107,13 +115,38 @@ func (s *Server) readSales(w http.ResponseWriter, r *http.Request) {
 
 // changeSale makes a sale, or another version of one.
 func (s *Server) changeSale(w http.ResponseWriter, r *http.Request) {
-	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil || id < 1 || id > maxSales {
-		respondError(w, http.StatusBadRequest, "id %q is not a whole number from 1 to %d", r.PathValue("id"), maxSales)
+	id, ok := saleID(w, r)
+	if !ok {
 		return
 	}
 	state := s.scenario(r)
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	respond(w, http.StatusOK, state.allSales().put(id))
+}
+
+// deleteSale deletes a sale.
+func (s *Server) deleteSale(w http.ResponseWriter, r *http.Request) {
+	id, ok := saleID(w, r)
+	if !ok {
+		return
+	}
+	state := s.scenario(r)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	if !state.allSales().remove(id) {
+		respondError(w, http.StatusNotFound, "there is no sale %d", id)
+		return
+	}
+	respond(w, http.StatusOK, object{"deleted": id})
+}
+
+// saleID is the id in the path. What is none is answered.
+func saleID(w http.ResponseWriter, r *http.Request) (id int, ok bool) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil || id < 1 || id > maxSales {
+		respondError(w, http.StatusBadRequest, "id %q is not a whole number from 1 to %d", r.PathValue("id"), maxSales)
+		return 0, false
+	}
+	return id, true
 }

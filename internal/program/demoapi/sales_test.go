@@ -30,5 +30,8 @@ func TestSalesFromATimeOn(t *testing.T) {
 	require.Equal(t, []any{5.0, 13.0}, get(t, list+"?updated_since=2026-01-01T00:04:00Z").ids("sales"))
 	require.Equal(t, 400, get(t, list+"?updated_since=today").status)
 	require.Equal(t, 400, send(t, http.MethodPut, list+"/none", "").status)
+	require.Equal(t, 200, send(t, http.MethodDelete, list+"/13", "").status)
+	require.Equal(t, []any{5.0}, get(t, list+"?updated_since=2026-01-01T00:04:00Z").ids("sales"))
+	require.Equal(t, 404, send(t, http.MethodDelete, list+"/13", "").status)
 	require.Equal(t, numbers(1, 12), get(t, list+"?limit=20", "X-Scenario: other").ids("sales"))
 }

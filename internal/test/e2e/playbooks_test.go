@@ -122,6 +122,12 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		data:     map[string]any{"read": 12, "rows": 12, "sales": 12, "newest": "2026-01-01T00:03:00Z"},
 		after:    afterIncremental,
 	},
+	"full_refresh": {
+		workload: map[string]any{"connection": "sqlite:rows.db"},
+		status:   "completed",
+		data:     map[string]any{"read": 12, "rows": ids(12), "changed": []any{}},
+		after:    afterFullRefresh,
+	},
 	"loop_with_sinks": {
 		status: "partial_success",
 		data:   map[string]any{"lengths": []any{5, 4, nil, 5}, "failed": []any{2}},
@@ -270,19 +276,50 @@ func afterIncremental(t *testing.T, w *world, _ workflows.Result) {
 		require.Equal(t, want, result.Result.Data)
 	}
 	again(map[string]any{"read": 3, "rows": 12, "sales": 12, "newest": "2026-01-01T00:03:00Z"})
-	for _, id := range []string{"5", "13"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.api.URL()+"/api/v1/sales/"+id, http.NoBody)
-		require.NoError(t, err)
-		response, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-	}
+	w.changeSale(http.MethodPut, "5")
+	w.changeSale(http.MethodPut, "13")
 	again(map[string]any{"read": 5, "rows": 14, "sales": 13, "newest": "2026-01-01T00:04:00Z"})
 	require.Equal(t, []string{
 		"limit=5&offset=0&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=5&updated_since=2026-01-01T00%3A00%3A00Z",
 		"limit=5&offset=10&updated_since=2026-01-01T00%3A00%3A00Z", "limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 		"limit=5&offset=0&updated_since=2026-01-01T00%3A03%3A00Z",
 	}, queries(w.api.Requests(""), http.MethodGet))
+}
+
+// afterFullRefresh: what is gone, changed and new in the API is so in the table. The pages that a
+// run has read before it fails change nothing.
+func afterFullRefresh(t *testing.T, w *world, _ workflows.Result) {
+	connection := map[string]any{"connection": "sqlite:rows.db"}
+	rows := func() []any { return w.query("SELECT id, version FROM sales ORDER BY id") }
+	before := rows()
+	w.changeSale(http.MethodDelete, "2")
+	w.changeSale(http.MethodPut, "5")
+	w.changeSale(http.MethodPut, "13")
+	text := w.playbook("full_refresh.yaml")
+	broken := strings.Replace(text, "{{ 5 * _retry.page }}", "{{ _retry.page == 1 ? 5 : -1 }}", 1)
+	require.NotEqual(t, text, broken)
+	result, err := w.outcome(w.start(broken, connection))
+	require.NoError(t, err)
+	require.EqualValues(t, "failed", result.Status)
+	require.Equal(t, before, rows())
+	result, err = w.outcome(w.start(text, connection))
+	require.NoError(t, err)
+	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
+	require.Equal(t, w.expected(map[string]any{
+		"read": 12, "rows": []any{1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, "changed": []any{5},
+	}), result.Result.Data)
+	require.Len(t, w.query("SELECT name FROM sqlite_master WHERE name LIKE 'reprise_staging_%'"), 1, "of the run that failed")
+}
+
+// changeSale makes, changes or deletes a sale of the demo API.
+func (w *world) changeSale(method, id string) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), method, w.api.URL()+"/api/v1/sales/"+id, http.NoBody)
+	require.NoError(w.t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(w.t, err)
+	require.NoError(w.t, response.Body.Close())
+	require.Equal(w.t, http.StatusOK, response.StatusCode)
 }
 
 // queries are those of requests of one method.
