@@ -281,6 +281,39 @@ func TestIterationsStageTogether(t *testing.T) {
 		db.Query(t, "SELECT count(*) AS rows, count(c0) AS c0, count(c1) AS c1, count(c2) AS c2 FROM target"))
 }
 
+// TestReplacesAtOnce: of two replaces that publish at once one is behind the other, and the table has all rows of one.
+func TestReplacesAtOnce(t *testing.T) {
+	t.Parallel()
+	pg, db := pgTool(t)
+	db.Exec(t, "CREATE TABLE target (id int PRIMARY KEY, of text)")
+	for round, key := range []any{"id", nil, "id", nil} {
+		fields := map[string]any{"table": "target", "mode": "replace"}
+		if key != nil {
+			fields["key"] = key
+		}
+		var group errgroup.Group
+		for n, of := range []string{"one", "other"} {
+			name := fmt.Sprint(of, round)
+			for page := range 4 {
+				rows := make([]any, 50)
+				for i := range rows {
+					rows[i] = map[string]any{"id": 50*page + i + 100*n, "of": name}
+				}
+				_, err := pg.Call(t, stagedInput(pg, name, fields, "", rows...))
+				require.NoError(t, err)
+			}
+			group.Go(func() error {
+				_, err := pg.Call(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
+				return err
+			})
+		}
+		require.NoError(t, group.Wait())
+		found := db.Query(t, "SELECT of, count(*) AS n FROM target GROUP BY of")
+		require.Len(t, found, 1, "%v", found)
+		require.Equal(t, int64(200), found[0]["n"])
+	}
+}
+
 // TestPublishWaitsForWriters: a writer that takes long is waited for, and then left to a further attempt.
 func TestPublishWaitsForWriters(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func randomPages(rng *rand.Rand) *callCase {
 func TestEveryCallApart(t *testing.T) {
 	t.Parallel()
 	pages := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(60) {
 		c := randomPages(rand.New(rand.NewPCG(seed, 2)))
 		live, want := c.watch(t, straight)
 		for how, back := range backs {
@@ -212,7 +212,7 @@ func TestEveryCallApart(t *testing.T) {
 			pages += a.pages
 		}
 	}
-	require.Greater(t, pages, 80, "pages fetched apart")
+	require.Greater(t, pages, 50, "pages fetched apart")
 }
 
 // pagesOf is a call of a step whose pages a policy with these words turns.

@@ -59,7 +59,7 @@ const (
 	replays = 3
 	// shortRun is how many events the histories of a run have at most that are replayed
 	// more than once: what the order of a map changes shows in the many short ones.
-	shortRun = 600
+	shortRun = 200
 	// tick is how often it looks.
 	tick = 20 * time.Millisecond
 )

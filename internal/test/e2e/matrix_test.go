@@ -333,7 +333,7 @@ func TestLoopOfManyResults(t *testing.T) {
 	w := newWorld(t)
 	w.tools, w.replays, w.patience = []tool.Tool{pick{}}, 1, testenv.Within(15*time.Minute)
 	w.work()
-	c := cell{size: 20_000, batch: 50}
+	c := cell{size: 10_000, batch: 50}
 	result := w.completes(book(fmt.Sprintf(`
   - step: each
     tool: pick
