@@ -212,7 +212,7 @@ func TestEveryCallApart(t *testing.T) {
 			pages += a.pages
 		}
 	}
-	require.Greater(t, pages, 50, "pages fetched apart")
+	require.Greater(t, pages, 20, "pages fetched apart")
 }
 
 // pagesOf is a call of a step whose pages a policy with these words turns.
