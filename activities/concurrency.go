@@ -169,7 +169,7 @@ func isRunning(ctx context.Context, member queue.Run) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look whether the run %s goes on: %w", member.WorkflowID, err)
+		return false, fmt.Errorf("find out whether the run %s is open: %w", member.WorkflowID, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == member.RunID, nil

@@ -269,7 +269,7 @@ var (
 	errHandedBack = errors.New("the worker stopped before the attempt began; another one makes it")
 	errCut        = errors.New("the worker stopped during the attempt; another one makes it again")
 	// errStopped is the end of a Drive whose worker stops.
-	errStopped = errors.New("the worker stopped; another one goes on from here")
+	errStopped = errors.New("the worker stopped; another one continues from here")
 )
 
 // beginning is the point from which on an attempt may have acted. What it waits

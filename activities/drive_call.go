@@ -158,7 +158,10 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 		return false, nil
 	}
 	failure := failureOf(err)
-	if failure == nil {
+	switch {
+	case h.in.Pages && ctx.Err() == nil && (failure == nil || !failure.Final):
+		return true, nil // history has then that the page is written
+	case failure == nil:
 		return false, err
 	}
 	h.call.StateFailed(*failure, h.clock.now())
@@ -443,7 +446,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 	}
 	h.delivery.handBack(ctx, false)
 	if errors.Is(err, errHandedBack) || h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
-		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink cannot tell what it has written: %w", in.Place, err))
+		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
 	}
 	return err
 }

@@ -367,7 +367,7 @@ func (l *turnQueue) release(ctx context.Context) {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
 		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
-			l.pacer.logger.Debug("cannot tell the limiter who has gone away", "key", going[0].limit.Key, "error", err)
+			l.pacer.logger.Debug("cannot report to the limiter who has gone away", "key", going[0].limit.Key, "error", err)
 		}
 	}
 	for _, w := range going {

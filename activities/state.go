@@ -36,13 +36,31 @@ func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in int
 		defer heartbeat.Keep(ctx)()
 		ctx = hosted(ctx, newDelivery(ctx, true))
 	}
-	out, err := c.keeperOf(in.Place, in.Group).do(ctx, in)
+	out, err := c.doState(ctx, in)
 	return out, stateError(ctx, waited, "the state of a step", err)
+}
+
+// doState claims or moves. A group whose moves are refused keeps no other one back.
+func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+	if in.Claim != nil {
+		if out.Claimed, err = c.keeperOf(in.Place, in.Group).claim(ctx, *in.Claim); err != nil {
+			return out, err
+		}
+	}
+	var refused error
+	for _, moves := range in.Moves {
+		err := c.keeperOf(in.Place, moves.Group).move(ctx, moves.Writes)
+		if refused = firstOf(refused, err); err != nil && !isStateMoved(err) {
+			return out, err
+		}
+	}
+	return out, refused
 }
 
 // stateKeeper is where states are kept.
 type stateKeeper interface {
-	do(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error)
+	claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
+	move(ctx context.Context, writes []incremental.Write) error
 	states(ctx context.Context, prefix string) ([]incremental.State, error)
 	history(ctx context.Context, name string) ([]incremental.Change, error)
 	set(ctx context.Context, change incremental.Change) error
@@ -62,15 +80,18 @@ type placeKeeper struct {
 	in        interpreter.ToolInput
 }
 
-func (k placeKeeper) do(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
+func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
 	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
-		if in.Claim != nil {
-			if out.Claimed, err = keeper.ClaimState(ctx, place, *in.Claim); err != nil {
-				return err
-			}
-		}
+		claimed, err = keeper.ClaimState(ctx, place, claim)
+		return err
+	})
+	return claimed, err
+}
+
+func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error {
+	return k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) error {
 		var moved error
-		for _, write := range in.Moves { // one that is refused keeps no other one back
+		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
 			if moved = firstOf(moved, err); err != nil && !isStateMoved(err) {
 				return err
@@ -78,7 +99,6 @@ func (k placeKeeper) do(ctx context.Context, in interpreter.StateInput) (out int
 		}
 		return moved
 	})
-	return out, err
 }
 
 func firstOf(before, err error) error {
@@ -90,7 +110,11 @@ func firstOf(before, err error) error {
 
 func isStateMoved(err error) bool {
 	var failure *tool.Error
-	return errors.As(err, &failure) && failure.Kind == interpreter.KindIncremental
+	if errors.As(err, &failure) {
+		return failure.Kind == interpreter.KindIncremental
+	}
+	object := failureOf(err)
+	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
 // with has the tool of the place do something, as it makes an attempt: within its time, with
@@ -119,27 +143,24 @@ type groupKeeper struct {
 	group     string
 }
 
-func (k groupKeeper) do(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
-	if in.Claim != nil {
-		if err := k.update(ctx, incremental.ClaimUpdate, *in.Claim, &out.Claimed); err != nil {
-			return out, err
-		}
-	}
-	if len(in.Moves) == 0 {
-		return out, nil
-	}
+func (k groupKeeper) claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+	err = k.update(ctx, incremental.ClaimUpdate, claim, &claimed)
+	return claimed, err
+}
+
+func (k groupKeeper) move(ctx context.Context, writes []incremental.Write) error {
 	var moved incremental.Moved
-	if err := k.update(ctx, incremental.MoveUpdate, in.Moves, &moved); err != nil {
-		return out, err
+	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
+		return err
 	}
 	for _, refused := range moved.Refused {
 		if refused != nil {
-			return out, applicationError(&interpreter.ErrorObject{
+			return applicationError(&interpreter.ErrorObject{
 				Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: refused.Type, Final: true, Message: refused.Message,
 			})
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // update sends an update to the workflow of the group.

@@ -80,7 +80,7 @@ func TestStateOfAPlace(t *testing.T) {
 	require.Equal(t, "s", out.Claimed.Refused.Message)
 	require.Equal(t, "orders", keeps.inputs[0].Fields["table"].Data)
 	require.Empty(t, keeps.inputs[0].ControlID)
-	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Moves: []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 2}}})
+	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Moves: []incremental.Moves{{Writes: []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 2}}}}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"s", "t"}, []string{keeps.moves[0].Name, keeps.moves[1].Name})
 	place.Tool = "http"
@@ -94,7 +94,9 @@ func TestStateErrors(t *testing.T) {
 	t.Parallel()
 	away := &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Message: "it is away"}
 	moved := &tool.Error{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: incremental.TypeMoved, Final: true, Message: "it is another's"}
-	two := []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 1}}
+	two := []incremental.Moves{
+		{Writes: []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 1}}}, {Group: "another", Writes: []incremental.Write{{Name: "u", Number: 1}}},
+	}
 	for name, row := range map[string]struct {
 		err     error
 		waited  time.Duration
@@ -104,7 +106,7 @@ func TestStateErrors(t *testing.T) {
 	}{
 		"away":      {away, 0, true, 1, "it is away"},
 		"away long": {away, 2 * time.Hour, false, 1, "it is away"},
-		"moved":     {moved, 0, false, 2, "it is another's"},
+		"moved":     {moved, 0, false, 3, "it is another's"},
 		"a mistake": {tool.ConfigErrorf("no connection"), 0, false, 1, "no connection"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,9 @@ type CallStatus struct {
 	Status Status `json:"status"`
 	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
 	// until when, zero where nobody knows.
-	Reason      Reason    `json:"reason,omitempty"`
+	Reason Reason `json:"reason,omitempty"`
+	// Since is when it began to wait, zero where it does not, or that is not known here.
+	Since       time.Time `json:"since,omitzero"`
 	Attempts    int       `json:"attempts"` // made; while it runs, with the one that is being made
 	Pages       int       `json:"pages"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
@@ -28,7 +30,7 @@ type CallStatus struct {
 
 // Await notes that the call waits until a time, or for nil that it does not.
 func (s *CallStatus) Await(wait *Wait, until time.Time) {
-	s.Status, s.Reason, s.Waiting, s.NextRetryAt, s.MaxAttempts = Running, "", "", time.Time{}, 0
+	s.Status, s.Reason, s.Waiting, s.NextRetryAt, s.Since, s.MaxAttempts = Running, "", "", time.Time{}, time.Time{}, 0
 	if wait == nil {
 		return
 	}
@@ -37,6 +39,17 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	case ReasonSlot, ReasonState, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
 	default:
 		s.NextRetryAt = until
+		if !wait.Rest && !until.IsZero() {
+			s.Since = until.Add(-wait.Delay)
+		}
+	}
+}
+
+// After completes since when it waits by the failure that it waits after, nil for none.
+func (s *CallStatus) After(last *ErrorObject) {
+	waitsAfter := s.Reason == ReasonFailure || s.Reason == ReasonRateLimited || s.Reason == ReasonPerson
+	if s.Since.IsZero() && waitsAfter && last != nil {
+		s.Since = last.At
 	}
 }
 

@@ -108,6 +108,9 @@ func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
 	l.Incremental = l.Incremental.withStates(result.Meta.Incremental)
+	if !iteration.Cancelled && !result.Failed() {
+		l.Incremental.addPending(result.Meta.Incremental)
+	}
 	l.warn(iteration)
 	if iteration.Cancelled {
 		return
@@ -149,6 +152,7 @@ func (l *LoopResult) Merge(place int, part *LoopResult) {
 	l.Partial += part.Partial
 	l.Incomplete += part.Incomplete
 	l.Incremental = l.Incremental.withStates(part.Incremental)
+	l.Incremental.addPending(part.Incremental)
 	for _, warning := range part.Warnings {
 		l.addWarning(warning)
 	}

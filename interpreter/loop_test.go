@@ -432,6 +432,56 @@ func TestStatesOfALoop(t *testing.T) {
 	require.Nil(t, gather("ss", inOrder(2)).CallResult(&playbook.Step{Loop: &playbook.Loop{}}, tables.Started, tables.Started).Meta.Incremental)
 }
 
+// TestMovesOfALoop: the moves of iterations that ended well travel in the result, by group, in
+// whatever parts; a result that is too large for them fails and has none.
+func TestMovesOfALoop(t *testing.T) {
+	t.Parallel()
+	ended := func(index int, how byte, group string) interpreter.IterationResult {
+		of := iteration(index, how)
+		of.Result.Meta.Incremental = &interpreter.CallIncremental{Pending: []incremental.Moves{{
+			Group: group, Writes: []incremental.Write{{Name: fmt.Sprint(index), Holder: strings.Repeat("h", 100), Number: 1}},
+		}}}
+		return of
+	}
+	whole, parts := interpreter.NewLoopResult(6), interpreter.NewLoopResult(6)
+	all := []interpreter.IterationResult{
+		ended(0, 's', "b"), ended(1, 'f', "b"), ended(2, 's', "a"), ended(3, 'c', "a"), ended(4, 's', "b"), iteration(5, 's'),
+	}
+	for at, one := range all {
+		whole.Add(at, nil, one)
+		part := interpreter.NewLoopResult(1)
+		part.Add(0, nil, one)
+		parts.Merge(at, part)
+	}
+	for _, loop := range []*interpreter.LoopResult{whole, parts} {
+		require.Equal(t, "a: 2; b: 0 4; ", namesOf(loop.Incremental.Pending))
+		require.Equal(t, 5, loop.Incremental.States)
+		require.Equal(t, "b: 0; ", namesOf(all[0].Result.Meta.Incremental.Pending), "that of an iteration stays as it is")
+	}
+	small := *whole
+	small.Shrink("fetch", 10_000)
+	require.NotEmpty(t, small.Incremental.Pending)
+	small.Shrink("fetch", 600)
+	require.Empty(t, small.Incremental.Pending)
+	require.Equal(t, 5, small.Incremental.States)
+	require.NotEmpty(t, whole.Incremental.Pending)
+	failed := small.CallResult(&playbook.Step{Name: "fetch", Loop: &playbook.Loop{}}, tables.Started, tables.Started)
+	require.Equal(t, interpreter.KindPayloadTooLarge, failed.Error.Kind)
+	require.Contains(t, failed.Error.Message, "write to a table of postgres or sqlite")
+}
+
+// namesOf shows the states of moves.
+func namesOf(all []incremental.Moves) (text string) {
+	for _, moves := range all {
+		text += moves.Group + ":"
+		for _, write := range moves.Writes {
+			text += " " + write.Name
+		}
+		text += "; "
+	}
+	return text
+}
+
 // TestKnownOfALoop: what is known of a loop decides about its failure budget.
 func TestKnownOfALoop(t *testing.T) {
 	t.Parallel()

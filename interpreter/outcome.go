@@ -168,10 +168,9 @@ type CallIncremental struct {
 	// States counts those of a loop, 0 elsewhere. State, From and Watermark are then of the one
 	// that is farthest behind of those that have one, Rows and Moved of all of them.
 	States int `json:"states,omitempty"`
-	// Pending moves the watermark once the run has ended as completed, where nothing is
-	// written; nil where that is done. Group is that of StateInput.
-	Pending *incremental.Write `json:"pending,omitempty"`
-	Group   string             `json:"group,omitempty"`
+	// Pending move the watermark, or those of a loop, once the run has ended as completed, where
+	// nothing is written; nil where that is done.
+	Pending []incremental.Moves `json:"pending,omitempty"`
 }
 
 func (i *CallIncremental) value() map[string]any {
@@ -189,10 +188,11 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 		return i
 	}
 	all := *of
-	all.Pending, all.Group, all.States = nil, "", max(of.States, 1)
+	all.Pending, all.States = nil, max(of.States, 1)
 	if i == nil {
 		return &all
 	}
+	all.Pending = i.Pending
 	if of.Watermark.IsZero() || !i.Watermark.IsZero() && bytes.Compare(i.Watermark.Position, of.Watermark.Position) <= 0 {
 		all.State, all.From, all.Watermark = i.State, i.From, i.Watermark
 	}
@@ -200,6 +200,13 @@ func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	all.States += i.States
 	all.Moved = all.Moved || i.Moved
 	return &all
+}
+
+// addPending adds the moves that wait for the end of the run.
+func (i *CallIncremental) addPending(of *CallIncremental) {
+	if of != nil {
+		i.Pending = incremental.Join(i.Pending, of.Pending)
+	}
 }
 
 // Failed reports whether the result is a failure.

@@ -31,7 +31,7 @@ var reasons = []struct {
 	{ReasonTurn, Running, true},
 	{ReasonPerson, RetryPending, true},
 	{ReasonPaused, Paused, false},
-	{ReasonAnswer, Running, false},
+	{ReasonAnswer, Awaiting, false},
 	{ReasonSlot, Pending, false},
 	{ReasonState, Pending, false},
 }

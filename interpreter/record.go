@@ -73,6 +73,7 @@ type LoopRecord struct {
 // failure of the attempt before, which is the error where it is waited for.
 func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
 	r.CallStatus.Await(wait, until)
+	r.After(last)
 	if r.Error = nil; r.Status == RetryPending {
 		r.Error = last
 	}

@@ -128,11 +128,27 @@ func (l *LoopResult) Shrink(step string, most int) {
 	if failure == nil {
 		return
 	}
+	if pending := l.dropPending(); pending > most/2 {
+		failure = tooLarge(fmt.Sprintf("the states of loop %s are %d bytes, more than fit into its result of at most %d until the run ends; "+
+			"write to a table of postgres or sqlite, which keeps any number of states beside its rows: loop: {…, sink: {tool: postgres, …}}", step, pending, most))
+	}
 	l.Results = make([]expression.Value, len(l.Results))
 	l.Budget = failure
 	if EncodedSize(l) > most {
 		l.cutErrors(step, most)
 	}
+}
+
+// dropPending gives up moves that wait for the end of the run, of a loop that fails, and gives their
+// size.
+func (l *LoopResult) dropPending() int {
+	if l.Incremental == nil || l.Incremental.Pending == nil {
+		return 0
+	}
+	size, without := EncodedSize(l.Incremental.Pending), *l.Incremental
+	without.Pending = nil
+	l.Incremental = &without
+	return size
 }
 
 // cutErrors keeps as many errors of a loop as surely have room; the stats still

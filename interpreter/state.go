@@ -11,11 +11,11 @@ type StateInput struct {
 	// Place is the sink whose destination keeps the state, without what it writes; nil for
 	// states that Temporal keeps.
 	Place *ToolInput `json:"place,omitempty"`
-	// Group is the name of the workflow that keeps the state, where Place is nil: states of
-	// the elements of a loop have one.
+	// Group is the name of the workflow that keeps the state of the Claim, where Place is nil:
+	// states of the elements of a loop have one.
 	Group string              `json:"group,omitempty"`
 	Claim *incremental.Claim  `json:"claim,omitempty"`
-	Moves []incremental.Write `json:"moves,omitempty"`
+	Moves []incremental.Moves `json:"moves,omitempty"`
 }
 
 // StateOutput is what StateActivity gives; kept in workflow history.

@@ -16,7 +16,9 @@ const (
 	Skipped   Status = "skipped"
 	Running   Status = "running"
 	Pending   Status = "pending"
-	// RetryPending is a step or iteration that waits before it tries again.
+	// Awaiting is what has an attempt that somebody outside answers.
+	Awaiting Status = "awaiting"
+	// RetryPending is what waits before it tries again.
 	RetryPending Status = "retry_pending"
 	// Paused is a step, an iteration or a run that people hold.
 	Paused Status = "paused"
@@ -101,8 +103,16 @@ var statuses = []StatusInfo{
 		List:   Listing{Executions: []string{"Failed", "Terminated", "TimedOut"}, Default: true}, Doc: "failed",
 	},
 	{
-		Status: RetryPending, Of: OfStep | OfIteration, Tally: TallyWaiting,
-		Colour: Colour{"#ffd8a8", amber, darkAmber}, Doc: "waits before the next attempt",
+		Status: Awaiting, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
+		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd"},
+		List:   Listing{Executions: []string{"Running"}, Attribute: true},
+		Doc:    "awaits an [answer](#control) from outside: of a person, or of another system",
+	},
+	{
+		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
+		Colour: Colour{"#ffd8a8", amber, darkAmber},
+		List:   Listing{Executions: []string{"Running"}, Attribute: true},
+		Doc:    "waits before the next attempt; of a run: all of it does",
 	},
 	{
 		Status: Paused, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
@@ -117,7 +127,7 @@ var statuses = []StatusInfo{
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
 		Colour: Colour{"#bbdefb", "#1f6fd0", "#63a7ff"},
-		List:   Listing{Executions: []string{"Running"}, Default: true}, Doc: "runs, or awaits an [answer](#control)",
+		List:   Listing{Executions: []string{"Running"}, Default: true}, Doc: "runs",
 	},
 	{
 		Status: Pending, Of: OfStep | OfIteration, Tally: TallyPending,

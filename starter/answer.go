@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/steer"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -30,26 +31,10 @@ type answerOptions struct {
 	output string
 }
 
-const answerHelp = `
-ID is the workflow ID of a run, or enough of its beginning to tell it from other runs.
-An iteration of a loop is named by --index. The answer is for the attempt that waits
-now, and is taken once, however often the command is repeated. Who gave it (--by, else
-user@host) is kept in the history. Where no worker answers within 5 s the answer is kept
-by the server, and taken when a worker is back.
-
-Exit status: 0 taken, or kept; 1 refused; 2 where there is no such run or step; 3 no server.`
-
 func newCompleteCommand(a *app) *cobra.Command {
 	r := &answerOptions{name: "complete", answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
 	command := a.answerCommand(r, &cobra.Command{
-		Use: "complete ID STEP", Short: "Complete an attempt that awaits its answer",
-		Long: `Complete an attempt of tool webhook that awaits its answer: it has succeeded, with
---result as its result.
-` + answerHelp,
-		Example: `  starter complete imports-7x2k import
-  starter complete imports-7x2k import --result '{"rows": 1200}'
-  starter complete imports-7x2k import --index 13 --result @result.json
-  import-tool | starter complete imports-7x2k import --result -`,
+		Use: "complete RUN STEP",
 	})
 	command.Flags().StringVar(&r.result, "result", "", "the result: JSON, @FILE that holds JSON, or - for the standard input")
 	return command
@@ -58,14 +43,7 @@ func newCompleteCommand(a *app) *cobra.Command {
 func newFailCommand(a *app) *cobra.Command {
 	r := &answerOptions{name: "fail", answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
 	command := a.answerCommand(r, &cobra.Command{
-		Use: "fail ID STEP", Short: "Fail an attempt that awaits its answer",
-		Long: `Fail an attempt of tool webhook or approval that awaits its answer, with an error of kind
-explicit. The policies of the step decide whether another attempt is made; --final says
-that none would help.
-` + answerHelp,
-		Example: `  starter fail imports-7x2k import --error "the file is locked"
-  starter fail imports-7x2k import --error "no such file" --final
-  starter fail imports-7x2k import --error "bad rows" --details '{"rows": [7, 12]}'`,
+		Use: "fail RUN STEP",
 	})
 	flags := command.Flags()
 	flags.StringVar(&r.answer.Message, "error", "", "why it has failed; a must")
@@ -77,30 +55,19 @@ that none would help.
 func newProgressCommand(a *app) *cobra.Command {
 	r := &answerOptions{name: "progress", answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
 	command := a.answerCommand(r, &cobra.Command{
-		Use: "progress ID STEP", Short: "Report progress of an attempt that awaits its answer",
-		Long: `Report how far an attempt has come that awaits its answer. Its timeout begins anew, and
-starter status shows it.
-` + answerHelp,
-		Example: `  starter progress imports-7x2k import --done 300
-  starter progress imports-7x2k import --done 300 --total 1200 --message "reading rows"`,
+		Use: "progress RUN STEP",
 	})
 	flags := command.Flags()
 	flags.Int64Var(&r.answer.Done, "done", 0, "how much is done; a must")
 	flags.Int64Var(&r.answer.Total, "total", 0, "of how much; 0 is not known")
-	flags.StringVar(&r.answer.Message, "message", "", "what goes on, in a few words")
+	flags.StringVar(&r.answer.Message, "message", "", "what is happening, in a few words")
 	return command
 }
 
 func newApproveCommand(a *app) *cobra.Command {
 	r := &answerOptions{name: "approve", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
 	command := a.answerCommand(r, &cobra.Command{
-		Use: "approve ID [STEP]", Short: "Approve what a run asks, or choose another option",
-		Long: `Approve what a step of tool approval asks, or choose another of its options with --option.
-STEP may be left out where one approval waits. --set fills in its form.
-` + answerHelp,
-		Example: `  starter approve imports-7x2k
-  starter approve imports-7x2k ask --set rows=1200 --set note="as agreed" --comment "looks right"
-  starter approve imports-7x2k ask --option later --by ada`,
+		Use: "approve RUN [STEP]",
 	})
 	command.Flags().StringVar(&r.answer.Option, "option", playbook.OptionApprove, "the option that is chosen")
 	r.addForm(command)
@@ -110,12 +77,7 @@ STEP may be left out where one approval waits. --set fills in its form.
 func newRejectCommand(a *app) *cobra.Command {
 	r := &answerOptions{name: "reject", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
 	command := a.answerCommand(r, &cobra.Command{
-		Use: "reject ID [STEP]", Short: "Reject what a run asks",
-		Long: `Reject what a step of tool approval asks. STEP may be left out where one approval
-waits. What is required in its form need not be filled in.
-` + answerHelp,
-		Example: `  starter reject imports-7x2k --comment "the wrong month"
-  starter reject imports-7x2k ask --index 3 --by ada`,
+		Use: "reject RUN [STEP]",
 	})
 	r.addForm(command)
 	return command
@@ -165,7 +127,7 @@ func (r *answerOptions) parse(a *app, command *cobra.Command, args []string) (id
 		r.answer.Retryable = &no
 	}
 	if !changed("by") {
-		r.answer.By = source.Cut(whoami(), mostReason)
+		r.answer.By = source.Cut(whoami(), steer.MostReason)
 	}
 	if err := r.parseValues(a, changed); err != nil {
 		return "", err

@@ -12,14 +12,11 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
-
-// outcomeKept says that no worker has answered, and that the server keeps what was
-// sent.
-const outcomeKept = "kept"
 
 // answerDocument is what a command that answers prints as JSON.
 type answerDocument struct {
@@ -27,8 +24,8 @@ type answerDocument struct {
 	WorkflowID string `json:"workflow_id"`
 	interpreter.AnswerTo
 
-	Outcome string `json:"outcome"` // done, unchanged, kept, refused or unknown
-	Message string `json:"message"`
+	Outcome steer.Outcome `json:"outcome"` // done, unchanged, kept, refused or unknown
+	Message string        `json:"message"`
 	// Awaits are attempts that await an answer, where the answer was refused.
 	Awaits []runs.AwaitedAttempt `json:"awaits,omitempty"`
 }
@@ -95,7 +92,7 @@ func stepNames(book *playbook.Playbook) []string {
 }
 
 // doc is what came of the answer.
-func (t *answerer) doc(to interpreter.AnswerTo, outcome, format string, args ...any) answerDocument {
+func (t *answerer) doc(to interpreter.AnswerTo, outcome steer.Outcome, format string, args ...any) answerDocument {
 	return answerDocument{
 		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
 	}
@@ -103,7 +100,7 @@ func (t *answerer) doc(to interpreter.AnswerTo, outcome, format string, args ...
 
 // refuse is an answer that is not taken, with what awaits one.
 func (t *answerer) refuse(format string, args ...any) answerDocument {
-	doc := t.doc(t.answer.AnswerTo, outcomeRefused, format, args...)
+	doc := t.doc(t.answer.AnswerTo, steer.Refused, format, args...)
 	doc.Awaits = t.awaited
 	return doc
 }
@@ -158,7 +155,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err err
 			return doc, knownStep(t.answer.Step, stepNames(t.book))
 		}
 		doc, err = t.sendBlind(ctx)
-		if doc.Outcome == outcomeRefused {
+		if doc.Outcome == steer.Refused {
 			doc.Awaits, t.left = append(doc.Awaits, below...), t.left+left
 		}
 		return doc, err
@@ -234,18 +231,18 @@ func (t *answerer) accepted(taken interpreter.AnswerReceipt) answerDocument {
 	name := render.Attempt(to)
 	switch {
 	case taken.ID != t.answer.ID:
-		return t.doc(to, outcomeUnchanged, "%s had this answer already", name)
+		return t.doc(to, steer.Unchanged, "%s had this answer already", name)
 	case t.answer.Verb == interpreter.AnswerProgress:
 		reported := interpreter.Reported{Done: t.answer.Done, Total: t.answer.Total, Message: t.answer.Message}
-		return t.doc(to, outcomeDone, "%s: %s; its time begins anew", name, reported.String())
+		return t.doc(to, steer.Done, "%s: %s; its time begins anew", name, reported.String())
 	case t.answer.Verb == interpreter.AnswerFail && t.final:
-		return t.doc(to, outcomeDone, "%s has failed for good", name)
+		return t.doc(to, steer.Done, "%s has failed permanently", name)
 	case t.answer.Verb == interpreter.AnswerFail:
-		return t.doc(to, outcomeDone, "%s has failed; the policies of the step decide what follows", name)
+		return t.doc(to, steer.Done, "%s has failed; the policies of the step decide what follows", name)
 	case t.approves():
-		return t.doc(to, outcomeDone, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
+		return t.doc(to, steer.Done, "%s: %s, by %s", name, t.answer.Option, t.answer.By)
 	}
-	return t.doc(to, outcomeDone, "%s is complete", name)
+	return t.doc(to, steer.Done, "%s is complete", name)
 }
 
 // keep leaves the answer with the server, for a worker to take.
@@ -255,10 +252,10 @@ func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	case step == nil && t.answer.Step != "":
 		return answerDocument{}, knownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
-		return t.refuse("no worker of its task queue %q answers, so which approval waits cannot be told; name the step: %s %s %s STEP",
+		return t.refuse("no worker of its task queue %q responds, so which approval is waiting is not known; name the step: %s %s %s STEP",
 			t.run.TaskQueue, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
-		return t.refuse("no worker of its task queue %q answers, so which iteration waits cannot be told; name it with --index", t.run.TaskQueue), nil
+		return t.refuse("no worker of its task queue %q responds, so which iteration is waiting is not known; name it with --index", t.run.TaskQueue), nil
 	case !mayAwait(step):
 		return t.refuse("step %s awaits no answers: its tool is none of webhook and approval", step.Name), nil
 	}
@@ -271,7 +268,7 @@ func (t *answerer) keep(ctx context.Context) (answerDocument, error) {
 	case err != nil:
 		return answerDocument{}, err
 	}
-	return t.doc(t.answer.AnswerTo, outcomeKept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
+	return t.doc(t.answer.AnswerTo, steer.Kept, "no worker of its task queue %q answers; the answer is kept, and taken when one is back "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 

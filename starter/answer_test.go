@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
+	"reprise/internal/program/steer"
 	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -124,6 +126,16 @@ func (d *desk) listed(id string) string {
 	return part
 }
 
+// listedAs waits until the list finds a run by its status, which the list shows too.
+func (d *desk) listedAs(status interpreter.Status, id string) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool {
+		var list runs.List
+		require.NoError(d.t, json.Unmarshal([]byte(d.does("list", "--status", string(status), "--limit", "0", "--output", "json")), &list))
+		return slices.ContainsFunc(list.Runs, func(run runs.Found) bool { return run.WorkflowID == id && run.Status == status })
+	}, patience, 50*time.Millisecond, "no %s run %s", status, id)
+}
+
 // awaits waits until so many attempts of a run await their answers, one at least of
 // them an attempt with that number.
 func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
@@ -220,7 +232,7 @@ func TestFailForGood(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
 	require.Equal(t, answerDocument{
 		Command: "fail", WorkflowID: id, AnswerTo: interpreter.AnswerTo{Step: "import", Visit: 1, Attempt: 1},
-		Outcome: outcomeDone, Message: "import has failed for good",
+		Outcome: steer.Done, Message: "import has failed permanently",
 	}, doc)
 	result := d.ends(id)
 	require.EqualValues(t, "failed", result.Status)
@@ -247,8 +259,11 @@ func TestApprove(t *testing.T) {
 	require.Equal(t, []string{"approve", "reject"}, approval.Options)
 	require.Len(t, approval.Form, 3)
 	shown := d.does("status", id)
+	require.Regexp(t, "^"+id+` \(asks\): awaiting for [\w.]+, started [\w.]+ ago\n`, shown)
+	require.Contains(t, d.refuses(exitFailed, "retry-now", id), "step ask awaits an answer; starter approve "+id+" ask")
+	d.listedAs(interpreter.Awaiting, id)
 	require.Contains(t, shown, "ask: asks: Load *it*?\nask: options: approve, reject\n"+
-		"ask: form: how (a or b, else b), ok (boolean), rows (integer, required)\n")
+		"ask: form: rows (integer, required), ok (boolean), how (a or b, else b)\n")
 	require.Contains(t, shown, "starter approve "+id+" ask --set rows=INTEGER\n")
 	for _, wrong := range []struct {
 		says string
@@ -263,7 +278,7 @@ func TestApprove(t *testing.T) {
 	} {
 		says := d.refuses(exitFailed, wrong.args...)
 		require.Contains(t, says, wrong.says)
-		require.Contains(t, says, "    form: how (a or b, else b), ok (boolean), rows (integer, required)\n")
+		require.Contains(t, says, "    form: rows (integer, required), ok (boolean), how (a or b, else b)\n")
 	}
 	require.Equal(t, id+": ask: approve, by ada\n",
 		d.does("approve", id, "--by", "ada", "--comment", "fine", "--set", "rows=1200", "--set", "ok=true"))
@@ -300,7 +315,10 @@ func TestAnswersInLoops(t *testing.T) {
 			require.Equal(t, "Load 8?", status.Steps[0].Iterations[3].Awaits.Approval.Message)
 			shown := d.does("status", id, "--step", "ask")
 			require.Contains(t, shown, "5 awaiting an answer")
-			require.Regexp(t, `(?m)^  \[3\] running, attempt 1.*, awaits an answer for \w+: Load 8\?$`, shown)
+			require.Regexp(t, `(?m)^  \[3\] awaits an answer for [\w.]+, attempt 1: Load 8\?$`, shown)
+			require.Equal(t, []interpreter.Status{"awaiting", "awaiting", "awaiting"}, []interpreter.Status{status.Status, status.Steps[0].Status, status.Steps[0].Iterations[3].Status})
+			require.Equal(t, status.Steps[0].Since, status.Since)
+			d.listedAs(interpreter.Awaiting, id)
 			require.Contains(t, shown, "starter approve "+id+" ask --index 0\n")
 
 			says := d.refuses(exitFailed, "approve", id)
@@ -354,7 +372,7 @@ func TestAnswerWithoutWorker(t *testing.T) {
 		require.Contains(t, out, "the answer is kept, and taken when one is back")
 	}
 	require.Less(t, time.Since(began), patience)
-	require.Contains(t, d.refuses(exitFailed, "approve", id), "so which approval waits cannot be told; name the step")
+	require.Contains(t, d.refuses(exitFailed, "approve", id), "so which approval is waiting is not known; name the step")
 	d.work()
 	d.awaits(id, 1, 2)
 	require.Contains(t, d.does("complete", id, "import"), "import attempt 2 is complete")
@@ -426,11 +444,11 @@ func TestGoldenAwaiting(t *testing.T) {
 	now, three := samples.LocalBegan.Add(time.Hour), 3
 	webhook, approval := someAwaiting(now)
 	item := func(awaits *interpreter.AwaitedDetails) runs.Item {
-		return runs.Item{Status: interpreter.Running, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
+		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}
 	var out bytes.Buffer
 	render.Status(&terminal.Screen{To: &out}, &runs.Status{
-		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Running, StartedAt: samples.LocalBegan}, At: now,
+		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Awaiting, StartedAt: samples.LocalBegan, Since: now.Add(-time.Hour)}, At: now,
 		Steps: []runs.Step{
 			{Step: "import", Visit: 1, StartedAt: samples.LocalBegan, Item: item(webhook)},
 			{Step: "ask", Visit: 2, StartedAt: samples.LocalBegan, Item: item(approval)},
@@ -543,8 +561,8 @@ func TestAnswerUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"say which run and which step: starter complete ID STEP", []string{"complete", "x"}},
-		{"say which run and which step: starter approve ID [STEP]", []string{"approve"}},
+		{"say which run and which step: starter complete RUN STEP", []string{"complete", "x"}},
+		{"say which run and which step: starter approve RUN [STEP]", []string{"approve"}},
 		{"\"z\" is one too many", []string{"reject", "x", "y", "z"}},
 		{"--index -1 is less than 0", []string{"complete", "x", "y", "--index", "-1"}},
 		{"say why with --error", []string{"fail", "x", "y"}},

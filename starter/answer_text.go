@@ -10,13 +10,14 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
 )
 
 // reportAnswer says what came of an answer: to the standard error where it was refused,
 // with what awaits an answer.
 func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 	var err error
-	if doc.Outcome == outcomeRefused {
+	if doc.Outcome == steer.Refused {
 		err = withStatus(exitFailed, errSaid)
 	}
 	if t.output == "json" {
@@ -26,7 +27,7 @@ func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 		return err
 	}
 	to, said := a.Out, doc.Message
-	if doc.Outcome == outcomeRefused {
+	if doc.Outcome == steer.Refused {
 		to, said = a.Err, "refused: "+said
 	}
 	var b strings.Builder

@@ -32,37 +32,10 @@ const (
 	mostBackfillConcurrency    = 500
 )
 
-const backfillLong = `Run a playbook with partitions for those of its partitions that are complete and not
-done, each as a run of its own, and follow them.
-
-The backfill is a run whose loop has the partitions as elements: starter pause, resume,
-set, status, events, dead-letters and cancel work on it as on any other, and each partition's run
-can be looked at by itself. A partition that fails stops no other one and makes the
-backfill a partial success; run the command again for those that are left.
-
-What is done is kept on the server for each name of a playbook, as long as the namespace is
-there: by runs of backfills, of schedules and of starter run. starter backfill status FILE
-shows it. A playbook that says something else since makes it stale; comments, the order of keys,
-descriptions, and start and end of its partitions do not.
-
---only missing, the default, runs what is not done, what has failed included; failed runs
-what has failed; stale what an earlier version of the playbook has done; all everything. stale and all write the
-same rows again, so the sinks into tables need mode: upsert or replace. What runs already is left out.
-
---from and --to are keys or times; both partitions are included.
-
-Ctrl-C, --detach and the exit status are those of starter run.`
-
-const backfillExample = `  starter backfill orders.yaml
-  starter backfill orders.yaml --from 2024-01-01 --to 2024-01-31 --max-concurrency 8
-  starter backfill orders.yaml --only stale --dry-run
-  starter backfill status orders.yaml`
-
 func newBackfillCommand(a *app) *cobra.Command {
 	options := &partitionsOptions{}
 	command := &cobra.Command{
-		Use: "backfill FILE", Short: "Run the partitions of a playbook that are not done", Args: cobra.ExactArgs(1),
-		Long: backfillLong, Example: backfillExample,
+		Use: "backfill FILE", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.refuse(a.backfillPartitions(args[0], options), options.run.output)
 		},
@@ -271,11 +244,7 @@ func (a *app) backfillPlan(of checked, keys []string, workload map[string]any, o
 func newBackfillStatusCommand(a *app) *cobra.Command {
 	options := &partitionsOptions{}
 	command := &cobra.Command{
-		Use: "status FILE", Short: "Show which partitions of a playbook are done", Args: cobra.ExactArgs(1),
-		Long: `Show which partitions of a playbook are done (#), run (>), have failed (x), are stale (s), for an
-earlier version of the playbook has done them, or are missing (.). Only those that are complete are shown.`,
-		Example: `  starter backfill status orders.yaml
-  starter backfill status orders.yaml --from 2024-01-01 --output json`,
+		Use: "status FILE", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.backfillStatus(args[0], options) },
 	}
 	command.Flags().StringVar(&options.from, "from", "", "the first partition: its key, or a time in it")

@@ -57,8 +57,8 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Equal(t, "ask", answered.Step)
 	d.awaits(inner, 1, 1)
 	require.Contains(t, d.does("progress", id, "import", "--done", "3"), inner+": import: 3")
-	require.Contains(t, d.does("graph", id), "runs "+inner+" (asks.outer.inner): running")
-	require.Contains(t, d.does("fail", id, "import", "--error", "no", "--final"), inner+": import has failed for good")
+	require.Contains(t, d.does("graph", id), "runs "+inner+" (asks.outer.inner): awaiting")
+	require.Contains(t, d.does("fail", id, "import", "--error", "no", "--final"), inner+": import has failed permanently")
 
 	result := d.ends(id)
 	require.Equal(t, interpreter.Failed, result.Status)
@@ -140,7 +140,7 @@ func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	d.does("pause", inner, "--reason", "lunch")
 	said := d.does("status", id)
 	require.Regexp(t, `(?m)^outer: `+inner+`, paused since \d\d:\d\d:\d\d by`, said)
-	require.Contains(t, said, "to let it go on: starter resume '"+inner+"'\n")
+	require.Contains(t, said, "to resume: starter resume '"+inner+"'\n")
 	require.Contains(t, strings.ReplaceAll(said, "\n", " "), "lunch")
 	held := d.status(id).Visits("outer")[0].Held
 	require.Len(t, held, 1)
@@ -240,16 +240,17 @@ func TestStatusShowsParentRuns(t *testing.T) {
 	require.Contains(t, said, ": paused for ")
 	require.Regexp(t, `held by the run `+outer+` above: paused since \S+ by \S+ `+
 		`held by the run `+id+` above: step outer paused since \S+ by \S+: the API is down `, said)
-	require.Contains(t, said, "to let it go on: starter resume '"+outer+"' to let it go on: starter resume "+id+" --step outer")
-	require.Regexp(t, inner+`: was not paused; still held by the run `+outer+` above: paused since .* \(to let it go on: starter resume '`+outer+`'\)`,
+	require.Contains(t, said, "to resume: starter resume '"+outer+"' to resume: starter resume "+id+" --step outer")
+	require.Regexp(t, inner+`: was not paused; still held by its parent run `+outer+`: paused since .* \(to resume: starter resume '`+outer+`'\)`,
 		d.does("resume", inner))
-	require.Regexp(t, outer+`: goes on; still held by the run `+id+` above: step outer paused since`, d.does("resume", outer))
+	require.Regexp(t, outer+`: resumed; still held by its parent run `+id+`: step outer paused since`, d.does("resume", outer))
 
 	var status runs.Status
 	require.NoError(t, json.Unmarshal([]byte(d.does("status", inner, "-o", "json")), &status))
 	require.Len(t, status.Above, 1)
 	require.Equal(t, []string{id, "outer", runs.HeldByPause}, []string{status.Above[0].Run, status.Above[0].Step, status.HeldBy})
-	require.Equal(t, id+": goes on\n", d.does("resume", id))
+	require.Equal(t, status.Above[0].Control.Held["outer"].At, status.Since, "it is paused since then, and runs for longer")
+	require.Equal(t, id+": resumed\n", d.does("resume", id))
 	require.NotContains(t, d.does("status", inner), "above")
 	d.does("cancel", id)
 }

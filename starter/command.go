@@ -81,8 +81,12 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	ran := false
 	out := &terminal.Screen{To: streams.Out}
 	streams.Out, streams.Err = out, &terminal.Screen{To: streams.Err}
-	root := newRoot(&app{Streams: streams, out: out, interrupts: interrupts})
-	root.PersistentPreRun = func(*cobra.Command, []string) { ran = true }
+	a := &app{Streams: streams, out: out, interrupts: interrupts}
+	root := newRoot(a)
+	root.PersistentPreRun = func(command *cobra.Command, _ []string) {
+		ran = true
+		a.noteRenamed(command)
+	}
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -117,34 +121,22 @@ type app struct {
 	warnings []string
 }
 
-const rootLong = `starter runs Reprise playbooks on Temporal and helps to write them.
-
-Without a Temporal server of your own, starter run brings up a local one with its
-web UI and a worker, for as long as the run takes. starter dev keeps one up.
-
-The server comes from --address, else from TEMPORAL_ADDRESS and the other variables
-of Temporal's own tools, else from a profile of their configuration file, else it
-is the one of starter dev, else a local one.`
-
-const rootExample = `  starter run playbooks/hello.yaml --set name=Ada
-  starter validate playbooks/*.yaml
-  starter tools http`
-
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use: "starter", Short: "Runs durable YAML playbooks on Temporal", Long: rootLong, Example: rootExample,
-		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 3, Version: readVersion().Reprise,
+		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: readVersion().Reprise,
 	}
 	root.SetVersionTemplate("starter {{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.DisableDefaultCmd = true // starter has its own, with a help of ours
 	root.AddCommand(
 		newRunCommand(a), newPlanCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
 		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
 		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
 		newDeadLettersCommand(a), newStateCommand(a), newBackfillCommand(a), newScheduleCommand(a), newValidateCommand(a), newMigrateCommand(a), newDevCommand(a),
-		newToolsCommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newVersionCommand(a),
+		newToolsCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
 	)
+	addHelp(root)
+	a.addCompletion(root)
 	explainArgs(root)
 	return root
 }

@@ -56,9 +56,9 @@ func TestCommandsAreComplete(t *testing.T) {
 			there   bool
 			missing string
 		}{
-			{command.Short != "", "Short in its cobra.Command"},
-			{command.Long != "", "Long in its cobra.Command"},
-			{strings.Contains(command.Example, "  starter "+path), "an Example with a line that begins with starter " + path},
+			{command.Short != "", "a section of help.txt"},
+			{command.Long != "", "a text in its section of help.txt"},
+			{strings.Contains(command.Example, "  starter "+path), "an example in help.txt, a line that begins with starter " + path},
 			{matches("starter "+word+"\\b|`"+last+"\\b", documents), "a place in README.md or docs/operations.md"},
 			{matches(`starter `+word+`\b|"`+last+`"|'`+last+`'`, tests), "a script of testdata/script, or another test, that runs it"},
 		} {

@@ -20,23 +20,9 @@ import (
 	"reprise/interpreter/expression"
 )
 
-const deadLettersLong = `Look at iterations that failed, and run them again.
-
-Every iteration of a loop that ends as failed is a dead letter. It is read from
-the histories that Temporal keeps, so it is there until the run's retention ends;
-loop.dead_letter in a playbook writes it away as well.
-
-An iteration that was cancelled, or never began, because the run was cancelled or
-terminated or its failure budget was spent, is no dead letter. With --cancelled it
-is listed and run again like one.`
-
 func newDeadLettersCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
-		Use: "dead-letters", Aliases: []string{"dlq"}, Short: "List failed iterations and run them again", Long: deadLettersLong,
-		Example: `  starter dead-letters list
-  starter dead-letters reprocess patients-7x2k --class retryable
-  starter dead-letters reprocess patients-7x2k --cancelled`,
-		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: "dead-letters", Aliases: []string{"dlq"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
 	return command
@@ -188,20 +174,7 @@ const mostListed = 100
 func newDeadLettersListCommand(a *app) *cobra.Command {
 	options := &listOptions{}
 	command := &cobra.Command{
-		Use: "list [WORKFLOW-ID]", Aliases: []string{"ls"}, Short: "List failed iterations, of one run or of all, newest first",
-		Long: `List failed iterations, the newest first: of one run, also while it goes on, or of
-all runs that the server still has. Those that a reprocess has brought to success
-are left out, unless --all asks for them, and so are those that were cancelled, unless
---cancelled does.
-
-Without WORKFLOW-ID runs are found by the search attribute RepriseDeadLetters, which
-a run sets when a loop of it has ended.`,
-		Example: `  starter dead-letters list
-  starter dead-letters list --since 24h --class retryable
-  starter dead-letters list patients-7x2k --step fetch
-  starter dead-letters list patients-7x2k --cancelled
-  starter dead-letters list --output json | jq '.dead_letters[].id'`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "list [RUN]", Aliases: []string{"ls"}, Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
@@ -380,13 +353,7 @@ type showOptions struct {
 func newDeadLettersShowCommand(a *app) *cobra.Command {
 	options := &showOptions{}
 	command := &cobra.Command{
-		Use: "show DEAD-LETTER", Short: "Show all that is known of a failed iteration",
-		Long: `Show all that is known of a failed iteration: its element, and the error with the
-body of the answer and what was collected before.
-
-DEAD-LETTER is what list shows: workflow-id/step#visit/index.`,
-		Example: `  starter dead-letters show 'patients-7x2k/fetch#1/13'`,
-		Args:    cobra.ExactArgs(1),
+		Use: "show DEAD-LETTER", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err

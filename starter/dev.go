@@ -20,27 +20,20 @@ type devOptions struct {
 	namespace string
 	port      int
 	uiPort    int
+	pagePort  int
 	noWorker  bool
 }
 
 func newDevCommand(a *app) *cobra.Command {
 	options := &devOptions{}
 	command := &cobra.Command{
-		Use: "dev", Short: "Keep a local Temporal server and a worker up", Args: cobra.NoArgs,
-		Long: `Keep a local Temporal server with its web UI and a worker up until Ctrl-C. starter
-run in the same directory uses it. The server is the temporal command on PATH, else
-devserver beside this program; it listens on 127.0.0.1. Devserver asks clients for
-the key in ` + statePath() + `, the temporal command for none.
-
-While it runs, ` + statePath() + ` tells where it is.`,
-		Example: `  starter dev
-  starter dev --db-filename .reprise/temporal.db     # runs survive a restart
-  starter dev --port 0 --ui-port 0                   # free ports`,
+		Use: "dev", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.dev(options) },
 	}
 	flags := command.Flags()
 	flags.IntVar(&options.port, "port", 7233, "port of the server, 0 for a free one")
 	flags.IntVar(&options.uiPort, "ui-port", 8233, "port of the web UI, 0 for a free one")
+	flags.IntVar(&options.pagePort, "page-port", 8250, "port of the page of runs, 0 for a free one; a free one too where it is taken")
 	flags.StringVar(&options.namespace, "namespace", connect.DefaultNamespace, "Temporal namespace, created if need be")
 	flags.BoolVar(&options.noWorker, "no-worker", false, "start the server alone")
 	options.local.add(command)
@@ -77,15 +70,20 @@ func (a *app) dev(options *devOptions) error {
 		return err
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
+	page, err := a.startPage(s, options.pagePort, cmp.Or(options.local.playbooks, "."))
+	if err != nil {
+		return err
+	}
+	defer page.stop()
 	state := devState{
-		Address: s.address, UI: s.ui, Namespace: s.namespace, TaskQueue: target.taskQueue,
+		Address: s.address, UI: s.ui, Page: page.link, Namespace: s.namespace, TaskQueue: target.taskQueue,
 		PayloadStore: cmp.Or(target.payloadStore, s.store.Name()), Key: s.key, PID: os.Getpid(), StartedAt: time.Now().UTC().Truncate(time.Second),
 	}
 	if err := state.write(); err != nil {
 		return err
 	}
 	defer state.remove()
-	_, _ = fmt.Fprintf(a.Out, "Temporal: %s, namespace %s\nWeb UI:   %s\n", s.address, s.namespace, s.ui)
+	_, _ = fmt.Fprintf(a.Out, "Runs:     %s\nTemporal: %s, namespace %s\nWeb UI:   %s\nIts list: %s\n", page.link, s.address, s.namespace, s.ui, s.runsLink())
 	if target.taskQueue != "" {
 		_, _ = fmt.Fprintf(a.Out, "Worker:   task queue %s, log in %s\n", target.taskQueue, workerLogPath())
 		_, _ = fmt.Fprintf(a.Out, "Answers:  %s\n", s.callbacks.url)

@@ -14,7 +14,6 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
-	"reprise/interpreter"
 )
 
 // eventsOptions is the command line of events.
@@ -28,42 +27,15 @@ type eventsOptions struct {
 	output string
 }
 
-// helpWidth is how wide generated parts of helps are.
-const helpWidth = 87
-
-// eventsLong is the help, with the names of all kinds.
-func eventsLong() string {
-	names := sentenceList(runs.KindNames(), "and")
-	reasons := sentenceList(interpreter.WaitReasons(), "or")
-	text := "The kinds of events are " + names + ". A step_retry is a wait, with its reason: " + reasons + "."
-	return fmt.Sprintf(eventsText, strings.Join(terminal.Wrap(text, helpWidth), "\n"))
-}
-
-const eventsText = `Tell what has happened in a run, in order: its steps, their attempts and waits, the
-iterations of its loops, and how all of that ended.
-
-` + idHelp + `
-
-Everything is read from the histories that Temporal keeps. The attempts of iterations
-are in histories of their own, one for each child of a loop; they are read where
---step, --index or --failed asks for them. An attempt starts when a worker has taken
-it; pages that were fetched together are one, with a range.
-
-%s
-
-Exit status: 0, 2 where there is no such run or step, 3 no server, 130 by Ctrl-C.`
-
 func newEventsCommand(a *app) *cobra.Command {
 	options := &eventsOptions{}
 	command := &cobra.Command{
-		Use: "events [ID]", Short: "Tell what has happened in a run", Long: eventsLong(),
-		Example: `  starter events
-  starter events patients-7x2k --step fetch --index 13
-  starter events patients-7x2k --failed --kind action_error,step_retry
-  starter events patients-7x2k --follow
-  starter events patients-7x2k --output jsonl | jq 'select(.event == "step_retry") | .delay'`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "events [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
+			args, err := stepOf(args, &options.step)
+			if err != nil {
+				return err
+			}
 			ask, err := options.filter(command)
 			if err != nil {
 				return err
@@ -74,8 +46,8 @@ func newEventsCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.follow, "follow", false, "go on until the run has ended")
-	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations")
+	flags.BoolVar(&options.follow, "follow", false, "continue until the run has ended")
+	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations; the same as STEP")
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0, with its attempts")
 	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
 	flags.StringSliceVar(&options.kinds, "kind", nil, "only events of these kinds, such as action_error,step_retry")

@@ -8,15 +8,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
 )
-
-// idHelp says how a command that reads a run finds it.
-const idHelp = `ID is the workflow ID of a run, or enough of its beginning to tell it from other
-runs; without ID it is the run that was started last.`
 
 // runFlags say which run a command reads.
 type runFlags struct {
@@ -55,6 +52,38 @@ func (a *app) withRun(flags *runFlags, args []string, work func(context.Context,
 		s.taskQueue = found.TaskQueue
 		return work(ctx, s, found)
 	})
+}
+
+// stepOf reads the step behind a run, and gives the arguments without it.
+func stepOf(args []string, step *string) ([]string, error) {
+	if len(args) < 2 {
+		return args, nil
+	}
+	if *step != "" {
+		return nil, usageError("the step is given twice: %q, and --step %q", args[1], *step)
+	}
+	*step = args[1]
+	return args[:1], nil
+}
+
+// renamedTo is the annotation of a flag's earlier name.
+const renamedTo = "renamed-to"
+
+// noteRenamed says of flags that were given by earlier names what they are called.
+func (a *app) noteRenamed(command *cobra.Command) {
+	command.Flags().Visit(func(flag *pflag.Flag) {
+		if name := flag.Annotations[renamedTo]; name != nil {
+			a.notef("note: --%s is --%s now", flag.Name, name[0])
+		}
+	})
+}
+
+// renamedFlag has a flag also work by an earlier name, with a note.
+func renamedFlag(command *cobra.Command, earlier, name string) {
+	renamed := *command.Flags().Lookup(name)
+	renamed.Name, renamed.Hidden, renamed.Shorthand = earlier, true, ""
+	renamed.Annotations = map[string][]string{renamedTo: {name}}
+	command.Flags().AddFlag(&renamed)
 }
 
 // findError says what would work where a run was not found.

@@ -101,7 +101,7 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 		doc.Status = statusUnknown
 		a.notef("stopped following; the server does not answer, so how the run stands is unknown")
 	} else {
-		a.notef("stopped following; the run goes on")
+		a.notef("stopped following; the run continues")
 	}
 	a.hints(s, run)
 	if output == "json" {
@@ -151,7 +151,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 			}
 		case link.unanswered():
 			screen.close()
-			a.notef("lost the server at %s, trying again; the run goes on", address)
+			a.notef("lost the server at %s, trying again; the run continues", address)
 		}
 		if err == nil {
 			screen.show(lines)

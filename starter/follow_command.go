@@ -10,26 +10,10 @@ import (
 	"reprise/internal/observe/runs"
 )
 
-const followLong = `Take up following a run where starter run --detach or Ctrl-C left it: with the same
-output, to its end. A run that has ended is reported at once.
-
-` + idHelp + `
-
-Ctrl-C only stops following; the run goes on.
-
-Exit status, as of starter run: 0 completed, 1 failed or cancelled, 2 wrong usage, no
-such run, or a playbook that the worker refused, 3 no server or the end is unknown (a
-server that is there and cannot answer is asked again for ten minutes),
-4 partial success, 130 stopped following.`
-
 func newFollowCommand(a *app) *cobra.Command {
 	flags, output := &runFlags{}, ""
 	command := &cobra.Command{
-		Use: "follow [ID]", Short: "Follow a run that is under way", Long: followLong,
-		Example: `  starter follow
-  starter follow patients-7x2k
-  starter follow patients-7x2k --output json | jq .result`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "follow [RUN]", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -61,7 +45,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 			a.notef("%s; trying again", err)
 		}
 		if !pause(a.interrupts.graceful, link.pause()) {
-			return withStatus(exitInterrupted, errors.New("left before the server could tell of the run"))
+			return withStatus(exitInterrupted, errors.New("interrupted before the server described the run"))
 		}
 	}
 }

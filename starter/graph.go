@@ -15,19 +15,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-const graphLong = `Draw a playbook, or a run of one with its states, attempts and next retries: steps,
-where they lead and on which conditions, where branches join, loops and sinks.
-Playbooks that steps run are drawn into them: those written out and those of files,
-and of a run the runs that it has started last, 20 of them at most.
-
-FILE is a playbook, example:NAME or - for standard input. ` + idHelp + `
-What is the name of a file, or ends in .yaml or .yml, is a file.
-
-Formats: text for a terminal, mermaid for Markdown, dot for Graphviz, and svg, a
-picture that needs no other program. Conditions are cut.
-
-Exit status: 0, 1 a playbook with problems, 2 no such file or run, 3 no server.`
-
 // graphFormats are the values of --format.
 var graphFormats = map[string]func(*graph.Graph) string{
 	"text": (*graph.Graph).Text, "mermaid": (*graph.Graph).Mermaid, "dot": (*graph.Graph).DOT, "svg": (*graph.Graph).SVG,
@@ -37,11 +24,7 @@ func newGraphCommand(a *app) *cobra.Command {
 	var run runFlags
 	format := "text"
 	command := &cobra.Command{
-		Use: "graph [FILE|ID]", Short: "Draw a playbook or a run", Long: graphLong, Args: cobra.MaximumNArgs(1),
-		Example: `  starter graph playbooks/routing.yaml
-  starter graph patients-7x2k --format svg > run.svg
-  starter graph playbooks/routing.yaml --format mermaid
-  starter graph patients-7x2k --format dot | dot -Tpng -o run.png`,
+		Use: "graph [FILE|RUN]", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := choice("--format", format, []string{"text", "mermaid", "dot", "svg"}); err != nil {
 				return err

@@ -13,9 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/ending"
+	"reprise/internal/observe/graph"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/report"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
 )
 
 // reportOptions is the command line of report.
@@ -24,29 +29,10 @@ type reportOptions struct {
 	file string
 }
 
-const reportLong = `Write what happened in a run as one HTML file: its steps with their states, a time line
-of steps, iterations and waits, failures, figures, and what was slowest. The file needs
-nothing else, no network and no script, and stays small: the iterations of a large loop
-are drawn in bands.
-
-` + idHelp + `
-
-All histories of the run are read, those of iterations and of child runs too; a large run
-takes a while, and standard error says how far that is. A run that goes on is shown as far as it has
-come. A file that is there is replaced; the new one can be read by its owner alone, since
-errors may quote data.
-
-Exit status: 0, 1 where the file cannot be written, 2 where there is no such run, 3 no
-server, 130 by Ctrl-C.`
-
 func newReportCommand(a *app) *cobra.Command {
 	options := &reportOptions{}
 	command := &cobra.Command{
-		Use: "report [ID] -o FILE", Short: "Write what happened in a run as an HTML file", Long: reportLong,
-		Example: `  starter report -o run.html
-  starter report patients-7x2k -o run.html
-  starter report patients-7x2k -o - | gzip > run.html.gz`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "report [RUN] -o FILE", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := writable(options.file); err != nil {
 				return err
@@ -126,7 +112,55 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 		row.Link = s.link(row.WorkflowID, "")
 	}
 	doc.Stats, doc.Notes = c.into.Stats(), append(doc.Notes, read.Notes...)
+	a.addValues(ctx, s, found, &doc)
 	return doc, nil
+}
+
+// mostReported bounds the input and the result in a report, in bytes.
+const mostReported = 64 << 10
+
+// addValues adds to a report what the run had and made, and how to continue.
+func (a *app) addValues(ctx context.Context, s *session, found runs.Found, doc *report.Document) {
+	shown := func(value any) string {
+		text, cut := render.MaskedJSON(value, mostReported)
+		if cut {
+			text += "\n…"
+		}
+		return text
+	}
+	if input, err := s.runs().Input(ctx, found.WorkflowID, found.LastRunID()); err == nil && input.Workload.Data != nil {
+		doc.Input = shown(input.Workload.Data)
+	}
+	if found.Ended() {
+		result, err := ending.Of(ctx, s.client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
+		if err == nil && result.Result.Data != nil {
+			doc.Result = shown(result.Result.Data)
+		}
+		doc.Failed = firstFailed(result)
+	}
+	if doc.Playbook != nil {
+		doc.Graph = graph.New(doc.Playbook, doc.Status, &graph.Children{}).SVG()
+	}
+	doc.Link, doc.Commands = s.link(found.WorkflowID, found.LastRunID()), render.Help(doc.Status)
+}
+
+// firstFailed is the first iteration that failed, nil where none is known.
+func firstFailed(result workflows.Result) *report.FailedIteration {
+	for _, record := range result.Steps {
+		if record.Loop == nil || len(record.Loop.Errors) == 0 {
+			continue
+		}
+		first := record.Loop.Errors[0]
+		failed := &report.FailedIteration{Step: record.Step, Index: first.Index}
+		if first.Element.Data != nil {
+			failed.Element = expression.Text(render.Masked(first.Element.Data))
+		}
+		if first.Error != nil {
+			failed.Message = first.Error.Message
+		}
+		return failed
+	}
+	return nil
 }
 
 // writeHTML writes a report in which the eyes see every character: a page obeys

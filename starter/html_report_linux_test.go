@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	nethttp "net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/report"
+	"reprise/internal/test/testenv"
 )
 
 // chromium is the browser of these tests; they are skipped where there is none, but
@@ -37,6 +39,7 @@ func chromium(t *testing.T) string {
 // site serves a page, and is the proxy through which its browser reaches everything.
 type site struct {
 	page  string
+	host  string // "" is report.example
 	mu    sync.Mutex
 	asked []string
 }
@@ -48,7 +51,7 @@ func (s *site) ServeHTTP(w nethttp.ResponseWriter, r *nethttp.Request) {
 	if !strings.HasSuffix(host, ".google.com") && !strings.HasSuffix(host, ".googleapis.com") { // what the browser asks itself
 		s.asked = append(s.asked, r.Method+" "+r.Host+r.URL.Path)
 	}
-	if r.Host != "report.example" {
+	if host != cmp.Or(s.host, "report.example") {
 		nethttp.Error(w, "outside", nethttp.StatusForbidden)
 		return
 	}
@@ -105,6 +108,26 @@ func TestAReportInABrowser(t *testing.T) {
 			require.NotContains(t, dom, "<script")
 			require.NotContains(t, dom, "<img")
 		})
+	}
+}
+
+// TestAReportFitsAPhone: nothing is wider than the window.
+func TestAReportFitsAPhone(t *testing.T) {
+	t.Parallel()
+	browser := testenv.NewBrowser(t)
+	for _, doc := range []report.Document{reportOf(t, 120, "HTTP 404 from GET http://api/patients/40"), hostileReport(t)} {
+		doc.Input, doc.Graph = strings.Repeat("x", 300), `<svg xmlns="http://www.w3.org/2000/svg" width="2000" height="20"></svg>`
+		server := httptest.NewServer(&site{page: rendered(t, doc), host: "127.0.0.1"})
+		browser.Open(server.URL)
+		require.Eventually(t, func() bool {
+			return browser.Eval(`document.readyState + (document.querySelector('footer, .tiles') !== null)`) == "completetrue"
+		},
+			patience, 20*time.Millisecond)
+		for _, width := range []int{320, 390, 1280} {
+			browser.Screen(width, "dark")
+			require.Equal(t, "true", browser.Eval(`document.documentElement.scrollWidth <= innerWidth`), "at %d", width)
+		}
+		server.Close()
 	}
 }
 

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"testing"
@@ -212,14 +212,15 @@ func TestManyLoopsStayReadable(t *testing.T) {
 	require.Contains(t, texts(t, page), "and 302 more visits of steps")
 }
 
-// TestTheGraphHasItsPlace: where there is one, it stands for the boxes.
+// TestTheGraphHasItsPlace: where there is one, it is a picture, which runs nothing.
 func TestTheGraphHasItsPlace(t *testing.T) {
 	t.Parallel()
 	doc := reportOf(t, 5, "HTTP 404")
-	doc.Graph = template.HTML(`<svg id="drawn"></svg>`)
+	doc.Graph = `<svg id="drawn"></svg>`
 	page := rendered(t, doc)
-	require.Contains(t, page, `<div class="panel"><svg id="drawn"></svg></div>`)
-	require.NotContains(t, page, `class="steps"`)
+	require.Contains(t, page, `<img class="graph" src="data:image/svg&#43;xml;base64,`+base64.StdEncoding.EncodeToString([]byte(doc.Graph)))
+	require.NotContains(t, page, `<svg id="drawn">`)
+	require.Contains(t, page, `class="steps"`)
 }
 
 // TestHostileTextsInAReport: none becomes an element, and each character is seen.
@@ -251,6 +252,8 @@ func hostileReport(t testing.TB) report.Document {
 	}
 	doc.Status.Steps = append(doc.Status.Steps, runs.Step{Step: hostileText, Visit: 1, Item: runs.Item{Status: hostileText}})
 	doc.Playbook = nil
+	doc.Input, doc.Result, doc.Commands = hostileText, hostileText, []string{hostileText}
+	doc.Failed = &report.FailedIteration{Step: hostileText, Element: hostileText, Message: hostileText}
 	for i := range doc.Stats.Steps {
 		doc.Stats.Steps[i].Step = hostileText
 	}

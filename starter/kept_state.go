@@ -25,36 +25,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-const stateLong = `See and change how far the steps with incremental have read: the states that they keep
-between runs.
-
-FILE is the playbook. It says where each state is kept: in the database of the rows, or
-by Temporal. A worker reads and changes it there, which has the connections; give the
-workload with which the playbook runs, where the connection or a name is part of it.
-Without a server, as with starter run, a local one is brought up for states in databases.
-
-list --auth NAME needs no playbook: it shows all states that the database of a connection
-keeps.
-
-STEP may be left out where one step keeps a state; one of a playbook that stands within a
-step is STEP/INNER. In a loop each element has a state of
-its own: --element names it by the element, --state by its name as list shows it.
-
-Exit status: 0, 1 where a run holds the state or somebody said no, 2 wrong usage or an
-invalid playbook, 3 no server.`
-
-const stateExample = `  starter state list orders.yaml
-  starter state list --auth warehouse
-  starter state show orders.yaml orders --set region=eu
-  starter state history orders.yaml orders
-  starter state set orders.yaml orders 2024-03-01T00:00:00Z --note "late rows of March"
-  starter state reset orders.yaml orders --element '{id: 7}' --yes`
-
 func newStateCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
-		Use: "state", Aliases: []string{"states"}, Short: "See and change how far steps with incremental have read",
-		Long: stateLong, Example: stateExample,
-		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: "state", Aliases: []string{"states"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
 		newStateListCommand(a), newStateShowCommand(a), newStateSetCommand(a), newStateResetCommand(a), newStateHistoryCommand(a),

@@ -25,21 +25,14 @@ type stateChange struct {
 func (o *stateChange) add(command *cobra.Command) {
 	o.stateOptions.add(command, true)
 	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
-	command.Flags().StringVar(&o.note, "note", "", "why; it stands in the history")
+	command.Flags().StringVar(&o.note, "reason", "", "the reason; kept in the history")
+	renamedFlag(command, "note", "reason")
 }
 
 func newStateSetCommand(a *app) *cobra.Command {
 	o := &stateChange{}
 	command := &cobra.Command{
-		Use: "set FILE [STEP] VALUE", Short: "Have the next run read from somewhere else", Args: cobra.RangeArgs(2, 3),
-		Long: `Set the watermark of a state, back or forth: the next run reads from there, less the step's lag. VALUE is of
-the type that the step's cursors have. Who has set it, when, from where and why stands in the history.
-
-It asks, unless --yes says so already, and is refused while a run holds the state. Rows that are read again
-are written as the step's sink writes them: mode: upsert replaces them, mode: insert leaves out those that it
-knows, which are those within the lag.`,
-		Example: `  starter state set orders.yaml orders 2024-03-01T00:00:00Z --note "late rows of March"
-  starter state set orders.yaml orders 1200 --element p1 --yes`,
+		Use: "set FILE [STEP] VALUE", Args: cobra.RangeArgs(2, 3),
 		RunE: func(_ *cobra.Command, args []string) error { return a.setState(args, o) },
 	}
 	o.add(command)
@@ -49,14 +42,7 @@ knows, which are those within the lag.`,
 func newStateResetCommand(a *app) *cobra.Command {
 	o := &stateChange{}
 	command := &cobra.Command{
-		Use: "reset FILE [STEP]", Short: "Forget a state: the next run reads from the initial value", Args: cobra.RangeArgs(1, 2),
-		Long: `Forget a state, with the rows that are known of it: the next run reads from initial_value on, and the state
-may belong to another source then. Its history stays. The rows in the table stay too: empty a table whose sink
-inserts, or it has them twice.
-
-It asks, unless --yes says so already, and is refused while a run holds the state.`,
-		Example: `  starter state reset orders.yaml orders
-  starter state reset orders.yaml orders --element '{id: 7}' --note "moved to another shop" --yes`,
+		Use: "reset FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.changeState(args[0], second(args), o, func(*playbook.Step) (incremental.Cursor, error) { return incremental.Cursor{}, nil })
 		},

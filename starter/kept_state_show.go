@@ -75,20 +75,7 @@ type stateListOptions struct {
 func newStateListCommand(a *app) *cobra.Command {
 	o := &stateListOptions{}
 	command := &cobra.Command{
-		Use: "list [FILE] [STEP]", Aliases: []string{"ls"}, Short: "List the states of a playbook's steps, or of a database", Args: cobra.MaximumNArgs(2),
-		Long: `List the states that the steps of a playbook keep, in the order of their names: how far each has
-read, when it moved there, and by which run. Times are those of this machine. Of a loop whose states are
-in Temporal and have names of their own they are found by how these names begin, unless that is the element;
-show shows them one by one.
-
-With --auth in place of FILE, list all states that a database keeps, whatever playbooks they are of. NAME is a
-connection of the worker, or the path of an SQLite file in its directory, as sqlite:PATH. The worker knows by the
-connection which tool it is for; --tool says so where that is not meant.`,
-		Example: `  starter state list orders.yaml
-  starter state list orders.yaml orders --set region=eu
-  starter state list --auth warehouse
-  starter state list --auth sqlite:rows.db --output json
-  starter state list orders.yaml --output json | jq -r '.states[] | [.state, .watermark] | @tsv'`,
+		Use: "list [FILE] [STEP]", Aliases: []string{"ls"}, Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0 && command.Flags().Changed("auth"):
@@ -226,11 +213,7 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 func newStateShowCommand(a *app) *cobra.Command {
 	o := &stateOptions{}
 	command := &cobra.Command{
-		Use: "show FILE [STEP]", Short: "Show a state, and from where the next run reads", Args: cobra.RangeArgs(1, 2),
-		Long: `Show a state in full: how far it is, from where the next run reads, and who has moved it.`,
-		Example: `  starter state show orders.yaml
-  starter state show orders.yaml orders --element p1
-  starter state show orders.yaml orders --output json | jq .watermark`,
+		Use: "show FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			one, err := a.oneState(args[0], second(args), o)
 			if err != nil {
@@ -298,11 +281,7 @@ type stateHistory struct {
 func newStateHistoryCommand(a *app) *cobra.Command {
 	o := &stateOptions{}
 	command := &cobra.Command{
-		Use: "history FILE [STEP]", Short: "Show who has moved a state, when and where", Args: cobra.RangeArgs(1, 2),
-		Long: `Show the changes of a state, the oldest first: those by runs, and those by people, with their notes.
-A state in a database has all of them; Temporal keeps the last 100.`,
-		Example: `  starter state history orders.yaml orders
-  starter state history orders.yaml orders --output json | jq -r '.changes[] | [.at, .by, .to] | @tsv'`,
+		Use: "history FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			one, err := a.oneState(args[0], second(args), o)
 			if err != nil {

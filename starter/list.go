@@ -31,21 +31,7 @@ const mostRuns = 20
 func newListCommand(a *app) *cobra.Command {
 	options := &runsOptions{}
 	command := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List runs",
-		Long: `List runs: those that go on, the newest first, then those that have ended, the last
-to end first. It takes one call to the server for each hundred.
-
-A run that is queued waits for its turn under the concurrency key of its playbook; its
-place stands beside that. Places take one more call for each key, of 20 at most.
-
-Failed iterations are counted when their loop has ended. A run that was terminated
-or timed out has failed. Runs that steps of other runs have started are left out
-unless --children is given.`,
-		Example: `  starter list
-  starter list --status failed --since 24h
-  starter list --playbook patients --limit 100
-  starter list --output json | jq -r '.runs[].workflow_id'`,
-		Args: cobra.NoArgs,
+		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.list(options) },
 	}
 	flags := command.Flags()
@@ -97,7 +83,13 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, list)
 	}
-	return a.writeRuns(list, time.Now())
+	if err := a.writeRuns(list, time.Now()); err != nil {
+		return err
+	}
+	if link := s.runsLink(); link != "" {
+		a.notef("in the web UI: %s", link)
+	}
+	return nil
 }
 
 // byAttribute are the statuses that take our search attribute to find.

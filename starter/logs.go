@@ -26,41 +26,22 @@ type logsOptions struct {
 	hasIndex bool
 }
 
-const logsLong = `Show what a worker has logged about a run: what its policies decided about attempts
-that failed, what its Python code has printed, and what went wrong inside the worker.
-
-` + idHelp + ` Where no server answers, or none knows
-the run any more, ID is taken as it is.
-
-The lines come from the file that the worker has with --log-file, or from its standard
-error with --log-format json, which somebody kept: --file names it, - is standard
-input. Without --file it is the log of a local worker in this directory. With several
-workers each has its own. What stands before a line's first brace is passed over, such
-as the names that docker compose logs writes.
-
-A run's lines are those of its loops, iterations and reprocesses too. With --follow it
-goes on until the run has ended, also where the file is moved away and begun again.
-Exit status: 0, 2 where there is no such run, step or file, 3 no server and no ID, 130
-by Ctrl-C.`
-
 func newLogsCommand(a *app) *cobra.Command {
 	options := &logsOptions{}
 	command := &cobra.Command{
-		Use: "logs [ID]", Short: "Show what a worker has logged about a run", Long: logsLong,
-		Example: `  starter logs
-  starter logs patients-7x2k --file /var/log/reprise/worker.jsonl --follow
-  starter logs patients-7x2k --step fetch --index 13
-  docker compose logs worker | starter logs patients-7x2k --file -
-  starter logs patients-7x2k --output jsonl | jq 'select(.level == "WARN") | .error'`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "logs [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
+			args, err := stepOf(args, &options.step)
+			if err != nil {
+				return err
+			}
 			options.hasIndex = command.Flags().Changed("index")
 			return a.logs(a.interrupts.graceful, options, strings.Join(args, ""))
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&options.follow, "follow", false, "go on until the run has ended")
-	flags.StringVar(&options.step, "step", "", "only this step")
+	flags.BoolVar(&options.follow, "follow", false, "continue until the run has ended")
+	flags.StringVar(&options.step, "step", "", "only this step; the same as STEP")
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
 	flags.StringVar(&options.file, "file", "", "the worker's log, - is standard input; default the local worker's, "+workerLogPath())
 	options.server.add(command)
@@ -145,7 +126,7 @@ func (a *app) logRun(ctx context.Context, s *session, id, step string) (found ru
 	whole := runs.Found{WorkflowID: id}
 	if s == nil {
 		if id == "" {
-			return whole, nil, withStatus(exitNoServer, errors.New("no Temporal server tells which run is the newest: give its ID"))
+			return whole, nil, withStatus(exitNoServer, errors.New("without a Temporal server the newest run is not known: name a RUN"))
 		}
 		a.notef("note: no Temporal server to ask, so %s is taken for a whole ID", id)
 		return whole, nil, nil

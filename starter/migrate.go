@@ -37,21 +37,7 @@ type migrateOptions struct {
 func newMigrateCommand(a *app) *cobra.Command {
 	var options migrateOptions
 	command := &cobra.Command{
-		Use: "migrate FILE…", Short: "Rewrite older forms in playbooks", Args: cobra.MinimumNArgs(1),
-		Long: `Rewrite older forms in playbooks: every older form of retry becomes the list of
-policies, the words of noetl.io/v1 become those of reprise/v1, and the sink of a loop
-that names the element moves to loop.sink. Comments, order and quoting of everything
-else stay as they are. FILE may be - for standard input.
-
-The new text goes to standard output, of several files with a line --- # FILE before
-each. What cannot be rewritten without a change of meaning is told with its place and
-left as it is.
-
-The exit status is 1 when something was left, and with --check also when a file would
-change.`,
-		Example: `  starter migrate old.yaml > new.yaml
-  starter migrate --write playbooks/*.yaml
-  starter migrate --check playbooks/*.yaml`,
+		Use: "migrate FILE...", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/program/steer"
 	"reprise/interpreter"
 )
 
@@ -46,20 +47,18 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 				continue // it names a step
 			}
 			args := slices.Concat(verb, place)
-			if len(place) > 1 && verb[0] == "retry-now" {
-				args = slices.Insert(args, 2, "--step")
-			}
 			got := d.say(args...)
 			require.Contains(t, got.out+got.err, "nothing waits", "%v", args)
 			var answered struct {
 				Runs []struct {
-					Outcome, Message string
-					Standing         struct{ Changed bool }
+					Outcome  steer.Outcome
+					Message  string
+					Standing struct{ Changed bool }
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(d.say(slices.Concat(args, []string{"--output", "json"})...).out), &answered))
 			require.Len(t, answered.Runs, 1)
-			require.Contains(t, []string{outcomeUnchanged, outcomeRefused}, answered.Runs[0].Outcome, "%v", args)
+			require.Contains(t, []steer.Outcome{steer.Unchanged, steer.Refused}, answered.Runs[0].Outcome, "%v", args)
 			require.Contains(t, answered.Runs[0].Message, "nothing waits", "%v", args)
 			require.False(t, answered.Runs[0].Standing.Changed, "%v", args)
 		}

@@ -33,6 +33,7 @@ const (
 type line struct {
 	key  string // stays the same while the text changes
 	text string
+	live string // in place of the text where lines are drawn again and again, "" for the same
 }
 
 // observer finds out how far a run is.
@@ -89,7 +90,8 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 // lines describe one visit of a step, and the command that answers it.
 func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
-	lines := []line{{key: key, text: o.describe(ctx, record)}}
+	text := o.describe(ctx, record)
+	lines := []line{{key: key, text: render.Due(text, record.NextRetryAt), live: render.CountDown(text, record.NextRetryAt, time.Now())}}
 	if command := o.answers(record); command != "" {
 		lines = append(lines, line{key: key + " answer", text: command})
 	}
@@ -233,25 +235,23 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 		if err != nil || done(progress) < done(before) { // it, or a part of it, is busy with its end
 			progress = before
 		}
+		if err != nil && !connect.NotFound(err) && progress.Stats.Total == 0 {
+			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop answers", stats.Total)
+		}
 		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
 			stats, open = ended(progress), progress.Active+progress.Waiting
 			waiting = min(max(o.waiting(ctx, progress.Open), progress.Waiting), open)
 		}
 	}
-	parts := []string{fmt.Sprintf("%d/%d done", stats.Success+stats.Failed, stats.Total)}
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{stats.Failed, "failed"}, {waiting, waitsFor}, {open - waiting, "running"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
+	if record.EndedAt.IsZero() {
+		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so
 	}
+	text := stats.Text() + render.Among([]render.Part{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
 	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
-		parts = append(parts, string(record.Status))
+		text += ", " + string(record.Status)
 	}
-	return strings.Join(parts, ", ")
+	return text
 }
 
 // waiting counts the iterations that have neither an attempt nor a decision under way,

@@ -26,22 +26,6 @@ import (
 	"reprise/interpreter/queue"
 )
 
-const planLong = `Show what a run of a playbook would do, and do nothing: the statements that would change
-its tables, how rows are written, from where steps with incremental read, the schedules and
-partitions of the playbook, its runs that have not ended, whether a run would wait for them,
-and what has changed in the playbook since its last run.
-
-A worker looks, which has the connections, and opens databases to read. A file of SQLite
-that is not there is not made. Give the workload with which the playbook runs. Without a
-server, as with starter run, a local one is brought up.
-
-Which columns a table lacks may be known from rows alone. With --sample the first request of
-each step is made, where it is a GET and needs no results of other steps, and the plan is
-that of its rows; nothing of them is written. Of a loop, the first element is sampled.
-
-Exit status: 0, 1 where the playbook is invalid or a write would fail, 2 wrong usage, 3 no
-server or no worker.`
-
 // planOptions is the command line of plan.
 type planOptions struct {
 	server      serverFlags
@@ -56,11 +40,7 @@ type planOptions struct {
 func newPlanCommand(a *app) *cobra.Command {
 	o := &planOptions{}
 	command := &cobra.Command{
-		Use: "plan FILE", Short: "Show what a run would do, and do nothing", Args: oneFile, Long: planLong,
-		Example: `  starter plan orders.yaml
-  starter plan orders.yaml --set region=eu --sample
-  starter plan orders.yaml --output json | jq -r '.steps[].sinks[]?.table.ddl[]?'`,
-		RunE: func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], o) },
+		Use: "plan FILE", Args: oneFile, RunE: func(_ *cobra.Command, args []string) error { return a.showPlan(args[0], o) },
 	}
 	o.workload.add(command)
 	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, for columns that follow from rows")

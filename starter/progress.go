@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -41,7 +42,7 @@ func (p *liveProgress) show(lines []line) {
 	var b strings.Builder
 	p.erase(&b)
 	for _, line := range lines {
-		b.WriteString(text.Snip(terminal.Visible(line.text), p.width-1, "…") + "\n")
+		b.WriteString(text.Snip(terminal.Visible(cmp.Or(line.live, line.text)), p.width-1, "…") + "\n")
 	}
 	p.drawn = len(lines)
 	_, _ = io.WriteString(p.w, b.String())
@@ -56,7 +57,7 @@ func (p *liveProgress) close() {
 
 func (p *liveProgress) erase(b *strings.Builder) {
 	if p.drawn > 0 {
-		fmt.Fprintf(b, "\x1b[%dA\x1b[J", p.drawn)
+		fmt.Fprintf(b, "\r\x1b[%dA\x1b[J", p.drawn)
 	}
 }
 

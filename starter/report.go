@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ func (a *app) reportStart(s *session, run client.WorkflowRun, output string) err
 	}
 	_, _ = fmt.Fprintf(a.Out, "workflow ID: %s\nrun ID:      %s\n", run.GetID(), run.GetRunID())
 	if link != "" {
-		_, _ = fmt.Fprintf(a.Out, "web UI:      %s\n", link)
+		_, _ = fmt.Fprintf(a.Out, "web UI:      %s\nall runs:    %s\n", link, s.runsLink())
 	}
 	return nil
 }
@@ -90,11 +91,11 @@ func (a *app) reportStart(s *session, run client.WorkflowRun, output string) err
 func (a *app) report(s *session, run client.WorkflowRun, end outcome, output string) error {
 	result := end.known()
 	result.Warnings = slices.Concat(a.warnings, result.Warnings)
-	link := ""
-	if !s.ends {
-		link = s.link(run.GetID(), run.GetRunID())
-	}
 	if output == "json" {
+		link := ""
+		if !s.ends {
+			link = s.link(run.GetID(), run.GetRunID())
+		}
 		doc := document{
 			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
 			Steps: orEmpty(result.Steps), Warnings: orEmpty(result.Warnings), Error: result.Error, Link: link,
@@ -103,9 +104,9 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 			return err
 		}
 	} else {
-		render.Report(a.Out, run.GetID(), result, link, terminal.PaperOf(a.Out))
+		render.Report(a.Out, a.outcomeOf(s, run, result), terminal.PaperOf(a.Out))
 		if !s.ends {
-			a.hintDeadLetters(s, run, result)
+			a.hintNext(s, run, result)
 		}
 	}
 	switch result.Status.Ending() {
@@ -119,7 +120,7 @@ func (a *app) report(s *session, run client.WorkflowRun, end outcome, output str
 			a.notef("starter: %s", result.Error.Message)
 		}
 		if s.server == nil {
-			a.notef("The run may go on, or have ended.")
+			a.notef("The run may be open, or have ended.")
 			a.hints(s, run)
 		}
 		return withStatus(exitNoServer, errSaid)
@@ -151,9 +152,41 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// hintDeadLetters prints how to run the iterations again that did not succeed. Where a
-// run was terminated, its result does not say whether there are any.
-func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflows.Result) {
+// outcomeOf is how a run has ended, with how long it took and, of one that failed, its playbook:
+// as far as the server tells.
+func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Result) render.Outcome {
+	outcome := render.Outcome{WorkflowID: run.GetID(), Result: result}
+	if result.Status == statusUnknown {
+		return outcome
+	}
+	ctx, cancel := context.WithTimeout(a.interrupts.now, queryTimeout)
+	defer cancel()
+	found, err := s.runs().Find(ctx, run.GetID(), run.GetRunID())
+	if err != nil {
+		return outcome
+	}
+	if found.Ended() {
+		outcome.Took = found.EndedAt.Sub(found.StartedAt)
+	}
+	if result.Error != nil {
+		outcome.Book, _ = s.runs().Playbook(ctx, found)
+	}
+	return outcome
+}
+
+// hintNext prints what helps a run on that has not ended well: how to run the iterations again
+// that did not succeed, or where to see what happened.
+func (a *app) hintNext(s *session, run client.WorkflowRun, result workflows.Result) {
+	if a.hintDeadLetters(s, run, result) || result.Status != interpreter.Failed {
+		return
+	}
+	a.notef("To see what happened: %s events %s --failed --address %s --namespace %s",
+		terminal.Program(), terminal.ShellWord(run.GetID()), s.address, s.namespace)
+}
+
+// hintDeadLetters prints how to run the iterations again that did not succeed; false where there
+// are none. Where a run was terminated, its result does not say whether there are any.
+func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflows.Result) bool {
 	var failed, cancelled int
 	for _, record := range result.Steps {
 		if record.Loop != nil {
@@ -163,7 +196,7 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 	what, flag := "failed iterations", ""
 	switch {
 	case failed+cancelled == 0:
-		return
+		return false
 	case failed == 0:
 		what, flag = "cancelled iterations", " --cancelled"
 	case cancelled > 0:
@@ -171,4 +204,5 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 	}
 	a.notef("To run the %s again: %s dead-letters reprocess %s%s --address %s --namespace %s",
 		what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.address, s.namespace)
+	return true
 }

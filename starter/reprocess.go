@@ -29,33 +29,10 @@ type reprocessOptions struct {
 	output     string
 }
 
-const reprocessLong = `Run the failed iterations of a run again, and only those, as a run of its own that
-is linked to the first. The steps before and after the loop do not run.
-
-With --cancelled it takes those too that were cancelled, never began, or were under
-way when the run was terminated, so that afterwards every element of its loops is
-done. The run must have ended.
-
-An iteration keeps its index and its operation keys: what its sinks have written is
-not written twice. Asking twice runs once; while a reprocess goes on, the command
-follows it.
-
-The playbook, the workload and the task queue are those of the run, unless
---playbook, --set, --workload or --task-queue say otherwise. The sink on the step gets the aggregate of the iterations
-that ran again.
-
-Exit status: as of starter run; 0 also where there is nothing to do.`
-
 func newReprocessCommand(a *app) *cobra.Command {
 	options := &reprocessOptions{}
 	command := &cobra.Command{
-		Use: "reprocess WORKFLOW-ID", Short: "Run failed iterations again, and cancelled ones", Long: reprocessLong,
-		Example: `  starter dead-letters reprocess patients-7x2k
-  starter dead-letters reprocess patients-7x2k --step fetch --class retryable
-  starter dead-letters reprocess patients-7x2k --playbook fixed.yaml --set api=https://api.example.com
-  starter dead-letters reprocess patients-7x2k --quarantine-after 3 --detach
-  starter dead-letters reprocess patients-7x2k --cancelled`,
-		Args: cobra.ExactArgs(1),
+		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
@@ -145,7 +122,7 @@ func (a *app) reprocessChain(
 		s.taskQueue = chain.Origin.TaskQueue
 	}
 	if filter.Cancelled && !chain.Origin.Closed() {
-		return withStatus(exitFailed, fmt.Errorf("%s goes on: what of it is cancelled is known when it has ended; "+
+		return withStatus(exitFailed, fmt.Errorf("%s is open: what of it is cancelled is known when it has ended; "+
 			"wait for its end, or leave out --cancelled", chain.Origin.WorkflowID))
 	}
 	found := choose(chain, filter, options.quarantine)
@@ -208,14 +185,14 @@ func (a *app) nothingToDo(found chosen, output string) error {
 // followReprocess follows the running one, if it does all that was requested.
 func (a *app) followReprocess(s *session, running *runs.Run, found chosen, options *reprocessOptions) error {
 	if len(found.open) > 0 {
-		return withStatus(exitFailed, fmt.Errorf("%s is under way and leaves out %s that you ask for; wait for its end, and ask again",
+		return withStatus(exitFailed, fmt.Errorf("%s is open and leaves out %s that you ask for; wait for its end, and ask again",
 			running.WorkflowID, terminal.Count(len(found.open), "iteration")))
 	}
 	run := s.client.GetWorkflow(a.interrupts.graceful, running.WorkflowID, running.RunID)
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
-	a.notef("%s is under way; following it", running.WorkflowID)
+	a.notef("%s is open; following it", running.WorkflowID)
 	return a.follow(s, run, options.output)
 }
 
@@ -288,6 +265,7 @@ func asMap(v any) map[string]any {
 }
 
 func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, again string, options *reprocessOptions) error {
+	a.notef("%s runs %s", plan.WorkflowID, again)
 	run, err := s.start(ctx, plan, a)
 	var started *start.StartedError
 	if errors.As(err, &started) { // another client started it at the same time
@@ -299,6 +277,5 @@ func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, a
 	if options.detach {
 		return a.reportStart(s, run, options.output)
 	}
-	a.notef("%s runs %s", run.GetID(), again)
 	return a.follow(s, run, options.output)
 }

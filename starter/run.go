@@ -37,46 +37,10 @@ type runOptions struct {
 // everyStep is --full-refresh without a value.
 const everyStep = "*"
 
-const runLong = `Run a playbook and follow it to its end.
-
-The playbook is checked first; nothing of a bad one starts. Without --address,
-TEMPORAL_ADDRESS or a profile with an address, the run uses the server of starter
-dev, else it brings up a local Temporal server with its web UI and a worker in this
-process, and takes both down at the end; the worker's log is .reprise/worker.log.
-On another server a worker must be running.
-
-FILE may be - for standard input, or example:NAME for a playbook that comes with
-starter.
-
-Ctrl-C cancels a run on a local server of our own. On another server it only stops
-following; the run goes on. A second Ctrl-C leaves at once. A server that is away is
-tried again for 10 minutes; after that the status is unknown.
-
-A loop of which few iterations failed is completed; the warnings at the end say how
-many. With --strict, as with strict: true in the playbook, the run is then a partial
-success, and a value of --set or --workload that nothing reads is an error.
-
-With --full-refresh the steps with incremental read from their initial values again,
-in place of where the run before has ended; --full-refresh=STEP,STEP names some of
-them. Their sinks need mode: upsert.
-
-Exit status: 0 completed, or skipped as the playbook's concurrency asks, 1 failed or
-cancelled, 2 wrong usage or an invalid playbook, 3 no server or the end is unknown,
-4 partial success, 130 stopped following.`
-
-const runExample = `  starter run playbooks/hello.yaml --set name=Ada
-  starter run fetch.yaml --set patient_ids='[p1,p2]' --workload more.yaml
-  starter run fetch.yaml --address temporal.example.com:7233 --detach
-  starter run orders.yaml --full-refresh=orders
-  starter run orders.yaml --partition 2024-01-31
-  starter run nightly.yaml --priority 5 --fairness-key nightly
-  starter run fetch.yaml --output json | jq .result`
-
 func newRunCommand(a *app) *cobra.Command {
 	options := &runOptions{}
 	command := &cobra.Command{
-		Use: "run FILE", Short: "Run a playbook and follow it", Args: oneFile, Long: runLong, Example: runExample,
-		RunE: func(command *cobra.Command, args []string) error {
+		Use: "run FILE", Args: oneFile, RunE: func(command *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
 			}
@@ -167,6 +131,9 @@ func (a *app) runWith(options *runOptions, plans func(context.Context, *session)
 		return a.reportStart(s, run, options.output)
 	}
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
+		if s.server == nil {
+			a.notef("all runs: %s", s.runsLink())
+		}
 		a.notef("%s runs: %s", run.GetID(), link)
 	} else {
 		a.notef("%s runs on %s", run.GetID(), s.address)
@@ -266,7 +233,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
 	s, err = options.local.startLocal(ctx, localserver.Options{}, target)
 	if err == nil {
-		a.notef("web UI: %s", s.ui)
+		a.notef("web UI: %s", s.runsLink())
 		if url := s.telemetry.URL(); url != "" {
 			a.notef("metrics: %s", url)
 		}

@@ -22,32 +22,9 @@ import (
 	"reprise/workflows"
 )
 
-const scheduleLong = `Run playbooks by themselves: at times of a calendar, or in equal steps.
-
-A schedule lives on the Temporal server, with the playbook and its workload, and starts
-runs there without starter. Each is a run as starter run starts one; its workflow ID is
-the schedule's name and the time that it is for, which expressions know as
-run.scheduled_at. metadata.schedule of a playbook says when; flags go over it.
-
-The server must stay: name one with --address, or start one with starter dev.
-NAME is a schedule's name, or enough of its beginning to tell it from others; create
-and delete take the whole name.
-
-Exit status: 0, 1 where the server refused or somebody said no, 2 wrong usage, no such
-schedule or an invalid playbook, 3 no server.`
-
-const scheduleExample = `  starter schedule create nightly nightly.yaml --cron "0 3 * * *" --zone Europe/Berlin
-  starter schedule list
-  starter schedule trigger nightly
-  starter schedule backfill nightly --from 2026-01-01 --to 2026-01-08
-  starter schedule pause nightly --note "the source is being rebuilt"
-  starter schedule update nightly nightly.yaml`
-
 func newScheduleCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
-		Use: "schedule", Aliases: []string{"schedules"}, Short: "Run playbooks at times of a calendar, or in equal steps",
-		Long: scheduleLong, Example: scheduleExample,
-		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: "schedule", Aliases: []string{"schedules"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(
 		newScheduleCreateCommand(a), newScheduleUpdateCommand(a), newScheduleListCommand(a), newScheduleShowCommand(a),

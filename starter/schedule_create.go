@@ -49,16 +49,7 @@ func (o *scheduleOptions) add(command *cobra.Command) {
 func newScheduleCreateCommand(a *app) *cobra.Command {
 	options := &scheduleOptions{}
 	command := &cobra.Command{
-		Use: "create NAME FILE", Short: "Make a schedule that runs a playbook", Args: cobra.ExactArgs(2),
-		Long: `Make a schedule that runs a playbook.
-
-The playbook is checked as by starter run, and kept with its workload on the server: what
-changes in the file later is brought there by starter schedule update. metadata.schedule
-of the playbook says when to run; flags go over it. FILE may be - for standard input.`,
-		Example: `  starter schedule create nightly nightly.yaml
-  starter schedule create nightly nightly.yaml --cron "0 3 * * 1-5" --zone Europe/Berlin
-  starter schedule create poll poll.yaml --every 15m --jitter 30s --overlap buffer-one
-  starter schedule create nightly nightly.yaml --set tenant=a --paused --note "not yet"`,
+		Use: "create NAME FILE", Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error { return a.createSchedule(args[0], args[1], options) },
 	}
 	options.add(command)
@@ -69,16 +60,7 @@ of the playbook says when to run; flags go over it. FILE may be - for standard i
 func newScheduleUpdateCommand(a *app) *cobra.Command {
 	options := &scheduleOptions{}
 	command := &cobra.Command{
-		Use: "update NAME [FILE]", Short: "Change a schedule: its playbook, times or workload", Args: cobra.RangeArgs(1, 2),
-		Long: `Change a schedule, after the difference was shown and somebody said yes (--yes).
-
-With FILE its runs get that playbook, and where that has a metadata.schedule, its times.
-Flags change what they name. What neither says stays: the other times, the workload, over
-which --set and --workload lay their values, and whether it is paused. Runs under way go
-on as they are.`,
-		Example: `  starter schedule update nightly nightly.yaml
-  starter schedule update nightly --cron "0 4 * * *" --yes
-  starter schedule update nightly --set tenant=b`,
+		Use: "update NAME [FILE]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.updateSchedule(args[0], strings.Join(args[1:], ""), options)
 		},

@@ -91,11 +91,7 @@ const mostSchedules = 100
 func newScheduleListCommand(a *app) *cobra.Command {
 	options := &listSchedulesOptions{}
 	command := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List schedules", Args: cobra.NoArgs,
-		Long: `List the schedules of playbooks by name, with what they run and when, the next time and
-the last run. Times are those of this machine. A schedule that was made a second ago may be missing.`,
-		Example: `  starter schedule list
-  starter schedule list --output json | jq -r '.schedules[] | select(.paused).name'`,
+		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.listSchedules(options) },
 	}
 	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "how many at most, 0 for all")
@@ -238,12 +234,7 @@ type showScheduleOptions struct {
 func newScheduleShowCommand(a *app) *cobra.Command {
 	options := &showScheduleOptions{}
 	command := &cobra.Command{
-		Use: "show NAME", Short: "Show a schedule with its next times and last runs", Args: cobra.ExactArgs(1),
-		Long: `Show a schedule: when it runs and with what workload, the next ten times, in its own time
-zone and with jitter, and the last ten runs with why they failed. --output yaml prints its playbook.`,
-		Example: `  starter schedule show nightly
-  starter schedule show nightly --output yaml > nightly.yaml
-  starter schedule show nightly --output json | jq -r .next[0]`,
+		Use: "show NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := choice("--output", options.output, []string{"table", "json", "yaml"}); err != nil {
 				return err

@@ -29,10 +29,7 @@ func newSchedulePauseCommand(a *app) *cobra.Command {
 	var server serverFlags
 	var note string
 	command := &cobra.Command{
-		Use: "pause NAME", Short: "Start no more runs until resume", Args: cobra.ExactArgs(1),
-		Long: `Start no more runs of a schedule until it is resumed. Runs under way go on; starter pause
-holds those. The times that come meanwhile are left out, unless they are made up for with backfill.`,
-		Example: `  starter schedule pause nightly --note "the source is being rebuilt"`,
+		Use: "pause NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkNote(note); err != nil {
 				return err
@@ -49,7 +46,8 @@ holds those. The times that come meanwhile are left out, unless they are made up
 			})
 		},
 	}
-	command.Flags().StringVar(&note, "note", "", "why; default who has paused it")
+	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who paused it")
+	renamedFlag(command, "note", "reason")
 	server.add(command)
 	return command
 }
@@ -58,9 +56,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 	var server serverFlags
 	var note string
 	command := &cobra.Command{
-		Use: "resume NAME", Aliases: []string{"unpause"}, Short: "Let a paused schedule start runs again", Args: cobra.ExactArgs(1),
-		Long:    "Let a paused schedule start runs again, from its next time on.",
-		Example: `  starter schedule resume nightly`,
+		Use: "resume NAME", Aliases: []string{"unpause"}, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkNote(note); err != nil {
 				return err
@@ -73,11 +69,12 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 				if err != nil {
 					return scheduleError("resume", found.ID, err)
 				}
-				return a.printSchedule(ctx, s, found.ID, "goes on", "table")
+				return a.printSchedule(ctx, s, found.ID, "is resumed", "table")
 			})
 		},
 	}
-	command.Flags().StringVar(&note, "note", "", "a note for people; default who has resumed it")
+	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who resumed it")
+	renamedFlag(command, "note", "reason")
 	server.add(command)
 	return command
 }
@@ -92,11 +89,7 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 	var server serverFlags
 	var overlap, output string
 	command := &cobra.Command{
-		Use: "trigger NAME", Short: "Start a run of a schedule now", Args: cobra.ExactArgs(1),
-		Long: `Start a run of a schedule now, paused or not. Its run.scheduled_at is now. While another
-run goes on, --overlap says what happens; default what the schedule says.`,
-		Example: `  starter schedule trigger nightly
-  starter follow "$(starter schedule trigger nightly --overlap allow --output json | jq -r .workflow_id)"`,
+		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
@@ -111,7 +104,7 @@ run goes on, --overlap says what happens; default what the schedule says.`,
 			})
 		},
 	}
-	command.Flags().StringVar(&overlap, "overlap", "", "while another run goes on: "+overlapChoices)
+	command.Flags().StringVar(&overlap, "overlap", "", "while another run is open: "+overlapChoices)
 	server.add(command)
 	outputFlag(command, &output)
 	return command
@@ -152,11 +145,11 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 		}
 		return a.printLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == "waiting":
-		a.notef("the run has not begun yet; %s schedule show %s tells when it has", terminal.Program(), found.ID)
+		a.notef("the run has not begun yet; %s schedule show %s shows when it has", terminal.Program(), found.ID)
 	}
 	if result.Outcome == "skipped" {
 		return withStatus(exitFailed, fmt.Errorf(
-			"no run of %s was started: another goes on, and overlap is skip; --overlap says otherwise", found.ID))
+			"no run of %s was started: another is open, and overlap is skip; --overlap says otherwise", found.ID))
 	}
 	return nil
 }
@@ -216,13 +209,7 @@ const backfillOverlap = "buffer-all"
 func newScheduleBackfillCommand(a *app) *cobra.Command {
 	options := &backfillOptions{}
 	command := &cobra.Command{
-		Use: "backfill NAME --from TIME --to TIME", Short: "Start the runs of a time that is past", Args: cobra.ExactArgs(1),
-		Long: `Start a run now for each time of a schedule from --from to --to, both included, paused or
-not. run.scheduled_at of each is the time that it makes up for. They go one behind the other;
-with --overlap allow all at once. Times are meant in the schedule's zone unless they name an offset.
-More than 100 runs are a question, unless --yes answers it, and more than 10,000 are refused.`,
-		Example: `  starter schedule backfill nightly --from 2026-01-01 --to 2026-01-08
-  starter schedule backfill nightly --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --overlap allow`,
+		Use: "backfill NAME --from TIME --to TIME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := choice("--overlap", options.overlap, playbook.Overlaps); err != nil {
 				return err
@@ -243,7 +230,7 @@ More than 100 runs are a question, unless --yes answers it, and more than 10,000
 	flags := command.Flags()
 	flags.StringVar(&options.from, "from", "", "the first time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&options.to, "to", "", "the last time")
-	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "while another run goes on: "+overlapChoices)
+	flags.StringVar(&options.overlap, "overlap", backfillOverlap, "while another run is open: "+overlapChoices)
 	flags.BoolVar(&options.yes, "yes", false, "start many runs without a question")
 	options.server.add(command)
 	return command
@@ -280,11 +267,7 @@ func newScheduleDeleteCommand(a *app) *cobra.Command {
 	var server serverFlags
 	var yes bool
 	command := &cobra.Command{
-		Use: "delete NAME", Aliases: []string{"rm"}, Short: "Delete a schedule", Args: cobra.ExactArgs(1),
-		Long: `Delete a schedule, after somebody said yes (--yes). Runs under way go on, and past ones stay
-as they are. NAME is its whole name.`,
-		Example: `  starter schedule delete nightly
-  starter schedule delete nightly --yes`,
+		Use: "delete NAME", Aliases: []string{"rm"}, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				if found.ID != args[0] {
@@ -297,7 +280,7 @@ as they are. NAME is its whole name.`,
 				if err := s.handle(ctx, found).Delete(ctx); err != nil {
 					return scheduleError("delete", found.ID, err)
 				}
-				return a.printLine("%s is deleted; its runs go on", found.ID)
+				return a.printLine("%s is deleted; its open runs continue", found.ID)
 			})
 		},
 	}

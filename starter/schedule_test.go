@@ -178,7 +178,7 @@ func TestScheduledRuns(t *testing.T) {
 	}, patience, 500*time.Millisecond)
 	require.Equal(t, begun.Started+triggers, p.show(name).Started)
 	out, _ := p.says(exitOK, "resume", name)
-	require.Regexp(t, `goes on: it runs nominal every 1s, UTC, next at `, out)
+	require.Regexp(t, `is resumed: it runs nominal every 1s, UTC, next at `, out)
 	require.Eventually(t, func() bool { return p.show(name).Started > begun.Started+triggers }, patience, 50*time.Millisecond)
 }
 
@@ -338,7 +338,7 @@ workflow:
 `), "--set", "url="+slow.URL)
 	first := p.trigger(name)
 	_, errs := p.says(exitFailed, "trigger", name)
-	require.Contains(t, errs, "another goes on, and overlap is skip; --overlap says otherwise")
+	require.Contains(t, errs, "another is open, and overlap is skip; --overlap says otherwise")
 	require.Equal(t, 1, p.show(name).Skipped)
 	second := p.trigger(name, "--overlap", "allow")
 	close(release)

@@ -62,7 +62,7 @@ func (f *timeFlags) add(command *cobra.Command) {
 	flags.DurationVar(&f.offset, "offset", 0, "moves the times of --every, such as 15m")
 	flags.StringVar(&f.zone, "zone", "", "time zone of --cron, --start and --end, such as Europe/Berlin; default UTC")
 	flags.DurationVar(&f.jitter, "jitter", 0, "put each run off by up to this, at random")
-	flags.StringVar(&f.overlap, "overlap", "", "while the run before goes on: "+overlapChoices+"; default "+playbook.Overlaps[0])
+	flags.StringVar(&f.overlap, "overlap", "", "while the previous run is open: "+overlapChoices+"; default "+playbook.Overlaps[0])
 	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "how old a time may be that the server was away for; default a year")
 	flags.StringVar(&f.startsAt, "start", "", "no run before this time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&f.endsAt, "end", "", "no run after this time")

@@ -37,43 +37,10 @@ type serveOptions struct {
 	anyway      bool // serve although playbooks have problems
 }
 
-const serveLong = `Serve HTTP, by which others start runs of playbooks, ask how they went, and answer them.
-
-POST /v1/playbooks/NAME/runs starts NAME.yaml of the folder --playbooks with the JSON
-object of the body as workload. Callers have a token each, in a file of --tokens that
-holds only its hash; serve token new makes one. An Idempotency-Key makes a repeated
-request the same run; ?wait=30s waits for its result. Senders that metadata.triggers
-of the playbook names need no token but a valid signature; their secrets are
-connections, of --connections or the environment.
-
-POST /v1/callbacks/TOKEN/complete, /fail and /progress answer an attempt of webhook or
-approval that has handed the token out, and GET /v1/approvals/TOKEN is a page on which a
-person answers an approval. They need REPRISE_SECRET_KEY, as the workers
-have it, and workers REPRISE_CALLBACK_URL, which leads here.
-
-GET /v1/runs/ID tells a caller of a run, GET /healthz whether the Temporal server
-answers, and GET /v1/openapi.json describes it all.
-
-Every playbook of the folder is checked first, and the secrets of its triggers with it:
-where one has problems they are printed, and nothing is served unless --allow-invalid is
-given. A file that changes later is checked when it is started.
-
-It listens on this machine alone unless --listen says otherwise, and speaks plain HTTP
-without --tls-cert and --tls-key; new versions of the two files are taken as they come. It
-keeps nothing, so several may run side by side. The log is JSON on standard error. Ctrl-C
-lets requests under way end.`
-
-const serveExample = `  starter serve --playbooks playbooks/ --tokens callers.yaml
-  starter serve token new ci --playbook nightly
-  starter serve --listen 0.0.0.0:8244 --tls-cert cert.pem --tls-key key.pem --playbooks playbooks/ --tokens callers.yaml
-  curl -d '{"day": "2026-01-31"}' -H 'Content-Type: application/json' -H "Authorization: Bearer $TOKEN" \
-    -H 'Idempotency-Key: 2026-01-31' '127.0.0.1:8244/v1/playbooks/nightly/runs?wait=30s'`
-
 func newServeCommand(a *app) *cobra.Command {
 	options := &serveOptions{}
 	command := &cobra.Command{
-		Use: "serve", Short: "Serve HTTP for callers who start runs and systems that answer them", Args: cobra.NoArgs, Long: serveLong, Example: serveExample,
-		RunE: func(*cobra.Command, []string) error { return a.serve(options) },
+		Use: "serve", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.serve(options) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:8244", "host:port to listen on; port 0 is a free one")
@@ -90,14 +57,10 @@ func newServeCommand(a *app) *cobra.Command {
 }
 
 func newServeTokenCommand(a *app) *cobra.Command {
-	token := &cobra.Command{Use: "token", Short: "Make tokens of callers", Args: cobra.NoArgs, Example: "  starter serve token new ci --playbook nightly"}
+	token := &cobra.Command{Use: "token", Args: cobra.NoArgs}
 	var playbooks []string
 	create := &cobra.Command{
-		Use: "new CALLER", Short: "Make a token", Args: cobra.ExactArgs(1),
-		Long: `Make a token for a caller of starter serve. It is printed once and kept nowhere; the
-line for the file of --tokens holds its hash. A caller with two tokens, while one takes
-the place of the other, has a list of hashes.`,
-		Example: `  starter serve token new ci --playbook nightly --playbook report`,
+		Use: "new CALLER", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			secret, line, err := serve.NewToken(args[0], playbooks)
 			if err != nil {

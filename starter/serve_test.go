@@ -404,7 +404,7 @@ func TestServeReadsNewCertificates(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return get(client) == nil && strings.Contains(server.errs.String(), "cannot be read again")
 	}, patience, 50*time.Millisecond)
-	require.NoError(t, get(client), "the one before goes on")
+	require.NoError(t, get(client), "the previous one stays in use")
 
 	renewed := certify(t, certificate, key)
 	require.Eventually(t, func() bool { return get(renewed) == nil }, patience, 50*time.Millisecond)

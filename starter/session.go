@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/secrets"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/telemetry"
@@ -92,6 +93,14 @@ func (s *session) link(workflowID, runID string) string {
 		s.ui, url.PathEscape(s.namespace), url.PathEscape(workflowID), runID)
 }
 
+// runsLink leads to the list of runs in the web UI, without their parts; "" where that is unknown.
+func (s *session) runsLink() string {
+	if s.ui == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/namespaces/%s/workflows?query=%s", s.ui, url.PathEscape(s.namespace), url.QueryEscape(runs.OwnRuns))
+}
+
 // serverFlags say where runs go.
 type serverFlags struct {
 	connect.Flags
@@ -104,15 +113,17 @@ func (f *serverFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.Address, "address", "", "host:port of the Temporal server")
 	flags.StringVarP(&f.Namespace, "namespace", "n", "", "Temporal namespace")
 	flags.StringVar(&f.Profile, "profile", "", "profile of Temporal's configuration file")
+	markGeneral(flags, "address", "namespace", "profile")
 	f.addWorker(command)
 }
 
 // addWorker adds what starters and workers of a server have in common.
 func (f *serverFlags) addWorker(command *cobra.Command) {
 	command.Flags().StringVar(&f.payloadStore, "payload-store", os.Getenv(payload.Variable),
-		"where large values are, as the workers have it, such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
+		"store of large values, the same as the workers', such as file:///DIRECTORY or s3://BUCKET ["+payload.Variable+"]")
 	command.Flags().StringVarP(&f.taskQueue, "task-queue", "t", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
 		"task queue of the worker [REPRISE_TASK_QUEUE]")
+	markGeneral(command.Flags(), "payload-store", "task-queue")
 }
 
 // existing connects to the server that flags, environment or profile name, or
@@ -205,15 +216,16 @@ type localFlags struct {
 
 func (f *localFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file in which a local server keeps its state, default memory")
+	flags.StringVar(&f.dbFile, "db-filename", "", "SQLite file of a local server; by default it keeps its state in memory")
 	flags.StringVar(&f.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
-		"YAML file of connections for a local worker, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
+		"YAML file of a local worker's connections: names with URLs or OAuth 2.0 clients [REPRISE_CONNECTIONS]")
 	flags.StringVar(&f.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
-		"folder in which a local worker finds playbooks that others run by name, default that of FILE, of starter dev this directory [REPRISE_PLAYBOOKS]")
+		"folder of the playbooks that a local worker runs by name; by default that of FILE, of starter dev this directory [REPRISE_PLAYBOOKS]")
 	flags.StringVar(&f.metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
-		"host:port where Prometheus finds metrics of a local worker at /metrics, default none [REPRISE_METRICS_ADDRESS]")
+		"host:port of a local worker's metrics for Prometheus, at /metrics [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&f.allowPython, "allow-python", true,
-		"let a local worker run Python code; unless given, that of runs which starter began here")
+		"let a local worker run Python code; by default only code of runs that were started here")
+	markGeneral(flags, "db-filename", "connections", "playbooks", "metrics-address", "allow-python")
 	f.pythonGiven = func() bool { return flags.Changed("allow-python") }
 }
 

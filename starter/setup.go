@@ -15,26 +15,12 @@ import (
 	"reprise/workflows"
 )
 
-const setupLong = `Make a namespace of a Temporal server ready: add the search attributes by which runs
-are found, and say which were there already. Doing it again does no harm.
-
-starter run adds them too, where it may. This is for servers where only an
-administrator may, and for whoever wants to know beforehand. Runs go on without
-them; starter list --playbook and lists of dead letters then find nothing.
-
-With --check nothing is changed. Temporal Cloud adds search attributes by its own
-tools only; setup says by which commands. Exit status: 0 all are there, 1 some are
-missing or have another type, 3 no server.`
-
 func newSetupCommand(a *app) *cobra.Command {
 	var server serverFlags
 	var check bool
 	var output string
 	command := &cobra.Command{
-		Use: "setup", Short: "Add the search attributes of runs to a Temporal server", Long: setupLong, Args: cobra.NoArgs,
-		Example: `  starter setup --address temporal.example.com:7233 --namespace clinic
-  starter setup --check
-  starter setup --check --output json | jq -r '.missing[]'`,
+		Use: "setup", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkOutput(output); err != nil {
 				return err

@@ -24,6 +24,7 @@ const stateDir = ".reprise"
 type devState struct {
 	Address   string `json:"address"`
 	UI        string `json:"ui"`
+	Page      string `json:"page,omitempty"` // link to the page of runs, with its key
 	Namespace string `json:"namespace"`
 	TaskQueue string `json:"task_queue,omitempty"` // of its worker, "" without one
 	// PayloadStore is where large values of its runs are.

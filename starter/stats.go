@@ -21,34 +21,10 @@ type statsOptions struct {
 	output   string
 }
 
-const statsLong = `Sum up one run or several: how many attempts things needed, which errors they met, what
-they waited for and for how long, and what was slowest.
-
-Each ID is the workflow ID of a run, or enough of its beginning to tell it from other
-runs; without ID it is the run that was started last. --playbook takes the last runs of a
-playbook in place of IDs.
-
-The reliability of a step is the share of its items, which are iterations or visits
-without a loop, that succeeded without being tried again. The success rate counts those
-that succeeded in the end, the retry rate those that were tried again. Pages are no
-retries.
-
-All histories of the runs are read, those of iterations and of child runs too, and none
-is held; a large run takes a while, and standard error says how far that is. Waits for a rate limit of
-up to five seconds are made within attempts and count as their time.
-
-Exit status: 0, 2 where there is no such run, 3 no server, 130 by Ctrl-C.`
-
 func newStatsCommand(a *app) *cobra.Command {
 	options := &statsOptions{}
 	command := &cobra.Command{
-		Use: "stats [ID…]", Short: "Sum up runs: attempts, errors, waits, reliability", Long: statsLong,
-		Example: `  starter stats
-  starter stats patients-7x2k
-  starter stats patients-7x2k patients-9qqa
-  starter stats --playbook patients --last 20
-  starter stats --output json | jq '.steps[] | {step, reliability, retry_rate}'`,
-		RunE: func(command *cobra.Command, args []string) error {
+		Use: "stats [RUN]...", RunE: func(command *cobra.Command, args []string) error {
 			if err := options.check(command, args); err != nil {
 				return err
 			}

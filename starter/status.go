@@ -15,49 +15,34 @@ import (
 // statusOptions is the command line of status.
 type statusOptions struct {
 	run    runFlags
-	watch  bool
+	follow bool
 	step   string
 	output string
 }
 
-const statusLong = `Say where a run is: its steps with their states, what they wait for and why.
-
-` + idHelp + `
-
-The states are pending, running, retry_pending, paused, completed, partial_success,
-failed, cancelled and skipped. An attempt is numbered from 1, with how many a
-request gets that goes on failing. With --step the iterations of that step are
-listed which failed, wait or are under way, with what the runs of other playbooks
-wait for that they have started.
-
-It asks the run and its loops, not the histories of iterations, in ten calls to the
-server at most, however large the loop is; --step takes one more for each child of the
-loop that is open, and for each such run. Exit status: 0 whatever the run's state is, 2 where there is no
-such run or step, 3 no server.`
-
 func newStatusCommand(a *app) *cobra.Command {
 	options := &statusOptions{}
 	command := &cobra.Command{
-		Use: "status [ID]", Short: "Say where a run is and what it waits for", Long: statusLong,
-		Example: `  starter status
-  starter status patients-7x2k --watch
-  starter status patients --step fetch
-  starter status patients-7x2k --output json | jq '.steps[] | select(.status == "retry_pending")'`,
-		Args: cobra.MaximumNArgs(1),
+		Use: "status [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(options.output); err != nil {
 				return err
 			}
-			if options.watch && options.output == "json" {
-				return usageError("--watch is for eyes; %s events --follow --output jsonl is for programs", terminal.Program())
+			args, err := stepOf(args, &options.step)
+			if err != nil {
+				return err
+			}
+			if options.follow && options.output == "json" {
+				return usageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.Program())
 			}
 			return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
 				return a.status(ctx, s, found, options)
 			})
 		},
 	}
-	command.Flags().BoolVar(&options.watch, "watch", false, "go on until the run has ended")
-	command.Flags().StringVar(&options.step, "step", "", "also the iterations of this step")
+	command.Flags().BoolVar(&options.follow, "follow", false, "show the status until the run has ended")
+	renamedFlag(command, "watch", "follow")
+	command.Flags().StringVar(&options.step, "step", "", "also the iterations of this step; the same as STEP")
 	options.run.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -71,7 +56,7 @@ func (a *app) status(ctx context.Context, s *session, found runs.Found, options 
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, status)
 	}
-	if options.watch && !found.Ended() {
+	if options.follow && !found.Ended() {
 		return a.watchStatus(ctx, s, status, options)
 	}
 	render.Status(a.Out, status, terminal.PaperOf(a.Out))
@@ -93,7 +78,7 @@ func (s *session) status(ctx context.Context, found runs.Found, step string) (*r
 	return status, nil
 }
 
-// watchInterval is the shortest pause between two polls of status --watch.
+// watchInterval is the shortest pause between two polls of status --follow.
 const watchInterval = 2 * time.Second
 
 // watchStatus shows where the run is until it has ended: on a terminal in one

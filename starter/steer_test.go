@@ -14,68 +14,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/steer"
 	"reprise/internal/test/testenv"
-	"reprise/interpreter"
 	"reprise/workflows"
 )
-
-func TestParseTuning(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]interpreter.Rate{
-		"20/s": {Requests: 20, PerSeconds: 1}, "100/m": {Requests: 100, PerSeconds: 60}, "5/h": {Requests: 5, PerSeconds: 3600},
-		"10/30s": {Requests: 10, PerSeconds: 30}, "1/24h": {Requests: 1, PerSeconds: 86400}, "3/500ms": {Requests: 3, PerSeconds: 0.5},
-	} {
-		tuning, err := parseTuning([]string{"rate_limit=" + text, "max_concurrency=7"})
-		require.NoError(t, err, text)
-		require.Equal(t, interpreter.Tuning{MaxConcurrency: 7, Rate: &want}, tuning)
-		require.NoError(t, tuning.Check())
-	}
-	for _, text := range []string{"", "20", "/s", "0/s", "-1/s", "1.5/s", "20/", "20/x", "20/0s", "20/-1s", "20/25h", "20/s/s"} {
-		_, err := parseTuning([]string{"rate_limit=" + text})
-		require.ErrorContains(t, err, "expected attempts in a time of at most a day", text)
-	}
-	require.Equal(t, "max_concurrency=7 rate_limit=10/30s",
-		tuningText(interpreter.Tuning{MaxConcurrency: 7, Rate: &interpreter.Rate{Requests: 10, PerSeconds: 30}}))
-}
-
-// TestDone: the answer to each command in words.
-func TestDone(t *testing.T) {
-	t.Parallel()
-	said := interpreter.Said{By: "ada@host", Reason: "it is\ndown"}
-	paused := interpreter.Control{Version: 1, Paused: true, Held: map[string]interpreter.Said{"": said}}
-	alone := interpreter.Control{Version: 2, Steps: []string{"fetch"}, Held: map[string]interpreter.Said{"fetch": said}}
-	for _, c := range []struct {
-		update, step string
-		standing     workflows.CommandResult
-		says         string
-	}{
-		{workflows.PauseUpdate, "", workflows.CommandResult{Changed: true, Control: paused}, "paused; no other attempt begins"},
-		{workflows.PauseUpdate, "", workflows.CommandResult{Control: paused}, "was paused already by ada@host: it is down"},
-		{workflows.PauseUpdate, "fetch", workflows.CommandResult{Control: alone}, "step fetch was paused already by ada@host: it is down"},
-		{workflows.ResumeUpdate, "load", workflows.CommandResult{Changed: true, Control: alone}, "step load goes on; still step fetch paused by ada@host: it is down"},
-		{workflows.ResumeUpdate, "", workflows.CommandResult{}, "was not paused"},
-	} {
-		o := &steering{update: c.update, Command: workflows.Command{Step: c.step}}
-		require.Equal(t, c.says, o.done(steerResult{Standing: &c.standing}))
-	}
-	for _, c := range []struct {
-		update string
-		waits  int
-		more   bool
-		told   bool // loops
-		says   string
-	}{
-		{workflows.RetryNowUpdate, 2, false, false, "step fetch tried again now: 2 waits ended"},
-		{workflows.SkipUpdate, 1, false, true, "step fetch given up: 1 wait ended"},
-		{workflows.RetryNowUpdate, 120, true, true, "step fetch tried again now: at least 120 waits ended"},
-		{workflows.RetryNowUpdate, 0, true, true, "step fetch tried again now: what waits there, if anything does"},
-		{workflows.SkipUpdate, 0, false, true, "nothing waits in step fetch, so nothing was changed"},
-		{workflows.SkipUpdate, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
-	} {
-		o := &steering{update: c.update, Command: workflows.Command{Step: "fetch"}}
-		require.Equal(t, c.says, o.done(steerResult{Standing: &workflows.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
-	}
-}
 
 // TestOlderBuild: a worker that takes no commands says which it does not know;
 // what would work is said in its place.
@@ -96,24 +38,24 @@ func TestOlderBuild(t *testing.T) {
 	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: queue}, workflows.PlaybookWorkflowName)
 	require.NoError(t, err)
 
-	steer := func(args ...string) (status int, doc steerDocument) {
+	send := func(args ...string) (status int, doc steerDocument) {
 		var out, errs bytes.Buffer
 		status = Main(t.Context(), append(args, run.GetID(), "--address", env.Address, "--output", "json"), Streams{Out: &out, Err: &errs})
 		require.NoError(t, json.Unmarshal(out.Bytes(), &doc), "%s%s", out.String(), errs.String())
 		return status, doc
 	}
-	status, doc := steer("pause")
+	status, doc := send("pause")
 	require.Equal(t, exitFailed, status)
-	require.Equal(t, outcomeRefused, doc.Runs[0].Outcome)
-	require.Equal(t, "its worker is of an older build, which takes no such command; put a worker of this build in its place, "+
+	require.Equal(t, steer.Refused, doc.Runs[0].Outcome)
+	require.Equal(t, "its worker is of an older build, which does not know the command; replace the worker, "+
 		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.Program(), "starter", 1))
-	status, doc = steer("cancel", "--reason", "it is old")
+	status, doc = send("cancel", "--reason", "it is old")
 	require.Equal(t, exitOK, status)
-	require.Equal(t, outcomeDone, doc.Runs[0].Outcome)
+	require.Equal(t, steer.Done, doc.Runs[0].Outcome)
 	require.ErrorContains(t, run.Get(t.Context(), nil), "canceled")
 	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
 	require.Contains(t, history[0].History.String(), "it is old")
-	status, doc = steer("cancel")
+	status, doc = send("cancel")
 	require.Equal(t, exitFailed, status)
 	require.Contains(t, doc.Runs[0].Message, "it has ended (cancelled), so there is nothing to cancel")
 }
@@ -127,7 +69,7 @@ func TestAPauseNamesItsRunInFull(t *testing.T) {
 	d.awaits(id, 1, 1)
 	got := d.say("pause", d.listed(id))
 	require.Equal(t, exitOK, got.status, got.err)
-	require.Equal(t, "to let it go on: starter resume "+id+"\n", got.err)
+	require.Equal(t, "to resume: starter resume "+id+"\n", got.err)
 	d.does("cancel", id)
 }
 
@@ -146,14 +88,14 @@ func TestSettlingSaysHowManyWaits(t *testing.T) {
 	id := d.start(steps + "]}\n  - " + unreachable + ", step: each, loop: {in: [1, 2, 3]}}\n" + below)
 	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting for a retry") }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
-	skip := func(index string) steerResult {
+	skip := func(index string) steer.Result {
 		var doc steerDocument
 		require.NoError(t, json.Unmarshal([]byte(d.does("skip", id, "each", "--index", index, "--reason", "why", "--output", "json")), &doc))
 		return doc.Runs[0]
 	}
 	none := skip("2")
-	require.Equal(t, []any{outcomeUnchanged, 0, false}, []any{none.Outcome, *none.Waits, none.WaitsMore}, none.Message)
+	require.Equal(t, []any{steer.Unchanged, 0, false}, []any{none.Outcome, *none.Waits, none.WaitsMore}, none.Message)
 	one := skip("0")
-	require.Equal(t, []any{outcomeDone, 1, false}, []any{one.Outcome, *one.Waits, one.WaitsMore}, one.Message)
+	require.Equal(t, []any{steer.Done, 1, false}, []any{one.Outcome, *one.Waits, one.WaitsMore}, one.Message)
 	d.does("cancel", id)
 }

@@ -39,10 +39,7 @@ type fieldDoc struct {
 func newToolsCommand(a *app) *cobra.Command {
 	var output string
 	command := &cobra.Command{
-		Use: "tools [NAME]", Short: "List the tools, or explain one", Args: cobra.MaximumNArgs(1),
-		Long: "List the tools that a step or a sink can name, or explain one: its fields, and an example.",
-		Example: `  starter tools
-  starter tools postgres`,
+		Use: "tools [NAME]", Args: cobra.MaximumNArgs(1),
 		ValidArgs: activities.Default().Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {

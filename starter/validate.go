@@ -38,16 +38,7 @@ func newValidateCommand(a *app) *cobra.Command {
 	var output string
 	var strict bool
 	command := &cobra.Command{
-		Use: "validate FILE…", Short: "Check playbooks without running them", Args: cobra.MinimumNArgs(1),
-		Long: `Check playbooks without running them: YAML, words of the language, names in
-expressions, routes, tools and their fields, SQL. Every problem is printed with its
-place, the line and a caret. FILE may be - for standard input. Of a step that keeps a
-state between runs it says where the state is kept, and what that promises.
-
-The exit status is 1 when there are problems. Warnings alone do not count, unless
---strict is given.`,
-		Example: `  starter validate playbooks/*.yaml
-  starter validate fetch.yaml --set patient_ids='[p1]' --output json`,
+		Use: "validate FILE...", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
 			if err := checkOutput(output); err != nil {
 				return err

@@ -41,9 +41,7 @@ func readVersion() versionInfo {
 func newVersionCommand(a *app) *cobra.Command {
 	var output string
 	command := &cobra.Command{
-		Use: "version", Short: "Print what this program was built from", Args: cobra.NoArgs,
-		Long:    "Print the versions of Reprise, Go and the Temporal SDK, and the commit.",
-		Example: "  starter version --output json",
+		Use: "version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkOutput(output); err != nil {
 				return err

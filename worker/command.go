@@ -31,7 +31,7 @@ import (
 const defaultAddress = "127.0.0.1:7233"
 
 const long = `worker runs playbooks. It connects to a Temporal server, waits on a task queue
-and calls the tools that playbooks name. Start as many as you like: a run goes on
+and calls the tools that playbooks name. Start as many as you like: a run continues
 when one of them dies.
 
 The server comes from the flags, else from TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE
@@ -47,7 +47,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces g
 that collector; OpenTelemetry's other variables hold too.
 
 SIGINT and SIGTERM stop the worker: it takes no more work, hands back what has not
-begun and lets attempts under way end, for at most 10 seconds.`
+begun and lets running attempts finish, for at most 10 seconds.`
 
 const examples = `  worker
   worker --address temporal.example.com:7233 --namespace clinic
@@ -285,7 +285,7 @@ func work(
 	case <-ctx.Done():
 		return exitcode.OK, nil
 	case err := <-fatal:
-		return exitcode.Failed, fmt.Errorf("cannot go on: %w", err)
+		return exitcode.Failed, fmt.Errorf("cannot continue: %w", err)
 	}
 }
 

@@ -520,8 +520,8 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 	to := toTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
 	result, err := send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
 	if err != nil {
-		logger(ctx).Warn("the other side could not be told of the cancel", "step", input.Step, "error", AttemptError(err).Message)
+		logger(ctx).Warn("the other side could not be notified of the cancel", "step", input.Step, "error", AttemptError(err).Message)
 	} else if result.PutOff != nil {
-		logger(ctx).Warn("the other side was not told of the cancel: its turn under the rate limit is too far away", "step", input.Step)
+		logger(ctx).Warn("the other side was not notified of the cancel: its turn under the rate limit is too far away", "step", input.Step)
 	}
 }

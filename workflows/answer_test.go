@@ -209,8 +209,8 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+1m40s step load",
 			},
 			seconds: []string{
-				"0-29 running 1", "30-39 retry_pending 1 until T+40s", "40-69 running 2",
-				"70-89 retry_pending 2 until T+1m30s", "90-99 running 3",
+				"0-29 awaiting 1", "30-39 retry_pending 1 until T+40s", "40-69 awaiting 2",
+				"70-89 retry_pending 2 until T+1m30s", "90-99 awaiting 3",
 			},
 		},
 		"a request that fails, then success": {
@@ -224,7 +224,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+12s complete 0: taken",
 				"T+12s step load",
 			},
-			seconds: []string{"0-9 retry_pending 1 until T+10s", "10-11 running 2"},
+			seconds: []string{"0-9 retry_pending 1 until T+10s", "10-11 awaiting 2"},
 		},
 		"failed each time, until it is exhausted": {
 			retry: legacy, status: "failed", err: "explicit/retryable 4 exhausted",
@@ -249,8 +249,8 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+1m14s fail 0: taken",
 			},
 			seconds: []string{
-				"0-0 running 1", "1-10 retry_pending 1 until T+11s", "11-11 running 2", "12-31 retry_pending 2 until T+32s",
-				"32-32 running 3", "33-72 retry_pending 3 until T+1m13s", "73-73 running 4",
+				"0-0 awaiting 1", "1-10 retry_pending 1 until T+11s", "11-11 awaiting 2", "12-31 retry_pending 2 until T+32s",
+				"32-32 awaiting 3", "33-72 retry_pending 3 until T+1m13s", "73-73 awaiting 4",
 			},
 		},
 		"only timeouts are tried again": {
@@ -260,7 +260,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+30s timer 10s", "T+40s on_start of attempt 2", "T+40s timer 30s",
 				"T+41s fail 0: taken",
 			},
-			seconds: []string{"0-29 running 1", "30-39 retry_pending 1 until T+40s", "40-40 running 2"},
+			seconds: []string{"0-29 awaiting 1", "30-39 retry_pending 1 until T+40s", "40-40 awaiting 2"},
 		},
 		"cancelled while it waits to be tried again": {
 			retry: legacy, status: "cancelled", err: "cancelled/final 1",
@@ -268,7 +268,7 @@ func TestWebhookTimelines(t *testing.T) {
 			events: []string{
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+1s fail 0: taken", "T+1s timer 10s", "T+5s cancel",
 			},
-			seconds: []string{"0-0 running 1", "1-4 retry_pending 1 until T+11s"},
+			seconds: []string{"0-0 awaiting 1", "1-4 retry_pending 1 until T+11s"},
 		},
 		"cancelled while its answer is awaited": {
 			retry: legacy, status: "cancelled", err: "cancelled/final 0",
@@ -276,7 +276,7 @@ func TestWebhookTimelines(t *testing.T) {
 			events: []string{
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+5s cancel", "T+5s on_cancel of attempt 1",
 			},
-			seconds: []string{"0-4 running 1"},
+			seconds: []string{"0-4 awaiting 1"},
 		},
 		"paused while it waits, resumed before that is over": {
 			retry: legacy, status: "completed",
@@ -288,7 +288,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+1s fail 0: taken", "T+1s timer 10s", "T+2s pause: taken",
 				"T+6s resume: taken", "T+11s on_start of attempt 2", "T+11s timer 30s", "T+12s complete 0: taken", "T+12s step load",
 			},
-			seconds: []string{"0-0 running 1", "1-10 retry_pending 1 until T+11s", "11-11 running 2"},
+			seconds: []string{"0-0 awaiting 1", "1-10 retry_pending 1 until T+11s", "11-11 awaiting 2"},
 		},
 		"paused while it waits, resumed after that is over": {
 			retry: legacy, status: "completed",
@@ -300,7 +300,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+1s fail 0: taken", "T+1s timer 10s", "T+2s pause: taken",
 				"T+20s resume: taken", "T+20s on_start of attempt 2", "T+20s timer 30s", "T+22s complete 0: taken", "T+22s step load",
 			},
-			seconds: []string{"0-0 running 1", "1-10 retry_pending 1 until T+11s", "11-19 paused 1", "20-21 running 2"},
+			seconds: []string{"0-0 awaiting 1", "1-10 retry_pending 1 until T+11s", "11-19 paused 1", "20-21 awaiting 2"},
 		},
 		"paused while its answer is awaited: that is taken, and what follows is held": {
 			retry: legacy, status: "completed",
@@ -312,7 +312,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+2s pause: taken", "T+5s fail 0: taken", "T+5s timer 10s",
 				"T+30s resume: taken", "T+30s on_start of attempt 2", "T+30s timer 30s", "T+31s complete 0: taken", "T+31s step load",
 			},
-			seconds: []string{"0-4 running 1", "5-14 retry_pending 1 until T+15s", "15-29 paused 1", "30-30 running 2"},
+			seconds: []string{"0-4 awaiting 1", "5-14 retry_pending 1 until T+15s", "15-29 paused 1", "30-30 awaiting 2"},
 		},
 		"paused while its answer is awaited: its time goes on": {
 			retry: "", status: "failed", err: "timeout/retryable 1",
@@ -320,7 +320,7 @@ func TestWebhookTimelines(t *testing.T) {
 			events: []string{
 				"T+0s on_start of attempt 1", "T+0s timer 30s", "T+2s pause: taken",
 			},
-			seconds: []string{"0-29 running 1"},
+			seconds: []string{"0-29 awaiting 1"},
 		},
 		"progress makes the time begin anew, and its figures survive the retry": {
 			retry: legacy, status: "completed",
@@ -341,8 +341,8 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+1m55s step load",
 			},
 			seconds: []string{
-				"0-19 running 1", "20-49 running 1 (3 of 10)", "50-59 retry_pending 1 until T+1m0s", "60-89 running 2 (3 of 10)",
-				"90-109 retry_pending 2 until T+1m50s", "110-114 running 3 (3 of 10)",
+				"0-19 awaiting 1", "20-49 awaiting 1 (3 of 10)", "50-59 retry_pending 1 until T+1m0s", "60-89 awaiting 2 (3 of 10)",
+				"90-109 retry_pending 2 until T+1m50s", "110-114 awaiting 3 (3 of 10)",
 			},
 		},
 		"an answer to an attempt that is over is refused": {
@@ -359,7 +359,7 @@ func TestWebhookTimelines(t *testing.T) {
 				"T+46s complete 0: taken",
 				"T+46s step load",
 			},
-			seconds: []string{"0-29 running 1", "30-39 retry_pending 1 until T+40s", "40-45 running 2"},
+			seconds: []string{"0-29 awaiting 1", "30-39 retry_pending 1 until T+40s", "40-45 awaiting 2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

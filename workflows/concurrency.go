@@ -150,10 +150,10 @@ func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
 	key := r.Ticket.Name.Key
 	switch answer.State {
 	case queue.Queued:
-		r.showTicket(ctx, r.Ticket, interpreter.Queued)
+		r.showTicket(ctx, r.Ticket)
 	case queue.Granted:
 		if waited {
-			r.showTicket(ctx, &queue.Ticket{}, interpreter.Running)
+			r.showTicket(ctx, &queue.Ticket{})
 		}
 	case queue.Skipped:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the run was skipped: %s has the concurrency key %q (on_conflict: skip)", answer.By, key))
@@ -171,13 +171,11 @@ func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
 }
 
 // showTicket shows in lists of runs whether the run waits for its turn.
-func (r *run) showTicket(ctx workflow.Context, ticket *queue.Ticket, status interpreter.Status) {
+func (r *run) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
 		logger(ctx).Warn("cannot write the memo", "error", err)
 	}
-	if !r.controls.Paused {
-		r.publish(ctx, status)
-	}
+	r.publishOpen(ctx, r.controls.Control)
 }
 
 // wasSkipped reports whether the run ended before it began, as its playbook requires.

@@ -191,9 +191,9 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	for _, holder := range k.line.Holders {
 		holders = append(holders, holder.Run)
 	}
-	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "looks whether the run goes on that has the state"), holders, "runs to look at")
+	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to look at")
 	if err != nil {
-		logger(ctx).Warn("cannot look whether runs go on", "error", err)
+		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 	}
 	k.line.Remove(workflow.Now(ctx), ended...)
 }
@@ -209,10 +209,10 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	for _, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostCheckedWaiting)] {
 		members = append(members, waiting.Run)
 	}
-	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("looks whether %d runs go on", len(members)))
+	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
 	ended, err := send[[]queue.Run](ctx, to, members, "runs to look at")
 	if err != nil {
-		logger(ctx).Warn("cannot look whether runs go on", "error", err)
+		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 		return
 	}
 	k.patience = min(2*k.patience, checkLast)

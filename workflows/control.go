@@ -80,7 +80,7 @@ type openWait struct {
 }
 
 // errRenews ends the wait of a call that continues as new.
-var errRenews = errors.New("the wait goes on in another history")
+var errRenews = errors.New("the wait continues as new")
 
 // renew ends all waits, because the workflow continues as new.
 func (c *controls) renew() {

@@ -116,7 +116,7 @@ func (c *controls) renderHold() string {
 	return "**" + what + "**\n\n"
 }
 
-// describe writes the status of the run.
+// describe writes the status of the run, and publishes it where it has changed.
 func (r *run) describe(ctx workflow.Context) {
 	records := r.records
 	table := newSheet("step", "state", "progress", "next retry", "waits for, or last error")
@@ -131,6 +131,7 @@ func (r *run) describe(ctx workflow.Context) {
 		}
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
+	r.publishOpen(ctx, r.controls.Control)
 	workflow.SetCurrentDetails(ctx, r.controls.renderHold()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
@@ -176,6 +177,11 @@ func questionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 	if awaiting.Approval != nil {
 		text += "; the options are " + source.Code(strings.Join(awaiting.Approval.Options, ", "), mostText)
 	}
+	return text + ". To answer: " + source.Code(answerCommand(id, step, index, awaiting), MaxWorkflowID+2*mostText) + "\n"
+}
+
+// answerCommand is the command that answers an attempt.
+func answerCommand(id, step string, index *int, awaiting *interpreter.AwaitedDetails) string {
 	verb, option := awaiting.Command()
 	command := "starter " + verb + " " + id + " " + step
 	if index != nil {
@@ -184,7 +190,7 @@ func questionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 	if option != "" {
 		command += " --option " + strconv.Quote(option)
 	}
-	return text + ". To answer: " + source.Code(command, MaxWorkflowID+2*mostText) + "\n"
+	return command
 }
 
 // stepCells are those of a visit of a step; call is nil where its call is not made
@@ -198,10 +204,10 @@ func stepCells(ctx workflow.Context, record StepRecord, call *call.Call) []strin
 	case loop != nil && record.EndedAt.IsZero():
 		progress = linkTo(ctx, fmt.Sprintf("%d iterations", loop.Stats.Total), loop.WorkflowID)
 	case loop != nil:
-		progress = linkTo(ctx, fmt.Sprintf("%d done, %d failed, %d cancelled", loop.Stats.Success, loop.Stats.Failed, loop.Stats.Cancelled),
+		progress = linkTo(ctx, loop.Stats.Text(),
 			loop.WorkflowID)
 	case record.Call != "" && record.EndedAt.IsZero():
-		progress = linkTo(ctx, "goes on in another workflow", record.Call)
+		progress = linkTo(ctx, "continues in another workflow", record.Call)
 	case call != nil && record.Child != "":
 		progress = linkTo(ctx, fmt.Sprintf("attempt %d runs another playbook", call.Attempt()), record.Child)
 	case call != nil:
@@ -217,13 +223,13 @@ func (l *loop) describe(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.result.Stats
 	waiting, active := rest.waiting, rest.active(l.active)
 	stats.Success, stats.Failed = stats.Success+rest.within.Success, stats.Failed+rest.within.Failed
-	counts := newSheet("done", "failed", "waiting", "under way", "to come", "next retry")
+	counts := newSheet("completed", "failed", "waiting", "running", "pending", "next retry")
 	counts.row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), renderTime(rest.next))
 	text := l.controls.renderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
 	for _, p := range l.parts {
-		text += "\nUnder way, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
+		text += "\nRunning, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
 }

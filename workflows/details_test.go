@@ -42,8 +42,8 @@ func TestDetailsOfACall(t *testing.T) {
     url: http://x
     retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, backoff: fixed, jitter: none}}]
 `)
-	require.Contains(t, first, "| `fetch_all` | **retry_pending** | attempt 1 | 2025-03-01 13:00:00 UTC | `attempt 2/3 of fetch_all in 1h0m0s: HTTP 503` |")
-	require.Contains(t, during, "| `fetch_all` | **retry_pending** | attempt 2 | 2025-03-01 14:00:00 UTC | `attempt 3/3 of fetch_all in 1h0m0s: HTTP 503` |")
+	require.Contains(t, first, "| `fetch_all` | **retry_pending** | attempt 1 | 2025-03-01 13:00:00 UTC | `retry 1/2 of fetch_all after 1h0m0s: HTTP 503` |")
+	require.Contains(t, during, "| `fetch_all` | **retry_pending** | attempt 2 | 2025-03-01 14:00:00 UTC | `retry 2/2 of fetch_all after 1h0m0s: HTTP 503` |")
 	require.Contains(t, s.details(""), "| `fetch_all` | **completed** | 3 attempts |  |  |")
 }
 
@@ -77,9 +77,9 @@ func TestDetailsOfALoop(t *testing.T) {
 	require.Contains(t, loop, "`fetch`: iterations 0 to 3 of 4")
 	require.Contains(t, loop, "| 2 | 1 | 1 | 0 | 0 | 2025-03-01 13:00:00 UTC |")
 	require.Contains(t, loop, "| 1 | `HTTP 401` | 1 | [`default-test-workflow-id/fetch#1/1`]"+link("default-test-workflow-id/fetch#1/1")+" |")
-	require.Contains(t, loop, "| 2 | `attempt 2/2 of fetch[2] in 1h0m0s: HTTP 503` | 2025-03-01 13:00:00 UTC | [`"+childID+"`]"+link(childID)+" |")
-	require.Contains(t, child, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `attempt 2/2 of fetch[2] in 1h0m0s: HTTP 503` |")
-	require.Contains(t, s.details(""), "2 done, 2 failed, 0 cancelled")
+	require.Contains(t, loop, "| 2 | `retry 1/1 of fetch[2] after 1h0m0s: HTTP 503` | 2025-03-01 13:00:00 UTC | [`"+childID+"`]"+link(childID)+" |")
+	require.Contains(t, child, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `retry 1/1 of fetch[2] after 1h0m0s: HTTP 503` |")
+	require.Contains(t, s.details(""), "[2 completed, 2 failed of 4]")
 }
 
 // TestDetailsOfABatch: a batch tells how many of its iterations are in which state,
@@ -99,7 +99,7 @@ func TestDetailsOfABatch(t *testing.T) {
 	s.runBatch(input)
 	require.Contains(t, during, "`fetch`: 1 failed, 1 retry_pending, 3 completed\n")
 	require.Contains(t, during, "| 3 | **failed** | 1 |  | `HTTP 401` |")
-	require.Contains(t, during, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `attempt 2/3 of fetch[2] in 1h0m0s: HTTP 503` |")
+	require.Contains(t, during, "| 2 | **retry_pending** | 1 | 2025-03-01 13:00:00 UTC | `retry 1/2 of fetch[2] after 1h0m0s: HTTP 503` |")
 	require.Contains(t, s.details(""), "`fetch`: 2 failed, 3 completed\n")
 }
 

@@ -24,33 +24,38 @@ func sendState(ctx workflow.Context, input interpreter.StateInput, place string)
 	return send[interpreter.StateOutput](ctx, toTool(interpreter.StateActivity, stateTimeout, summary), input, "the state of "+place)
 }
 
-// PendingState are the moves of a group that wait for the run to end as completed: those of
-// steps that write nothing. Kept in workflow history.
+// PendingState are moves that wait for the run to end as completed: those of a step that writes
+// nothing. Kept in workflow history.
 type PendingState struct {
 	Step  string              `json:"step"`
-	Group string              `json:"group"`
-	Moves []incremental.Write `json:"moves"`
+	Moves []incremental.Moves `json:"moves"`
 }
 
-// keepMove keeps the move of a step that writes nothing.
-func (r *run) keepMove(step string, meta *interpreter.CallIncremental) {
-	if meta == nil || meta.Pending == nil {
+// keepMoves keeps the moves of a step that writes nothing. Another visit of it has claimed anew the
+// states that it moves.
+func (r *run) keepMoves(step string, meta *interpreter.CallIncremental) {
+	if meta == nil || len(meta.Pending) == 0 {
 		return
 	}
-	at := slices.IndexFunc(r.Pending, func(pending PendingState) bool { return pending.Step == step && pending.Group == meta.Group })
+	at := slices.IndexFunc(r.Pending, func(pending PendingState) bool { return pending.Step == step })
 	if at < 0 {
-		r.Pending = append(r.Pending, PendingState{Step: step, Group: meta.Group})
-		at = len(r.Pending) - 1
+		at, r.Pending = len(r.Pending), append(r.Pending, PendingState{Step: step})
 	}
-	r.Pending[at].Moves = append(r.Pending[at].Moves, *meta.Pending)
+	r.Pending[at].Moves = incremental.Join(incremental.Without(r.Pending[at].Moves, meta.Pending), meta.Pending)
 }
 
 // movePending moves what waited for the end of the run. What cannot be moved is read again.
 func (r *run) movePending(ctx workflow.Context) {
 	for _, pending := range r.Pending {
-		if _, err := sendState(ctx, interpreter.StateInput{Group: pending.Group, Moves: pending.Moves}, pending.Step); err != nil {
+		var failed error
+		for _, moves := range incremental.Chunks(pending.Moves) {
+			if _, err := sendState(ctx, interpreter.StateInput{Moves: moves}, pending.Step); err != nil && failed == nil {
+				failed = err
+			}
+		}
+		if failed != nil {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its state was not moved, and the next run reads the same rows again: %s",
-				pending.Step, AttemptError(err).ShortMessage()))
+				pending.Step, AttemptError(failed).ShortMessage()))
 			continue
 		}
 		if step := r.book.Step(pending.Step); step != nil && step.Incremental != nil {
@@ -60,15 +65,16 @@ func (r *run) movePending(ctx workflow.Context) {
 	r.Pending = nil
 }
 
-// oldest is the lowest watermark of those to which moves in their order bring states.
-func oldest(moves []incremental.Write) (lowest incremental.Cursor) {
-	for i, write := range moves {
-		movesAgain := slices.ContainsFunc(moves[i+1:], func(later incremental.Write) bool { return later.Name == write.Name })
-		if write.Move == nil || movesAgain {
-			continue
-		}
-		if to := write.Move.To; lowest.IsZero() || bytes.Compare(to.Position, lowest.Position) < 0 {
-			lowest = to
+// oldest is the lowest watermark to which moves bring states.
+func oldest(moves []incremental.Moves) (lowest incremental.Cursor) {
+	for _, of := range moves {
+		for _, write := range of.Writes {
+			if write.Move == nil {
+				continue
+			}
+			if to := write.Move.To; lowest.IsZero() || bytes.Compare(to.Position, lowest.Position) < 0 {
+				lowest = to
+			}
 		}
 	}
 	return lowest

@@ -286,7 +286,7 @@ func (r *run) watchLate(ctx workflow.Context) {
 			return
 		}
 		r.Late = true
-		r.warn(fmt.Sprintf("the run was late: it went on after %s", r.book.Expect))
+		r.warn(fmt.Sprintf("the run was late: it took longer than %s", r.book.Expect))
 		r.describe(ctx)
 		r.notify(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, failedWith(nil))
 	})

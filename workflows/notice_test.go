@@ -424,7 +424,7 @@ workflow:
 				"fetch.on_success", "run.notify.completed", "run.notify.completed",
 			},
 			at:       minutes(0, 0.5, 1.5, 2.5, 3.5, 10, 10, 12),
-			warnings: []string{"the run was late: it went on after 1m30s"},
+			warnings: []string{"the run was late: it took longer than 1m30s"},
 		},
 		"cancelled": {
 			during: map[time.Duration]func(*testing.T, *stage){

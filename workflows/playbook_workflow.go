@@ -428,6 +428,9 @@ func (r *run) progress() (Progress, error) {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
 			step.Attempts, step.Pages, step.Awaits = call.Attempt(), call.View().Pages, call.AwaitedDetails()
+			if step.Awaits != nil && step.Status == interpreter.Running {
+				step.Status = interpreter.Awaiting
+			}
 		}
 		step.Error = step.Error.Shrunk()
 		if step.Loop != nil {
@@ -535,6 +538,7 @@ func (r *run) finalRecords() []StepRecord {
 
 // publish writes the status into the search attribute.
 func (r *run) publish(ctx workflow.Context, status interpreter.Status) {
+	r.Published = status
 	if r.input.SearchAttributes {
 		r.upsert(ctx, temporal.NewSearchAttributeKeyKeyword(StatusAttribute).ValueSet(string(status)))
 	}

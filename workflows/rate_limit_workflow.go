@@ -56,7 +56,7 @@ type rateLimiter struct {
 // recordAway records the calls that wait elsewhere.
 func (k *rateLimiter) recordAway(ctx workflow.Context, away []ratelimit.Away) {
 	if err := ratelimit.CheckAway(away); err != nil {
-		logger(ctx).Warn("what no worker tells of those away is left out", "error", err)
+		logger(ctx).Warn("what no worker reports of those away is left out", "error", err)
 		return
 	}
 	k.lastRequest = workflow.Now(ctx)

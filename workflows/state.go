@@ -140,6 +140,8 @@ type RunState struct {
 	// the workflow of its partitions knows of the run.
 	Identity string `json:"identity,omitempty"`
 	Noted    bool   `json:"noted,omitempty"`
+	// Published is the status that the search attribute has, "" before the first.
+	Published interpreter.Status `json:"published,omitempty"`
 	// Pending are the moves of states that wait for the run to end as completed.
 	Pending []PendingState `json:"pending,omitempty"`
 }

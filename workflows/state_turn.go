@@ -115,6 +115,7 @@ func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
 	switch t.State {
 	case queue.Queued:
 		t.record.Await(&interpreter.Wait{Reason: interpreter.ReasonState, Summary: t.waitText()}, time.Time{}, nil)
+		t.record.Since = t.Since
 	default:
 		t.record.Await(nil, time.Time{}, nil)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/queue"
 )
 
 // The updates with which people steer a run (docs/operations.md, section steering).
@@ -129,7 +128,7 @@ func (r *run) checkRoom(update string, command Command) error {
 		return nil
 	}
 	return fmt.Errorf("the run has taken %d commands and answers since it last continued as new, which it does when %s has ended; until then %s",
-		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what goes on"), urgent)
+		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what is running"), urgent)
 }
 
 // maxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
@@ -186,7 +185,7 @@ func (r *run) ahead(step *playbook.Step) error {
 		}
 	}
 	if r.Routing.Visits[step.Name] > 0 {
-		return fmt.Errorf("step %s has ended; what goes on is: %s", step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
+		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
 	}
 	return nil
 }
@@ -243,7 +242,7 @@ func (r *run) checkSettle(command Command) error {
 	}
 	if step != nil {
 		if !slices.Contains(r.going(), step.Name) {
-			return fmt.Errorf("step %s does not go on, so nothing of it waits; what goes on is: %s",
+			return fmt.Errorf("step %s is not running, so nothing of it waits; running: %s",
 				step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
 		}
 		if err := r.checkIndex(step, command.Index); err != nil {
@@ -290,7 +289,10 @@ func (r *run) isInChild(step *playbook.Step) bool {
 func (r *run) doing(step *playbook.Step) string {
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil && (step == nil || record.Step == step.Name) {
-			return fmt.Sprintf("attempt %d of step %s is under way", call.Attempt(), record.Step)
+			if call.AwaitedDetails() != nil {
+				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.AwaitedDetails()))
+			}
+			return fmt.Sprintf("attempt %d of step %s is running", call.Attempt(), record.Step)
 		}
 	}
 	return "no attempt is due"
@@ -374,23 +376,10 @@ func (r *run) change(
 	if err := workflow.UpsertMemo(ctx, map[string]any{interpreter.ControlMemo: control}); err != nil {
 		return CommandResult{}, fmt.Errorf("write the memo: %w", err)
 	}
-	r.publishPaused(ctx, r.controls.Paused, control.Paused)
+	r.publishOpen(ctx, control)
 	_, signalled := r.controls.apply(ctx, Steering{Control: control, Resumes: resumes})
 	r.describe(ctx)
 	return CommandResult{Changed: true, Control: control, Signalled: signalled}, nil
-}
-
-// publishPaused keeps the status by which runs are found.
-func (r *run) publishPaused(ctx workflow.Context, before, after bool) {
-	switch {
-	case before == after:
-	case after:
-		r.publish(ctx, interpreter.Paused)
-	case r.Ticket != nil && r.Ticket.State == queue.Queued:
-		r.publish(ctx, interpreter.Queued)
-	default:
-		r.publish(ctx, interpreter.Running)
-	}
 }
 
 func (r *run) retryNow(ctx workflow.Context, command Command) (CommandResult, error) {

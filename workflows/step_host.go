@@ -42,7 +42,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	}
 	done.args = args
 	if !done.result.Failed() {
-		r.keepMove(step.Name, done.result.Meta.Incremental)
+		r.keepMoves(step.Name, done.result.Meta.Incremental)
 	}
 	if record.From == "" { // else the earlier run has sent its notices
 		r.notifyExhausted(ctx, done)

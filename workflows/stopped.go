@@ -172,7 +172,7 @@ func (c *activityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.Detachable(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
 	if machine.Recalls() && ctx.Err() == nil {
-		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks cannot tell what it has written"),
+		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks do not know what it has written"),
 			workflow.Now(ctx))
 	}
 }

@@ -39,7 +39,7 @@ func invalid(err error) error {
 }
 
 var (
-	errNotContinued = errors.New("it holds the state of a run, and no run goes on here; start a run without state")
+	errNotContinued = errors.New("it holds the state of a run, and no run continues here; start a run without state")
 	errNotCalled    = errors.New("it says that a step of another run has started it, or that a worker has found its files, and neither is so")
 	errNoParent     = errors.New("it is a part of a run, and no run has started it; start " + PlaybookWorkflowName)
 )

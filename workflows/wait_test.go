@@ -220,7 +220,7 @@ func TestCancelInAWait(t *testing.T) {
 	require.EqualValues(t, "skipped", result.Steps[1].Status)
 	require.Len(t, progress.Steps, 1)
 	require.EqualValues(t, "retry_pending", progress.Steps[0].Status)
-	require.Equal(t, "attempt 3/100 of fetch in 1h0m0s: HTTP 503", progress.Steps[0].Waiting)
+	require.Equal(t, "retry 2/99 of fetch after 1h0m0s: HTTP 503", progress.Steps[0].Waiting)
 	require.True(t, began.Add(2*time.Hour).Equal(progress.Steps[0].NextRetryAt))
 }
 

@@ -59,7 +59,7 @@ func (Tool) Spec() playbook.ToolSpec {
 			},
 			{
 				Name: playbook.FieldWait, Kind: playbook.KindBoolean, Default: "true",
-				Doc: "With false the step ends once the other run has started, which goes on by itself; the result is {workflow_id, run_id}.",
+				Doc: "With false the step ends once the other run has started, which continues by itself; the result is {workflow_id, run_id}.",
 			},
 		},
 		RequireOneOf: [][]string{{playbook.FieldWorkflow, playbook.FieldPath, playbook.FieldName}},

@@ -2,6 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"reprise/activities/sqltool"
 )
@@ -39,9 +44,72 @@ func (t *target) formsOf(columns []string) []textForm {
 	return forms
 }
 
-// Columns are the table's columns in order, none if there is no such table. One that is
-// generated, or always numbered, has no form: COPY would write to it where INSERT refuses to.
-func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+// tableDescription is what a session remembers of a table: to describe it takes the server longer
+// than to write a page.
+type tableDescription struct {
+	version string // see tableVersion
+	columns []sqltool.Column
+	target  target
+	until   time.Time
+}
+
+// Bounds of what a session remembers.
+const (
+	descriptionKept  = time.Minute
+	descriptionsKept = 100
+)
+
+// tableVersion gives a text for table $1 that is another one once the table, or a column of it, has changed; "" without a
+// table.
+const tableVersion = `SELECT coalesce((SELECT c.oid::text || ' ' || c.xmin::text || ' ' ||
+		(SELECT string_agg(a.xmin::text, ' ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)
+	FROM pg_class c WHERE c.oid = to_regclass($1)), '')`
+
+// errChanged rolls a write back that was planned for a table which has changed since.
+var errChanged = errors.New("the table has changed")
+
+// Columns are the table's columns in order, none if there is no such table. What the session remembers
+// of the first table has to be checked before anything is written.
+func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Column, error) {
+	name, isFirst := w.QuotedTable(), !t.described
+	t.described, t.unchecked = true, ""
+	if t.session == nil || w.Staged() {
+		columns, _, err := t.describe(ctx, name)
+		return columns, err
+	}
+	if known, is := t.session.tables[name]; is && isFirst && time.Now().Before(known.until) {
+		t.target, t.unchecked = known.target, known.version
+		return slices.Clone(known.columns), nil
+	}
+	columns, version, err := t.describe(ctx, name)
+	if err != nil || version == "" {
+		return columns, err
+	}
+	if t.session.tables == nil || len(t.session.tables) >= descriptionsKept {
+		t.session.tables = map[string]tableDescription{}
+	}
+	t.session.tables[name] = tableDescription{version, slices.Clone(columns), t.target, time.Now().Add(descriptionKept)}
+	return columns, nil
+}
+
+// check has the write rolled back if the table is not as the session remembers it.
+func (t *tableTx) check(ctx context.Context, w *sqltool.Write) error {
+	if t.unchecked == "" {
+		return nil
+	}
+	var version string
+	if err := t.tx.QueryRow(ctx, tableVersion, w.QuotedTable()).Scan(&version); err != nil {
+		return err
+	}
+	if version != t.unchecked {
+		return errChanged
+	}
+	return nil
+}
+
+// describe has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
+// write to it where INSERT refuses to.
+func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
 	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
 			CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
 				WHEN b.oid IN ('json'::regtype, 'jsonb'::regtype) THEN 2
@@ -59,15 +127,21 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqlt
 			LEFT JOIN pg_type e ON e.oid = b.typelem
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 	t.target.forms = map[string]textForm{}
-	err = t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
-		var (
-			column sqltool.Column
-			form   textForm
-		)
-		err := scan(&column.Name, &column.Type, &form, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed)
-		t.target.forms[column.Name] = form
-		columns = append(columns, column)
-		return err
+	batch := &pgx.Batch{}
+	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
+	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var (
+				column sqltool.Column
+				form   textForm
+			)
+			if err := rows.Scan(&column.Name, &column.Type, &form, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
+				return err
+			}
+			t.target.forms[column.Name] = form
+			columns = append(columns, column)
+		}
+		return rows.Err()
 	})
-	return columns, err
+	return columns, version, t.tx.SendBatch(ctx, batch).Close()
 }

@@ -146,7 +146,7 @@ func TestKillsAtEachStatement(t *testing.T) {
 	for name, test := range killTests(pg) {
 		t.Run(name, func(t *testing.T) {
 			states := test.undisturbed(t, db, pg)
-			every := 67
+			every := 131
 			if *soak {
 				every = 1
 			}

@@ -23,8 +23,14 @@ const ledgerLock = 0x7265707269736500
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
 // write was made before. Another worker's write of the same page that is under way is waited
 // for. rest is what is left to write, without rows that are known.
-func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+func enterLedger(
+	ctx context.Context, table *tableTx, w *sqltool.Write, allNew bool,
+) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+	tx, version := table.tx, table.unchecked
 	entry := &entry{write: w, batch: &pgx.Batch{}, fresh: freshEntry{note: true, key: true}, held: true, known: map[string]bool{}}
+	if version != "" {
+		entry.batch.Queue(tableVersion, w.QuotedTable()).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
+	}
 	chunks := w.Seen()
 	entry.allNew = allNew && len(chunks) == 1
 	entry.queueNote()
@@ -35,6 +41,8 @@ func enterLedger(ctx context.Context, tx pgx.Tx, w *sqltool.Write, allNew bool) 
 		return result, nil, false, err
 	}
 	switch {
+	case version != table.unchecked:
+		return result, nil, false, errChanged
 	case !entry.fresh.note:
 		row := tx.QueryRow(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written = $2", w.Note.Call, w.Note.Written)
 		if err := row.Scan(&result.Noted); err != nil {
@@ -80,25 +88,38 @@ type entry struct {
 	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
 	// rows is half as much work where none can be there.
 	allNew bool
-	known  map[string]bool // rows that were written before
+	// noneKnown has the transaction also fail where a row is known that comes again no more.
+	noneKnown bool
+	known     map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
 // counts as fresh.
 type freshEntry struct{ note, key bool }
 
+// Statements of a note and of an operation key that the ledger does not have.
+const (
+	insertNote = "INSERT INTO " + sqltool.NotesTable + " (call_key, written, continuation) VALUES ($1, $2, $3)"
+	insertKey  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3)"
+)
+
+// queueForget drops the notes that are not needed any more.
+func queueForget(batch *pgx.Batch, w *sqltool.Write) {
+	if w.Note != nil && w.Note.Forget > 0 {
+		batch.Queue("DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2", w.Note.Call, w.Note.Forget)
+	}
+}
+
 func (e *entry) queueNote() {
 	const (
-		note = "INSERT INTO " + sqltool.NotesTable + " (call_key, written, continuation) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
-		key  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
+		note = insertNote + " ON CONFLICT DO NOTHING"
+		key  = insertKey + " ON CONFLICT DO NOTHING"
 		both = "WITH noted AS (" + note + " RETURNING 1), " +
 			"keyed AS (INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1) " +
 			"SELECT (SELECT count(*) FROM noted) > 0, (SELECT count(*) FROM keyed) > 0"
 	)
 	w := e.write
-	if w.Note != nil && w.Note.Forget > 0 {
-		e.batch.Queue("DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2", w.Note.Call, w.Note.Forget)
-	}
+	queueForget(e.batch, w)
 	isFresh := func(fresh *bool) func(pgconn.CommandTag) error {
 		return func(tag pgconn.CommandTag) error {
 			*fresh = tag.RowsAffected() > 0
@@ -135,15 +156,17 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
+// lookUp finds those of some rows that are known.
+const lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
+
 // queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
 // one index to use: a plan that is made without statistics could else read all that is known
 // of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
 	const (
-		table  = sqltool.SeenTable
-		add    = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
-		keep   = add + " ON CONFLICT DO NOTHING RETURNING known"
-		lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + table + " WHERE known = n)"
+		table = sqltool.SeenTable
+		add   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
+		keep  = add + " ON CONFLICT DO NOTHING RETURNING known"
 	)
 	switch {
 	case len(seen.Kept) == 0:
@@ -161,7 +184,11 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 			return err
 		})
 	}
-	if len(seen.Below) > 0 {
+	switch {
+	case len(seen.Below) == 0:
+	case e.noneKnown:
+		e.batch.Queue("SELECT 1 / CASE WHEN EXISTS ("+lookUp+") THEN 0 ELSE 1 END", byteaArray(seen.Below))
+	default:
 		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
 	if seen.Sweep { // what is swept stays in the database: a long run has millions

@@ -40,6 +40,8 @@ type session struct {
 	run string
 	// settings are those that the server reports by itself, as they were at first.
 	settings reportedSettings
+	// tables are described for writes to come, by their quoted names.
+	tables map[string]tableDescription
 }
 
 type sessionRunKey struct{}

@@ -303,6 +303,50 @@ func TestPostgresValuesAreBounded(t *testing.T) {
 	}
 }
 
+// TestPostgresTableChangesBetweenWrites: what a session remembers of a table is not used for one that has changed
+// since, with a ledger and without.
+func TestPostgresTableChangesBetweenWrites(t *testing.T) {
+	t.Parallel()
+
+	for mode, words := range map[string]map[string]any{
+		"insert": {"table": "kept"}, "upsert": {"table": "kept", "mode": "upsert", "key": "id"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+
+			pg, db := onePostgres(t, "")
+			input := func(row map[string]any) interpreter.ToolInput {
+				in := pg.Rows(words, row)
+				in.RunID, in.ControlID, in.OperationKey = "a", "playbook", rand.Text()
+				return in
+			}
+			write := func(row map[string]any) {
+				_, err := pg.Call(t, input(row))
+				require.NoError(t, err)
+			}
+			names := func() string {
+				return fmt.Sprint(db.Query(t, "SELECT string_agg(id || ' ' || name::text, ', ' ORDER BY id) AS all FROM kept")[0]["all"])
+			}
+			db.Exec(t, "CREATE TABLE kept (id int PRIMARY KEY)")
+			write(map[string]any{"id": 1})
+			db.Exec(t, "ALTER TABLE kept ADD COLUMN name text")
+			write(map[string]any{"id": 2, "name": "1"})
+			write(map[string]any{"id": 3, "name": "2"})
+			require.Equal(t, "2 1, 3 2", names())
+			db.Exec(t, "ALTER TABLE kept ALTER COLUMN name TYPE jsonb USING to_jsonb(name)")
+			write(map[string]any{"id": 4, "name": "3"})
+			require.Equal(t, `2 "1", 3 "2", 4 "3"`, names())
+			db.Exec(t, "ALTER TABLE kept RENAME TO former; CREATE TABLE kept (id int PRIMARY KEY, name varchar(9))")
+			write(map[string]any{"id": 5, "name": "4"})
+			require.Equal(t, "5 4", names())
+			db.Exec(t, "ALTER TABLE kept DROP COLUMN name")
+			require.Contains(t, pg.Fail(t, input(map[string]any{"id": 6, "name": "5"})).Message, `has no column "name"`)
+			db.Exec(t, "DROP TABLE kept")
+			require.Contains(t, pg.Fail(t, input(map[string]any{"id": 7})).Message, "does not exist")
+		})
+	}
+}
+
 // BenchmarkPostgresSession is what a statement costs with all that is done to
 // its connection.
 func BenchmarkPostgresSession(b *testing.B) {

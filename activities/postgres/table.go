@@ -30,17 +30,20 @@ const copyRows = 1000
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
-	result, err := writeInTransaction(ctx, conn, w, true)
+	result, err := writeAtOnce(ctx, conn, w)
+	if byStep(ctx, conn, err) {
+		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))
+	}
 	if lacksLedger(err) && (w.Needed() || w.State != nil || w.Staged()) {
 		if err = createLedger(ctx, conn, w.State != nil, w.Staged()); err == nil {
-			result, err = writeInTransaction(ctx, conn, w, true)
+			result, err = writeOnce(ctx, conn, w, true)
 		}
 	}
 	if meetsKnown(err) {
-		result, err = writeInTransaction(ctx, conn, w, false)
+		result, err = writeOnce(ctx, conn, w, false)
 	}
 	if errors.Is(err, errKeyed) {
-		result, err = writeInTransaction(ctx, conn, w.WithoutState(), false)
+		result, err = writeOnce(ctx, conn, w.WithoutState(), false)
 	}
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
@@ -49,6 +52,16 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
 	return result, nil
+}
+
+// writeOnce makes the write in a transaction, and in another one if the table is not as it was described before.
+func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (interpreter.ToolResult, error) {
+	result, err := writeInTransaction(ctx, conn, w, allNew)
+	if errors.Is(err, errChanged) {
+		sessionOf(conn).tables = nil
+		result, err = writeInTransaction(ctx, conn, w, allNew)
+	}
+	return result, err
 }
 
 // writeInTransaction makes the write. allNew takes no row to be known.
@@ -61,18 +74,23 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 		options.IsoLevel = pgx.ReadCommitted
 	}
 	err = pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		table := &tableTx{stateTx: stateTx{tx}}
+		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn)}
 		settled, err := sqltool.Settle(ctx, table, w)
-		if err != nil {
+		switch {
+		case err != nil && table.unchecked != "":
+			return errChanged // maybe
+		case err != nil:
 			return err
 		}
 		rest := settled
 		if w.Needed() || w.State != nil {
 			var done bool
-			if result, rest, done, err = enterLedger(ctx, tx, settled, allNew); done || err != nil {
+			if result, rest, done, err = enterLedger(ctx, table, settled, allNew); done || err != nil {
 				result = settled.Counted(result)
 				return err
 			}
+		} else if err := table.check(ctx, w); err != nil {
+			return err
 		}
 		if len(rest.Rows) < len(settled.Rows) {
 			if err := rest.Recount(ctx, table, len(rest.Rows)); err != nil {
@@ -93,6 +111,10 @@ func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, a
 type tableTx struct {
 	stateTx
 	target target // see Columns
+	// session remembers tables, nil for none. unchecked is the version of the one that was not described here.
+	session   *session
+	described bool
+	unchecked string
 }
 
 // Delete deletes rows by their keys.
@@ -157,9 +179,13 @@ func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textFo
 
 // populate sends the rows as JSON, of which the server makes columns by the table's own types.
 func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (int64, error) {
+	return sendJSON(ctx, tx, populateStatement(w), w.Rows)
+}
+
+func populateStatement(w *sqltool.Write) string {
 	columns := sqltool.QuoteNames(w.Columns)
-	return sendJSON(ctx, tx, "INSERT INTO "+w.QuotedTable()+" ("+columns+") SELECT "+columns+
-		" FROM json_populate_recordset(NULL::"+w.QuotedTable()+", $1::text::json)"+w.Conflict(), w.Rows)
+	return "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
+		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
 }
 
 // sendJSON runs a statement whose parameter is a list of rows, as often as they have chunks.

@@ -71,7 +71,7 @@ An exception is an error of kind tool whose type is the name of its class. An
 attribute retryable on the exception says whether trying again may help (it may,
 unless it says otherwise), and retry_after says in how many seconds. Code that
 does not compile, a missing main, one that is async, and arguments that do not
-fit are final and end the call without asking retry; most of it is told before
+fit are final and end the call without asking retry; most of it is reported before
 the run already.
 
 The tool is off unless the worker allows it.`,

@@ -22,7 +22,7 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 	}
 	pages := w.contributed(in)
 	if len(pages) != len(w.Rows) {
-		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again cannot be told. "+
+		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
 	}
 	w.known = make([][]byte, len(pages))

@@ -164,7 +164,7 @@ func (w *Write) readStaging(in interpreter.ToolInput) (err error) {
 		needs bool
 		says  string
 	}{
-		{s.deleteMissing, w.upsert, "delete_missing needs mode upsert: rows that were not read are told by their key"},
+		{s.deleteMissing, w.upsert, "delete_missing needs mode upsert: rows that were not read are identified by their key"},
 		{s.where != nil, w.replace, "replace_where needs mode replace, as it says which rows are replaced"},
 		{in.Fields["max_delete"].Data != nil, s.deleteMissing, "max_delete needs delete_missing: true, whose deletes it bounds"},
 		{s.allowEmpty, w.replace || s.deleteMissing, "allow_empty needs mode replace or delete_missing: true, as others delete nothing"},

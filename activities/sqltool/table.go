@@ -52,7 +52,7 @@ type Write struct {
 func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Not used beside statement."},
-		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that tells rows apart; needed by mode upsert. With it mode replace changes only what differs."},
+		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies rows; needed by mode upsert. With it mode replace changes only what differs."},
 		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "Whether rows are added, take the place of those with the same key, are left out where the table has such a row, or take the place of all rows of the table."},
 		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never takes the place of one with a larger value."},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: one in which it is truthy is deleted by its key. The table need not have the column."},
@@ -85,7 +85,7 @@ the same transaction, and write nothing if it is there: a write that is
 delivered twice is written once. If it is there with other rows, the write fails
 and says so. Where pages, or the iterations of a
 batch, share an activity, the same transaction notes in the table reprise_notes
-how the call goes on; those notes are deleted when they are no longer needed, at
+how the call continues; those notes are deleted when they are no longer needed, at
 the latest after 7 days. Both tables are made when they are first needed.
 
 With sequence_by, mode upsert compares rows of one key by that column, those of
@@ -135,7 +135,7 @@ the row as text in value, once however often the write is made; the others are w
 be deferred are checked at once. More than max rows of a call (100) fail the sink, and the write.
 
 A step with incremental keeps its state beside the rows and moves it in their
-transaction: in the table reprise_state; in reprise_seen what rows are told apart
+transaction: in the table reprise_state; in reprise_seen what rows are identified
 by that may come again, which modes insert and insert_or_ignore leave out; and in
 reprise_state_history how the state has changed. These are made when such a step
 first runs. A write of a call that no longer holds the state writes nothing.`
@@ -179,7 +179,7 @@ func (w *Write) readMode(in interpreter.ToolInput) error {
 		return err
 	}
 	if w.upsert && len(w.Key) == 0 {
-		return tool.ConfigErrorf("step %q: mode upsert needs key, the column that tells rows apart", in.Step)
+		return tool.ConfigErrorf("step %q: mode upsert needs key, the column that identifies rows", in.Step)
 	}
 	for _, one := range []struct {
 		field  string
@@ -238,6 +238,14 @@ func (w *Write) without(marked []bool) *Write {
 
 // Written is what a write has done.
 type Written struct{ affected, deleted int64 }
+
+// Affected is what a write has done that deletes nothing.
+func Affected(rows int64) Written { return Written{affected: rows} }
+
+// IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
+func (w *Write) IsPlain() bool {
+	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.rejected.table == nil && !w.lenient && w.staging.where == nil
+}
 
 // Result is the result of a write.
 func (w *Write) Result(written Written) interpreter.ToolResult {

@@ -39,7 +39,7 @@ func PostgresName(name string, _ []string) string {
 func SQLiteName(name string, others []string) string {
 	for _, other := range others {
 		if strings.EqualFold(name, other) {
-			return fmt.Sprintf("SQLite cannot tell it from %q; give one of them another name in args", other)
+			return fmt.Sprintf("SQLite cannot distinguish it from %q; give one of them another name in args", other)
 		}
 	}
 	return unusableName(name)

@@ -237,7 +237,7 @@ func tableIsNotMade(s *TableTest) {
 	require.Equal(s, &interpreter.RowCounts{DiscardedRows: 2}, result.Meta.LeftOut)
 	require.Empty(s, s.columns())
 	for says, rows := range map[string]row{
-		"no row has a value for it": {"other": 1}, "PostgreSQL keeps 63": {"id": 1, strings.Repeat("ä", 32): 1}, "SQLite cannot tell it": {"id": 1, "ID": 2},
+		"no row has a value for it": {"other": 1}, "PostgreSQL keeps 63": {"id": 1, strings.Repeat("ä", 32): 1}, "SQLite cannot distinguish it": {"id": 1, "ID": 2},
 		"cannot be used": {"id": 1},
 	} {
 		if strings.HasPrefix(says, "SQLite") && s.db.Name != "sqlite" || strings.HasPrefix(says, "PostgreSQL") && s.db.Name != "postgres" {
@@ -260,7 +260,7 @@ func namesStay(s *TableTest) {
 	s.Write(evolve, row{"id": 1, odd: 1})
 	require.Contains(s, s.columns(), odd)
 	if s.db.Name == "sqlite" {
-		require.Contains(s, s.Refuse(evolve, row{"id": 1, "name": 1}).Message, `SQLite cannot tell it from "Name"`)
+		require.Contains(s, s.Refuse(evolve, row{"id": 1, "name": 1}).Message, `SQLite cannot distinguish it from "Name"`)
 		return
 	}
 	s.Write(evolve, row{"id": 1, "name": 1})

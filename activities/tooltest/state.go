@@ -107,6 +107,7 @@ func (s *StateTest) In(rows ...any) interpreter.ToolInput {
 	s.keys++
 	in.OperationKey = fmt.Sprintf("%s %d", s.State, s.keys)
 	in.Fingerprint = expression.Digest(rows)
+	in.RunID = "run" // which keeps its session
 	in.Result = Value(rows)
 	return in
 }

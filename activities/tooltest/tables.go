@@ -71,6 +71,7 @@ func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput
 	in.Args, in.Result, in.Place = nil, Value(rows), "sink"
 	in.OperationKey = fmt.Sprintf("%s %d", s.Table, s.keys)
 	in.Fingerprint = expression.Digest(rows)
+	in.RunID = "run" // which keeps its session
 	return in
 }
 

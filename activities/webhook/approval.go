@@ -25,7 +25,7 @@ is over, on_timeout chooses: an option, or fail, which is an error of kind timeo
 A field of the form is a type, or a map of type, title, required, default and, for
 choice, choices. The types are text, integer, number, boolean and choice.
 
-on_start sends a request that tells people, as in webhook; callback.page is the
+on_start sends a request that informs people, as in webhook; callback.page is the
 address of the page.`,
 	Fields: append([]playbook.Field{
 		{Name: "message", Kind: playbook.KindText, Required: true, Doc: "What people are asked, in Markdown; values in it are text."},

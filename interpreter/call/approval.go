@@ -15,6 +15,7 @@ import (
 type question struct {
 	step    string
 	request *Request
+	form    []string // names of its fields, as the author has ordered them
 }
 
 // question is that of the attempt under way, nil where it asks no people.
@@ -22,7 +23,13 @@ func (c *Call) question() *question {
 	if !c.traits().AsksPeople {
 		return nil
 	}
-	return &question{step: c.config.Step.Name, request: &c.state.Request}
+	asked := &question{step: c.config.Step.Name, request: &c.state.Request}
+	if form := c.action.Field("form"); form != nil {
+		for _, entry := range form.Entries {
+			asked.form = append(asked.form, entry.Key)
+		}
+	}
+	return asked
 }
 
 // Approval is what the attempt under way asks people, nil where it asks none.
@@ -50,6 +57,7 @@ func (q *question) parse() (*playbook.Approval, error) {
 	approval, err := playbook.ParseApproval(fields)
 	if err == nil {
 		approval.Data = q.request.Data
+		approval.Arrange(q.form)
 	}
 	return approval, err
 }

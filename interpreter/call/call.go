@@ -255,19 +255,22 @@ func (c *Call) SinkDue() bool {
 
 // TurnsPage reports whether the call is about to fetch another page without a
 // wait, one that may travel with others: its sink for the page before included,
-// unless that is under way.
+// unless that is under way, and the move of its state.
 func (c *Call) TurnsPage() bool {
 	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
 		return false
 	}
+	behind := c.state.Todo
 	if c.SinkDue() {
-		behind := c.state.Todo[1:]
-		if write := c.sinkState(*c.state.head().Sink); write != nil && write.Move != nil {
-			behind = behind[1:] // the write moves the state too
-		}
-		return len(behind) == 1 && behind[0].Attempt != nil
+		behind = behind[1:]
 	}
-	return c.state.head().Attempt != nil && c.state.RequestAttempts == 0
+	if len(behind) > 0 && behind[0].State != nil {
+		behind = behind[1:]
+	}
+	if len(behind) == len(c.state.Todo) && c.state.RequestAttempts > 0 {
+		return false
+	}
+	return len(behind) == 1 && behind[0].Attempt != nil
 }
 
 // Beyond reports whether the call has come further than a state it had: it has

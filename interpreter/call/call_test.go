@@ -479,7 +479,7 @@ func (h *host) result(result interpreter.CallResult) string {
 	if state := result.Meta.Incremental; state != nil {
 		text += fmt.Sprintf("state %s from %s to %s, %d rows", state.State, tables.Encode(h.t, state.From.Value.Data), tables.Encode(h.t, state.Watermark.Value.Data), state.Rows)
 		if state.Pending != nil {
-			text += ", pending " + tables.Encode(h.t, state.Pending.Move.To.Value.Data)
+			text += ", pending " + tables.Encode(h.t, state.Pending[0].Writes[0].Move.To.Value.Data)
 		}
 		text += "\n"
 	}

@@ -77,7 +77,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	c.state.Turn = &turn
 	c.state.again(&interpreter.Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
-		Summary: fmt.Sprintf("turn of %s in %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
+		Summary: fmt.Sprintf("turn of %s after %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
 	})
 }
 
@@ -386,23 +386,23 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 // Finish ends the call with a result that another host has come to.
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
-// waitSummary is what Temporal's UI shows beside the timer.
+// waitSummary says what follows after what time: it is kept, beside timers in Temporal's UI as well,
+// so it counts nothing down. Its numbers are those of the policy, which counts retries; attempts
+// are those of the call.
 func (c *Call) waitSummary(decision retry.Decision) string {
 	name, delay := c.config.name(), decision.Delay.Round(time.Millisecond)
 	if c.config.then(decision.Policy).Restart {
-		return fmt.Sprintf("restart %d/%d of %s in %s: %s", decision.Count, decision.Limit, name, delay, c.state.Last.Error.Short())
+		return fmt.Sprintf("restart %d/%d of %s after %s: %s", decision.Count, decision.Limit, name, delay, c.state.Last.Error.Short())
 	}
 	switch decision.Reason {
 	case interpreter.ReasonPage:
-		return fmt.Sprintf("page %d of %s in %s", c.state.Successes+1, name, delay)
+		return fmt.Sprintf("page %d of %s after %s", c.state.Successes+1, name, delay)
 	case interpreter.ReasonPoll:
-		return fmt.Sprintf("poll %d/%d of %s in %s", decision.Count+1, decision.Limit, name, delay)
+		return fmt.Sprintf("poll %d/%d of %s after %s", decision.Count+1, decision.Limit, name, delay)
 	case interpreter.ReasonRateLimited:
-		return fmt.Sprintf("attempt %d of %s in %s, as asked: %s",
-			c.state.RequestAttempts+1, name, delay, c.state.Last.Error.Short())
+		return fmt.Sprintf("retry %d of %s after %s, as its server asked: %s", c.state.RequestAttempts, name, delay, c.state.Last.Error.Short())
 	}
-	return fmt.Sprintf("attempt %d/%d of %s in %s: %s",
-		decision.Count+1, decision.Limit, name, delay, c.state.Last.Error.Short())
+	return fmt.Sprintf("retry %d/%d of %s after %s: %s", decision.Count, decision.Limit-1, name, delay, c.state.Last.Error.Short())
 }
 
 // usedLast is the policy of those that have something which was used last, else

@@ -128,8 +128,7 @@ func (c *Call) stateRequest(pending PendingState, now time.Time) interpreter.Sta
 			Name: pending.Name, Holder: c.ledgerKey(), Run: c.config.Run.WorkflowID, Source: c.stateSource(now), Full: c.config.readsInFull(),
 		}
 	} else {
-		request.Group = c.state.Incremental.Group
-		request.Moves = []incremental.Write{*c.state.Incremental.write(pending.Move)}
+		request.Moves = c.state.Incremental.moves(pending.Move)
 	}
 	if request.Place != nil {
 		request.Group = ""
@@ -251,6 +250,11 @@ func (c *Call) incrementalNames() map[string]any {
 // write is the next write under the claim.
 func (i *Incremental) write(move *incremental.Move) *incremental.Write {
 	return &incremental.Write{Name: i.Name, Holder: i.Holder, Number: i.Writes + 1, Move: move}
+}
+
+// moves are the next write alone.
+func (i *Incremental) moves(move *incremental.Move) []incremental.Moves {
+	return []incremental.Moves{{Group: i.Group, Writes: []incremental.Write{*i.write(move)}}}
 }
 
 // reached is where the watermark is now.

@@ -50,8 +50,13 @@ func (h *host) answerState(machine *call.Call, input interpreter.StateInput, ind
 		machine.StateAnswered(output, h.now)
 		return
 	}
-	for _, write := range input.Moves {
-		fmt.Fprintf(&h.text, "%s%s in %s\n", indent, h.state.write(h.t, write), where)
+	for _, moves := range input.Moves {
+		if input.Place == nil {
+			where = "temporal " + moves.Group
+		}
+		for _, write := range moves.Writes {
+			fmt.Fprintf(&h.text, "%s%s in %s\n", indent, h.state.write(h.t, write), where)
+		}
 	}
 	if said == "fails" {
 		machine.StateFailed(interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it is away"}, h.now)

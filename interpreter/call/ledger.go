@@ -88,7 +88,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	}
 	encoded, err := json.Marshal(next)
 	if err != nil {
-		return interpreter.LedgerEntry{}, fmt.Errorf("encode how the call goes on: %w", err)
+		return interpreter.LedgerEntry{}, fmt.Errorf("encode how the call continues: %w", err)
 	}
 	return interpreter.LedgerEntry{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
 }
@@ -101,11 +101,11 @@ func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted)
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
 	if err := json.Unmarshal(noted, &next); err != nil {
-		return fmt.Errorf("decode how the call goes on: %w", err)
+		return fmt.Errorf("decode how the call continues: %w", err)
 	}
 	state := next.State
 	if len(state.Todo) == 0 {
-		return fmt.Errorf("the note of write %d does not say how the call goes on", state.Written)
+		return fmt.Errorf("the note of write %d does not say how the call continues", state.Written)
 	}
 	if state.head().End == nil {
 		if next.Seen > len(c.state.Seen) {

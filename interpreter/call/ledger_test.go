@@ -15,8 +15,8 @@ func TestNoteThatLeadsNowhere(t *testing.T) {
 	call := pagesOf(t, "", "")
 	page(call, tables.Started, 1)
 	before := *call.State()
-	require.ErrorContains(t, call.Resume([]byte(`{"state":{"written":2}}`)), "write 2 does not say how the call goes on")
+	require.ErrorContains(t, call.Resume([]byte(`{"state":{"written":2}}`)), "write 2 does not say how the call continues")
 	require.ErrorContains(t, call.Resume([]byte(`{"state":{"todo":[{"attempt":{}}]},"seen":99}`)), "does not belong to this call")
-	require.ErrorContains(t, call.Resume([]byte(`[]`)), "decode how the call goes on")
+	require.ErrorContains(t, call.Resume([]byte(`[]`)), "decode how the call continues")
 	require.Equal(t, before, *call.State())
 }

@@ -21,8 +21,12 @@ func (c *Call) Status(wait *interpreter.Wait, until time.Time) interpreter.CallS
 		return status
 	}
 	status.Await(wait, until)
+	status.After(status.Error)
 	if awaited := c.AwaitedDetails(); awaited != nil {
 		status.Awaits, status.Attempts = awaited, c.Attempt()
+		if status.Status == interpreter.Running {
+			status.Status = interpreter.Awaiting
+		}
 	}
 	if wait == nil {
 		status.Attempts = c.Attempt()

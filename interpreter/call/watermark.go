@@ -156,7 +156,7 @@ func (c *Call) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	}
 	move, err := c.endMove(result)
 	if err == nil && move != nil && !c.config.hasSinks() {
-		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.write(move), Group: own.Group}
+		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.moves(move)}
 		move = nil
 	}
 	return moveTodo(move), err
@@ -281,7 +281,7 @@ func (c *Call) showIncremental(result *interpreter.CallResult) {
 		State: own.Name, Type: c.config.incremental().Type, From: own.Value, Watermark: own.reached(), Rows: own.Rows, Moved: own.At != nil,
 	}
 	if before := result.Meta.Incremental; before != nil {
-		shown.Pending, shown.Group = before.Pending, before.Group
+		shown.Pending = before.Pending
 	}
 	result.Meta.Incremental = &shown
 }

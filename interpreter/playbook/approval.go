@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,6 +104,13 @@ func ParseApproval(fields map[string]any) (*Approval, error) {
 		approval.Form = append(approval.Form, item)
 	}
 	return approval, approval.checkTimeout(fields["on_timeout"])
+}
+
+// Arrange puts the fields of the form into the order of names.
+func (a *Approval) Arrange(names []string) {
+	slices.SortStableFunc(a.Form, func(x, y ApprovalItem) int {
+		return cmp.Compare(slices.Index(names, x.Name), slices.Index(names, y.Name))
+	})
 }
 
 func (a *Approval) checkTimeout(onTimeout any) error {

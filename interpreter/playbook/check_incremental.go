@@ -32,7 +32,7 @@ func checkIncremental(c *checker) {
 	}
 }
 
-// checkReadsRows refuses a state of a step that reads no rows, or writes them nowhere.
+// checkReadsRows refuses a state of a step that reads no rows, or hides them.
 func (c *checker) checkReadsRows(step *Step) {
 	i := step.Incremental
 	tool := c.toolOf(c.pb.Resolve(step.Action))
@@ -43,15 +43,6 @@ func (c *checker) checkReadsRows(step *Step) {
 	}
 	if step.Secret {
 		c.errorf(i.Pos, codeSecretStep, "step %q is secret and cannot have incremental; its cursors would be kept where they can be read", step.Name)
-	}
-	if step.Loop != nil && step.lastSink() == nil && !c.partial {
-		after := ""
-		if step.Sink != nil {
-			after = ", as the sink of the step is written once, after the loop"
-		}
-		c.errorf(i.Pos, codeIncremental,
-			"the iterations of step %q have no sink of their own, so nothing is written when their states move%s; give the loop a sink: loop: {…, sink: {tool: postgres, …}}",
-			step.Name, after)
 	}
 }
 
@@ -152,7 +143,7 @@ func (c *checker) checkStatementRange(step *Step) {
 	}
 	if at := beyondValue.FindStringIndex(node.Raw); at != nil {
 		c.warnf(node.Position(len([]rune(node.Raw[:at[0]]))), codeIncremental,
-			"> loses rows that share the last row's cursor and come after it; write >= {{ incremental.value }}: rows that come again are told apart")
+			"> loses rows that share the last row's cursor and come after it; write >= {{ incremental.value }}: rows that come again are recognized")
 	}
 }
 
@@ -204,7 +195,7 @@ func (c *checker) checkSinkRows(step *Step) {
 		return
 	}
 	c.warnf(sink.Action.Args.Pos, codeIncremental,
-		"args is one row, but rows that come again are told apart one by one; write a row for each: args: \"{{ result | map({id: .id}) }}\", or mode: upsert with a key")
+		"args is one row, but rows that come again are recognized one by one; write a row for each: args: \"{{ result | map({id: .id}) }}\", or mode: upsert with a key")
 }
 
 // checkRestartFull refuses to forget a state that there is not, and to read rows again that a

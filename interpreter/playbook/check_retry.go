@@ -268,7 +268,7 @@ func (c *checker) checkStrategies(step *Step) {
 		case first == nil:
 			first = policy
 		case collect.Strategy != first.Then.Collect.Strategy:
-			c.errorf(collect.Pos, codeConflict, "strategy %s cannot go on with what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
+			c.errorf(collect.Pos, codeConflict, "strategy %s cannot continue what policy %d collects by strategy %s, which would be lost; use one strategy in all policies",
 				collect.Strategy, first.Number, first.Then.Collect.Strategy)
 		}
 	}

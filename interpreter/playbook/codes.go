@@ -101,7 +101,7 @@ var checkCodes = []CodeDoc{
 	{codePageIndex, "next_call counts on with _retry.index, which is 1 on the first page (warning)"},
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
-	{codeReservedName, "a step, element or into has a name that expressions cannot tell from a word"},
+	{codeReservedName, "a step, element or into has a name that expressions cannot distinguish from a word"},
 	{codeRouter, "a step without a tool has retry, loop, incremental or sink"},
 	{codeSecretStep, "a step is secret and has something that would look at its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},

@@ -84,11 +84,11 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices }),
 	},
 	{
-		key{name: "expect", doc: "when a run that goes on is late"},
+		key{name: "expect", doc: "when an open run is late"},
 		as(kindSection, (*decoder).expect).of(expectSection),
 	},
 	{
-		key{name: "concurrency", doc: "how many runs go on at a time that share a key, and what becomes of the others"},
+		key{name: "concurrency", doc: "how many runs are open at a time that share a key, and what becomes of the others"},
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
 	},
 	{

@@ -45,7 +45,7 @@ var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurr
 		asTextValue(func(c *Concurrency, n *Node) { c.Shared = n }),
 	},
 	{
-		key{name: "limit", doc: "how many runs go on at a time, at most 1000; default 1"},
+		key{name: "limit", doc: "how many runs are open at a time, at most 1000; default 1"},
 		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1),
 	},
 	{

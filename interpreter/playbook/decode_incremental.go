@@ -46,7 +46,7 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail),
 	},
 	{
-		key{name: "key", doc: "what tells a row apart that comes again, one name or a list; default the sink's `key`, else the whole row"},
+		key{name: "key", doc: "what identifies a row that comes again, one name or a list; default the sink's `key`, else the whole row"},
 		as(kindTexts, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) }),
 	},
 	{

@@ -46,7 +46,7 @@ var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: 
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
 	{
-		key{name: "on", doc: "the events to tell of, a name or a list: " + eventNames(), required: "on: [failed, late]"},
+		key{name: "on", doc: "the events to report, a name or a list: " + eventNames(), required: "on: [failed, late]"},
 		as(kindChoice, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...),
 	},
 }, noticeWords...))
@@ -149,7 +149,7 @@ func (d *decoder) events(n *yaml.Node) []string {
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
 	{
-		key{name: "within", doc: "how long a run is expected to take; one that goes on longer is late", required: "within: 30m"},
+		key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
 		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v }),
 	},
 })

@@ -22,7 +22,7 @@ var scheduleSection = sectionOf(section{name: "schedule", prefix: "schedule."}, 
 		asDuration(func(s *Schedule, v time.Duration) { s.Jitter = v }),
 	},
 	{
-		key{name: "overlap", doc: "while the run before goes on: `skip` (default), `buffer-one`, `buffer-all`, `cancel-other`, `terminate-other` or `allow`"},
+		key{name: "overlap", doc: "while the previous run is open: `skip` (default), `buffer-one`, `buffer-all`, `cancel-other`, `terminate-other` or `allow`"},
 		asOneOf(func(s *Schedule, overlap string) { s.Overlap = overlap }, Overlaps...).or(Overlaps[0]),
 	},
 	{

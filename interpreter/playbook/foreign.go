@@ -50,7 +50,7 @@ const (
 	nextPage       = `pages are policies of "retry": retry: [{when: response.next is defined, then: {next_call: {params: {…}}, collect: {strategy: append}}}]`
 	dependency     = `the order is written in the step before, with "next" and this step's name`
 	connection     = `name a connection that the worker knows with "auth"`
-	failureWords   = `to try again write "retry", to continue all the same retry: [{when: error is defined, then: {ignore: true}}], and to be told "on_failure"`
+	failureWords   = `to try again write "retry", to continue all the same retry: [{when: error is defined, then: {ignore: true}}], and to be notified "on_failure"`
 	continueAnyway = `write retry: [{when: error is defined, then: {ignore: true}}]`
 	listOfSteps    = `the list of steps is "workflow"`
 	stepName       = `the name of a step is "step"`
@@ -82,7 +82,7 @@ var foreignWords = []foreignWord{
 	{words: "needs dependson upstream requires after waitfor", level: levelCall, write: dependency},
 	{words: "goto transition transitions connections nextstep", level: levelCall, write: `write "next" with the name of the step that follows`},
 	{words: "if condition runif only unless", level: levelCall, write: `whether a step runs is decided in the step before: next: [{when: "{{ … }}", then: load}, {else: …}]`},
-	{words: "triggerrule", level: levelCall, write: `write join: all to wait for all branches; after a failure go on with next: [{when: error is defined, then: …}], or send "on_failure"`},
+	{words: "triggerrule", level: levelCall, write: `write join: all to wait for all branches; after a failure continue with next: [{when: error is defined, then: …}], or send "on_failure"`},
 	{words: "onerror catch errors rescue except onfailurecallback onexception", level: levelCall, write: failureWords},
 	{words: "continueonerror continueonfail allowfailure allowfailed ignoreerrors ignorefailure", level: levelCall | levelRetry, write: continueAnyway},
 	{words: "retries retrytimes maxretries maxtries numretries retrycount attempts retrypolicy", level: levelCall, write: `write "retry" with max_attempts, which counts the first attempt too: ` + retryPolicy},
@@ -112,7 +112,7 @@ var foreignWords = []foreignWord{
 	{words: "as item var name itemname loopvar", level: levelLoop, write: `write "element"`},
 	{words: "concurrent concurrency concurrencylimit maxparallel parallelism workers threads batchsize", level: levelLoop, write: `write mode: parallel and "max_concurrency"`},
 	{words: "parallel async", level: levelLoop, write: `write mode: parallel`},
-	{words: "continueonerror failfast", level: levelLoop, write: `the other iterations go on after a failure; "failure_budget" ends the loop early`},
+	{words: "continueonerror failfast", level: levelLoop, write: `the other iterations continue after a failure; "failure_budget" ends the loop early`},
 
 	{words: "cursor cursorfield cursorcolumn defaultcursorfield replicationkey bookmark bookmarkkey bookmarkproperties field column path updatedfield partitionfield", level: levelState, write: `write "cursor_path"`},
 	{words: "startdate startdatetime startvalue start since from initial initialstate default defaultvalue initialbookmark", level: levelState, write: `write "initial_value"`},

@@ -85,7 +85,11 @@ func (pb *Playbook) otherSteps(name string) string {
 // insertsTwice is the first sink of a step that inserts rows again which it has written in an
 // earlier run, nil for none.
 func (pb *Playbook) insertsTwice(step *Step) *Sink {
-	for _, sink := range step.successSinks() {
+	sinks := step.successSinks()
+	if step.Loop != nil && step.Sink != nil {
+		sinks = append(sinks, step.Sink)
+	}
+	for _, sink := range sinks {
 		if sink.Action == nil {
 			continue
 		}

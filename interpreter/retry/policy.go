@@ -306,7 +306,7 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
 	}
 	if r.waitIsNamed() && r.counters.Told > maxToldWaits {
-		return 0, "told to wait more than 1000 times"
+		return 0, "the server requested more than 1000 waits"
 	}
 	random := 0.0
 	if schedule.jitter != playbook.JitterNone {

@@ -149,7 +149,7 @@ var (
 	Rows = &Metric{
 		"reprise_rows_written_total", Counter,
 		[]string{LabelPlaybook, LabelStep, LabelTool},
-		"Rows that sinks wrote, as far as the destination tells, else that they were given.",
+		"Rows that sinks wrote, as far as the destination reports, else that they were given.",
 	}
 	TurnTime = &Metric{
 		"reprise_rate_limit_wait_seconds", Histogram,

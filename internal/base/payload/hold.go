@@ -207,7 +207,7 @@ func (h *heldTask) release(ctx context.Context) {
 func (h *heldTask) cancel(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	message := "the run was cancelled, and cannot go on in order: " + reason.Error()
+	message := "the run was cancelled, and cannot end in order: " + reason.Error()
 	_, _ = h.service.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{
 		TaskToken: h.task.GetTaskToken(), Namespace: h.namespace, Identity: h.identity,
 		Commands: []*commandpb.Command{{

@@ -45,11 +45,13 @@ func eventFacts(event runs.Event) []string {
 		add("retry")
 	}
 	switch {
+	case event.Event == runs.AnswerAwaited:
+		add("awaits an answer")
 	case event.Event != runs.StepRetry:
 	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
 		add("waits for a person")
 	default:
-		add("%s, in %s", event.Reason, terminal.Seconds(event.Delay))
+		add("%s, waits %s", event.Reason, terminal.Seconds(event.Delay))
 	}
 	if event.Status != "" {
 		add("%s", event.Status)
@@ -63,14 +65,14 @@ func eventFacts(event runs.Event) []string {
 	if event.By != "" {
 		add("by %s", event.By)
 	}
-	if event.Event != runs.StepRetry && event.Reason != "" {
+	if event.Kind().Of != runs.OfWait && event.Reason != "" {
 		add("because: %s", event.Reason)
 	}
 	if event.Concurrency != "" {
 		add("under the key %s", event.Concurrency)
 	}
 	if event.Stats != nil {
-		add("%d of %d iterations, %d failed", event.Stats.Success, event.Stats.Total, event.Stats.Failed)
+		add("%s iterations", event.Stats.Text())
 	}
 	if event.Duration > 0 && event.Event != runs.ActionStarted {
 		add("%s", terminal.Seconds(event.Duration))

@@ -63,7 +63,7 @@ func ResumeCommand(id string, control interpreter.Control) string {
 	if !control.Paused && len(control.Steps) == 1 {
 		command += " --step " + terminal.ShellWord(control.Steps[0])
 	}
-	return "to let it go on: " + command
+	return "to resume: " + command
 }
 
 // resumeCommands are the commands that resume a run which is paused, or held by parent

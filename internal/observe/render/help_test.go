@@ -22,8 +22,12 @@ func TestGoldenPaused(t *testing.T) {
 	said := interpreter.Said{By: "ada@clinic", Reason: "the API is down: \x1b[31mincident 7", At: samples.LocalBegan.Add(time.Minute)}
 	status := func(control interpreter.Control, steps ...runs.Step) string {
 		var out bytes.Buffer
+		found := runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: interpreter.Paused, StartedAt: samples.LocalBegan, Since: said.At}
+		if !control.AnyPaused() {
+			found.Status = interpreter.RetryPending
+		}
 		render.Status(&terminal.Screen{To: &out}, &runs.Status{
-			Found: runs.Found{WorkflowID: "patients-7x2k", Playbook: "patients", Status: "paused", StartedAt: samples.LocalBegan},
+			Found: found,
 			At:    at, Steps: steps, Control: control,
 		}, terminal.Paper{Width: 80})
 		return out.String()

@@ -25,26 +25,41 @@ func StepName(record workflows.StepRecord) string {
 	return record.Step
 }
 
-// Report ends with the warnings, where they are not overlooked.
-func Report(w io.Writer, workflowID string, result workflows.Result, link string, paper terminal.Paper) {
+// Report is how a run has ended. Its last lines are the warnings and the verdict, where they are
+// not overlooked.
+func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
 	var b strings.Builder
+	result := outcome.Result
 	if len(result.Steps) > 0 {
 		b.WriteString(StepTable(result.Steps, paper.Width) + "\n")
 	}
-	writeFailedIterations(&b, result.Steps)
-	if result.Error != nil {
-		fmt.Fprintf(&b, "error: %s\n", terminal.Visible(result.Error.Message))
-		writeBody(&b, result.Error)
+	outcome.writeFailedIterations(&b)
+	if record := outcome.failed(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
+		outcome.writeError(&b, record)
 	}
 	writeResult(&b, result.Result.Data)
-	fmt.Fprintf(&b, "%s: %s\n", workflowID, result.Status)
-	if link != "" {
-		fmt.Fprintf(&b, "web UI: %s\n", link)
-	}
 	for _, warning := range result.Warnings {
 		b.WriteString(paper.Warning("warning: "+terminal.Visible(warning)) + "\n")
 	}
+	verdict := terminal.Visible(outcome.verdict())
+	if terminal.IsTerminal(w) {
+		verdict = strings.Join(terminal.Wrap(verdict, paper.Width), "\n")
+	}
+	b.WriteString(verdict + "\n")
 	_, _ = io.WriteString(w, b.String())
+}
+
+// writeError prints what the error came with that ended the run; the verdict has its message.
+func (o Outcome) writeError(b *strings.Builder, record *workflows.StepRecord) {
+	var body strings.Builder
+	if o.writeBody(&body, o.Result.Error); body.Len() == 0 {
+		return
+	}
+	of := "the run"
+	if record != nil {
+		of = StepName(*record) + o.place(record.Step)
+	}
+	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
 }
 
 // column is one of the table of steps.
@@ -88,6 +103,9 @@ func StepTable(records []workflows.StepRecord, width int) string {
 }
 
 func stepRows(records []workflows.StepRecord, columns []column) string {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { // what no row has
+		return !slices.ContainsFunc(records, func(r workflows.StepRecord) bool { return c.cell(r) != "" })
+	})
 	head := make([]any, len(columns))
 	for i, column := range columns {
 		head[i] = column.name
@@ -126,14 +144,7 @@ func iterations(record workflows.StepRecord) string {
 		return ""
 	}
 	stats := record.Loop.Stats
-	parts := []string{fmt.Sprintf("%d total", stats.Total), fmt.Sprintf("%d success", stats.Success), fmt.Sprintf("%d failed", stats.Failed)}
-	if stats.Truncated > 0 {
-		parts = append(parts, fmt.Sprintf("%d truncated", stats.Truncated))
-	}
-	if stats.Cancelled > 0 {
-		parts = append(parts, fmt.Sprintf("%d cancelled", stats.Cancelled))
-	}
-	return strings.Join(parts, ", ")
+	return stats.Text() + Among([]Part{{stats.Truncated, "truncated"}})
 }
 
 func duration(record workflows.StepRecord) string {
@@ -154,8 +165,8 @@ func failureText(failure *interpreter.ErrorObject) string {
 // mostFailures bounds the failed iterations that are listed.
 const mostFailures = 20
 
-func writeFailedIterations(b *strings.Builder, records []workflows.StepRecord) {
-	for _, record := range records {
+func (o Outcome) writeFailedIterations(b *strings.Builder) {
+	for _, record := range o.Result.Steps {
 		if record.Loop == nil || len(record.Loop.Errors) == 0 {
 			continue
 		}
@@ -169,7 +180,7 @@ func writeFailedIterations(b *strings.Builder, records []workflows.StepRecord) {
 			}
 			fmt.Fprintf(b, "  [%d] %s: %s\n", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
 			if i == 0 {
-				writeBody(b, failure.Error)
+				o.writeBody(b, failure.Error)
 			}
 		}
 	}
@@ -182,15 +193,17 @@ const (
 )
 
 // writeBody prints what an error came with: the traceback or the output of a
-// program, of which the end tells most, or the beginning of an answer.
-func writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
-	if failure == nil {
+// program, of which the end tells most, or the beginning of an answer. Of a run of another
+// playbook the message says it all.
+func (o Outcome) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
+	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return
 	}
 	body, atEnd := bodyText(failure.Body.Data)
 	if body == "" {
 		return
 	}
+	body = o.placed(body)
 	lines, left := strings.Split(body, "\n"), false
 	if n := len(lines); n > mostBodyLines {
 		left = true

@@ -45,6 +45,20 @@ func TestGoldenReports(t *testing.T) {
 	t.Parallel()
 	failed := record("b", interpreter.Failed, 90*time.Second)
 	failed.Error = &interpreter.ErrorObject{Message: "step b: HTTP 500 from GET http://127.0.0.1/a/rather/long/path that goes on and on"}
+	lost, python := looped(2), record("b", interpreter.Failed, 90*time.Second)
+	lost.Status = interpreter.Failed
+	book, err := interpreter.Load("orders.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: orders}
+workflow:
+  - step: b
+    tool: python
+    code: |
+      def main():
+        return 1 / 0
+  - {step: fetch, tool: http, url: "http://x"}
+`)
+	require.NoError(t, err)
 	for name, result := range map[string]workflows.Result{
 		"completed": {
 			Status: interpreter.Completed, Result: expression.Of("Hello"),
@@ -55,6 +69,22 @@ func TestGoldenReports(t *testing.T) {
 			Steps: []workflows.StepRecord{
 				record("a", interpreter.Completed, time.Second), failed,
 				{Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}},
+			},
+		},
+		"failed_in_a_loop": {Status: interpreter.Failed, Steps: []workflows.StepRecord{lost}, Error: &interpreter.ErrorObject{
+			Kind: interpreter.KindLoop, Message: "step fetch: 2 of 100 iterations failed, 1 cancelled; the first (index 98): HTTP 404 from GET http://x",
+		}},
+		"failed_in_python": {
+			Status: interpreter.Failed, Steps: []workflows.StepRecord{python}, Error: &interpreter.ErrorObject{
+				Message: "step b: ZeroDivisionError: division by zero", Body: expression.Of(map[string]any{
+					"traceback": "  File \"<b>\", line 2, in main\n    return 1 / 0\n  File \"/usr/lib/x.py\", line 2, in f\nZeroDivisionError: division by zero\n",
+				}),
+			},
+		},
+		"failed_below": {
+			Status: interpreter.Failed, Steps: []workflows.StepRecord{python}, Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindPlaybook, Message: "the run run-1/b#1!1 failed, in fetch: HTTP 503 from GET http://x",
+				Body: expression.Of(map[string]any{"cause": "HTTP 503 from GET http://x", "error": map[string]any{"kind": "http"}}),
 			},
 		},
 		"failed_with_a_body": {
@@ -86,7 +116,7 @@ func TestGoldenReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
-			render.Report(&b, "run-1", result, "http://127.0.0.1:8233/namespaces/default/workflows/run-1/id/history", terminal.Paper{Width: 130})
+			render.Report(&b, render.Outcome{WorkflowID: "run-1", Result: result, Took: 75 * time.Second, Book: book}, terminal.Paper{Width: 130})
 			samples.Golden(t, "report/"+name, b.String())
 		})
 	}
@@ -102,7 +132,7 @@ func TestTablesFit(t *testing.T) {
 		rendered := render.StepTable(records, width)
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)
 		words := strings.Join(strings.Fields(rendered), " ")
-		for _, want := range []string{"fetch#2", "partial_success", "100 total, 97 success, 2 failed, 2 truncated, 1 cancelled", "skipped"} {
+		for _, want := range []string{"fetch#2", "partial_success", "97 completed, 2 failed, 1 cancelled of 100 (2 truncated)", "skipped"} {
 			require.Contains(t, words, want, "%d columns", width)
 		}
 		samples.Golden(t, fmt.Sprintf("report/width_%d", width), rendered)
@@ -123,7 +153,7 @@ func TestReportEndsWithWarnings(t *testing.T) {
 		{terminal.Paper{Colour: true}, "\ufdd0warning: 5 of 100 iterations failed\ufdd1\n"},
 	} {
 		var b strings.Builder
-		render.Report(&b, "run-1", result, "http://ui", test.paper)
-		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
+		render.Report(&b, render.Outcome{WorkflowID: "run-1", Result: result}, test.paper)
+		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want+"run-1: completed\n"), "%q", b.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Runs fits a terminal. The ID is what other commands want, so other columns
-// go first, and it is cut last; they take its beginning.
+// go first, and it is cut last; they take its beginning; one that is cut keeps its end, by which runs of a playbook differ.
 func Runs(list []runs.Found, now time.Time, width int) string {
 	rendered := ""
 	for _, columns := range [][]string{
@@ -41,11 +41,11 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 	for i, name := range columns {
 		head[i] = name
 	}
-	rows := terminal.NewTable(head...)
+	var rows []table.Row
 	for _, run := range list {
 		id, end := terminal.Visible(run.WorkflowID), run.EndedAt
 		if idWidth > 0 {
-			id = text.Snip(id, idWidth, "…")
+			id = cutMiddle(id, idWidth)
 		}
 		if end.IsZero() {
 			end = now
@@ -58,9 +58,20 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 		for i, name := range columns {
 			row[i] = cells[name]
 		}
-		rows.AppendRow(row)
+		rows = append(rows, row)
 	}
-	return rows.Render()
+	return filled(head, rows).Render()
+}
+
+// cutMiddle cuts an ID to a width. Its beginning says whose it is and its end which one, so what is
+// left out is in the middle.
+func cutMiddle(id string, width int) string {
+	runes := []rune(id)
+	if len(runes) <= width {
+		return id
+	}
+	end := (width - 1) / 2
+	return string(runes[:max(width-1-end, 0)]) + "…" + string(runes[len(runes)-end:])
 }
 
 // statusCell is the status of a run, with its place where it waits for its turn.

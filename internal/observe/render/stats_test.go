@@ -44,7 +44,7 @@ func someStats() stats.Stats {
 			Step: "fetch", Class: "retryable", Kind: "http", Status: 503, Items: 12, Indexes: []int{1, 2, 3, 40, 500}, Message: samples.FailureOf503().Message,
 		}},
 		FailuresLeft: 3,
-		Notes:        []string{"patients-\x1b[31m7x2k: it goes on, so these are figures of the moment"},
+		Notes:        []string{"patients-\x1b[31m7x2k: it is open, so these are the figures so far"},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,11 @@ func headOf(status *runs.Status) string {
 		return fmt.Sprintf("%s: %s after %s, at %s", name, status.Status, terminal.Duration(status.EndedAt.Sub(status.StartedAt)),
 			status.EndedAt.Local().Format(time.DateTime))
 	}
-	return fmt.Sprintf("%s: %s for %s", name, status.Status, terminal.Duration(status.At.Sub(status.StartedAt)))
+	line := fmt.Sprintf("%s: %s", name, status.Status)
+	if !status.Since.IsZero() {
+		line += " for " + terminal.Duration(status.At.Sub(status.Since))
+	}
+	return line + ", started " + terminal.Duration(status.At.Sub(status.StartedAt)) + " ago"
 }
 
 // cancelText says who has cancelled a run, and why.
@@ -135,14 +140,36 @@ func stepLabel(step runs.Step) string {
 // their names.
 func statesTable(status *runs.Status, width int) string {
 	const fixed, least = 55, 8
-	rows := terminal.NewTable("step", "state", "attempt", "next retry", "time")
-	for _, step := range status.Steps {
-		rows.AppendRow(table.Row{
-			text.Snip(stepLabel(step), max(width-fixed, least), "…"), step.Status, StepAttempt(step),
+	rows := make([]table.Row, len(status.Steps))
+	for i, step := range status.Steps {
+		rows[i] = table.Row{
+			text.Snip(stepLabel(step), max(width-fixed, least), "…"), string(step.Status), StepAttempt(step),
 			nextOf(step.Item, status.At), tookOf(step, status),
-		})
+		}
 	}
-	return rows.Render()
+	return filled(table.Row{"step", "state", "attempt", "next retry", "time"}, rows).Render()
+}
+
+// filled is a table of the columns that some row has something in.
+func filled(head table.Row, rows []table.Row) table.Writer {
+	keep := make([]bool, len(head))
+	for i := range head {
+		keep[i] = slices.ContainsFunc(rows, func(row table.Row) bool { return row[i] != "" })
+	}
+	some := func(row table.Row) table.Row {
+		var kept table.Row
+		for i, cell := range row {
+			if keep[i] {
+				kept = append(kept, cell)
+			}
+		}
+		return kept
+	}
+	shown := terminal.NewTable(some(head)...)
+	for _, row := range rows {
+		shown.AppendRow(some(row))
+	}
+	return shown
 }
 
 func tookOf(step runs.Step, status *runs.Status) string {
@@ -287,9 +314,16 @@ func heldText(held runs.Held, now time.Time) string {
 	return line
 }
 
-// itemText is a state, its attempt and when the next one is due.
+// itemText is a state, its attempt and when the next one is due; of an attempt that awaits its
+// answer since when.
 func itemText(item runs.Item, now time.Time) string {
 	line := string(item.Status)
+	switch {
+	case item.Status == interpreter.Awaiting && item.Awaits != nil:
+		line = Awaited(item.Awaits, now)
+	case item.Awaits != nil:
+		line += ", " + Awaited(item.Awaits, now)
+	}
 	if attempt := attemptOf(item); attempt != "" {
 		line += ", attempt " + attempt
 	}
@@ -313,24 +347,21 @@ func Counts(step runs.Step) string {
 	case runs.HeldByRateLimit:
 		waitFor = "waiting for their turns"
 	}
-	parts := []string{fmt.Sprintf("%d/%d done", c.Done(), c.Total)}
-	for _, part := range []struct {
-		n    int
-		what string
-	}{
-		{c.Failed, "failed"},
+	stats := interpreter.LoopStats{Total: c.Total, Success: c.Success, Failed: c.Failed, Cancelled: c.Cancelled}
+	line := stats.Text()
+	if c.Unknown > 0 { // so it is not known either what is still to do
+		known := stats
+		known.Total = c.Success + c.Failed + c.Cancelled
+		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.Text(), fmt.Sprintf(" of %d", known.Total)), c.Total)
+	}
+	line += Among([]Part{
+		{c.Unknown, "unknown"},
 		{c.Truncated, "truncated"},
-		{c.Cancelled, "cancelled"},
 		{c.Waiting, waitFor},
 		{c.Awaiting, "awaiting an answer"},
 		{max(0, c.Running-c.Awaiting), "running"},
 		{c.Pending, "pending"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	line := strings.Join(parts, ", ")
+	})
 	if c.PerSecond > 0 {
 		line += "; " + pace(c.PerSecond)
 	}
@@ -338,6 +369,26 @@ func Counts(step runs.Step) string {
 		line += ", about " + terminal.Duration(time.Duration(c.Left*float64(time.Second)).Round(time.Second)) + " left"
 	}
 	return line
+}
+
+// Part is how many iterations are in some state.
+type Part struct {
+	N    int
+	What string
+}
+
+// Among says, in brackets, what there is among the iterations of a loop; what is zero is left out.
+func Among(parts []Part) string {
+	var some []string
+	for _, part := range parts {
+		if part.N > 0 {
+			some = append(some, fmt.Sprintf("%d %s", part.N, part.What))
+		}
+	}
+	if len(some) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(some, ", ") + ")"
 }
 
 // pace is a throughput in the unit that gives a readable number.
@@ -384,7 +435,6 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 	for _, iteration := range shown {
 		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
 		if iteration.Awaits != nil {
-			line += ", " + Awaited(iteration.Awaits, now)
 			if asks := cmp.Or(terminal.Shorten(iteration.Awaits.Progress(), 300), terminal.Shorten(iteration.Awaits.Question(), 300)); asks != "" {
 				line += ": " + asks
 			}
@@ -401,6 +451,6 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 		}
 	}
 	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {
-		fmt.Fprintf(b, "  and %d more; --output json tells of %d\n", left, len(step.Iterations))
+		fmt.Fprintf(b, "  and %d more; --output json has %d\n", left, len(step.Iterations))
 	}
 }

@@ -26,11 +26,11 @@ func someStatus() *runs.Status {
 	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
 	waits := runs.Item{
 		Status: interpreter.RetryPending, Attempt: 2, MaxAttempts: 5, NextRetryAt: now.Add(4 * time.Second),
-		HeldBy: runs.HeldByWait, Waiting: "attempt 3/5 of call in 4s: HTTP 503", Error: samples.FailureOf503(),
+		HeldBy: runs.HeldByWait, Waiting: "retry 2/4 of call after 4s: HTTP 503", Error: samples.FailureOf503(),
 	}
 	turn := runs.Item{
 		Status: interpreter.Running, Attempt: 1, HeldBy: runs.HeldByRateLimit,
-		Waiting: "turn of paced in 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
+		Waiting: "turn of paced after 4m0s, under its rate limit", NextRetryAt: now.Add(4 * time.Minute),
 	}
 	loop := runs.Step{
 		Step: "fetch", Visit: 2, StartedAt: samples.Began.Add(time.Second), Item: runs.Item{
@@ -130,7 +130,7 @@ func TestGoldenQueued(t *testing.T) {
 	status := &runs.Status{
 		Found: runs.Found{
 			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: samples.Began,
-			Queue: &runs.Queue{
+			Since: now.Add(-3 * time.Minute), Queue: &runs.Queue{
 				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
 			},

@@ -4,6 +4,7 @@ package report
 
 import (
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -30,12 +31,31 @@ type Document struct {
 	Stats    stats.Stats        // of this run, with its child runs
 	Timeline *Timeline
 	Below    Below
-	// Graph is an SVG of the steps and their routes; "" has them as boxes.
-	Graph template.HTML
-	Notes []string
+	// Graph is an SVG of the steps and their routes, which is shown as a picture; "" is none.
+	Graph string
+	// Input and Result are those of the run as JSON; "" is none. Secrets are not in them.
+	Input, Result string
+	// Failed is the first iteration that failed, with its element; nil for none.
+	Failed *FailedIteration
+	// Link leads to the run in Temporal's UI; "" is unknown.
+	Link string
+	// Commands continue from here.
+	Commands []string
+	Notes    []string
 	// At is when it was made.
 	At time.Time
 }
+
+// FailedIteration is an iteration that failed.
+type FailedIteration struct {
+	Step    string
+	Index   int
+	Element string
+	Message string
+}
+
+// mostGraph bounds the picture of the steps, in bytes.
+const mostGraph = 200 << 10
 
 //go:embed report.html
 var page string
@@ -71,6 +91,7 @@ type view struct {
 	BoxesLeft int
 	Drawing   drawing
 	Bars      []bar
+	Picture   template.URL // of the graph
 }
 
 // slow is a table of what was slowest.
@@ -112,6 +133,9 @@ func (doc Document) view() view {
 	v.tiles()
 	v.boxes()
 	v.bars()
+	if doc.Graph != "" && len(doc.Graph) <= mostGraph {
+		v.Picture = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(doc.Graph))) //nolint:gosec // a picture runs nothing
+	}
 	return v
 }
 

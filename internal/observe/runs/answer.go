@@ -102,19 +102,21 @@ func (r *Reader) awaitingIn(ctx context.Context, loop string, at AwaitedAttempt,
 func (r *Reader) openIterations(
 	ctx context.Context, loop string, index *int, wants func(workflows.Progress) bool,
 ) (open []string, answers []workflows.Iterations, left int) {
-	progress, err := r.LoopProgress(ctx, loop)
+	progress, unread, err := r.loopProgress(ctx, loop, func() bool { return true })
 	switch {
 	case err != nil:
 		return nil, nil, 1 // it is about to begin or to end
 	case !wants(progress):
 		return nil, nil, 0
+	case unread != "":
+		left = 1
 	}
 	open = progress.Open
 	if index != nil {
 		open = nearest(open, *index)
 	}
-	left = max(0, len(open)-mostQueried)
-	answers = make([]workflows.Iterations, len(open)-left)
+	answers = make([]workflows.Iterations, min(len(open), mostQueried))
+	left += len(open) - len(answers)
 	var group errgroup.Group
 	group.SetLimit(queriesAtOnce)
 	for i := range answers {

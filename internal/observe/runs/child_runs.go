@@ -73,12 +73,12 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
 			queue, _ := r.queued(ctx, ticket, queue.Run{WorkflowID: next[0]}) // its place may be unknown
 			children.Held = append(children.Held, Held{
-				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency}, Queue: queue,
+				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency, Since: ticket.Since}, Queue: queue,
 			})
 		}
 		if control := progress.Control; control.AnyPaused() {
 			children.Held = append(children.Held, Held{
-				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
+				Run: next[0], Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause, Since: control.Held[""].At}, Control: &control,
 			})
 		}
 		for _, record := range progress.Steps {
@@ -129,7 +129,8 @@ func (r *Reader) heldByParents(ctx context.Context, runs []interpreter.Parent, s
 		control := controlOf(described.GetWorkflowExecutionInfo().GetMemo())
 		if described.GetWorkflowExecutionInfo().GetCloseTime() == nil && control.IsPaused(parent.Step) {
 			held = append(held, Held{
-				Run: parent.Run, Step: parent.Step, Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause}, Control: &control,
+				Run: parent.Run, Step: parent.Step, Control: &control,
+				Item: Item{Status: interpreter.Paused, HeldBy: HeldByPause, Since: control.PausedBy(parent.Step).At},
 			})
 		}
 	}

@@ -15,6 +15,7 @@ const (
 	ExecutionAdmitted  = "execution_admitted"
 	StepStarted        = "step_started"
 	ActionStarted      = "action_started"
+	AnswerAwaited      = "answer_awaited"
 	ActionCompleted    = "action_completed"
 	ActionError        = "action_error"
 	StepRetry          = "step_retry"
@@ -77,6 +78,10 @@ var kinds = []Kind{
 		ActionStarted, OfAttempt, Begins,
 		"An attempt has started. Pages fetched together are one, with `attempt_to` and `page_to`. With `child` the attempt is a " +
 			"[run of another playbook](language.md#playbooks-in-playbooks) with that workflow ID, which has events of its own.",
+	},
+	{
+		AnswerAwaited, OfWait, Begins,
+		"The attempt awaits its [answer](#answers) from outside. The time from here to its end is a wait, with the `reason` `answer`.",
 	},
 	{ActionCompleted, OfAttempt, Ends, "The attempt succeeded."},
 	{ActionError, OfAttempt, Ends, "The attempt failed."},

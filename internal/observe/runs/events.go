@@ -45,7 +45,7 @@ func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter
 func (o *serverOrigin) revision(ctx context.Context, of source) (string, error) {
 	described, err := o.Client.DescribeWorkflowExecution(ctx, of.workflowID, of.runID)
 	if err != nil {
-		return "", fmt.Errorf("look whether %s goes on: %w", of.workflowID, err)
+		return "", fmt.Errorf("find out whether %s is open: %w", of.workflowID, err)
 	}
 	revision := fmt.Sprint(described.GetWorkflowExecutionInfo().GetHistoryLength())
 	for _, activity := range described.GetPendingActivities() {

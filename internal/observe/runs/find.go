@@ -31,9 +31,12 @@ type Found struct {
 	Playbook string `json:"playbook,omitempty"` // "" where the server does not know
 	// Status is running, completed, partial_success, failed or cancelled. A run that
 	// was terminated or timed out has failed.
-	Status    interpreter.Status `json:"status"`
-	StartedAt time.Time          `json:"started_at"`
-	EndedAt   time.Time          `json:"ended_at,omitzero"`
+	Status interpreter.Status `json:"status"`
+	// Since is when the run began to have the status, zero where that is not known: of one
+	// that is running or has ended.
+	Since     time.Time `json:"since,omitzero"`
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int    `json:"dead_letters,omitempty"`
 	TaskQueue   string `json:"task_queue"`
@@ -196,8 +199,10 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	// The memo is written with what it says, the attribute only where the namespace has it.
 	switch run.Queue = queueOf(info.GetMemo()); {
 	case run.Status == interpreter.Paused:
+		run.Since = controlOf(info.GetMemo()).Held[""].At
+	case run.Status == interpreter.Awaiting, run.Status == interpreter.RetryPending:
 	case run.Queue != nil:
-		run.Status = interpreter.Queued
+		run.Status, run.Since = interpreter.Queued, run.Queue.Since
 	default:
 		run.Status = interpreter.Running
 	}
@@ -221,12 +226,13 @@ const (
 // ofPlaybooks is the query for all runs; of a chain only the last history.
 const ofPlaybooks = "WorkflowType = '" + workflows.PlaybookWorkflowName + "' AND ExecutionStatus != 'ContinuedAsNew'"
 
-// ofTheirOwn leaves out the runs that steps of other runs have started.
-const ofTheirOwn = ofPlaybooks + " AND ParentWorkflowId IS NULL"
+// OwnRuns is the list filter that leaves out all workflows but runs, and those runs that steps of
+// others have started: they have the same search attributes.
+const OwnRuns = ofPlaybooks + " AND ParentWorkflowId IS NULL"
 
 // begins finds the one workflow ID that begins with a text.
 func (r *Reader) begins(ctx context.Context, text string) (string, error) {
-	query := ofTheirOwn
+	query := OwnRuns
 	if strings.Contains(text, "/") {
 		query = ofPlaybooks // it may be one that a step has started
 	}
@@ -258,7 +264,7 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 
 // unknown says that there is no run with an ID, and which one is like it.
 func (r *Reader) unknown(ctx context.Context, id string) error {
-	page, err := r.list(ctx, ofTheirOwn, listPage, nil)
+	page, err := r.list(ctx, OwnRuns, listPage, nil)
 	if err != nil {
 		return err
 	}
@@ -273,7 +279,7 @@ func (r *Reader) unknown(ctx context.Context, id string) error {
 // the others by their end, so a first page may not have it.
 func (r *Reader) newest(ctx context.Context) (Found, error) {
 	var newest *workflowpb.WorkflowExecutionInfo
-	query := ofTheirOwn
+	query := OwnRuns
 	for {
 		page, err := r.list(ctx, query, listPage, nil)
 		if err != nil {
@@ -290,7 +296,7 @@ func (r *Reader) newest(ctx context.Context) (Found, error) {
 		if len(page.GetNextPageToken()) == 0 {
 			return r.describe(ctx, newest.GetExecution().GetWorkflowId(), newest.GetExecution().GetRunId())
 		}
-		query = fmt.Sprintf("%s AND StartTime > '%s'", ofTheirOwn, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
+		query = fmt.Sprintf("%s AND StartTime > '%s'", OwnRuns, newest.GetStartTime().AsTime().UTC().Format(time.RFC3339Nano))
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	step.recount(answers)
 	step.summarize(run.At)
 	if run.Status != interpreter.Queued {
-		run.Status, run.HeldBy = openStatus(run.Steps, run.Control.Paused || len(run.Above) > 0)
+		run.derive()
 	}
 }
 

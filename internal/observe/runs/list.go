@@ -25,6 +25,9 @@ type Filter struct {
 	// Children takes the runs too that steps of other runs have started.
 	Children bool
 	Limit    int // 0 is none
+	// NeedsPerson takes only runs that continue when people act, and WithFailed those with
+	// failed iterations; Page alone reads them.
+	NeedsPerson, WithFailed bool
 }
 
 const goingOn = "ExecutionStatus = 'Running'"
@@ -68,7 +71,7 @@ func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 }
 
 func (f Filter) query() string {
-	query := ofTheirOwn
+	query := OwnRuns
 	if f.Children {
 		query = ofPlaybooks
 	}
@@ -122,7 +125,7 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 		return nil, &QueryError{Query: filter, Err: err}
 	}
 	for {
-		page, err := r.list(ctx, ofTheirOwn+" AND "+goingOn+" AND ("+filter+")", listPage, token)
+		page, err := r.list(ctx, OwnRuns+" AND "+goingOn+" AND ("+filter+")", listPage, token)
 		if connect.InvalidArgument(err) {
 			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
 		}

@@ -11,7 +11,8 @@ import (
 
 // pace says how fast a loop is.
 func (c *Counts) pace(from, to time.Time) {
-	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 {
+	c.PerSecond, c.Left = 0, 0
+	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 && c.Unknown == 0 {
 		c.PerSecond = float64(c.Done()) / took
 		c.Left = float64(c.Running+c.Waiting+c.Pending) / c.PerSecond
 	}
@@ -48,17 +49,19 @@ func (s *Step) setHeldBy() {
 	if s.Status == interpreter.Paused {
 		return
 	}
-	s.Status, s.HeldBy, s.Waiting = interpreter.Running, "", ""
+	s.Status, s.HeldBy, s.Waiting, s.Since = interpreter.Running, "", "", time.Time{}
 	switch c := s.Loop; {
 	case c.Running == 0 && c.Waiting > 0 && c.Waiting == s.turns:
 		s.HeldBy, s.Waiting = HeldByRateLimit, "all that run wait for their turns"
 	case c.Running == 0 && c.Waiting > 0:
-		s.Status, s.HeldBy = interpreter.RetryPending, HeldByWait
+		s.Status, s.HeldBy, s.Since = interpreter.RetryPending, HeldByWait, s.waitingSince
 		if s.NextRetryAt.IsZero() {
 			s.HeldBy = HeldByPerson
 		}
 	case c.Awaiting > 0 && c.Awaiting == c.Running:
-		s.HeldBy = HeldByAnswer
+		s.Status, s.HeldBy, s.Since = interpreter.Awaiting, HeldByAnswer, s.awaitingSince
+	case c.Awaiting > 0 || c.Asks && c.Running > 0 && !s.counted:
+		s.Status, s.Since = interpreter.Awaiting, s.awaitingSince
 	case c.Pending > 0:
 		s.HeldBy = HeldByWindow
 		s.Waiting = fmt.Sprintf("%d iterations wait for a slot in the loop's window", c.Pending)
@@ -73,17 +76,25 @@ func (s *Step) setHeldBy() {
 func (s *Step) recount(answers []workflows.Iterations) {
 	c, counted := s.Loop, Counts{}
 	s.turns = 0
-	s.counted = true
+	s.counted, s.waitingSince, s.awaitingSince = true, time.Time{}, time.Time{}
+	waiting := 0
 	s.groupWaits(answers)
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			counted.count(iteration)
+			if iteration.Awaits != nil {
+				s.awaitingSince = sooner(s.awaitingSince, iteration.Awaits.Since)
+			}
 			switch {
 			case iteration.Reason == interpreter.ReasonTurn:
 				s.turns++
 			case iteration.Status.Tally() != interpreter.TallyWaiting:
 				continue
 			}
+			if waiting++; waiting == 1 {
+				s.waitingSince = iteration.Since
+			}
+			s.waitingSince = latestKnown(s.waitingSince, iteration.Since)
 			s.NextRetryAt = sooner(s.NextRetryAt, iteration.NextRetryAt)
 			s.Error = cmp.Or(iteration.Error, s.Error)
 		}
@@ -91,7 +102,9 @@ func (s *Step) recount(answers []workflows.Iterations) {
 	c.Success, c.Failed = s.ended.Success+counted.Success, s.ended.Failed+counted.Failed
 	c.Waiting, c.Awaiting, c.Cancelled = counted.Waiting, counted.Awaiting, counted.Cancelled
 	c.Running = max(0, s.active-counted.Done()-counted.Cancelled-counted.Waiting-counted.Pending)
-	c.Pending = max(0, c.Total-c.Done()-c.Cancelled-c.Running-c.Waiting)
+	if c.Pending = max(0, c.Total-c.Done()-c.Cancelled-c.Running-c.Waiting); s.silent {
+		c.Unknown, c.Pending = c.Pending, 0
+	}
 }
 
 // count counts an iteration by its state.

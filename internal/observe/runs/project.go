@@ -78,7 +78,8 @@ type limit struct {
 type lastMade struct {
 	attempt, page int
 	failure       *interpreter.ErrorObject
-	began         time.Time // of one that is answered from outside
+	// began is when one began that is answered from outside, awaited since when its answer is.
+	began, awaited time.Time
 	// waits says that the call waits for its next attempt, and settled is what people
 	// have decided about that; nil for nothing.
 	waits   bool

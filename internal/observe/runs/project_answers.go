@@ -1,9 +1,12 @@
 package runs
 
 import (
+	"time"
+
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -41,6 +44,7 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.Ans
 		started.At = at
 		p.add(id, "", started)
 		p.calls[of.one.call()].began = at
+		p.awaits(id, started, at)
 		return
 	}
 	last := p.calls[of.one.call()]
@@ -49,7 +53,7 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.Ans
 		last = p.calls[of.one.call()]
 	}
 	last.failure = mark.Error
-	if !p.lastInput.Before(last.began) { // the answer, or the end of its time: what follows is decided after it
+	if !p.lastInput.Before(last.began) && !p.lastInput.Before(last.awaited) { // the answer, or the end of its time: what follows is decided after it
 		at = p.lastInput
 	}
 	end := Event{
@@ -63,4 +67,12 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.Ans
 		end.Duration = at.Sub(last.began).Seconds()
 	}
 	p.add(id, "", end)
+}
+
+// awaits adds that an attempt which was sent, or sends nothing, awaits its answer.
+func (p *projector) awaits(by int64, started Event, at time.Time) {
+	awaits := started
+	awaits.Event, awaits.At, awaits.Reason, awaits.IsRetry, awaits.By = AnswerAwaited, at, string(interpreter.ReasonAnswer), false, ""
+	p.add(by, "", awaits)
+	p.calls[callID{started.Step, started.Visit, indexOr(started.Index), started.Sink}].awaited = at
 }

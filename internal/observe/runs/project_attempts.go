@@ -104,6 +104,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	if of.one.Sends != "" && failure == nil { // how it ends is said from outside
 		p.add(id, "", started)
 		p.calls[of.one.call()].began = started.At
+		p.awaits(id, started, event.GetEventTime().AsTime())
 		return nil
 	}
 	end := started

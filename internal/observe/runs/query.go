@@ -49,32 +49,44 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows
 // them, two or three for a loop of 100,000 iterations, and one for each part whose last
 // iterations wait.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
-	progress, _, err := r.loopProgress(ctx, workflowID, func() bool { return true })
+	progress, unread, err := r.loopProgress(ctx, workflowID, func() bool { return true })
+	if err == nil && unread != "" {
+		err = fmt.Errorf("ask the loop %s how far it is: a part of it gave no answer", workflowID)
+	}
 	return progress, err
 }
 
-// loopProgress is LoopProgress for as long as spend allows another call; whole is
-// false where it did not.
+// loopProgress is LoopProgress for as long as spend allows another call. unread says what of the
+// loop was not read, "" for nothing: the rest of its iterations may have ended.
 func (r *Reader) loopProgress(
 	ctx context.Context, workflowID string, spend func() bool,
-) (progress workflows.Progress, whole bool, err error) {
+) (progress workflows.Progress, unread unread, err error) {
 	if !spend() {
-		return progress, false, nil
+		return progress, notQueried, nil
 	}
 	progress, err = r.Progress(ctx, workflowID, "")
 	for parts := progress.Parts; err == nil && len(parts) > 0; parts = parts[1:] {
 		if !spend() {
-			return progress, false, nil
+			return progress, notQueried, nil
 		}
-		below, asked := r.Progress(ctx, parts[0], "")
-		if asked != nil {
-			continue // it has just ended: the next query counts it
+		part, failed := r.Progress(ctx, parts[0], "")
+		if failed != nil { // a worker was lost, or replays a long history
+			unread = notAnswered
+			continue
 		}
-		parts = append(parts, below.Parts...)
-		add(&progress, below)
+		parts = append(parts, part.Parts...)
+		add(&progress, part)
 	}
-	return progress, true, err
+	return progress, unread, err
 }
+
+// unread is why something of a loop was not read.
+type unread string
+
+const (
+	notQueried  unread = "not queried"
+	notAnswered unread = "not answered"
+)
 
 // add counts what an open part says of itself, which its loop does not count yet.
 func add(progress *workflows.Progress, part workflows.Progress) {
@@ -92,6 +104,17 @@ func add(progress *workflows.Progress, part workflows.Progress) {
 // sooner is the earlier of two times; zero, for unknown, is later than any.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// latestKnown is the later one of two times, zero where one is not known.
+func latestKnown(a, b time.Time) time.Time {
+	switch {
+	case a.IsZero() || b.IsZero():
+		return time.Time{}
+	case a.Before(b):
 		return b
 	}
 	return a

@@ -56,6 +56,8 @@ type Status struct {
 // Item is the state of a step or an iteration.
 type Item struct {
 	Status interpreter.Status `json:"status"`
+	// Since is when it began to wait, zero where it does not, or that is not known.
+	Since time.Time `json:"since,omitzero"`
 	// Attempt is the number of the one that was made last, or is running; 0 before the
 	// first. MaxAttempts is how many a request that keeps failing gets, 0 where that is
 	// not known, and of what has ended.
@@ -99,10 +101,14 @@ type Step struct {
 	turns int      // iterations that wait for their turns, where they were queried
 	// counted says that all of its iterations that are open were queried.
 	counted bool
-	active  int                   // iterations of these
-	ended   interpreter.LoopStats // the other ones that have ended
-	silent  bool                  // not all of its loop was queried, or has answered
-	failed  []interpreter.LoopError
+	// waitingSince is when the last of them that wait for a retry began to.
+	waitingSince time.Time
+	// awaitingSince is when the first of them that await answers began to.
+	awaitingSince time.Time
+	active        int                   // iterations of these
+	ended         interpreter.LoopStats // the other ones that have ended
+	silent        bool                  // not all of its loop was queried, or has answered
+	failed        []interpreter.LoopError
 }
 
 // Incremental is how far a step has read that keeps a state, or a loop whose iterations do.
@@ -128,7 +134,7 @@ func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental
 }
 
 // Counts is where a loop is. Total = Success + Failed + Cancelled + Running +
-// Waiting + Pending.
+// Waiting + Pending + Unknown.
 type Counts struct {
 	WorkflowID string `json:"workflow_id"`
 	Total      int    `json:"total"`
@@ -149,6 +155,9 @@ type Counts struct {
 	// Plays says that its iterations run playbooks.
 	Plays   bool `json:"plays,omitempty"`
 	Pending int  `json:"pending"`
+	// Unknown are those of which nothing is known, as not all of the loop has answered: they may
+	// have ended.
+	Unknown int `json:"unknown,omitempty"`
 	// PerSecond is how many have ended in a second, since the loop began. Left is
 	// how many seconds the rest takes at that pace, 0 where that is not known.
 	PerSecond float64 `json:"per_second,omitempty"`

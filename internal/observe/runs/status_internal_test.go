@@ -33,7 +33,7 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		"a pause":                  {of(interpreter.ReasonPaused), HeldByPause, 5},
 		"a slot":                   {of(interpreter.ReasonSlot), HeldByWindow, 5},
 		"a state":                  {of(interpreter.ReasonState), HeldByConcurrency, 5},
-		"an answer":                {interpreter.CallStatus{Status: interpreter.Running, Awaits: awaiting}, HeldByAnswer, 0},
+		"an answer":                {interpreter.CallStatus{Status: interpreter.Awaiting, Awaits: awaiting}, HeldByAnswer, 0},
 		"a pause before an answer": {interpreter.CallStatus{Status: interpreter.Paused, Awaits: awaiting}, HeldByPause, 0},
 		"nothing":                  {interpreter.CallStatus{Status: interpreter.Running, MaxAttempts: 5}, "", 5},
 		"nothing any more":         {interpreter.CallStatus{Status: interpreter.Failed, Attempts: 5, MaxAttempts: 5}, "", 0},
@@ -73,11 +73,53 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		"for two reasons": {[]Step{waits, person}, false, interpreter.RetryPending, HeldByWait},
 		"one is paused":   {[]Step{held, done}, false, interpreter.Paused, HeldByPause},
 		"paused":          {[]Step{runs}, true, interpreter.Paused, HeldByPause},
+		"one awaits":      {[]Step{step(interpreter.Awaiting, HeldByAnswer), waits}, false, interpreter.Awaiting, HeldByAnswer},
+		"another runs":    {[]Step{runs, step(interpreter.Awaiting, HeldByAnswer)}, false, interpreter.Awaiting, ""},
 	} {
-		status, heldBy := openStatus(row.steps, row.paused)
-		require.Equal(t, row.status, status, name)
-		require.Equal(t, row.heldBy, heldBy, name)
+		run := &Status{Steps: row.steps, Control: interpreter.Control{Paused: row.paused}}
+		run.derive()
+		require.Equal(t, row.status, run.Status, name)
+		require.Equal(t, row.heldBy, run.HeldBy, name)
 	}
+}
+
+// TestSinceWhen: each status of a run and of its steps has a beginning of its own.
+func TestSinceWhen(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	step := func(status interpreter.Status, since time.Time) Step {
+		return Step{Step: "fetch", StartedAt: noon, Item: Item{Status: status, Since: since}}
+	}
+	control := func(paused bool, held map[string]interpreter.Said) interpreter.Control {
+		return interpreter.Control{Version: 1, Paused: paused, Held: held}
+	}
+	for name, row := range map[string]struct {
+		steps []Step
+		run   Status
+		want  time.Time
+		step  time.Time // of the first one
+	}{
+		"running":                {steps: []Step{step(interpreter.Running, time.Time{})}},
+		"paused":                 {[]Step{step(interpreter.Running, time.Time{})}, Status{Control: control(true, map[string]interpreter.Said{"": {At: at(22)}})}, at(22), time.Time{}},
+		"paused, and its step":   {[]Step{step(interpreter.Paused, time.Time{})}, Status{Control: control(true, map[string]interpreter.Said{"": {At: at(22)}})}, at(22), at(22)},
+		"a step is paused":       {[]Step{step(interpreter.Paused, time.Time{})}, Status{Control: control(false, map[string]interpreter.Said{"fetch": {At: at(7)}})}, at(7), at(7)},
+		"a parent run is paused": {[]Step{step(interpreter.Running, time.Time{})}, Status{Above: []Held{{Item: Item{Since: at(9)}}, {Item: Item{Since: at(5)}}}}, at(5), time.Time{}},
+		"all wait":               {[]Step{step(interpreter.RetryPending, at(3)), step(interpreter.RetryPending, at(4))}, Status{}, at(4), at(3)},
+		"one waits, who knows":   {[]Step{step(interpreter.RetryPending, at(3)), step(interpreter.RetryPending, time.Time{})}, Status{}, time.Time{}, at(3)},
+	} {
+		run := row.run
+		run.Steps = row.steps
+		run.derive()
+		require.Equal(t, row.want, run.Since, name)
+		require.Equal(t, row.step, run.Steps[0].Since, name)
+	}
+	loop := &Step{Loop: &Counts{Total: 9}, active: 2}
+	waits := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonFailure, Since: at(2)}
+	later := waits
+	later.Since = at(6)
+	loop.recount([]workflows.Iterations{{Iterations: []workflows.IterationRecord{iterationWith(0, waits), iterationWith(1, later)}}})
+	loop.setHeldBy()
+	require.Equal(t, at(6), loop.Since)
 }
 
 func iterationWith(index int, call interpreter.CallStatus) workflows.IterationRecord {
@@ -133,7 +175,10 @@ func TestCountsOfALoop(t *testing.T) {
 			[]interpreter.CallStatus{person}, Counts{Total: 10, Success: 2, Waiting: 1, Pending: 7}, interpreter.RetryPending, HeldByPerson, time.Time{},
 		},
 		"all await answers": {
-			[]interpreter.CallStatus{awaits}, Counts{Total: 10, Success: 2, Running: 1, Awaiting: 1, Pending: 7}, interpreter.Running, HeldByAnswer, time.Time{},
+			[]interpreter.CallStatus{awaits}, Counts{Total: 10, Success: 2, Running: 1, Awaiting: 1, Pending: 7}, interpreter.Awaiting, HeldByAnswer, time.Time{},
+		},
+		"one awaits its answer": {
+			[]interpreter.CallStatus{awaits, runs}, Counts{Total: 10, Success: 2, Running: 2, Awaiting: 1, Pending: 6}, interpreter.Awaiting, "", time.Time{},
 		},
 		"some fail": {
 			[]interpreter.CallStatus{{Status: interpreter.Failed}, {Status: interpreter.Cancelled}, runs},
@@ -203,6 +248,7 @@ func TestListQueries(t *testing.T) {
 		"":                    "",
 		interpreter.Running:   " AND ExecutionStatus = 'Running'",
 		interpreter.Paused:    " AND ExecutionStatus = 'Running' AND RepriseStatus = 'paused'",
+		interpreter.Awaiting:  " AND ExecutionStatus = 'Running' AND RepriseStatus = 'awaiting'",
 		interpreter.Queued:    " AND ExecutionStatus = 'Running' AND RepriseStatus = 'queued'",
 		interpreter.Completed: " AND ExecutionStatus = 'Completed' AND RepriseStatus = 'completed'",
 		interpreter.Partial:   " AND ExecutionStatus = 'Completed' AND RepriseStatus = 'partial_success'",

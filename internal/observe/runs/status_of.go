@@ -2,34 +2,74 @@ package runs
 
 import (
 	"cmp"
+	"time"
 
 	"reprise/interpreter"
 	"reprise/workflows"
 )
 
-// openStatus is the status of a run that has not ended, and what holds all of it.
-func openStatus(steps []Step, paused bool) (status interpreter.Status, heldBy string) {
-	if paused {
-		return interpreter.Paused, HeldByPause
+// derive sets the status of a run that has not ended, what holds all of it, and since when: by
+// its steps, and by what people have paused.
+func (s *Status) derive() {
+	held, paused := s.pausedSince("")
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.Status == interpreter.Paused && step.Since.IsZero() {
+			step.Since, _ = s.pausedSince(step.Step)
+		}
 	}
-	waiting := 0
+	s.Status, s.HeldBy, s.Since = interpreter.Paused, HeldByPause, held
+	if !paused {
+		s.Status, s.HeldBy, s.Since = openStatus(s.Steps)
+	}
+}
+
+// pausedSince is when people began to hold a step, or with "" the run; false where they do not.
+func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
+	for name, said := range s.Control.Held {
+		if name == "" || name == step {
+			since, paused = sooner(since, said.At), true
+		}
+	}
+	for _, parent := range s.Above {
+		since, paused = sooner(since, parent.Since), true
+	}
+	return since, paused || s.Control.Paused
+}
+
+// openStatus is the status of a run that has not ended by that of its steps, what holds all
+// of it, and since when. An answer that is awaited comes before what runs: somebody has to give it.
+func openStatus(steps []Step) (status interpreter.Status, heldBy string, since time.Time) {
+	var waiting, awaiting []Step
+	running := false
 	for _, step := range steps {
 		switch tally := step.Status.Tally(); {
 		case step.Status.Ended():
+		case step.Status == interpreter.Awaiting:
+			awaiting = append(awaiting, step)
+			since = sooner(since, step.Since)
+			running = running || step.HeldBy != HeldByAnswer
 		case tally == interpreter.TallyRunning:
-			return interpreter.Running, ""
+			running = true
 		case tally == interpreter.TallyWaiting:
-			if waiting++; waiting == 1 || heldBy == step.HeldBy {
-				status, heldBy = step.Status, step.HeldBy
-			} else {
-				status, heldBy = interpreter.RetryPending, HeldByWait
-			}
+			waiting = append(waiting, step)
 		}
 	}
-	if waiting == 0 {
-		return interpreter.Running, ""
+	switch {
+	case len(awaiting) > 0 && running:
+		return interpreter.Awaiting, "", since
+	case len(awaiting) > 0:
+		return interpreter.Awaiting, HeldByAnswer, since
+	case running || len(waiting) == 0:
+		return interpreter.Running, "", time.Time{}
 	}
-	return status, heldBy
+	status, heldBy, since = waiting[0].Status, waiting[0].HeldBy, waiting[0].Since
+	for _, step := range waiting[1:] {
+		if heldBy != step.HeldBy {
+			status, heldBy = interpreter.RetryPending, HeldByWait
+		}
+		since = latestKnown(since, step.Since)
+	}
+	return status, heldBy, since
 }
 
 // underWay reports whether a loop has not ended, as far as its run knows: until
@@ -82,16 +122,16 @@ var holders = map[interpreter.Reason]string{
 func itemOf(call interpreter.CallStatus) Item {
 	item := Item{
 		Status: call.Status, Attempt: call.Attempts, MaxAttempts: call.MaxAttempts, Pages: call.Pages,
-		NextRetryAt: call.NextRetryAt, Waiting: call.Waiting, Awaits: call.Awaits, Error: call.Error, HeldBy: holders[call.Reason],
+		Since: call.Since, NextRetryAt: call.NextRetryAt, Waiting: call.Waiting, Awaits: call.Awaits, Error: call.Error, HeldBy: holders[call.Reason],
 	}
 	switch {
 	case item.Status == interpreter.Paused:
 		item.HeldBy = HeldByPause
 	case item.Awaits != nil:
-		item.HeldBy = HeldByAnswer
+		item.HeldBy, item.Since = HeldByAnswer, item.Awaits.Since
 	}
 	if item.Status.Ended() {
-		item.MaxAttempts = 0
+		item.MaxAttempts, item.Since = 0, time.Time{}
 	}
 	return item
 }

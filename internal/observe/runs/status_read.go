@@ -70,7 +70,7 @@ func (q *inquiry) cancelled(ctx context.Context) {
 		Execution: &commonpb.WorkflowExecution{WorkflowId: q.run.WorkflowID, RunId: q.run.last},
 	})
 	if err != nil {
-		q.notef("who cancelled the run cannot be told: %v", err)
+		q.notef("who cancelled the run is not known: %v", err)
 		return
 	}
 	for _, event := range page.GetHistory().GetEvents() {
@@ -102,13 +102,13 @@ func (q *inquiry) going(ctx context.Context) error {
 		return fmt.Errorf("ask for the workers of the run %s: %w", q.run.WorkflowID, unknown)
 	case q.status.Workers == 0:
 		q.status.HeldBy = HeldByNoWorker
-		q.notef("no worker polls the task queue %q, so nobody can tell where the run is; it goes on when one starts", q.run.TaskQueue)
+		q.notef("no worker polls the task queue %q, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue)
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.Unavailable(unanswered)):
 		return unanswered
 	case unanswered != nil:
 		q.status.HeldBy = HeldByNoWorker
-		q.notef("no worker of the task queue %q answers, so where the run is cannot be told; is one running?", q.run.TaskQueue)
+		q.notef("no worker of the task queue %q responds, so the steps of the run are not known; is one running?", q.run.TaskQueue)
 		return nil
 	}
 	q.status.Control, q.status.Late = progress.Control, progress.Late
@@ -122,7 +122,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	for _, name := range progress.Pending {
 		q.status.Steps = append(q.status.Steps, Step{Step: name, Item: Item{Status: interpreter.Pending}})
 	}
-	q.status.Status, q.status.HeldBy = openStatus(q.status.Steps, progress.Control.Paused || len(q.status.Above) > 0)
+	q.status.derive()
 	q.queue(ctx, progress.Ticket)
 	return nil
 }
@@ -134,7 +134,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 	switch {
 	case ticket.Waits():
 		if q.status.Status != interpreter.Paused {
-			q.status.Status, q.status.HeldBy = interpreter.Queued, HeldByConcurrency
+			q.status.Status, q.status.HeldBy, q.status.Since = interpreter.Queued, HeldByConcurrency, ticket.Since
 		}
 		q.spend()
 		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
@@ -185,11 +185,18 @@ func (q *inquiry) addChildren(ctx context.Context, step *Step) {
 // loop queries a running loop, with its parts, and with what is left of the budget its
 // children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
-	progress, whole, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
-	if step.silent = !whole; !whole {
-		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
+	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
+	if err != nil && !connect.NotFound(err) { // else it has not begun
+		unread = notAnswered
 	}
-	if err != nil || progress.Stats.Total == 0 { // it is about to begin or to end
+	step.silent = unread != ""
+	switch unread {
+	case notQueried:
+		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
+	case notAnswered:
+		q.notef("the loop of step %s, or a part of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
+	}
+	if unread == "" && progress.Stats.Total == 0 { // it is about to begin or to end
 		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0
 		return
 	}
@@ -198,7 +205,9 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	c.Truncated = progress.Stats.Truncated
 	c.Running, c.Waiting, c.Cancelled = progress.Active, progress.Waiting, 0
 	c.Asks, c.Plays = progress.Awaits, progress.Plays
-	c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting)
+	if c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting); step.silent {
+		c.Unknown, c.Pending = c.Pending, 0
+	}
 	step.open, step.NextRetryAt, step.ended = progress.Open, progress.NextRetryAt, progress.Stats
 	step.active = progress.Active + progress.Waiting + progress.Returning + progress.Within.Success + progress.Within.Failed
 	q.addOpenIterations(ctx, step)
@@ -273,7 +282,7 @@ func (q *inquiry) lastProgress(ctx context.Context) {
 	q.spend()
 	progress, err := q.Progress(ctx, q.run.WorkflowID, q.run.last)
 	if err != nil {
-		q.notef("no worker of the task queue %q answers, so how far it was cannot be told", q.run.TaskQueue)
+		q.notef("no worker of the task queue %q responds, so how far the run came is not known", q.run.TaskQueue)
 		return
 	}
 	for _, record := range progress.Steps {

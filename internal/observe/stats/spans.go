@@ -107,12 +107,14 @@ func (s *Spans) ends(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfAttempt:
 		call := s.call(event)
+		from := event.At.Add(-duration(event.Duration))
+		to := call.sent(from, event.At)
 		s.waited(call, event.At)
 		call.attempt = nil
 		if event.Error != nil {
 			call.failed++
 		}
-		s.emit(Span{Of: Attempt, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event})
+		s.emit(Span{Of: Attempt, From: from, To: to, Event: event})
 	case runs.OfIteration:
 		s.end(event, Iteration)
 	case runs.OfStep:
@@ -131,9 +133,13 @@ func (s *Spans) Close(at time.Time) {
 	for _, of := range all {
 		state := s.items[of]
 		for _, call := range state.calls {
+			to := at
+			if call.attempt != nil {
+				to = call.sent(call.attempt.At, later(call.attempt.At, at))
+			}
 			s.waited(call, at)
 			if call.attempt != nil {
-				s.emit(Span{Of: Attempt, From: call.attempt.At, To: later(call.attempt.At, at), Event: *call.attempt, Open: true})
+				s.emit(Span{Of: Attempt, From: call.attempt.At, To: to, Event: *call.attempt, Open: true})
 			}
 		}
 		if state.began == nil {
@@ -149,6 +155,15 @@ func (s *Spans) Close(at time.Time) {
 		s.emit(span)
 	}
 	clear(s.items)
+}
+
+// sent is when an attempt from a time to another was sent that awaits its answer since then; of
+// others it is their end. The time that people take to answer is no work.
+func (c *call) sent(from, to time.Time) time.Time {
+	if c.wait == nil || c.wait.Event != runs.AnswerAwaited || c.wait.At.After(to) {
+		return to
+	}
+	return later(from, c.wait.At)
 }
 
 func (s *Spans) item(event runs.Event) *underWay {

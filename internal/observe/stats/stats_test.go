@@ -302,3 +302,27 @@ func TestNoticesOfTheRun(t *testing.T) {
 	require.Empty(t, sums.Errors)
 	require.Empty(t, sums.Waits)
 }
+
+// TestAnswersAreWaits: the time in which an attempt awaits its answer is a wait and no work, of
+// one that has ended as of one that is open.
+func TestAnswersAreWaits(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]bool{"answered": true, "open": false} {
+		var events []runs.Event
+		ask := teller{step: "ask", events: &events}
+		set := func(event *runs.Event) { event.Attempt, event.Page = 1, 1 }
+		ask.tell(runs.StepStarted, 0, nil)
+		ask.tell(runs.ActionStarted, 0, set)
+		ask.tell(runs.AnswerAwaited, 1, func(event *runs.Event) { set(event); event.Reason = "answer" })
+		if ended {
+			ask.tell(runs.ActionCompleted, 20, func(event *runs.Event) { set(event); event.Duration = 20 })
+		}
+		var spans []stats.Span
+		got := collected(someRun, events, func(span stats.Span) { spans = append(spans, span) })
+		require.Equal(t, []float64{1, 19}, []float64{got.AttemptSeconds, got.WaitSeconds}, name)
+		require.Equal(t, 1, got.AttemptsMade, name)
+		require.Equal(t, []stats.Waits{{Reason: "answer", Waits: 1, Seconds: 19}}, got.Waits, name)
+		require.Equal(t, []any{stats.Wait, at(1), at(20)}, []any{spans[0].Of, spans[0].From, spans[0].To}, name)
+		require.Equal(t, []any{stats.Attempt, at(0), at(1)}, []any{spans[1].Of, spans[1].From, spans[1].To}, name)
+	}
+}

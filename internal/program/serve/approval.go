@@ -24,6 +24,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -54,6 +55,7 @@ func styleHash() string {
 // page is what people see.
 type page struct {
 	Title, Note, Fault string
+	Heading            template.HTML // of a question; "" is the title
 	// Step is the name of the step, "" where nothing is shown of the attempt; empty
 	// ones of the others are not shown.
 	Run, Step, Index, Since, Until string
@@ -168,7 +170,7 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 		case connect.NotFound(err):
 			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
-			s.Logger.Warn("no worker tells what is asked", "workflow_id", workflowID, "error", err)
+			s.Logger.Warn("no worker responds with what is asked", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
 				"no worker answers at the moment, so what is asked cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
 		case err != nil:
@@ -204,14 +206,16 @@ func (a openAttempt) page() (page, error) {
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
 		shown.Since, shown.Until = moment(a.Awaiting.Since), moment(a.Awaiting.Until)
 		var err error
-		shown.Message, err = renderMessage(a.Awaiting.Approval)
+		shown.Heading, shown.Message, err = renderMessage(a.Awaiting.Approval)
+		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), mostTitle),
+			source.Shorten(source.Readable(a.Awaiting.Question()), mostTitle), shown.Title)
 		return shown, err
 	case a.Answered != nil:
-		shown.Title, shown.Note = "This has been answered", "Nothing is left to do here."
+		shown.Title, shown.Note = "This has been answered", "The answer below was accepted. Nothing is left to do here."
 		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
 		shown.By, shown.At = a.Answered.By, moment(a.Answered.At)
 	default:
-		shown.Title, shown.Note = "This is over", "Nobody is asked any more: it was answered, its time has run out, or the run has ended."
+		shown.Title, shown.Note = "This is over", "It needs no answer any more: it was answered, its time has run out, or the run has ended."
 	}
 	return shown, nil
 }
@@ -220,8 +224,11 @@ func moment(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339)
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
+
+// mostTitle bounds the title of a page, in letters.
+const mostTitle = 120
 
 // Names of the inputs that every page has; those of the form begin with formPrefix.
 const (
@@ -299,7 +306,7 @@ func (a openAttempt) late() (answer, error) {
 		return answer{}, err
 	}
 	shown.Asks, shown.Note = false, ""
-	shown.Fault = "Your answer came too late and was not taken."
+	shown.Fault = "Your answer came too late and was not accepted."
 	return shown.answer(http.StatusConflict)
 }
 

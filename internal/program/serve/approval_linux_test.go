@@ -40,7 +40,7 @@ func TestApprovalInABrowser(t *testing.T) {
 		if strings.Contains(browser.Text(), "no worker answers") { // it is busy with other tests: try again
 			browser.Open(address)
 		}
-		return browser.Eval(`document.title === 'An answer is asked for – Reprise'`) == "true"
+		return browser.Eval(`document.title === 'Load 42 rows? – Reprise'`) == "true"
 	}, patience, time.Second, "no approval is shown")
 	require.Equal(t, "0", browser.Eval(`document.querySelectorAll('script, img, b, [onclick], [onerror], [style]').length`))
 	require.Equal(t, "https://log.example/1", browser.Eval(`[...document.links].map(l => l.href).join(' ')`))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,11 +70,16 @@ func TestApprovalPage(t *testing.T) {
 	require.NotContains(t, policy, "unsafe")
 	text := string(shown.body)
 	for _, wanted := range []string{
-		run.GetID(), "<h2>Load <strong>42</strong> rows?", `href="https://log.example/1" rel="noopener noreferrer nofollow"`, "a trap", "&lt;script&gt;document.title",
-		`name="form.ticket"`, `value="12"`, "checked", "<select", `value="reject" class="reject" formnovalidate`,
+		run.GetID(), "<h1>Load <strong>42</strong> rows?</h1>", "<title>Load 42 rows? – Reprise", `href="https://log.example/1" rel="noopener noreferrer nofollow"`, "a trap", "&lt;script&gt;document.title",
+		`class="second"`, `value="12"`, "checked", "<select", `value="reject" class="reject" formnovalidate`,
 	} {
 		require.Contains(t, text, wanted)
 	}
+	var names []string
+	for _, found := range regexp.MustCompile(`name="form\.(\w+)"`).FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	require.Equal(t, []string{"ticket", "rows", "share", "sure", "where"}, names, "the fields are in the author's order")
 	for _, bad := range []string{"<script", "raw HTML", "javascript:", "<img", "<b ", "evil.example", "href=\"data:"} {
 		require.NotContains(t, text, bad)
 	}

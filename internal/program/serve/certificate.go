@@ -64,7 +64,7 @@ func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
 	before := c.pair
 	switch known, err := c.refresh(); {
 	case err != nil && !known:
-		logger.Error("the certificate cannot be read again; the one before goes on", "error", err)
+		logger.Error("the certificate cannot be read again; the previous one stays in use", "error", err)
 	case c.pair != before:
 		logger.Info("the certificate is a new one", "valid_until", c.pair.Leaf.NotAfter)
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"html/template"
 	"net/url"
 	"regexp"
@@ -44,15 +45,31 @@ func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue 
 // author is read with a word in place of each value, which Markdown treats as a word;
 // the values are put in when it has been read, so that they are text, whatever they
 // are.
-func renderMessage(approval *playbook.Approval) (template.HTML, error) {
+// The heading with which a message begins is the title of the page, and not part of the
+// message; "" is of one without.
+func renderMessage(approval *playbook.Approval) (title, message template.HTML, err error) {
 	filled := newStandIns(approval.Pieces())
 	context := parser.NewContext()
 	context.Set(standInsKey, filled)
 	var page bytes.Buffer
 	if err := markdown.Convert([]byte(filled.markdown), &page, parser.WithContext(context)); err != nil {
-		return "", err
+		return "", "", err
 	}
-	return template.HTML(filled.fill(page.String())), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
+	rest := page.String()
+	if heading := firstHeading.FindStringSubmatch(rest); heading != nil {
+		title, rest = template.HTML(filled.fill(heading[1])), rest[len(heading[0]):] //nolint:gosec // as below
+	}
+	return title, template.HTML(filled.fill(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
+}
+
+// firstHeading is a heading with which a rendered message begins.
+var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
+
+var anyTag = regexp.MustCompile(`<[^>]*>`)
+
+// textOf is the text of HTML that renderMessage gave.
+func textOf(text template.HTML) string {
+	return html.UnescapeString(anyTag.ReplaceAllString(string(text), ""))
 }
 
 // standIns are the words that stand for values while Markdown is read.
@@ -160,6 +177,7 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 		filled = newStandIns(nil)
 	}
 	var links, wild []ast.Node
+	above := 1 // the level of the heading before, first that of the page
 	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -167,7 +185,10 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 		switch node := node.(type) {
 		case *ast.Heading:
 			const most = 6
-			node.Level = min(node.Level+1, most)
+			node.Level = min(node.Level+1, above+1, most)
+			if node != document.FirstChild() { // which is the title
+				above = node.Level
+			}
 		case *ast.FencedCodeBlock:
 			node.Info = nil // nothing here colours code, and a class may mean something to the page
 		case *ast.Link, *ast.AutoLink:

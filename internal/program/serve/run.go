@@ -165,7 +165,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 func (o *ordered) check() error {
 	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
-		return Unfit(fmt.Sprintf("%s is what a signed delivery tells a run of this playbook; callers cannot", playbook.TriggerKey))
+		return Unfit(fmt.Sprintf("%s is set by signed deliveries to this playbook; callers cannot set it", playbook.TriggerKey))
 	}
 	text, err := expression.Encode(o.workload)
 	if err != nil {

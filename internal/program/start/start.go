@@ -34,7 +34,7 @@ var ErrInterrupted = errors.New("interrupted before the run began")
 type StartedError struct{ WorkflowID, RunID string }
 
 func (e *StartedError) Error() string {
-	return fmt.Sprintf("a run with the ID %q is under way; choose another --workflow-id, or leave it out", e.WorkflowID)
+	return fmt.Sprintf("a run with the ID %q is open; choose another --workflow-id, or leave it out", e.WorkflowID)
 }
 
 // UnsureError says that the answer to a start was lost: the run may have begun.

@@ -28,7 +28,7 @@ func TestCancelDuringAWait(t *testing.T) {
     sink: {tool: http, url: "{{ api }}/api/v1/writes"}
 `+endlessRetry), nil)
 	waiting := w.await(run, "fetch", "retry_pending")
-	require.Contains(t, waiting.Waiting, "attempt 2/10 of fetch in")
+	require.Contains(t, waiting.Waiting, "retry 1/9 of fetch after")
 	require.Contains(t, waiting.Waiting, "HTTP 503")
 	require.WithinDuration(t, time.Now().Add(time.Hour), waiting.NextRetryAt, 20*time.Minute)
 	result := w.cancel(run)

@@ -14,6 +14,7 @@ import (
 	"flag"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 		worker.SetStickyWorkflowCacheSize(0)
 	}
 	testworker.Main()
+	debug.SetGCPercent(400) // the collector was an eighth of what this process did
 	testenv.Wide(width)
 	testenv.Main(m)
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +195,46 @@ func TestStateIsAFence(t *testing.T) {
 	}
 }
 
+// TestStateBehindPages: where Temporal keeps a state that moves with each page, one activity writes the
+// page, moves the watermark and fetches the next page; a file, which has a ledger, gets all of them from one.
+func TestStateBehindPages(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	var rows []map[string]any
+	for day := 2; day < 10; day++ {
+		rows = append(rows, change(day, fmt.Sprintf("2026-01-%02d", day)))
+	}
+	for sink, want := range map[string]string{
+		"tool: file, path: kept.jsonl":                            "http drive file.write state",
+		"tool: http, method: POST, url: '{{ api }}/in?page=sink'": "http drive drive drive http.write state",
+	} {
+		t.Run(want, func(t *testing.T) {
+			api, group := newChanging(t, rows...), fmt.Sprint(w.queue, len(want))
+			var marks []string
+			api.request = func(page string) bool {
+				if page != "" && page != "sink" {
+					marks = append(marks, w.watermark(group+"/fetch", ""))
+				}
+				return true
+			}
+			source := strings.Replace(pagesInto(sink, "row_order: asc"), "workflow:", "state: "+group+"\nworkflow:", 1)
+			w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Completed)
+			require.Equal(t, []string{"2026-01-03", "2026-01-05", "2026-01-07"}, marks)
+			require.Equal(t, "2026-01-09", w.watermark(group+"/fetch", ""))
+			var activities []string
+			for _, event := range w.histories[0].History.GetEvents() {
+				if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
+					activities = append(activities, scheduled.GetActivityType().GetName())
+				}
+			}
+			require.Equal(t, "concurrency_enter state "+want, strings.Join(activities, " "))
+		})
+	}
+	kept, err := os.ReadFile(filepath.Join(w.dir, "kept.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, len(rows), strings.Count(string(kept), "\n"))
+}
+
 // TestStateOfNoSink: what is written nowhere moves its state when the run has ended well.
 func TestStateOfNoSink(t *testing.T) {
 	t.Parallel()
@@ -205,4 +248,43 @@ func TestStateOfNoSink(t *testing.T) {
 	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
 	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "page": "0"}), interpreter.Completed)
 	require.Equal(t, []string{"2026-01-01", "2026-01-01", "2026-01-03"}, api.since[:3])
+}
+
+// TestStatesOfALoopOfNoSink: the iterations of a loop that are written nowhere move their states when
+// the run has ended well, with a child each, in a batch and in parts, and by groups of their own.
+func TestStatesOfALoopOfNoSink(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	for name, row := range map[string]struct {
+		loop, words string
+		padding     int // bytes that each child is given
+	}{
+		"each":  {"batch: 1", "row_order: none", 0},
+		"batch": {"batch: 3", "state: '{{ of }}/{{ shop }}'", 0},
+		"parts": {"batch: 1", "row_order: none", 500_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := strings.NewReplacer(
+				"/orders", "/{{ len(padding) }}/{{ shop }}", "WORDS", row.words, "PAGES", "",
+				"RESULT", "loop: {collection: [a, b, c, d, e], element: shop, mode: parallel, max_concurrency: 2, "+row.loop+"}\n    next: later",
+			).Replace(incrementalPages) + "  - step: later\n    tool: http\n    url: \"{{ api }}/later?page={{ later_page }}\"\n"
+			source = strings.Replace(book(source), "workflow:", "state: '"+w.queue+name+"'\nworkload: {api: '', later_page: '', of: '', padding: ''}\nworkflow:", 1)
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
+			api.request = func(page string) bool { return page != "fails" }
+			run := func(page string, want interpreter.Status) string {
+				api.since = nil
+				result := w.endsAs(w.start(source, map[string]any{
+					"api": api.url, "later_page": page, "of": w.queue + name, "padding": strings.Repeat("x", row.padding),
+				}), want)
+				require.Empty(t, result.Warnings)
+				require.GreaterOrEqual(t, len(api.since), 5)
+				require.Equal(t, row.padding > 0, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool { return strings.Contains(h.WorkflowID, "/part-") }))
+				return strings.Join(api.since[:5], " ")
+			}
+			first := strings.TrimSpace(strings.Repeat("2026-01-01 ", 5))
+			require.Equal(t, first, run("fails", interpreter.Failed))
+			require.Equal(t, first, run("0", interpreter.Completed))
+			require.Equal(t, strings.ReplaceAll(first, "01-01", "01-03"), run("0", interpreter.Completed))
+		})
+	}
 }

@@ -233,7 +233,7 @@ notify: {on: [late, paused, completed], url: "{{ hooks }}/team", body: "{{ event
 	w.steers(run, workflows.SkipUpdate, workflows.Command{Step: "waits"})
 	result := w.endsAs(run, interpreter.Completed)
 	require.True(t, result.Late)
-	require.Contains(t, result.Warnings, "the run was late: it went on after 1s")
+	require.Contains(t, result.Warnings, "the run was late: it took longer than 1s")
 	require.True(t, l.status(run.GetID()).Late)
 	require.ElementsMatch(t, []any{"late ", "paused waits", "completed "}, hooks.bodies("/team"))
 }
@@ -271,7 +271,7 @@ notify:
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
-	require.Equal(t, []string{"the run was late: it went on after 1s"}, result.Warnings)
+	require.Equal(t, []string{"the run was late: it took longer than 1s"}, result.Warnings)
 	require.Equal(t, "ContinuedAsNew", w.histories[0].Ending())
 	require.Len(t, hooks.bodies("/team"), 1)
 	keys := map[string]bool{}

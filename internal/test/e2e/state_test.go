@@ -63,6 +63,10 @@ func writeOf(t *testing.T, name, holder string, number, to int) incremental.Writ
 	return incremental.Write{Name: name, Holder: holder, Number: number, Move: &incremental.Move{To: cursor}}
 }
 
+func movesOf(group string, writes ...incremental.Write) interpreter.StateInput {
+	return interpreter.StateInput{Moves: []incremental.Moves{{Group: group, Writes: writes}}}
+}
+
 // watermark asks the workflow of a group for the watermark of a state.
 func (w *world) watermark(group, name string) string {
 	w.t.Helper()
@@ -84,7 +88,7 @@ func TestStateSurvives(t *testing.T) {
 	first := w.spawn()
 	out := call(
 		claimOf(group, "s", "a"),
-		interpreter.StateInput{Group: group, Moves: []incremental.Write{writeOf(t, "s", "a", 1, 10)}},
+		movesOf(group, writeOf(t, "s", "a", 1, 10)),
 		claimOf(group, "s", "a"),
 	)
 	require.True(t, out[0].Claimed.Watermark.IsZero())
@@ -93,7 +97,7 @@ func TestStateSurvives(t *testing.T) {
 	second := w.spawn()
 	out = call(
 		claimOf(group, "s", "b"),
-		interpreter.StateInput{Group: group, Moves: []incremental.Write{writeOf(t, "s", "b", 1, 20)}},
+		movesOf(group, writeOf(t, "s", "b", 1, 20)),
 	)
 	require.Equal(t, "10", out[0].Claimed.Watermark.Text())
 	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), incremental.WorkflowID(group), ""))
@@ -143,7 +147,7 @@ func TestStateContinuesAsNew(t *testing.T) {
 			for i := first; i < first+atOnce; i++ {
 				writes = append(writes, writeOf(t, name(i), "a", round, 1000*round+i))
 			}
-			inputs = append(inputs, interpreter.StateInput{Group: group, Moves: writes})
+			inputs = append(inputs, movesOf(group, writes...))
 		}
 	}
 	for _, input := range inputs {

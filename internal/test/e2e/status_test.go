@@ -112,7 +112,7 @@ func TestStatusOfSteps(t *testing.T) {
 	flaky := status.Visits("flaky")[0]
 	require.Equal(t, []int{1, 4}, []int{flaky.Attempt, flaky.MaxAttempts})
 	require.Equal(t, runs.HeldByWait, flaky.HeldBy)
-	require.Equal(t, "attempt 2/4 of flaky in 1h0m0s: HTTP 503", flaky.Waiting)
+	require.Equal(t, "retry 1/3 of flaky after 1h0m0s: HTTP 503", flaky.Waiting)
 	require.WithinDuration(t, time.Now().Add(time.Hour), flaky.NextRetryAt, time.Minute)
 	require.EqualValues(t, "retryable", flaky.Error.Class)
 
@@ -284,7 +284,7 @@ func TestStatusOfLoops(t *testing.T) {
 				listed[iteration.Status]++
 				if iteration.Status == "retry_pending" {
 					require.Equal(t, []int{1, 4}, []int{iteration.Attempt, iteration.MaxAttempts})
-					require.Equal(t, fmt.Sprintf("attempt 2/4 of fetch[%d] in 1h0m0s: HTTP 503", iteration.Index), iteration.Waiting)
+					require.Equal(t, fmt.Sprintf("retry 1/3 of fetch[%d] after 1h0m0s: HTTP 503", iteration.Index), iteration.Waiting)
 					require.Equal(t, 503, iteration.Error.Status)
 				}
 				if iteration.Status == "failed" {

@@ -541,9 +541,9 @@ func TestSteeringIsRefused(t *testing.T) {
 		{workflows.PauseUpdate, workflows.Command{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
 		{workflows.ResumeUpdate, workflows.Command{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
 		{workflows.SkipUpdate, workflows.Command{}, "say which step is meant"},
-		{workflows.SkipUpdate, workflows.Command{Step: "load"}, "step load does not go on, so nothing of it waits; what goes on is: fetch"},
+		{workflows.SkipUpdate, workflows.Command{Step: "load"}, "step load is not running, so nothing of it waits; running: fetch"},
 		{workflows.RetryNowUpdate, workflows.Command{Step: "load", Index: &negative}, "iterations are counted from 0"},
-		{workflows.RetryNowUpdate, workflows.Command{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is under way"},
+		{workflows.RetryNowUpdate, workflows.Command{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},
 		{workflows.SetUpdate, workflows.Command{Step: "fetch"}, "nothing is set"},
 		{workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
 		{workflows.SetUpdate, workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
@@ -822,15 +822,15 @@ func TestNextRetryAttribute(t *testing.T) {
 		}
 		require.WithinDuration(t, next, at, time.Millisecond)
 	}
-	set("", time.Time{})
+	set(interpreter.RetryPending, due["hour"])
 	w.steers(run, workflows.PauseUpdate, workflows.Command{})
 	set(interpreter.Paused, due["hour"])
 	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
-	set(interpreter.Running, due["hour"])
+	set(interpreter.RetryPending, due["hour"])
 	api.set(false)
 	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "hour"})
 	w.await(run, "hour", interpreter.Completed)
-	set(interpreter.Running, due["hour"]) // a step that goes on is no change of the run's status
+	set(interpreter.RetryPending, due["day"])
 	w.steers(run, workflows.PauseUpdate, workflows.Command{})
 	set(interpreter.Paused, due["day"])
 	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
@@ -844,5 +844,5 @@ func TestNextRetryAttribute(t *testing.T) {
 			events++
 		}
 	}
-	require.Equal(t, 5, events, "one for each change of status")
+	require.Equal(t, 9, events, "one for each change of status")
 }

@@ -164,7 +164,7 @@ func TestWebhookIsAnswered(t *testing.T) {
 
 	_, err := w.answer(keys, first.token, interpreter.Answer{Verb: interpreter.AnswerProgress, Done: 3, Total: 10, Message: "rows"})
 	require.NoError(t, err)
-	record := w.await(run, "import", interpreter.Running)
+	record := w.await(run, "import", interpreter.Awaiting)
 	require.Contains(t, record.Waiting, "3 of 10, rows")
 
 	fail := interpreter.Answer{Verb: interpreter.AnswerFail, Message: "the file is locked", Details: interpreter.Answer{}.Details, ID: "a"}
@@ -200,8 +200,8 @@ func TestWebhookIsAnswered(t *testing.T) {
 		told = append(told, event.Event)
 	}
 	require.Equal(t, []string{
-		"execution_started", "step_started", "action_started", "action_error", "step_retry", "action_started", "action_completed",
-		"step_result", "execution_completed",
+		"execution_started", "step_started", "action_started", "answer_awaited", "action_error", "step_retry", "action_started",
+		"answer_awaited", "action_completed", "step_result", "execution_completed",
 	}, told)
 	_, err = w.answer(keys, second.token, done)
 	t.Log("after the end:", err)

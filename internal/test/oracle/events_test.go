@@ -94,6 +94,8 @@ func told(ctx context.Context, t *testing.T, env *testenv.Env, id, runID string)
 				of = sinksAction
 			}
 			word = of + " " + word[len("action_"):]
+		case runs.AnswerAwaited:
+			return nil
 		case runs.StepRetry:
 			if n = 1; e.Delay == 0 || !slices.Contains([]string{"failure", "rate_limited", "poll", "page"}, e.Reason) {
 				return nil

@@ -151,6 +151,13 @@ func (b *Browser) Text() string {
 	return b.Eval(`[document, ...[...document.querySelectorAll('iframe')].map(f => f.contentDocument)].map(d => d?.body?.innerText ?? '').join('\n')`)
 }
 
+// Screen gives the page a width in pixels, and the light or the dark colour scheme.
+func (b *Browser) Screen(width int, scheme string) {
+	b.t.Helper()
+	b.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
 // Picture keeps a picture of the page in a file.
 func (b *Browser) Picture(path string) {
 	b.t.Helper()

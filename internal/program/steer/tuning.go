@@ -1,4 +1,4 @@
-package main
+package steer
 
 import (
 	"fmt"
@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
-// tuningText is what people have set for a step.
-func tuningText(tuning interpreter.Tuning) string {
+// TuningText is what people have set for a step.
+func TuningText(tuning interpreter.Tuning) string {
 	var parts []string
 	if tuning.MaxConcurrency > 0 {
-		parts = append(parts, fmt.Sprintf("%s=%d", keyConcurrency, tuning.MaxConcurrency))
+		parts = append(parts, fmt.Sprintf("%s=%d", KeyConcurrency, tuning.MaxConcurrency))
 	}
 	if rate := tuning.Rate; rate != nil {
-		parts = append(parts, fmt.Sprintf("%s=%d/%s", keyRate, rate.Requests, perText(rate.PerSeconds)))
+		parts = append(parts, fmt.Sprintf("%s=%d/%s", KeyRate, rate.Requests, perText(rate.PerSeconds)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -35,26 +36,26 @@ func perText(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).String()
 }
 
-// parseTuning reads what is to be set.
-func parseTuning(words []string) (interpreter.Tuning, error) {
+// ParseTuning reads what is to be set, such as max_concurrency=5 and rate_limit=20/s.
+func ParseTuning(words []string) (interpreter.Tuning, error) {
 	var tuning interpreter.Tuning
 	if len(words) == 0 {
-		return tuning, usageError("say what is to be set: %s=N or %s=20/s", keyConcurrency, keyRate)
+		return tuning, fmt.Errorf("say what to set: %s=N or %s=20/s", KeyConcurrency, KeyRate)
 	}
 	given := map[string]bool{}
 	for _, word := range words {
 		key, value, found := strings.Cut(word, "=")
 		if !found {
-			return tuning, usageError("%q is no KEY=VALUE, expected such as %s=5 or %s=20/s", word, keyConcurrency, keyRate)
+			return tuning, fmt.Errorf("%q is not KEY=VALUE, expected such as %s=5 or %s=20/s", word, KeyConcurrency, KeyRate)
 		}
-		if err := choice("the key", key, []string{keyConcurrency, keyRate}); err != nil {
-			return tuning, err
+		if key != KeyConcurrency && key != KeyRate {
+			return tuning, unknownKey(key)
 		}
 		if given[key] {
-			return tuning, usageError("%s is given twice", key)
+			return tuning, fmt.Errorf("%s is given twice", key)
 		}
 		given[key] = true
-		if key == keyRate {
+		if key == KeyRate {
 			rate, err := parseRate(value)
 			if err != nil {
 				return tuning, err
@@ -64,17 +65,26 @@ func parseTuning(words []string) (interpreter.Tuning, error) {
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > playbook.MaxConcurrencyLimit {
-			return tuning, usageError("%s=%s: expected a number from 1 to %d", key, value, playbook.MaxConcurrencyLimit)
+			return tuning, fmt.Errorf("%s=%s: expected a number from 1 to %d", key, value, playbook.MaxConcurrencyLimit)
 		}
 		tuning.MaxConcurrency = n
 	}
 	return tuning, nil
 }
 
+// unknownKey refuses what is no setting.
+func unknownKey(key string) error {
+	known := []string{KeyConcurrency, KeyRate}
+	if near := expression.Suggest(key, known); near != "" {
+		return fmt.Errorf("the key %q is unknown; did you mean %q?", key, near)
+	}
+	return fmt.Errorf("the key %q is unknown, expected one of %s", key, strings.Join(known, ", "))
+}
+
 // Settings of a step.
 const (
-	keyConcurrency = "max_concurrency"
-	keyRate        = "rate_limit"
+	KeyConcurrency = "max_concurrency"
+	KeyRate        = "rate_limit"
 )
 
 // longestRate is the longest time of a rate.
@@ -89,7 +99,7 @@ func parseRate(text string) (interpreter.Rate, error) {
 	requests, err := strconv.Atoi(count)
 	period, unreadable := time.ParseDuration(per)
 	if !found || err != nil || unreadable != nil || requests < 1 || period <= 0 || period > longestRate {
-		return interpreter.Rate{}, usageError("%s=%s: expected attempts in a time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", keyRate, text)
+		return interpreter.Rate{}, fmt.Errorf("%s=%s: expected attempts in a time of at most a day, such as 20/s, 100/m, 5/h or 10/30s", KeyRate, text)
 	}
 	return interpreter.Rate{Requests: requests, PerSeconds: period.Seconds()}, nil
 }

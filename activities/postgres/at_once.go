@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"reprise/activities/sqltool"
+	"reprise/interpreter"
+)
+
+// Most writes are usual: the table is as the session remembers it, the ledger does not know them, and the call holds its
+// state. They are sent in one message, with begin and commit, whose statements fail where that is not so. Then nothing
+// was written, and the write is made step by step.
+
+// atOnceBytes bounds the rows of a write that is sent at once.
+const atOnceBytes = 1 << 20
+
+// errNotAtOnce says that nothing was sent.
+var errNotAtOnce = errors.New("made step by step")
+
+// plannedTable is a table in no transaction: what needs the server is not done at once.
+type plannedTable struct{ *tableTx }
+
+func (plannedTable) Change(context.Context, *sqltool.Write, func() error) error { return errNotAtOnce }
+
+func (plannedTable) Misfits(context.Context, *sqltool.Write, sqltool.Column, []any) ([]int, error) {
+	return nil, errNotAtOnce
+}
+
+// writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
+func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+	session := sessionOf(conn)
+	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || time.Now().After(known.until) {
+		return result, errNotAtOnce
+	}
+	table := plannedTable{&tableTx{session: session}}
+	settled, err := sqltool.Settle(ctx, table, w)
+	if err != nil || !settled.IsPlain() || refuseNUL(settled) != nil {
+		return result, errNotAtOnce
+	}
+	rows, used, err := encodeChunk(settled.Rows)
+	if err != nil || used < len(settled.Rows) || len(rows) > atOnceBytes {
+		return result, errNotAtOnce
+	}
+	batch := &pgx.Batch{}
+	batch.Queue("begin")
+	batch.Queue("SELECT 1 / CASE WHEN ("+tableVersion+") = $2 THEN 1 ELSE 0 END", w.QuotedTable(), table.unchecked)
+	if err := queueLedger(batch, settled); err != nil {
+		return result, err
+	}
+	batch.Queue(populateStatement(settled), string(rows)).Exec(func(tag pgconn.CommandTag) error {
+		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
+		return nil
+	})
+	batch.Queue("commit")
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		if !conn.IsClosed() && conn.PgConn().TxStatus() != idleTransaction {
+			_, _ = conn.Exec(ctx, "rollback")
+		}
+		return interpreter.ToolResult{}, err
+	}
+	return result, nil
+}
+
+// queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
+// state, and none of its rows is known.
+func queueLedger(batch *pgx.Batch, w *sqltool.Write) error {
+	if w.Note != nil {
+		queueForget(batch, w)
+		batch.Queue(insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
+	}
+	if w.Operation != "" {
+		batch.Queue(insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
+	}
+	if w.State == nil {
+		return nil
+	}
+	move, args, err := sqltool.MoveStatement(dialect, w.State)
+	if err != nil {
+		return err
+	}
+	batch.Queue("WITH moved AS ("+move+" RETURNING 1) SELECT 1 / count(*) FROM moved", args...)
+	chunks := w.Seen()
+	if len(chunks) > 1 {
+		return errNotAtOnce
+	}
+	if len(chunks) > 0 {
+		entry := &entry{batch: batch, allNew: true, noneKnown: true}
+		entry.queueSeen(&chunks[0])
+	}
+	return nil
+}
+
+// byStep reports whether a write that was not made at once is to be made step by step, which says what is wrong with it.
+func byStep(ctx context.Context, conn *pgx.Conn, err error) bool {
+	var pg *pgconn.PgError
+	if errors.Is(err, errNotAtOnce) {
+		return true
+	}
+	if !errors.As(err, &pg) || ctx.Err() != nil || conn.IsClosed() || len(pg.Code) < 2 {
+		return false
+	}
+	switch pg.Code[:2] {
+	case "22", "23", "42": // data exceptions, constraints, and what is not there or not allowed
+		return conn.PgConn().TxStatus() == idleTransaction
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+)
+
+// secretKey is a key whose value is nobody's business.
+var secretKey = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|authorization|cookie|api[_-]?key|private[_-]?key|access[_-]?key`)
+
+// masked stands for a value that is not shown.
+const masked = "••••"
+
+// Masked is a value without those that seem to be secrets, by the names of their keys.
+func Masked(value any) any {
+	switch of := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(of))
+		for key, member := range of {
+			_, isMap := member.(map[string]any)
+			if secretKey.MatchString(key) && member != nil && member != "" && !isMap {
+				member = masked
+			}
+			shown[key] = Masked(member)
+		}
+		return shown
+	case []any:
+		shown := make([]any, len(of))
+		for i, member := range of {
+			shown[i] = Masked(member)
+		}
+		return shown
+	}
+	return value
+}
+
+// MaskedJSON is Masked as indented JSON of at most so many bytes; cut says that more
+// was left out.
+func MaskedJSON(value any, most int) (text string, cut bool) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(Masked(value)); err != nil {
+		return err.Error(), false
+	}
+	text = string(bytes.TrimSpace(b.Bytes()))
+	if len(text) <= most {
+		return text, false
+	}
+	return string(bytes.ToValidUTF8([]byte(text[:most]), nil)), true
+}

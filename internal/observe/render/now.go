@@ -1,0 +1,79 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// Now is what happens in an open run, in a line: who has paused it, or what its steps
+// do. It is "" where nothing is known.
+func Now(status *runs.Status) string {
+	if said, paused := status.Control.Held[""]; status.Control.Paused && paused {
+		return "paused" + Attribution(said) + ago(said.At, status.At)
+	}
+	if status.Queue != nil {
+		return queueText(status.Queue, status.At)
+	}
+	text, open := "", 0
+	for _, step := range status.Steps {
+		if step.Status.Ended() || step.StartedAt.IsZero() {
+			continue
+		}
+		if open++; open == 1 {
+			text = stepLabel(step) + ": " + StepNow(step, status)
+		}
+	}
+	if open > 1 {
+		text += fmt.Sprintf("; and %s", terminal.Count(open-1, "other step"))
+	}
+	return text
+}
+
+// StepNow is what happens in an open step, in a line.
+func StepNow(step runs.Step, status *runs.Status) string {
+	now := status.At
+	if said, paused := status.Control.Held[step.Step]; paused {
+		return "paused" + Attribution(said) + ago(said.At, now)
+	}
+	switch {
+	case step.Loop != nil:
+		return Counts(step)
+	case step.Awaits != nil:
+		return Awaited(step.Awaits, now)
+	}
+	text := ""
+	if step.Attempt > 0 {
+		text = fmt.Sprintf("attempt %d", step.Attempt)
+		if step.MaxAttempts > 1 && step.Pages == 0 {
+			text += fmt.Sprintf(" of %d", max(step.MaxAttempts, step.Attempt))
+		}
+	}
+	if step.Status == interpreter.RetryPending && !step.NextRetryAt.IsZero() {
+		text = fmt.Sprintf("attempt %d", step.Attempt+1)
+		if step.MaxAttempts > 1 && step.Pages == 0 {
+			text += fmt.Sprintf(" of %d", max(step.MaxAttempts, step.Attempt+1))
+		}
+		text += " " + nextOf(step.Item, now)
+	}
+	if text == "" {
+		text = string(step.Status)
+	}
+	switch held := heldOf(step.Item); {
+	case step.Error != nil && step.Status != interpreter.Completed:
+		text += ": " + terminal.Shorten(step.Error.Message, 200)
+	case held != "":
+		text += ", " + held
+	}
+	return text
+}
+
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ", " + terminal.Duration(now.Sub(at).Round(time.Second)) + " ago"
+}

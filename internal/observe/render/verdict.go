@@ -1,0 +1,133 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// Outcome is how a run has ended, with what is known of it.
+type Outcome struct {
+	WorkflowID string
+	Result     workflows.Result
+	Took       time.Duration      // 0 where that is not known
+	Book       *playbook.Playbook // nil where that is not known
+}
+
+// verdict is a run in a sentence: how it has ended, after how long, and of one that failed where
+// and why.
+func (o Outcome) verdict() string {
+	text := o.WorkflowID + ": " + string(o.Result.Status)
+	failed := o.Result.Error != nil
+	switch {
+	case o.Took > 0 && o.Result.Status.Ending() == interpreter.Bad:
+		text += " after " + terminal.Duration(o.Took)
+	case o.Took > 0:
+		text += " in " + terminal.Duration(o.Took)
+	}
+	if !failed {
+		return text
+	}
+	record := o.failed()
+	if record == nil {
+		return text + ": " + terminal.Shorten(o.Result.Error.Message, mostVerdict)
+	}
+	text += " in " + StepName(*record) + o.place(record.Step)
+	failure, first := o.Result.Error, firstFailed(record)
+	if first != nil && failure.Kind == interpreter.KindLoop {
+		text += fmt.Sprintf(", iteration %d with element %s", first.Index, Element(first.Element.Data))
+		if first.Error != nil {
+			failure = first.Error
+		}
+	}
+	message := strings.TrimPrefix(failure.Message, "step "+record.Step+": ")
+	return text + ": " + terminal.Shorten(message, mostVerdict)
+}
+
+// mostVerdict bounds what a verdict has of an error's message, in characters.
+const mostVerdict = 500
+
+// failed is the visit of a step that the run has failed with, nil for none.
+func (o Outcome) failed() *workflows.StepRecord {
+	for i, record := range slices.Backward(o.Result.Steps) {
+		if record.Status == interpreter.Failed && !record.Handled {
+			return &o.Result.Steps[i]
+		}
+	}
+	return nil
+}
+
+// firstFailed is the failed iteration of a loop with the lowest index, nil for none.
+func firstFailed(record *workflows.StepRecord) *interpreter.LoopError {
+	var first *interpreter.LoopError
+	if record.Loop == nil {
+		return nil
+	}
+	for i := range record.Loop.Errors {
+		if failure := &record.Loop.Errors[i]; first == nil || failure.Index < first.Index {
+			first = failure
+		}
+	}
+	return first
+}
+
+// place is the file and the line of a step, "" where they are not known.
+func (o Outcome) place(step string) string {
+	if o.Book == nil {
+		return ""
+	}
+	found := o.Book.Step(step)
+	if found == nil || found.NamePos.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", o.Book.File.Name, found.NamePos.Line)
+}
+
+// framePlace is where a frame of a traceback is in the code of a step.
+var framePlace = regexp.MustCompile(`File "<([^">]+)>", line (\d+)`)
+
+// placed has the frames of a traceback in the code of a step name the file of the playbook and its
+// lines.
+func (o Outcome) placed(trace string) string {
+	if o.Book == nil {
+		return trace
+	}
+	return framePlace.ReplaceAllStringFunc(trace, func(frame string) string {
+		parts := framePlace.FindStringSubmatch(frame)
+		line, _ := strconv.Atoi(parts[2])
+		step := o.Book.Step(parts[1])
+		if step == nil || step.Action == nil {
+			return frame
+		}
+		code := field(o.Book.Resolve(step.Action), "code")
+		lines := []string{}
+		if code != nil {
+			lines = strings.SplitAfter(code.Raw, "\n")
+		}
+		if line < 1 || line > len(lines) {
+			return frame
+		}
+		before := strings.Join(lines[:line-1], "")
+		at := code.Position(utf8.RuneCountInString(before))
+		return fmt.Sprintf("File %q, line %d", o.Book.File.Name, at.Line)
+	})
+}
+
+// field is the value of a field of an action, nil for none.
+func field(action *playbook.Action, name string) *playbook.Node {
+	for _, entry := range action.Fields {
+		if entry.Key == name {
+			return entry.Value
+		}
+	}
+	return nil
+}

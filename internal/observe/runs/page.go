@@ -1,0 +1,95 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/visibility"
+	"reprise/interpreter"
+	"reprise/workflows"
+)
+
+// Page is a part of the runs that a filter selects, in the order of List.
+type Page struct {
+	Runs []Found
+	// Next is the token of the next page; nil where this is the last one.
+	Next []byte
+}
+
+// Page lists one page of runs, in one call to the server. The error wraps
+// ErrNoAttributes where the filter names what the namespace does not know.
+func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte) (Page, error) {
+	page := Page{}
+	query := filter.query()
+	if filter.NeedsPerson {
+		query += fmt.Sprintf(" AND %s AND %s IN ('%s', '%s')", goingOn, workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting)
+	}
+	if filter.WithFailed {
+		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", workflows.DeadLettersAttribute, workflows.OriginAttribute)
+	}
+	listed, err := r.list(ctx, query, min(size, listPage), token)
+	if connect.InvalidArgument(err) {
+		return page, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+	}
+	if err != nil {
+		return page, err
+	}
+	for _, info := range listed.GetExecutions() {
+		page.Runs = append(page.Runs, found(info))
+	}
+	if next := listed.GetNextPageToken(); len(next) > 0 {
+		page.Next = next
+	}
+	return page, nil
+}
+
+// Reprocesses finds the runs that run iterations of others again, by the workflow IDs of
+// those, in one call to the server: the newest hundred.
+func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Found, error) {
+	all := map[string][]Found{}
+	if len(of) == 0 {
+		return all, nil
+	}
+	ids := make([]string, len(of))
+	for i, run := range of {
+		ids[i] = visibility.Quote(run.WorkflowID)
+	}
+	listed, err := r.list(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, workflows.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
+	if connect.InvalidArgument(err) {
+		return all, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+	}
+	if err != nil {
+		return all, err
+	}
+	for _, info := range listed.GetExecutions() {
+		run := found(info)
+		all[run.Origin] = append(all[run.Origin], run)
+	}
+	return all, nil
+}
+
+// LastRunID is the run ID of the last history that was known of the run.
+func (f Found) LastRunID() string { return f.last }
+
+// Glance is Status of an open run within so many calls to the server. It does not count
+// workers, and says nothing of queues.
+func (r *Reader) Glance(ctx context.Context, run Found, now time.Time, calls int) (*Status, error) {
+	status := &Status{Found: run, Workers: -1, Steps: []Step{}, At: now, Calls: max(0, StatusCalls-calls)}
+	q := &inquiry{Reader: r, status: status, run: run}
+	q.spend()
+	progress, err := q.Progress(ctx, run.WorkflowID, "")
+	if err != nil {
+		return nil, err
+	}
+	status.Control, status.Late = progress.Control, progress.Late
+	for _, record := range progress.Steps {
+		q.step(ctx, record)
+	}
+	if status.Status != interpreter.Queued {
+		status.derive()
+	}
+	return status, nil
+}

@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"html/template"
+	"net/url"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// FormField is an input of the form of an approval, as the page shows it.
+type FormField = pageField
+
+// Question is what an approval asks as HTML that is safe to show: the heading with
+// which it begins, "" for none, and the rest.
+func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
+	return renderMessage(approval)
+}
+
+// FormOf are the inputs of an approval's form and a comment, for a person who is known;
+// with what was typed and what is wrong with it, by the names of inputs.
+func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]string) []FormField {
+	var shown page
+	shown.fields(approval, typed, faults)
+	fields := make([]FormField, 0, len(shown.Fields))
+	for _, field := range shown.Fields {
+		if field.Name != fieldBy {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// TypedAnswer is the answer of a person who is known to an approval, and what is wrong
+// with it by the name of its input.
+func TypedAnswer(approval *playbook.Approval, typed url.Values, by string) (interpreter.Answer, map[string]string) {
+	kept := url.Values{fieldBy: {by}}
+	for name, values := range typed {
+		if len(name) > len(formPrefix) && name[:len(formPrefix)] == formPrefix || name == fieldComment || name == fieldOption {
+			kept[name] = values[:1]
+		}
+	}
+	return readApproval(approval, kept)
+}
+
+// Readable is a text of data as people see it.
+func Readable(text string) string { return readable(text) }

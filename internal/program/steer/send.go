@@ -1,0 +1,169 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/workflows"
+)
+
+// sending is one command on its way to runs.
+type sending struct {
+	*Sender
+
+	command Command
+	mu      sync.Mutex
+	workers map[string]int // that listen, by task queue
+}
+
+// send sends the command to one run, and describes what came of it.
+func (s *sending) send(ctx context.Context, run runs.Found) Result {
+	result := Result{Found: run, Outcome: Refused}
+	if run.Ended() {
+		result.Message = fmt.Sprintf("it has ended (%s), so there is nothing to %s; %s list --status running shows what is running",
+			run.Status, s.command.Name, terminal.Program())
+		return result
+	}
+	if s.command.Name == Cancel {
+		return s.cancel(ctx, result)
+	}
+	workers, err := s.listening(ctx, run.TaskQueue)
+	switch {
+	case err != nil:
+		result.Outcome, result.Message = Unknown, "nothing was sent: "+err.Error()
+		return result
+	case workers == 0:
+		result.Message = fmt.Sprintf("no worker polls its task queue %q, so nothing was changed; "+
+			"start one with worker --task-queue %s and repeat the command", run.TaskQueue, terminal.ShellWord(run.TaskQueue))
+		return result
+	}
+	waits, whole := 0, true
+	if s.command.settles() {
+		waits, whole = s.Runs.Waits(ctx, run, s.command.Step, s.command.Index, s.command.Name == Skip)
+	}
+	standing, err := s.update(ctx, run)
+	if err != nil {
+		result.Outcome, result.Message = s.refusal(ctx, run, err)
+		return result
+	}
+	result.Outcome, result.Standing = Done, &standing
+	if s.command.settles() {
+		result.settled(waits, whole)
+	}
+	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !standing.Changed {
+		result.Outcome, standing.Changed = Unchanged, false
+	}
+	result.Message = s.command.describe(result)
+	if s.command.Name == Resume || s.command.Name == RetryNow {
+		result.Above, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
+	}
+	for _, parent := range result.Above {
+		result.Message += fmt.Sprintf("; still held by its parent run %s: %s (%s)", terminal.Visible(parent.Run),
+			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
+	}
+	return result
+}
+
+// settled records how many waits a command has ended, of which those in loops were
+// counted before; whole is false where that was not all of them.
+func (r *Result) settled(waits int, whole bool) {
+	if waits = max(waits, r.Standing.Ended); !r.Standing.Signalled {
+		waits, whole = r.Standing.Ended, true
+	}
+	r.Waits, r.WaitsMore = &waits, !whole
+}
+
+// listening counts the workers of a task queue, which is described once.
+func (s *sending) listening(ctx context.Context, queue string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if workers, known := s.workers[queue]; known {
+		return workers, nil
+	}
+	workers, err := s.Runs.Workers(ctx, queue)
+	if err == nil {
+		s.workers[queue] = workers
+	}
+	return workers, err
+}
+
+// update sends the command to the run that was found, not to another one that has
+// its ID by now.
+func (s *sending) update(ctx context.Context, run runs.Found) (workflows.CommandResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, sendPatience)
+	defer cancel()
+	var standing workflows.CommandResult
+	handle, err := s.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name],
+		Args: []any{s.command.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return standing, err
+	}
+	return standing, handle.Get(ctx, &standing)
+}
+
+// refusal says why an update came to nothing, and what would work.
+func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome Outcome, message string) {
+	var refused *temporal.ApplicationError
+	switch {
+	case ctx.Err() != nil:
+		return Unknown, "interrupted before it answered; " + statusHint(run)
+	case connect.UpdateTimedOut(err):
+		return Unknown, fmt.Sprintf("no worker of its task queue %q has answered within %s; worker --task-queue %s "+
+			"starts one. The command may take effect when one answers; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
+	case connect.UpdateEnded(err):
+		return Refused, "it has ended meanwhile; " + statusHint(run)
+	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
+		return Refused, fmt.Sprintf("its worker is of an older build, which does not know the command; replace the worker, "+
+			"or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
+	case errors.As(err, &refused):
+		return Refused, refused.Message()
+	}
+	return Refused, err.Error()
+}
+
+func statusHint(run runs.Found) string {
+	return fmt.Sprintf("%s status %s shows its status", terminal.Program(), terminal.ShellWord(run.WorkflowID))
+}
+
+// cancel requests the cancel of a run.
+func (s *sending) cancel(ctx context.Context, result Result) Result {
+	run := result.Found
+	_, err := s.Client.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
+		Namespace: s.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID},
+		FirstExecutionRunId: run.RunID, RequestId: uuid.NewString(), Identity: s.command.By, Reason: s.command.Reason,
+	})
+	was := fmt.Sprintf("%s for %s", run.Status, terminal.Duration(time.Since(run.StartedAt)))
+	if run.Playbook != "" {
+		was = terminal.Visible(run.Playbook) + ", " + was
+	}
+	switch {
+	case connect.CancelRequested(err):
+		result.Outcome, result.Message = Unchanged, "its cancel was requested already"
+	case connect.NotFound(err):
+		result.Message = "it has ended meanwhile; " + statusHint(run)
+	case err != nil:
+		result.Outcome, result.Message = Unknown, "request its cancel: "+err.Error()
+	default:
+		result.Outcome, result.Message = Done, fmt.Sprintf("cancelling (%s)", was)
+		if workers, err := s.listening(ctx, run.TaskQueue); err == nil && workers == 0 {
+			result.Message += fmt.Sprintf("; no worker polls its task queue %q, so it ends when one starts", run.TaskQueue)
+		}
+	}
+	return result
+}

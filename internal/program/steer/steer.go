@@ -1,0 +1,154 @@
+// Package steer sends the commands of people to runs, and describes what came of
+// them. The commands of starter and the buttons of its web page use it alike.
+package steer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/observe/runs"
+	"reprise/workflows"
+)
+
+// Names of the commands.
+const (
+	Pause    = "pause"
+	Resume   = "resume"
+	RetryNow = "retry-now"
+	Skip     = "skip"
+	Set      = "set"
+	Cancel   = "cancel"
+)
+
+// updates are the updates that the commands send. A cancel is Temporal's own.
+var updates = map[string]string{
+	Pause: workflows.PauseUpdate, Resume: workflows.ResumeUpdate, RetryNow: workflows.RetryNowUpdate,
+	Skip: workflows.SkipUpdate, Set: workflows.SetUpdate,
+}
+
+// MostReason bounds a reason, and a name, in bytes, as the workflows do.
+const MostReason = 500
+
+const (
+	// sendsAtOnce is how many runs a command is sent to at the same time.
+	sendsAtOnce = 10
+	// sendPatience is how long a run may take to answer: only its worker answers.
+	sendPatience = 10 * time.Second
+)
+
+// Command is what is done to runs.
+type Command struct {
+	Name string // one of the names above
+	workflows.Command
+}
+
+// Words are the command without its runs.
+func (c Command) Words() string {
+	text := c.Name
+	if c.Step != "" {
+		text += ", step " + c.Step
+	}
+	if c.Index != nil {
+		text += fmt.Sprintf(", iteration %d", *c.Index)
+	}
+	return text
+}
+
+// settles reports whether the command ends waits.
+func (c Command) settles() bool { return c.Name == RetryNow || c.Name == Skip }
+
+// Outcome is what became of a command.
+type Outcome string
+
+// Outcomes of a command.
+const (
+	Done      Outcome = "done"
+	Unchanged Outcome = "unchanged" // it was so already
+	Refused   Outcome = "refused"
+	Unknown   Outcome = "unknown" // no worker answered
+	Kept      Outcome = "kept"    // the server keeps it until a worker is back
+)
+
+// Result is the answer of a run to a command.
+type Result struct {
+	runs.Found
+	Outcome  Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
+	Message  string                   `json:"message,omitempty"`
+	Standing *workflows.CommandResult `json:"standing,omitempty"`
+	// Waits is how many waits the command has ended; those in loops were counted right
+	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
+	Waits     *int `json:"waits,omitempty"`
+	WaitsMore bool `json:"waits_more,omitempty"`
+	// Above are the parent runs that still hold it, of a command that resumes something.
+	Above []runs.Held `json:"held_above,omitempty"`
+}
+
+// Failed reports whether the run has not accepted the command, as far as is known.
+func (r Result) Failed() bool { return r.Outcome == Refused || r.Outcome == Unknown }
+
+// Sender sends commands to runs. It is safe for concurrent use.
+type Sender struct {
+	Client    client.Client
+	Namespace string
+	Runs      *runs.Reader
+}
+
+// Find finds runs by their IDs or the beginnings of those, each once. The error is that
+// of runs.Reader.Find for the first that was not found.
+func (s *Sender) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
+	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
+	var group errgroup.Group
+	group.SetLimit(sendsAtOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			found[i], failures[i] = s.Runs.Find(ctx, id, "")
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if err := cmp.Or(failures...); err != nil {
+		return nil, err
+	}
+	var each []runs.Found
+	known := map[string]bool{}
+	for _, run := range found {
+		if !known[run.WorkflowID] {
+			known[run.WorkflowID] = true
+			each = append(each, run)
+		}
+	}
+	return each, nil
+}
+
+// Send sends a command to runs, ten at a time; a refusal by one does not stop the
+// others. each gets the results as they come, one at a time; they are returned in the
+// order of the runs.
+func (s *Sender) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
+	sending := &sending{Sender: s, command: command, workers: map[string]int{}}
+	results := make([]Result, len(to))
+	var group errgroup.Group
+	var one sync.Mutex
+	group.SetLimit(sendsAtOnce)
+	for i, run := range to {
+		group.Go(func() error {
+			results[i] = sending.send(ctx, run)
+			one.Lock()
+			defer one.Unlock()
+			each(results[i])
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return results
+}
+
+// SendOne sends a command to one run.
+func (s *Sender) SendOne(ctx context.Context, command Command, run runs.Found) Result {
+	return s.Send(ctx, command, []runs.Found{run}, func(Result) {})[0]
+}

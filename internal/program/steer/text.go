@@ -1,0 +1,67 @@
+package steer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/workflows"
+)
+
+// describe describes a run after a command.
+func (c Command) describe(result Result) string {
+	what, standing := "", *result.Standing
+	if c.Index != nil {
+		what = fmt.Sprintf("step %s[%d] ", c.Step, *c.Index)
+	} else if c.Step != "" {
+		what = "step " + c.Step + " "
+	}
+	switch c.Name {
+	case Pause:
+		if standing.Changed {
+			return what + "paused; no new attempt starts"
+		}
+		return what + "already paused" + render.Since(standing.Control.PausedBy(c.Step), time.Now())
+	case Resume:
+		return c.resumed(what, standing)
+	case Set:
+		return what + "now has " + TuningText(standing.Control.Tuned(c.Step))
+	}
+	if result.Queue != nil && c.Name == RetryNow && standing.Ended == 1 {
+		return "its turn was requested again"
+	}
+	return c.settled(what, result)
+}
+
+// settled describes which waits a command has ended.
+func (c Command) settled(what string, result Result) string {
+	verb := "retried now"
+	if c.Name == Skip {
+		verb = "skipped"
+	}
+	switch n := *result.Waits; {
+	case n > 0 && result.WaitsMore:
+		return fmt.Sprintf("%s%s: at least %s ended", what, verb, terminal.Count(n, "wait"))
+	case n > 0:
+		return fmt.Sprintf("%s%s: %s ended", what, verb, terminal.Count(n, "wait"))
+	case result.Standing.Signalled && result.WaitsMore:
+		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
+	}
+	if what != "" {
+		what = "in " + what
+	}
+	return strings.TrimSuffix("nothing waits "+what, " ") + ", so nothing was changed"
+}
+
+func (c Command) resumed(what string, standing workflows.CommandResult) string {
+	text := what + "resumed"
+	if !standing.Changed {
+		text = what + "was not paused"
+	}
+	if held := render.Paused(standing.Control, time.Now()); held != "" {
+		text += "; still " + held
+	}
+	return text
+}

@@ -1,0 +1,183 @@
+package ui
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Person is who uses a page.
+type Person struct {
+	Name string
+	// Operator may change runs; others may see them.
+	Operator bool
+}
+
+// Access says who may use the pages.
+type Access struct {
+	// Key is in the link with which a person comes the first time, and in a cookie from
+	// then on; "" admits nobody in this way. Owner is who has it.
+	Key, Owner string
+	// UserHeader names the person in requests of Proxies; "" admits nobody in this way.
+	UserHeader string
+	Proxies    []netip.Prefix
+	// ReadOnly keeps everybody from changing runs.
+	ReadOnly bool
+	// Hosts are the names, with ports where they have one, that requests may be for.
+	Hosts []string
+}
+
+// KeyOf derives the key of the pages from that of a local server, which no address
+// should hold.
+func KeyOf(key string) string {
+	if key == "" {
+		return ""
+	}
+	return sign([]byte(key), "web page")
+}
+
+func sign(secret []byte, text string) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// Link is the address with which a person comes the first time.
+func (a Access) Link(base string) string {
+	if a.Key == "" {
+		return base
+	}
+	return base + "/?key=" + url.QueryEscape(a.Key)
+}
+
+// Loopback are the names by which a browser on this machine reaches a port.
+func Loopback(port string) []string {
+	return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
+}
+
+// checkHost refuses requests for other names: a page elsewhere whose name leads here
+// would be of the same origin as these.
+func (a Access) checkHost(r *http.Request) error {
+	if slices.Contains(a.Hosts, strings.ToLower(r.Host)) {
+		return nil
+	}
+	return &pageError{http.StatusMisdirectedRequest, "This server is not known by the name in the address. Start it with --host NAME to use that name."}
+}
+
+// cookieName is of the port, since the servers of a machine share its cookies.
+func cookieName(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		port = "web"
+	}
+	return "reprise_" + port
+}
+
+// enter answers a request whose link has the key: it becomes a cookie, and leaves the
+// address. A page does that, since a redirect from another site would not send the
+// cookie.
+func (a Access) enter(w http.ResponseWriter, r *http.Request) bool {
+	key := r.URL.Query().Get("key")
+	if key == "" || a.Key == "" || r.Method != http.MethodGet || subtle.ConstantTimeCompare([]byte(key), []byte(a.Key)) != 1 {
+		return false
+	}
+	http.SetCookie(w, cookie(r, cookieName(r), key))
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	to := template.HTMLEscapeString((&url.URL{Path: r.URL.Path}).EscapedPath())
+	_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=%s">`+
+		`<title>Reprise</title><p><a href="%s">Continue</a></p></html>`, to, to)
+	return true
+}
+
+func cookie(r *http.Request, name, value string) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	}
+}
+
+// person finds out who sends a request.
+func (a Access) person(r *http.Request) (Person, error) {
+	if given, err := r.Cookie(cookieName(r)); err == nil && a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
+		return Person{Name: a.Owner, Operator: !a.ReadOnly}, nil
+	}
+	if name := a.named(r); name != "" {
+		return Person{Name: name, Operator: !a.ReadOnly}, nil
+	}
+	text := "Open the link that starter has printed. It signs you in."
+	if a.UserHeader != "" {
+		text = "Nobody is signed in. The page is reached through the proxy that signs people in."
+	}
+	return Person{}, &pageError{http.StatusUnauthorized, text}
+}
+
+// named is the person that a proxy names.
+func (a Access) named(r *http.Request) string {
+	names := r.Header.Values(a.UserHeader)
+	if a.UserHeader == "" || len(names) != 1 {
+		return ""
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !slices.ContainsFunc(a.Proxies, func(proxy netip.Prefix) bool { return proxy.Contains(from.Addr().Unmap()) }) {
+		return ""
+	}
+	const most = 200
+	if name := strings.TrimSpace(names[0]); len(name) <= most {
+		return name
+	}
+	return ""
+}
+
+// token is in the forms of a person, so that pages of others cannot make one.
+func (s *Server) token(person Person) string { return sign(s.secret, person.Name) }
+
+func (s *Server) isToken(person Person, token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token(person))) == 1
+}
+
+// flash is what came of the last change; the next page shows it once.
+type flash struct {
+	Text string `json:"text"`
+	Bad  bool   `json:"bad,omitempty"`
+	// Run is a run to go to, "" for none.
+	Run string `json:"run,omitempty"`
+}
+
+const flashCookie = "_said"
+
+func setFlash(w http.ResponseWriter, r *http.Request, said flash) {
+	const most = 1500
+	if text := []rune(said.Text); len(text) > most {
+		said.Text = string(text[:most]) + "…"
+	}
+	data, _ := json.Marshal(said) // of texts
+	set := cookie(r, cookieName(r)+flashCookie, base64.RawURLEncoding.EncodeToString(data))
+	set.MaxAge = int(time.Minute.Seconds())
+	http.SetCookie(w, set)
+}
+
+func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
+	given, err := r.Cookie(cookieName(r) + flashCookie)
+	if err != nil {
+		return nil
+	}
+	over := cookie(r, given.Name, "")
+	over.MaxAge = -1
+	http.SetCookie(w, over)
+	data, err := base64.RawURLEncoding.DecodeString(given.Value)
+	said := &flash{}
+	if err != nil || json.Unmarshal(data, said) != nil {
+		return nil
+	}
+	return said
+}

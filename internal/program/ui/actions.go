@@ -1,0 +1,233 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/interpreter"
+	"reprise/interpreter/source"
+	"reprise/workflows"
+)
+
+// Commands of the page beside those of steer.
+const (
+	runAgain  = "run"
+	reprocess = "reprocess"
+)
+
+// action is a button.
+type action struct {
+	Command, Name string
+	First, Bad    bool // what is most likely wanted, and what cannot be undone
+}
+
+// confirmed are the commands that cannot be undone, so that they are confirmed, and what
+// each does.
+var confirmed = map[string]string{
+	steer.Cancel: "Running attempts are stopped, waits are dropped, and the run ends as cancelled. This cannot be undone.",
+	steer.Skip:   "What waits there fails with what it waited for, and is not tried again. This cannot be undone.",
+	runAgain:     "Another run starts, with the playbook and the input of this one, from its beginning.",
+	reprocess:    "Another run starts, which runs the failed iterations of this one again and nothing else.",
+}
+
+// actions are what may be done to a run.
+func (s *Server) actions(status *runs.Status, person Person) []action {
+	if !person.Operator {
+		return nil
+	}
+	var all []action
+	switch {
+	case status.Ended():
+		failed := status.Origin == "" && status.DeadLetters > 0
+		for _, step := range status.Steps {
+			failed = failed || step.Loop != nil && step.Loop.Failed > 0
+		}
+		if failed && s.Reprocess != nil {
+			all = append(all, action{Command: reprocess, Name: "Run failed iterations again", First: true})
+		}
+		if s.Again != nil && status.Origin == "" {
+			all = append(all, action{Command: runAgain, Name: "Run again"})
+		}
+		return all
+	case status.Control.Paused:
+		all = append(all, action{Command: steer.Resume, Name: "Resume", First: true})
+	default:
+		all = append(all, action{Command: steer.Pause, Name: "Pause"})
+	}
+	if !status.Control.Paused {
+		all = append(all, action{Command: steer.RetryNow, Name: "Retry now"})
+	}
+	return append(all, action{Command: steer.Cancel, Name: "Cancel…", Bad: true})
+}
+
+// order is what a form says to do.
+type order struct {
+	steer.Command
+	Index       string
+	Concurrency string
+	Rate        string
+}
+
+// readOrder reads a form.
+func readOrder(form url.Values, by string) (order, error) {
+	o := order{
+		Command: steer.Command{Name: form.Get("command"), Command: workflows.Command{
+			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, steer.MostReason),
+		}},
+		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),
+	}
+	switch o.Name {
+	case steer.Pause, steer.Resume, steer.RetryNow, steer.Skip, steer.Set, steer.Cancel, runAgain, reprocess:
+	default:
+		return o, &pageError{http.StatusBadRequest, "There is no such command."}
+	}
+	if len(o.Reason) > steer.MostReason {
+		return o, &pageError{http.StatusBadRequest, "The reason is too long: it may have " + strconv.Itoa(steer.MostReason) + " bytes."}
+	}
+	if o.Index != "" && (o.Name == steer.RetryNow || o.Name == steer.Skip) {
+		index, err := strconv.Atoi(o.Index)
+		if err != nil || index < 0 || o.Step == "" {
+			return o, &pageError{http.StatusBadRequest, "An iteration is named by its index: a number from 0."}
+		}
+		o.Command.Index = &index
+	}
+	if o.Name == steer.Set {
+		return o.tuned()
+	}
+	return o, nil
+}
+
+// tuned reads what is to be set.
+func (o order) tuned() (order, error) {
+	var words []string
+	if o.Concurrency != "" {
+		words = append(words, steer.KeyConcurrency+"="+o.Concurrency)
+	}
+	if o.Rate != "" {
+		words = append(words, steer.KeyRate+"="+o.Rate)
+	}
+	tuning, err := steer.ParseTuning(words)
+	if err != nil {
+		return o, &pageError{http.StatusBadRequest, sentence(err.Error())}
+	}
+	o.Tuning = &tuning
+	return o, nil
+}
+
+// sentence is a text that begins with a capital letter and ends with a full stop.
+func sentence(text string) string {
+	if text = strings.TrimSuffix(text, "."); text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+// confirmView is what is asked before something that cannot be undone.
+type confirmView struct {
+	Run            runs.Found
+	Command        string
+	Name, What     string
+	Step, Index    string
+	Reason         string
+	NeedsReason    bool
+	Back           string
+	IsDestructive  bool
+	StatusOfTheRun interpreter.Status
+}
+
+// confirmPage asks before something that cannot be undone.
+func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	o, err := readOrder(r.URL.Query(), v.person.Name)
+	if err != nil {
+		return err
+	}
+	what, known := confirmed[o.Name]
+	if !known {
+		return &pageError{http.StatusBadRequest, "There is nothing to confirm."}
+	}
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	name := map[string]string{
+		steer.Cancel: "Cancel the run", steer.Skip: "Skip", runAgain: "Run again", reprocess: "Run failed iterations again",
+	}[o.Name]
+	if o.Name == steer.Skip {
+		name = "Skip what waits in step " + o.Step
+		if o.Index != "" {
+			name += ", iteration " + o.Index
+		}
+	}
+	v.frame.Title, v.frame.Section = name, "/"
+	s.write(w, v, http.StatusOK, "confirm", confirmView{
+		Run: found, Command: o.Name, Name: name, What: what, Step: o.Step, Index: o.Index, Reason: o.Reason,
+		NeedsReason: o.Name == steer.Skip, Back: back(found.WorkflowID, o.Step),
+		IsDestructive: o.Name == steer.Cancel || o.Name == steer.Skip, StatusOfTheRun: found.Status,
+	})
+	return nil
+}
+
+// back is the page that a command was given on.
+func back(id, step string) string {
+	if step != "" {
+		return stepPath(id, step)
+	}
+	return runPath(id)
+}
+
+// change does what a form says, and leads back to the page that it was on. What cannot
+// be undone is confirmed first.
+func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error {
+	id := r.PathValue("id")
+	o, err := readOrder(r.PostForm, v.person.Name)
+	if err != nil {
+		return err
+	}
+	if _, ask := confirmed[o.Name]; ask && r.PostForm.Get("confirmed") != "yes" {
+		query := url.Values{"command": {o.Name}}
+		for name, value := range map[string]string{"step": o.Step, "index": o.Index, "reason": o.Reason, "run": r.PostForm.Get("run")} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		http.Redirect(w, r, runPath(id)+"/confirm?"+query.Encode(), http.StatusSeeOther)
+		return nil
+	}
+	if o.Name == steer.Skip && o.Reason == "" {
+		return &pageError{http.StatusBadRequest, "Say why: what is skipped is a failure that somebody will ask about."}
+	}
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	said, err := s.carryOut(r.Context(), o, found)
+	if err != nil {
+		return err
+	}
+	setFlash(w, r, said)
+	http.Redirect(w, r, back(found.WorkflowID, o.Step), http.StatusSeeOther)
+	return nil
+}
+
+// carryOut does what a form says.
+func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, error) {
+	again := map[string]func(context.Context, runs.Found, Said) (string, error){runAgain: s.Again, reprocess: s.Reprocess}
+	start, starts := again[o.Name]
+	if !starts {
+		result := s.sender().SendOne(ctx, o.Command, found)
+		return flash{Text: sentence(result.Message), Bad: result.Failed()}, nil
+	}
+	if start == nil {
+		return flash{}, &pageError{http.StatusBadRequest, "Runs cannot be started here."}
+	}
+	id, err := start(ctx, found, Said{By: o.By, Reason: o.Reason})
+	if err != nil {
+		return flash{Text: sentence(err.Error()), Bad: true}, nil
+	}
+	return flash{Text: "Started another run:", Run: id}, nil
+}

@@ -1,0 +1,134 @@
+package ui
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+)
+
+var (
+	//go:embed *.html
+	pages embed.FS
+	//go:embed ui.css
+	styleText string
+	//go:embed ui.js
+	script string
+)
+
+// style has the colours of statuses too.
+var style = statusColours() + styleText
+
+// templates are the pages by their names, each with the frame around it.
+var templates = parsePages("runs", "run", "step", "events", "confirm", "inbox", "failed", "schedules", "playbooks", "playbook", "problem")
+
+func parsePages(names ...string) map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for _, name := range names {
+		all[name] = template.Must(template.New(name).Funcs(functions).ParseFS(pages, "frame.html", "parts.html", name+".html"))
+	}
+	return all
+}
+
+var functions = template.FuncMap{
+	"style":   func() template.CSS { return template.CSS(style) }, //nolint:gosec // ours
+	"script":  func() template.JS { return template.JS(script) },  //nolint:gosec // ours
+	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"rfc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+	"word":    statusWord,
+	"run":     runPath,
+	"step":    stepPath,
+	"cut":     func(most int, text string) string { return terminal.Shorten(text, most) },
+	"count":   terminal.Count,
+	"middle":  middle,
+	"segment": url.PathEscape,
+}
+
+// statusColours are the colours of statuses on light and dark pages.
+func statusColours() string {
+	var light, dark, each strings.Builder
+	for _, info := range interpreter.Statuses() {
+		fmt.Fprintf(&light, "--%s:%s;", info.Status, info.Colour.Ink)
+		fmt.Fprintf(&dark, "--%s:%s;", info.Status, info.Colour.DarkInk)
+		fmt.Fprintf(&each, ".of-%s{--of:var(--%s)}", info.Status, info.Status)
+	}
+	return ":root{" + light.String() + "}@media(prefers-color-scheme:dark){:root{" + dark.String() + "}}" + each.String() + "\n"
+}
+
+// statusWord is a status as people read it.
+func statusWord(status interpreter.Status) string {
+	switch status {
+	case interpreter.RetryPending:
+		return "waiting to retry"
+	case interpreter.Awaiting:
+		return "awaiting an answer"
+	}
+	return strings.ReplaceAll(string(status), "_", " ")
+}
+
+func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
+
+func stepPath(id, step string) string { return runPath(id) + "/steps/" + url.PathEscape(step) }
+
+// middle cuts a text in its middle, so that what distinguishes it stays.
+func middle(most int, text string) string {
+	letters := []rune(terminal.OneLine(text))
+	if len(letters) <= most {
+		return string(letters)
+	}
+	head := (most - 1) / 2
+	return string(letters[:head]) + "…" + string(letters[len(letters)-(most-1-head):])
+}
+
+// frame is what all pages have.
+type frame struct {
+	Title string
+	// Section is the page in the navigation that this one belongs to.
+	Section string
+	Person  Person
+	Token   string // of forms
+	Flash   *flash
+	Live    bool // it changes by itself
+	At      time.Time
+	Books   bool // there is a folder of playbooks
+	Content any
+}
+
+// link is one of the navigation.
+type link struct{ Name, Path string }
+
+// Sections are the pages of the navigation.
+func (f frame) Sections() []link {
+	all := []link{{"Runs", "/"}, {"Inbox", "/inbox"}, {"Failed iterations", "/failed"}, {"Schedules", "/schedules"}}
+	if f.Books {
+		all = append(all, link{"Playbooks", "/playbooks"})
+	}
+	return all
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+var contentPolicy = "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
+	"; img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// secure lets a page do nothing but be read, replace its content and post its forms.
+func secure(header http.Header) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": contentPolicy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+		"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control": "no-store",
+	} {
+		header.Set(name, value)
+	}
+}

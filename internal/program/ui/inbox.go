@@ -1,0 +1,217 @@
+package ui
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/answers"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/serve"
+	"reprise/interpreter"
+)
+
+// mostCards bounds what one run awaits on the page.
+const mostCards = 20
+
+// inboxView is what awaits an answer.
+type inboxView struct {
+	Cards []card
+	Left  int
+	Next  string // address of the next page
+	Notes []string
+}
+
+// card is an attempt that awaits its answer.
+type card struct {
+	Run, Name      string
+	Title, Message template.HTML
+	Question       string
+	Since, Until   string
+	Progress       string
+	Form           []serve.FormField
+	Options        []string
+	Fault          string
+	Command        string // of what no form answers
+	Address        map[string]string
+	ID             string // of the card on the page
+}
+
+func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	v.frame.Title, v.frame.Section = "Inbox", "/inbox"
+	token, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("page"))
+	if err != nil {
+		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
+	}
+	shown := &inboxView{}
+	page, err := s.Runs.Page(r.Context(), runs.Filter{Status: interpreter.Awaiting, Children: true}, callsPerPage/2, token)
+	if errors.Is(err, runs.ErrNoAttributes) {
+		shown.Notes = append(shown.Notes, "The server cannot find what awaits an answer: the namespace lacks search attributes. starter setup adds them.")
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, found := range s.awaiting(r.Context(), page.Runs) {
+		shown.Left += found.left
+		if found.err != nil {
+			shown.Notes = append(shown.Notes, found.run+": no worker answers, so what it asks cannot be shown.")
+		}
+		for _, awaited := range found.awaited[:min(len(found.awaited), mostCards)] {
+			one, err := newCard(found.run, awaited, v.frame.At, nil, nil)
+			if err != nil {
+				return err
+			}
+			shown.Cards = append(shown.Cards, one)
+		}
+		shown.Left += max(0, len(found.awaited)-mostCards)
+	}
+	for i := range shown.Cards {
+		shown.Cards[i].number(i, v.person)
+	}
+	if page.Next != nil {
+		shown.Next = "/inbox?page=" + base64.RawURLEncoding.EncodeToString(page.Next)
+	}
+	s.write(w, v, http.StatusOK, "inbox", shown)
+	return nil
+}
+
+// awaitedOf are the attempts of a run that await an answer.
+type awaitedOf struct {
+	run     string
+	awaited []runs.AwaitedAttempt
+	left    int
+	err     error
+}
+
+func (s *Server) awaiting(ctx context.Context, list []runs.Found) []awaitedOf {
+	all := make([]awaitedOf, len(list))
+	var group errgroup.Group
+	for i, run := range list {
+		group.Go(func() error {
+			all[i].run = run.WorkflowID
+			all[i].awaited, all[i].left, all[i].err = s.Runs.Awaiting(ctx, run.WorkflowID, "", nil)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return all
+}
+
+// newCard is an attempt, with what was typed and what is wrong with it.
+func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
+	to := awaited.To()
+	shown := card{
+		Run: run, Name: render.Attempt(to), Since: ago(awaited.Since, now), Progress: render.Progress(&awaited.AwaitedDetails),
+		Address: map[string]string{"step": to.Step, "visit": strconv.Itoa(to.Visit), "attempt": strconv.Itoa(to.Attempt)}, Fault: faults["option"],
+	}
+	if to.Index != nil {
+		shown.Address["index"] = strconv.Itoa(*to.Index)
+	}
+	if !awaited.Until.IsZero() {
+		shown.Until = awaited.Until.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	if awaited.Approval == nil {
+		shown.Command = render.AnswerCommand(run, awaited.Step, awaited.Index, &awaited.AwaitedDetails)
+		return shown, nil
+	}
+	var err error
+	shown.Title, shown.Message, err = serve.Question(awaited.Approval)
+	shown.Form, shown.Options = serve.FormOf(awaited.Approval, typed, faults), awaited.Approval.Options
+	if shown.Title == "" {
+		shown.Question = serve.Readable(awaited.Question())
+	}
+	return shown, err
+}
+
+// number makes the IDs of a card's inputs its own. Who may only look has no form.
+func (c *card) number(i int, person Person) {
+	c.ID = fmt.Sprintf("card-%d", i)
+	for j := range c.Form {
+		c.Form[j].ID = fmt.Sprintf("%s-%s", c.ID, c.Form[j].ID)
+	}
+	if !person.Operator {
+		c.Form, c.Options = nil, nil
+	}
+}
+
+// answer gives the answer that a form of the inbox has.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error {
+	run := r.PathValue("id")
+	awaited, err := s.awaited(r, run)
+	if err != nil {
+		return err
+	}
+	for name, values := range r.PostForm {
+		r.PostForm[name][0] = strings.ReplaceAll(values[0], "\r\n", "\n")
+	}
+	given, faults := serve.TypedAnswer(awaited.Approval, r.PostForm, v.person.Name)
+	if len(faults) > 0 {
+		shown, err := newCard(run, awaited, v.frame.At, r.PostForm, faults)
+		if err != nil {
+			return err
+		}
+		if shown.Fault == "" {
+			shown.Fault = "Nothing was sent yet: something is missing or wrong below."
+		}
+		shown.number(0, v.person)
+		v.frame.Title, v.frame.Section = "Inbox", "/inbox"
+		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})
+		return nil
+	}
+	given.AnswerTo, given.ID = awaited.To(), uuid.NewString()
+	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.Attempt(given.AnswerTo), run, given.Option, given.By)}
+	_, err = s.Runs.Answer(r.Context(), awaited.WorkflowID, given)
+	var refused *interpreter.AnswerError
+	switch {
+	case errors.As(err, &refused):
+		said = flash{Text: sentence(refused.Message), Bad: true}
+	case errors.Is(err, answers.ErrClosed):
+		said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
+	case errors.Is(err, answers.ErrNoAnswer):
+		said = flash{Text: "No worker answers. Nothing was sent; try again when one is back.", Bad: true}
+	case err != nil:
+		return err
+	}
+	setFlash(w, r, said)
+	http.Redirect(w, r, "/inbox", http.StatusSeeOther)
+	return nil
+}
+
+// awaited is the attempt that a form is about, as it is now.
+func (s *Server) awaited(r *http.Request, run string) (runs.AwaitedAttempt, error) {
+	form := r.PostForm
+	var index *int
+	if text := form.Get("index"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return runs.AwaitedAttempt{}, &pageError{http.StatusBadRequest, "The form is incomplete."}
+		}
+		index = &n
+	}
+	all, _, err := s.Runs.Awaiting(r.Context(), run, form.Get("step"), index)
+	if errors.Is(err, answers.ErrNoAnswer) {
+		return runs.AwaitedAttempt{}, &pageError{http.StatusServiceUnavailable, "No worker answers. Nothing was sent; try again when one is back."}
+	}
+	if err != nil {
+		return runs.AwaitedAttempt{}, err
+	}
+	for _, one := range all {
+		same := one.Index == nil && index == nil || one.Index != nil && index != nil && *one.Index == *index
+		if same && one.Approval != nil && one.Step == form.Get("step") && strconv.Itoa(one.Visit) == form.Get("visit") && strconv.Itoa(one.Attempt) == form.Get("attempt") {
+			return one, nil
+		}
+	}
+	return runs.AwaitedAttempt{}, &pageError{http.StatusConflict, "It needs no answer any more: it was answered, its time is over, or the run has ended."}
+}

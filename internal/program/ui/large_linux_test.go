@@ -1,0 +1,57 @@
+package ui_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+var soak = flag.Bool("soak", false, "also look at 1,000 runs and a loop of 100,000 iterations")
+
+// TestLargePages: 1,000 runs, and a loop of 100,000 iterations, cost no more calls and
+// bytes than a few.
+func TestLargePages(t *testing.T) {
+	if !*soak {
+		t.Skip("-soak")
+	}
+	w := newWorld(t)
+	many := w.start("many-"+w.queue, `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: many}
+workflow:
+  - step: each
+    tool: http
+    url: "http://127.0.0.1:1/{{ item }}"
+    loop: {in: "{{ 0..99999 }}", iterator: item, mode: parallel, max_concurrency: 50}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
+`, nil)
+	w.shows("/runs/"+many, "of 100000")
+	running := w.queue
+	w.queue = w.env.NewTaskQueue() // of no worker
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range 1000 {
+		group.Go(func() error {
+			w.start(fmt.Sprintf("run-%d-%s", i, running), fails, nil)
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	w.shows("/", "Next page")
+	for _, path := range []string{"/?playbook=many", "/?playbook=nightly", "/runs/" + many} {
+		w.get(path) // the cache is warm then
+		before, began := w.calls.Load(), time.Now()
+		status, body, _ := w.get(path)
+		took := time.Since(began)
+		require.Equal(t, http.StatusOK, status)
+		require.LessOrEqual(t, w.calls.Load()-before, int64(10), path)
+		require.Less(t, len(body), 200<<10, path)
+		t.Logf("%s: %d calls, %d kB, %s", strings.ReplaceAll(path, running, "…"), w.calls.Load()-before, len(body)>>10, took.Round(time.Millisecond))
+	}
+}

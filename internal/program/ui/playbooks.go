@@ -1,0 +1,243 @@
+package ui
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/graph"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Library is a folder of playbooks.
+type Library struct {
+	// Names are those of its playbooks, sorted.
+	Names func() []string
+	// Read reads one, with what is wrong with it.
+	Read func(name string) (Book, error)
+	// Start starts a run of one, with values over its workload, and gives its ID.
+	Start func(ctx context.Context, name string, workload map[string]any, said Said) (string, error)
+}
+
+// Book is a playbook of a folder.
+type Book struct {
+	Playbook *playbook.Playbook // nil where it cannot be read
+	Problems []string
+	Invalid  bool // some of the problems keep it from running
+}
+
+const (
+	// mostBooks bounds the playbooks that are listed.
+	mostBooks = 100
+	// inputPrefix is that of the names of inputs.
+	inputPrefix = "in."
+	// lastRuns is how many runs of a playbook its page shows.
+	lastRuns = 10
+)
+
+// bookRow is a playbook of the list.
+type bookRow struct {
+	Name, Path, Description, Verdict string
+	Invalid                          bool
+}
+
+// input is a value of a workload.
+type input struct {
+	ID, Key, Name, Type, Value string
+	Rows                       int
+}
+
+func bookPath(name string) string { return "/playbooks/" + url.PathEscape(name) }
+
+func (s *Server) playbooksPage(w http.ResponseWriter, _ *http.Request, v *visit) error {
+	v.frame.Title, v.frame.Section = "Playbooks", "/playbooks"
+	names := s.Library.Names()
+	shown := struct {
+		Rows []bookRow
+		Left int
+	}{Left: max(0, len(names)-mostBooks)}
+	for _, name := range names[:min(len(names), mostBooks)] {
+		row := bookRow{Name: name, Path: bookPath(name), Verdict: "valid"}
+		book, err := s.Library.Read(name)
+		switch {
+		case err != nil:
+			row.Verdict, row.Invalid = "cannot be read", true
+		case len(book.Problems) > 0:
+			row.Verdict, row.Invalid = terminal.Count(len(book.Problems), "problem"), book.Invalid
+		}
+		if book.Playbook != nil {
+			row.Description = book.Playbook.Description
+		}
+		shown.Rows = append(shown.Rows, row)
+	}
+	s.write(w, v, http.StatusOK, "playbooks", shown)
+	return nil
+}
+
+// book reads the playbook of a request.
+func (s *Server) book(r *http.Request) (string, Book, error) {
+	name := r.PathValue("name")
+	if !slices.Contains(s.Library.Names(), name) {
+		return name, Book{}, &pageError{http.StatusNotFound, "There is no such playbook in the folder."}
+	}
+	book, err := s.Library.Read(name)
+	return name, book, err
+}
+
+// bookView is a playbook.
+type bookView struct {
+	Name, Description, Path string
+	Problems                []string
+	Invalid                 bool
+	Graph                   template.URL
+	Inputs                  []input
+	CanStart                bool
+	Fault                   string
+	Runs                    []runRow
+}
+
+func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	name, book, err := s.book(r)
+	if err != nil {
+		return err
+	}
+	return s.showBook(w, r, v, name, book, nil, "")
+}
+
+// showBook shows a playbook with what was typed, and what is wrong with that.
+func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name string, book Book, typed url.Values, fault string) error {
+	shown := &bookView{
+		Name: name, Path: bookPath(name), Problems: book.Problems, Invalid: book.Invalid, Fault: fault, CanStart: v.person.Operator && !book.Invalid,
+	}
+	if book.Playbook != nil {
+		shown.Description = book.Playbook.Description
+		if drawing := graph.New(book.Playbook, nil, &graph.Children{}).SVG(); len(drawing) <= mostGraph {
+			shown.Graph = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
+		}
+		shown.Inputs = inputsOf(book.Playbook, typed)
+		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, lastRuns, nil)
+		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
+			return err
+		}
+		for _, run := range listed.Runs {
+			shown.Runs = append(shown.Runs, runRow{
+				Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, v.frame.At),
+			})
+		}
+	}
+	status := http.StatusOK
+	if fault != "" {
+		status = http.StatusUnprocessableEntity
+	}
+	v.frame.Title, v.frame.Section = name, "/playbooks"
+	s.write(w, v, status, "playbook", shown)
+	return nil
+}
+
+// inputsOf are the values of a workload. Those of keys that name secrets are not shown.
+func inputsOf(book *playbook.Playbook, typed url.Values) []input {
+	hidden, _ := render.Masked(book.Workload).(map[string]any)
+	var all []input
+	for i, key := range playbook.SortedKeys(book.Workload) {
+		value := book.Workload[key]
+		one := input{ID: fmt.Sprintf("input-%d", i), Key: key, Name: inputPrefix + key, Type: "text", Value: inputText(value)}
+		switch value.(type) {
+		case bool:
+			one.Type = "boolean"
+		case map[string]any, []any:
+			one.Type, one.Rows = "long", min(8, 1+strings.Count(one.Value, "\n"))
+		}
+		if text, isText := value.(string); isText && hidden[key] != text {
+			one.Type, one.Value = "secret", ""
+		}
+		if typed != nil && one.Type != "secret" {
+			one.Value = typed.Get(one.Name)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// inputText is a value as an input has it: a text as it is, others as JSON.
+func inputText(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case nil:
+		return ""
+	case map[string]any, []any:
+		text, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	return expression.Text(value)
+}
+
+// readInputs reads the values that differ from the workload of the playbook.
+func readInputs(book *playbook.Playbook, typed url.Values) (map[string]any, error) {
+	workload := map[string]any{}
+	for _, key := range playbook.SortedKeys(book.Workload) {
+		was, text := book.Workload[key], strings.ReplaceAll(typed.Get(inputPrefix+key), "\r\n", "\n")
+		switch was := was.(type) {
+		case bool:
+			if now := text == "true"; now != was {
+				workload[key] = now
+			}
+			continue
+		case string:
+			hidden, _ := render.Masked(map[string]any{key: was}).(map[string]any)
+			if secret := hidden[key] != was; text != was && (!secret || text != "") {
+				workload[key] = text
+			}
+			continue
+		}
+		if text == inputText(was) {
+			continue
+		}
+		value, err := expression.Decode([]byte(text))
+		switch {
+		case err == nil:
+			workload[key] = value
+		case was == nil:
+			workload[key] = text
+		default:
+			return nil, fmt.Errorf("%s: %q is not what JSON has; a text stands in double quotes", key, terminal.Shorten(text, 60))
+		}
+	}
+	return workload, nil
+}
+
+// startRun starts a run of a playbook with the values of a form.
+func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) error {
+	name, book, err := s.book(r)
+	if err != nil {
+		return err
+	}
+	if book.Playbook == nil || book.Invalid {
+		return &pageError{http.StatusConflict, "The playbook has problems, so no run of it starts."}
+	}
+	workload, err := readInputs(book.Playbook, r.PostForm)
+	id := ""
+	if err == nil {
+		id, err = s.Library.Start(r.Context(), name, workload, Said{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+	}
+	if err != nil {
+		return s.showBook(w, r, v, name, book, r.PostForm, sentence(terminal.Shorten(err.Error(), 500)))
+	}
+	setFlash(w, r, flash{Text: "The run has started."})
+	http.Redirect(w, r, runPath(id), http.StatusSeeOther)
+	return nil
+}

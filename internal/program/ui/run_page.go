@@ -1,0 +1,347 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/ending"
+	"reprise/internal/observe/graph"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+const (
+	// mostGraph bounds the drawing of the steps, in bytes.
+	mostGraph = 60 << 10
+	// mostValue bounds what is shown of the input and of the result, in bytes.
+	mostValue = 12 << 10
+	// mostLines bounds the lines that are shown of a playbook.
+	mostLines = 600
+	// mostSteps bounds the steps that are listed.
+	mostSteps = 200
+)
+
+// runView is a run.
+type runView struct {
+	Run       runs.Found
+	Status    *runs.Status
+	Verdict   string
+	Where     string // it failed, "" for nowhere
+	Fault     string
+	Now       string
+	Steps     []stepRow
+	StepsLeft int
+	Awaited   []awaitedRow
+	Graph     template.URL
+	Timeline  *timeline
+	Input     string
+	Result    string
+	Cut       bool // the input, or the result, is longer
+	Lines     []sourceLine
+	LinesLeft int
+	Actions   []action
+	Notes     []string
+	Warnings  []string // that say more than the failure does
+	Temporal  string   // link into its UI
+	Commands  []string
+}
+
+// stepRow is a visit of a step.
+type stepRow struct {
+	Name, Path, Tool string
+	Status           interpreter.Status
+	Now, Error       string
+	Took             string
+	Progress         *progress
+	Child            string
+}
+
+// awaitedRow is an attempt that somebody outside answers.
+type awaitedRow struct {
+	Name, Text string
+	Question   string
+	Command    string
+}
+
+// sourceLine is a line of a playbook.
+type sourceLine struct {
+	Number int
+	Text   string
+	Failed bool
+}
+
+// find finds the run of a request.
+func (s *Server) find(r *http.Request) (runs.Found, error) {
+	id, runID := r.PathValue("id"), r.FormValue("run")
+	if len(id) > 1000 || len(runID) > 100 {
+		return runs.Found{}, &pageError{http.StatusNotFound, "There is no such run."}
+	}
+	found, err := s.Runs.Find(r.Context(), id, runID)
+	switch {
+	case err == nil:
+		return found, nil
+	case errors.Is(err, runs.ErrNotFound), errors.As(err, new(*runs.AmbiguousError)):
+		return found, &pageError{http.StatusNotFound, "There is no run " + id + "."}
+	}
+	return found, err
+}
+
+func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	shown := &runView{Run: found}
+	var input workflows.Input
+	var book *playbook.Playbook
+	var result *workflows.Result
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		shown.Status, err = s.Runs.Status(r.Context(), found, v.frame.At)
+		return err
+	})
+	group.Go(func() error {
+		var unread error
+		if input, unread = s.Runs.Input(r.Context(), found.WorkflowID, found.LastRunID()); unread == nil {
+			book, unread = (&runs.Run{Input: input}).Book()
+		}
+		if unread != nil {
+			shown.Notes = append(shown.Notes, "The playbook of the run cannot be read: "+unread.Error())
+		}
+		return nil
+	})
+	group.Go(func() error {
+		result = s.result(r.Context(), found)
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	shown.describe(v.frame.At, book)
+	shown.values(input, result)
+	shown.draw(book, input.Source)
+	shown.Actions = s.actions(shown.Status, v.person)
+	if s.TemporalUI != nil {
+		shown.Temporal = s.TemporalUI(found.WorkflowID, found.LastRunID())
+	}
+	v.frame.Title, v.frame.Section, v.frame.Live = found.WorkflowID, "/", !found.Ended()
+	s.write(w, v, http.StatusOK, "run", shown)
+	return nil
+}
+
+// result is that of a run that has ended, nil where it is not known.
+func (s *Server) result(ctx context.Context, found runs.Found) *workflows.Result {
+	if !found.Ended() {
+		return nil
+	}
+	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
+	if err != nil {
+		return nil
+	}
+	return &result
+}
+
+// describe is the run in words.
+func (v *runView) describe(now time.Time, book *playbook.Playbook) {
+	status := v.Status
+	v.Verdict = verdict(status, now)
+	v.Now = render.Now(status)
+	v.Notes = append(v.Notes, status.Notes...)
+	if status.Error != nil {
+		v.Fault = terminal.Shorten(status.Error.Message, 1000)
+		v.Where = failedIn(status, book)
+	}
+	for _, step := range status.Steps[:min(len(status.Steps), mostSteps)] {
+		row := newStepRow(status, step, book)
+		if row.Error == terminal.Shorten(v.Fault, 300) {
+			row.Error = "" // it is shown above
+		}
+		v.Steps = append(v.Steps, row)
+		if step.Awaits != nil {
+			v.Awaited = append(v.Awaited, awaited(status.WorkflowID, step.Step, nil, step.Awaits, now))
+		}
+		for _, below := range step.Awaited {
+			v.Awaited = append(v.Awaited, awaited(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
+		}
+	}
+	for _, warning := range status.Warnings {
+		if same := "iterations failed"; status.Error == nil || !strings.Contains(warning, same) || !strings.Contains(v.Fault, same) {
+			v.Warnings = append(v.Warnings, warning)
+		}
+	}
+	v.StepsLeft = len(status.Steps) - len(v.Steps)
+	v.Commands = render.Help(status)
+}
+
+func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
+	to := interpreter.AnswerTo{Step: step, Index: index}
+	return awaitedRow{
+		Name: render.Attempt(to), Text: render.Awaited(awaits, now), Question: strings.Join(render.AwaitedText(awaits), "; "),
+		Command: render.AnswerCommand(id, step, index, awaits),
+	}
+}
+
+// verdict is the status of a run in a sentence.
+func verdict(status *runs.Status, now time.Time) string {
+	since := terminal.Duration(now.Sub(status.StartedAt))
+	if status.Ended() {
+		since = terminal.Duration(status.EndedAt.Sub(status.StartedAt))
+	}
+	failed, all := 0, 0
+	for _, step := range status.Steps {
+		if step.Loop != nil {
+			failed, all = failed+step.Loop.Failed, all+step.Loop.Total
+		}
+	}
+	what := ""
+	if failed > 0 {
+		what = fmt.Sprintf("; %d of %s failed", failed, terminal.Count(all, "iteration"))
+	}
+	switch status.Status {
+	case interpreter.Completed:
+		return "Completed in " + since + what + "."
+	case interpreter.Partial:
+		return "Completed in part, in " + since + what + "."
+	case interpreter.Failed:
+		return "Failed after " + since + what + "."
+	case interpreter.Cancelled:
+		if status.Cancel != nil {
+			what += "," + render.Attribution(*status.Cancel)
+		}
+		return "Cancelled after " + since + what + "."
+	case interpreter.Skipped:
+		return "Skipped: its concurrency key was taken."
+	case interpreter.Paused:
+		return "Paused. It started " + since + " ago" + what + "."
+	case interpreter.Queued:
+		return "Queued. It started " + since + " ago."
+	}
+	if status.HeldBy == runs.HeldByNoWorker {
+		return "No worker answers. The run started " + since + " ago."
+	}
+	if status.Status == interpreter.Running {
+		return "Running for " + since + what + "."
+	}
+	word := statusWord(status.Status)
+	return strings.ToUpper(word[:1]) + word[1:] + ". It started " + since + " ago" + what + "."
+}
+
+// failedIn is the step whose failure ended the run, and its line.
+func failedIn(status *runs.Status, book *playbook.Playbook) string {
+	for _, step := range slices.Backward(status.Steps) {
+		if step.Status != interpreter.Failed || step.Handled {
+			continue
+		}
+		if of := stepOf(book, step.Step); of != nil && !of.NamePos.IsZero() {
+			return fmt.Sprintf("step %s, line %d", step.Step, of.NamePos.Line)
+		}
+		return "step " + step.Step
+	}
+	return ""
+}
+
+func stepOf(book *playbook.Playbook, name string) *playbook.Step {
+	if book == nil {
+		return nil
+	}
+	return book.Step(name)
+}
+
+func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) stepRow {
+	row := stepRow{Name: step.Step, Path: stepPath(status.WorkflowID, step.Step), Status: step.Status, Child: step.Child}
+	if step.Visit > 1 {
+		row.Name += fmt.Sprintf("#%d", step.Visit)
+	}
+	if of := stepOf(book, step.Step); of != nil && of.Action != nil {
+		row.Tool, _ = of.Action.ToolName()
+	}
+	if !step.StartedAt.IsZero() {
+		end := step.EndedAt
+		if end.IsZero() && status.Ended() {
+			end = status.EndedAt
+		} else if end.IsZero() {
+			end = status.At
+		}
+		row.Took = terminal.Duration(end.Sub(step.StartedAt))
+	}
+	if step.Error != nil && step.Status != interpreter.Completed {
+		row.Error = terminal.Shorten(step.Error.Message, 300)
+	}
+	switch {
+	case step.Loop != nil && step.Loop.Total > 0:
+		row.Progress, row.Now = progressOf(step), render.Counts(step)
+	case !step.Status.Ended() && !step.StartedAt.IsZero():
+		if row.Now = render.StepNow(step, status); step.Error != nil {
+			row.Error = ""
+		}
+	case step.Attempt > 1:
+		row.Now = terminal.Count(step.Attempt, "attempt")
+	}
+	return row
+}
+
+// values are the input and the result.
+func (v *runView) values(input workflows.Input, result *workflows.Result) {
+	cut := false
+	if input.Workload.Data != nil {
+		v.Input, cut = render.MaskedJSON(input.Workload.Data, mostValue)
+	}
+	if result != nil && result.Result.Data != nil {
+		var more bool
+		v.Result, more = render.MaskedJSON(result.Result.Data, mostValue)
+		cut = cut || more
+	}
+	v.Cut = cut
+}
+
+// draw draws the graph, the timeline and the playbook.
+func (v *runView) draw(book *playbook.Playbook, source string) {
+	v.Timeline = newTimeline(v.Status)
+	failed := 0
+	if book != nil {
+		if drawing := graph.New(book, v.Status, &graph.Children{}).SVG(); len(drawing) <= mostGraph {
+			v.Graph = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
+		}
+		for _, step := range v.Status.Steps {
+			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
+				failed = of.NamePos.Line
+			}
+		}
+	}
+	lines := strings.Split(strings.TrimRight(source, "\n"), "\n")
+	if source == "" {
+		return
+	}
+	first := 0
+	if len(lines) > mostLines && failed > mostLines/2 {
+		first = min(failed-mostLines/2, len(lines)-mostLines)
+	}
+	last := min(len(lines), first+mostLines)
+	for i := first; i < last; i++ {
+		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed})
+	}
+	v.LinesLeft = len(lines) - len(v.Lines)
+}
+
+// cutLine bounds a line of a playbook.
+func cutLine(line string) string {
+	const most = 300
+	if letters := []rune(line); len(letters) > most {
+		return string(letters[:most]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,234 @@
+package ui
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+const (
+	// runsPerPage is how many runs a page lists.
+	runsPerPage = 25
+	// callsPerPage is how many calls to the server a page takes beside the one that lists.
+	callsPerPage = 9
+	// glanceTime is how long the list waits for a worker that answers.
+	glanceTime = 2 * time.Second
+)
+
+// spans are the times since when runs may have started.
+var spans = []struct {
+	Value, Name string
+	ago         time.Duration
+}{
+	{"", "any time", 0},
+	{"1h", "1 hour", time.Hour},
+	{"24h", "24 hours", 24 * time.Hour},
+	{"7d", "7 days", 7 * 24 * time.Hour},
+	{"30d", "30 days", 30 * 24 * time.Hour},
+}
+
+// runsView is the list of runs.
+type runsView struct {
+	Playbook, Status, Since string
+	Person                  bool
+	Statuses                []interpreter.Status
+	Spans                   []option
+	Rows                    []runRow
+	Next                    string // address of the next page, "" for none
+	First                   string // of the first page, "" where this is it
+	Filtered                bool
+	Problem                 string
+}
+
+type option struct{ Value, Name string }
+
+// runRow is a run of the list.
+type runRow struct {
+	Run      runs.Found
+	Path     string
+	Status   interpreter.Status
+	Now      string
+	Progress *progress
+	Started  string
+	Took     string
+}
+
+// progress is how far the loop of a run is.
+type progress struct {
+	Name                   string
+	Completed, Failed, All int
+}
+
+func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	v.frame.Title, v.frame.Section, v.frame.Live = "Runs", "/", true
+	query := r.URL.Query()
+	shown := &runsView{
+		Playbook: query.Get("playbook"), Status: query.Get("status"), Since: query.Get("since"), Person: query.Get("person") != "",
+		Statuses: interpreter.StatusesOf(interpreter.OfRun),
+	}
+	filter, err := shown.filter(v.frame.At)
+	if err != nil {
+		return err
+	}
+	token, err := base64.RawURLEncoding.DecodeString(query.Get("page"))
+	if err != nil {
+		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
+	}
+	listed, err := s.Runs.Page(r.Context(), filter, runsPerPage, token)
+	if errors.Is(err, runs.ErrNoAttributes) {
+		shown.Problem = "The server cannot filter runs by this: the namespace lacks search attributes. starter setup adds them."
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	shown.Rows = s.rows(r.Context(), listed.Runs, v.frame.At)
+	shown.pages(query, listed.Next)
+	s.write(w, v, http.StatusOK, "runs", shown)
+	return nil
+}
+
+// filter reads the filters.
+func (v *runsView) filter(now time.Time) (runs.Filter, error) {
+	filter := runs.Filter{Playbook: v.Playbook, NeedsPerson: v.Person}
+	if v.Status != "" {
+		filter.Status = interpreter.Status(v.Status)
+		if !slices.Contains(v.Statuses, filter.Status) {
+			return filter, &pageError{http.StatusBadRequest, "There is no such status."}
+		}
+	}
+	for _, span := range spans {
+		v.Spans = append(v.Spans, option{span.Value, span.Name})
+		if span.Value == v.Since && span.ago > 0 {
+			filter.Since = now.Add(-span.ago)
+		}
+	}
+	v.Filtered = v.Playbook != "" || v.Status != "" || v.Since != "" || v.Person
+	return filter, nil
+}
+
+// pages are the addresses of other pages.
+func (v *runsView) pages(query url.Values, next []byte) {
+	at := func(token string) string {
+		kept := url.Values{}
+		for name, values := range query {
+			if name != "page" && values[0] != "" {
+				kept.Set(name, values[0])
+			}
+		}
+		if token != "" {
+			kept.Set("page", token)
+		}
+		return (&url.URL{Path: "/", RawQuery: kept.Encode()}).String()
+	}
+	if next != nil {
+		v.Next = at(base64.RawURLEncoding.EncodeToString(next))
+	}
+	if query.Get("page") != "" {
+		v.First = at("")
+	}
+}
+
+// rows describe runs. Of those that are open some are queried for what they do.
+func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []runRow {
+	rows := make([]runRow, len(list))
+	ids := map[string]int{}
+	var open []*runRow
+	for i, run := range list {
+		ids[run.WorkflowID]++
+		end := run.EndedAt
+		if end.IsZero() {
+			end = now
+		}
+		rows[i] = runRow{
+			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
+		}
+		if run.Ended() && ids[run.WorkflowID] > 1 {
+			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())
+		}
+		if !run.Ended() && run.Queue == nil && len(open) < callsPerPage {
+			open = append(open, &rows[i])
+		}
+	}
+	var group errgroup.Group
+	for _, row := range open {
+		group.Go(func() error {
+			s.glance(ctx, row, now, callsPerPage/len(open))
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return rows
+}
+
+// glance adds what a run does now.
+func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls int) {
+	reader := *s.Runs
+	reader.Patience = glanceTime
+	status, err := reader.Glance(ctx, row.Run, now, calls)
+	if err != nil {
+		row.Now = "no worker answers"
+		return
+	}
+	row.Status, row.Now = status.Status, render.Now(status)
+	for _, step := range status.Steps {
+		if step.Loop != nil && !step.Status.Ended() && step.Loop.Total > 0 {
+			row.Progress = progressOf(step)
+		}
+	}
+}
+
+func progressOf(step runs.Step) *progress {
+	return &progress{Name: step.Step, Completed: step.Loop.Success, Failed: step.Loop.Failed, All: step.Loop.Total}
+}
+
+// Text is the progress in words.
+func (p *progress) Text() string {
+	text := terminal.Count(p.Completed, "iteration") + " completed"
+	if p.Failed > 0 {
+		text += ", " + strconv.Itoa(p.Failed) + " failed"
+	}
+	return text + ", " + strconv.Itoa(p.All-p.Completed-p.Failed) + " to go of " + strconv.Itoa(p.All)
+}
+
+// Good and Bad are the widths of the parts of a bar that is 100 wide.
+func (p *progress) Good() float64 { return share(p.Completed, p.All) }
+
+// Bad is where failed iterations are.
+func (p *progress) Bad() float64 { return share(p.Failed, p.All) }
+
+func share(part, all int) float64 {
+	if all == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(all)
+}
+
+// ago is how long ago a time was.
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	d := now.Sub(at)
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(max(0, int(d.Seconds()))) + "s ago"
+	case d < time.Hour:
+		return strconv.Itoa(int(d.Minutes())) + "m ago"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d.Hours())) + "h ago"
+	}
+	return strconv.Itoa(int(d.Hours()/24)) + "d ago"
+}

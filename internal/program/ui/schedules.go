@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter/source"
+)
+
+// schedulesPerPage is how many schedules the page shows; each takes a call.
+const schedulesPerPage = callsPerPage
+
+// scheduleRow is a schedule.
+type scheduleRow struct {
+	ID, Playbook string
+	Paused       bool
+	Note         string
+	Next         []string
+	Last         []link
+	Actions      []action
+}
+
+func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	v.frame.Title, v.frame.Section = "Schedules", "/schedules"
+	list, total, err := s.Runs.Schedules(r.Context(), schedulesPerPage)
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		Rows []scheduleRow
+		Left int
+	}{Left: total - len(list)}
+	for _, one := range list {
+		shown.Rows = append(shown.Rows, newScheduleRow(one, v.person))
+	}
+	s.write(w, v, http.StatusOK, "schedules", shown)
+	return nil
+}
+
+func newScheduleRow(one *runs.Schedule, person Person) scheduleRow {
+	const mostTimes = 3
+	row := scheduleRow{ID: one.ID, Playbook: one.Playbook}
+	if state := one.Described.Schedule.State; state != nil {
+		row.Paused, row.Note = state.Paused, state.Note
+	}
+	next := one.Described.Info.NextActionTimes
+	for _, at := range next[:min(len(next), mostTimes)] {
+		row.Next = append(row.Next, at.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
+	recent := one.Described.Info.RecentActions
+	for i := len(recent) - 1; i >= max(0, len(recent)-mostTimes); i-- {
+		if started := recent[i].StartWorkflowResult; started != nil {
+			row.Last = append(row.Last, link{Name: recent[i].ActualTime.UTC().Format("2006-01-02 15:04:05 UTC"), Path: runPath(started.WorkflowID)})
+		}
+	}
+	if person.Operator {
+		pause := action{Command: "pause", Name: "Pause"}
+		if row.Paused {
+			pause = action{Command: "resume", Name: "Resume", First: true}
+		}
+		row.Actions = []action{pause, {Command: "trigger", Name: "Start a run now"}}
+	}
+	return row
+}
+
+// changeSchedule pauses, resumes or triggers a schedule.
+func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.Runs.Schedule(r.Context(), r.PathValue("id"))
+	var missing *runs.NoScheduleError
+	if errors.As(err, &missing) {
+		return &pageError{http.StatusNotFound, sentence(missing.Error())}
+	}
+	if err != nil {
+		return err
+	}
+	handle := s.Client.ScheduleClient().GetHandle(r.Context(), found.ID)
+	by := source.Cut(v.person.Name, 200)
+	note := source.Cut(r.PostForm.Get("reason"), 300)
+	text := ""
+	switch r.PostForm.Get("command") {
+	case "pause":
+		text = found.ID + " is paused. No run starts until it is resumed."
+		err = handle.Pause(r.Context(), client.SchedulePauseOptions{Note: noted(note, "by "+by)})
+	case "resume":
+		text = found.ID + " is resumed."
+		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: noted(note, "resumed by "+by)})
+	case "trigger":
+		text = "A run of " + found.ID + " was requested. It is listed when it has started."
+		recent := found.Described.Info.RecentActions
+		if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second {
+			time.Sleep(time.Second) // the IDs of runs name the second
+		}
+		err = handle.Trigger(r.Context(), client.ScheduleTriggerOptions{})
+	default:
+		return &pageError{http.StatusBadRequest, "There is no such command."}
+	}
+	if err != nil {
+		return err
+	}
+	setFlash(w, r, flash{Text: text})
+	http.Redirect(w, r, "/schedules", http.StatusSeeOther)
+	return nil
+}
+
+// noted is a note with who left it.
+func noted(note, by string) string {
+	if note == "" {
+		return by
+	}
+	return cmp.Or(note, by) + " (" + by + ")"
+}

@@ -1,0 +1,166 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/interpreter"
+)
+
+// iterationsPerPage is how many iterations a page lists.
+const iterationsPerPage = 50
+
+// stepView is a step of a run.
+type stepView struct {
+	Run        runs.Found
+	Name, Path string
+	Visits     []stepRow
+	Iterations []iterationRow
+	HasLoop    bool
+	Total      int // iterations that the filter takes
+	Left       int // that were not read
+	Filter     string
+	Statuses   []interpreter.Status
+	Previous   string
+	Next       string
+	Notes      []string
+	Actions    []action
+}
+
+// iterationRow is an iteration.
+type iterationRow struct {
+	Index       int
+	Status      interpreter.Status
+	Now         string
+	Error       string
+	Child       string
+	RetryAction bool
+}
+
+func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("step")
+	status, err := s.Runs.Status(r.Context(), found, v.frame.At)
+	if err != nil {
+		return err
+	}
+	visits := status.Visits(name)
+	if name == "" || len(visits) == 0 {
+		return &pageError{http.StatusNotFound, "The run has no step " + name + "."}
+	}
+	shown := &stepView{
+		Run: found, Name: name, Path: stepPath(found.WorkflowID, name), Filter: r.URL.Query().Get("status"),
+		Statuses: interpreter.StatusesOf(interpreter.OfIteration),
+	}
+	var all []iterationRow
+	for _, visit := range visits {
+		shown.Visits = append(shown.Visits, newStepRow(status, *visit, nil))
+		if visit.Loop == nil {
+			continue
+		}
+		shown.HasLoop = true
+		s.Runs.Iterations(r.Context(), status, visit)
+		shown.Left += visit.Left
+		all = append(all, shown.iterations(visit, status)...)
+	}
+	shown.cut(all, r.URL.Query())
+	shown.Notes = status.Notes
+	shown.Actions = s.stepActions(status, visits[len(visits)-1], v.person)
+	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+found.WorkflowID, "/", !found.Ended()
+	s.write(w, v, http.StatusOK, "step", shown)
+	return nil
+}
+
+// iterations are those of a visit that the filter takes.
+func (v *stepView) iterations(visit *runs.Step, status *runs.Status) []iterationRow {
+	var rows []iterationRow
+	for _, iteration := range visit.Iterations {
+		if v.Filter != "" && string(iteration.Status) != v.Filter {
+			continue
+		}
+		row := iterationRow{Index: iteration.Index, Status: iteration.Status, Child: iteration.Child}
+		row.Now = render.StepNow(runs.Step{Step: visit.Step, Item: iteration.Item}, status)
+		if iteration.Error != nil && iteration.Status.Ended() {
+			row.Error = terminal.Shorten(iteration.Error.Message, 300)
+			row.Now = terminal.Count(iteration.Attempt, "attempt")
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// cut takes a page of the iterations.
+func (v *stepView) cut(all []iterationRow, query url.Values) {
+	from, _ := strconv.Atoi(query.Get("from"))
+	from = min(max(0, from), max(0, len(all)-1))
+	to := min(len(all), from+iterationsPerPage)
+	v.Total, v.Iterations = len(all), all[from:to]
+	at := func(from int) string {
+		kept := url.Values{"from": {strconv.Itoa(from)}}
+		if v.Filter != "" {
+			kept.Set("status", v.Filter)
+		}
+		return v.Path + "?" + kept.Encode()
+	}
+	if from > 0 {
+		v.Previous = at(max(0, from-iterationsPerPage))
+	}
+	if to < len(all) {
+		v.Next = at(to)
+	}
+}
+
+// stepActions are what may be done to a step.
+func (s *Server) stepActions(status *runs.Status, step *runs.Step, person Person) []action {
+	if !person.Operator || status.Ended() || step.Status.Ended() {
+		return nil
+	}
+	var all []action
+	if slices.Contains(status.Control.Steps, step.Step) {
+		all = append(all, action{Command: steer.Resume, Name: "Resume step", First: true})
+	} else {
+		all = append(all, action{Command: steer.Pause, Name: "Pause step"})
+	}
+	all = append(all, action{Command: steer.RetryNow, Name: "Retry now"}, action{Command: steer.Skip, Name: "Skip…", Bad: true})
+	return append(all, action{Command: steer.Set, Name: "Change speed"})
+}
+
+// eventsPage lists the events of a run without those of its iterations.
+func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	const most = 300
+	type row struct{ At, Name, Text string }
+	shown := struct {
+		Run  runs.Found
+		Rows []row
+		More bool
+	}{Run: found}
+	stop := fmt.Errorf("enough events")
+	_, err = s.Runs.Events(r.Context(), found, runs.EventFilter{}, func(event runs.Event) error {
+		if len(shown.Rows) == most {
+			shown.More = true
+			return stop
+		}
+		shown.Rows = append(shown.Rows, row{event.At.UTC().Format("2006-01-02 15:04:05"), event.Event, render.Event(event)})
+		return nil
+	})
+	if err != nil && !shown.More {
+		return err
+	}
+	v.frame.Title, v.frame.Section = "Events · "+found.WorkflowID, "/"
+	s.write(w, v, http.StatusOK, "events", shown)
+	return nil
+}

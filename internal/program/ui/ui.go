@@ -1,0 +1,211 @@
+// Package ui serves web pages on which people see runs and steer them. It holds no
+// state: what it shows is read from Temporal by what the commands use, and every
+// button is the command of the same name. All pages work without a script.
+package ui
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+)
+
+// Options are what a server of pages is made of.
+type Options struct {
+	Client    client.Client
+	Namespace string
+	Runs      *runs.Reader
+	Access    Access
+	// Again starts a run with the playbook and the workload of another one, and
+	// Reprocess runs the failed iterations of one again. Both give the ID of the run
+	// that does so. Nil leaves the button out.
+	Again, Reprocess func(ctx context.Context, run runs.Found, said Said) (workflowID string, err error)
+	// Library is the folder of playbooks; nil is none.
+	Library *Library
+	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
+	TemporalUI func(workflowID, runID string) string
+	Logger     *slog.Logger     // nil discards
+	Now        func() time.Time // nil is time.Now
+}
+
+// Said is who changes something, and why.
+type Said struct{ By, Reason string }
+
+// Server serves the pages. It is safe for concurrent use.
+type Server struct {
+	Options
+
+	mux    *http.ServeMux
+	secret []byte // of the forms
+}
+
+// New makes a server.
+func New(options Options) *Server {
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text())}
+	for pattern, show := range map[string]pageHandler{
+		"GET /{$}":                    s.runsPage,
+		"GET /runs/{id}":              s.runPage,
+		"GET /runs/{id}/events":       s.eventsPage,
+		"GET /runs/{id}/steps/{step}": s.stepPage,
+		"GET /runs/{id}/confirm":      s.confirmPage,
+		"POST /runs/{id}/do":          s.change,
+		"GET /inbox":                  s.inboxPage,
+		"POST /inbox/{id}":            s.answer,
+		"GET /failed":                 s.failedPage,
+		"GET /schedules":              s.schedulesPage,
+		"POST /schedules/{id}":        s.changeSchedule,
+	} {
+		s.mux.Handle(pattern, s.page(show))
+	}
+	if s.Library != nil {
+		s.mux.Handle("GET /playbooks", s.page(s.playbooksPage))
+		s.mux.Handle("GET /playbooks/{name}", s.page(s.playbookPage))
+		s.mux.Handle("POST /playbooks/{name}", s.page(s.startRun))
+	}
+	s.mux.Handle("/", s.page(func(http.ResponseWriter, *http.Request, *visit) error {
+		return &pageError{http.StatusNotFound, "There is no such page."}
+	}))
+	return s
+}
+
+// sender sends commands to runs.
+func (s *Server) sender() *steer.Sender {
+	return &steer.Sender{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
+}
+
+const (
+	// maxForm is how many bytes a form may have.
+	maxForm = 64 << 10
+	// pageTime bounds what one page takes.
+	pageTime = 30 * time.Second
+)
+
+// Serve answers requests until ctx ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10, ErrorLog: slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(ending) != nil {
+			_ = server.Close()
+		}
+	})
+	defer stopped()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the web page: %w", err)
+	}
+	return nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
+	defer cancel()
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// pageError is what a page says in place of its content.
+type pageError struct {
+	status int
+	text   string
+}
+
+func (e *pageError) Error() string { return e.text }
+
+// visit is one request of a person.
+type visit struct {
+	person Person
+	frame  frame
+}
+
+// pageHandler answers a request of somebody who may see pages. Its error becomes a page.
+type pageHandler func(w http.ResponseWriter, r *http.Request, v *visit) error
+
+// page lets those in who may see a page.
+func (s *Server) page(handle pageHandler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secure(w.Header())
+		v := &visit{}
+		err := s.Access.checkHost(r)
+		if err == nil && s.Access.enter(w, r) {
+			return
+		}
+		if err == nil {
+			v.person, err = s.Access.person(r)
+		}
+		if err == nil {
+			v.frame = frame{Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil}
+			err = s.checkChange(w, r, v)
+		}
+		if err == nil {
+			err = handle(w, r, v)
+		}
+		if err != nil {
+			s.fail(w, v, err)
+		}
+	})
+}
+
+// checkChange refuses changes by pages of others, and by those who may only look.
+func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		v.frame.Flash = takeFlash(w, r)
+		return nil
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return &pageError{http.StatusBadRequest, "The form cannot be read."}
+	}
+	switch {
+	case http.NewCrossOriginProtection().Check(r) != nil, !s.isToken(v.person, r.PostForm.Get("token")):
+		return &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
+	case !v.person.Operator:
+		return &pageError{http.StatusForbidden, "You may see runs here, and not change them."}
+	}
+	return nil
+}
+
+// fail shows an error.
+func (s *Server) fail(w http.ResponseWriter, v *visit, err error) {
+	var shown *pageError
+	if !errors.As(err, &shown) {
+		shown = &pageError{http.StatusInternalServerError, terminal.Shorten(err.Error(), 500)}
+		s.Logger.Error("a page could not be shown", "error", err)
+	}
+	v.frame.Title, v.frame.Section, v.frame.Live = http.StatusText(shown.status), "", false
+	s.write(w, v, shown.status, "problem", shown.text)
+}
+
+// write writes a page.
+func (s *Server) write(w http.ResponseWriter, v *visit, status int, name string, content any) {
+	v.frame.Content = content
+	var page bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&page, "frame.html", v.frame); err != nil {
+		s.Logger.Error("a page could not be written", "error", err)
+		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(terminal.Visible(page.String())))
+}

@@ -1,0 +1,460 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+
+	"reprise/activities"
+	"reprise/internal/base/connect"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/host"
+	"reprise/internal/program/start"
+	"reprise/internal/program/ui"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+var patience = testenv.Within(30 * time.Second)
+
+const (
+	key     = "the-key-of-the-link"
+	hostile = `<img src=x onerror="document.title='hacked'">`
+)
+
+// loops waits in the iterations of a loop, behind a server that never answers.
+const loops = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: patients}
+workload: {api: "http://127.0.0.1:1", api_token: "", text: ""}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ workload.api }}/{{ item }}"
+    loop: {in: [1, 2, 3], iterator: item, mode: parallel, max_concurrency: 3}
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 10, delay: 1h}}]
+`
+
+const inputs = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: inputs}
+workload: {count: 3, day: today, list: [1], sure: true, api_token: hush}
+workflow: [{step: begin, vars: {a: 1}}]
+output: "{{ workload }}"
+`
+
+// approval asks, with a form whose fields are in no alphabet's order.
+const approval = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: asks}
+workload: {text: ""}
+workflow:
+  - step: ask
+    tool: approval
+    message: "# Load October?\nAll rows of {{ text }}"
+    form:
+      zeta: {type: text, required: true}
+      alpha: {type: integer, default: 7}
+output: "{{ ask }}"
+`
+
+const fails = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: nightly}
+workload: {text: ""}
+workflow:
+  - step: begin
+    vars: {a: 1}
+    next: [fetch]
+  - step: fetch
+    tool: http
+    url: "http://127.0.0.1:1/{{ item }}"
+    loop: {in: [1, 2], iterator: item}
+`
+
+// world is a worker, and a server of pages beside it.
+type world struct {
+	t     *testing.T
+	env   *testenv.Env
+	queue string
+	url   string
+	calls *atomic.Int64 // to Temporal, of the pages
+	pages *http.Client  // signed in
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	env := testenv.Temporal(t)
+	w := &world{t: t, env: env, queue: env.NewTaskQueue(), calls: &atomic.Int64{}}
+	catalogue := activities.NewCatalogue(activities.Resources{Directory: t.TempDir()})
+	working := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
+	require.NoError(t, working.Start())
+	t.Cleanup(func() {
+		working.Stop()
+		require.NoError(t, catalogue.Close())
+	})
+	counting, err := client.Dial(client.Options{
+		HostPort: env.Address, Namespace: env.Namespace, Logger: nil,
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithUnaryInterceptor(
+			func(ctx context.Context, method string, in, out any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+				if strings.Contains(method, "WorkflowService/") && !strings.HasSuffix(method, "/GetSystemInfo") {
+					w.calls.Add(1)
+				}
+				return invoke(ctx, method, in, out, c, options...)
+			})}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(counting.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w.url = "http://" + listener.Addr().String()
+	again := func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
+		require.NotEmpty(t, said.By)
+		return w.start(found.WorkflowID+"-again", fails, nil), nil
+	}
+	server := ui.New(ui.Options{
+		Client: counting, Namespace: env.Namespace, Runs: &runs.Reader{Client: counting, Namespace: env.Namespace},
+		Access: ui.Access{Key: key, Owner: "ada@host", Hosts: []string{listener.Addr().String()}}, Again: again, Reprocess: again,
+		Library: &ui.Library{
+			Names: func() []string { return []string{"asks", "broken"} },
+			Read: func(name string) (ui.Book, error) {
+				if name == "broken" {
+					return ui.Book{Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
+				}
+				book, err := interpreter.Load("asks.yaml", inputs)
+				return ui.Book{Playbook: book}, err
+			},
+			Start: func(_ context.Context, name string, workload map[string]any, said ui.Said) (string, error) {
+				require.Equal(t, "ada@host", said.By)
+				return w.start("started/"+name+w.queue, inputs, workload), nil
+			},
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	jar, _ := cookiejar.New(nil)
+	w.pages = &http.Client{Jar: jar}
+	w.get("/?key=" + key)
+	return w
+}
+
+// start starts a run.
+func (w *world) start(id, source string, workload map[string]any) string {
+	w.t.Helper()
+	book, err := interpreter.Load("book.yaml", source)
+	require.NoError(w.t, err)
+	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
+	require.NoError(w.t, err)
+	_, err = start.Run(w.t.Context(), start.Target{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
+		WorkflowID: id, Playbook: book.Name, Summary: book.Name,
+		Input: workflows.Input{Name: "book.yaml", Source: source, Workload: expression.Of(workload)},
+	}, known)
+	require.NoError(w.t, err)
+	return id
+}
+
+// get reads a page.
+func (w *world) get(path string) (status int, body string, header http.Header) {
+	w.t.Helper()
+	answer, err := w.pages.Get(w.url + path)
+	require.NoError(w.t, err)
+	return read(w.t, answer)
+}
+
+func read(t *testing.T, answer *http.Response) (status int, body string, header http.Header) {
+	t.Helper()
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text), answer.Header
+}
+
+// shows waits until a page has a text.
+func (w *world) shows(path, text string) string {
+	w.t.Helper()
+	body := ""
+	require.Eventually(w.t, func() bool {
+		_, body, _ = w.get(path)
+		return strings.Contains(body, text)
+	}, patience, 100*time.Millisecond, "%s does not show %q", path, text)
+	return body
+}
+
+// TestPages: what people see of runs, and what each button does, with a script and
+// without, in a browser.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hostileID := "hostile/" + hostile
+	waiting := w.start("ui-"+w.queue, loops, map[string]any{"text": hostile, "api_token": "hush"})
+	w.start(hostileID+w.queue, fails, map[string]any{"text": hostile})
+	w.shows("/runs/"+url.PathEscape(hostileID+w.queue), "Failed after")
+	w.shows("/runs/"+waiting, "waiting to retry")
+
+	t.Run("access", w.access)
+	t.Run("inbox", w.inbox)
+	t.Run("schedules", w.schedules)
+	t.Run("playbooks", w.playbooks)
+	t.Run("failed", func(t *testing.T) {
+		body := w.shows("/failed", "connection econnrefused")
+		require.Contains(t, body, "0, 1")
+		require.False(t, strings.Contains(body, "<img src=x"))
+		status, body := w.post(t, "/failed", "/runs/"+url.PathEscape(hostileID+w.queue)+"/do", url.Values{"command": {"reprocess"}})
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, "<h1>Run failed iterations again?</h1>", "it is confirmed first")
+	})
+	t.Run("calls", func(t *testing.T) {
+		for _, path := range []string{"/", "/?playbook=patients", "/?person=1", "/inbox", "/failed", "/schedules", "/playbooks", "/playbooks/asks", "/runs/" + waiting, "/runs/" + url.PathEscape(hostileID+w.queue)} {
+			before := w.calls.Load()
+			status, body, header := w.get(path)
+			require.Equal(t, http.StatusOK, status)
+			require.LessOrEqual(t, w.calls.Load()-before, int64(10), path)
+			require.Less(t, len(body), 200<<10)
+			require.False(t, strings.Contains(body, "<img src=x"), path)
+			require.False(t, strings.Contains(body, "hush"), "the value of api_token is shown on %s", path)
+			require.Contains(t, header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		}
+	})
+	browser := testenv.NewBrowser(t)
+	browser.Open(w.url + "/?key=" + key)
+	until := func(expression string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return browser.Eval(expression) == "true" }, patience, 50*time.Millisecond, "%s: %s", expression, browser.Text())
+	}
+	until(`document.title === 'Runs – Reprise'`)
+	require.Equal(t, "/", browser.Eval(`location.pathname + location.search`), "the key leaves the address")
+	t.Run("looks", func(t *testing.T) { w.looks(t, browser, until, waiting, hostileID+w.queue) })
+	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
+}
+
+// post posts the form of a page, without a script, and gives where it leads.
+func (w *world) post(t *testing.T, page, to string, form url.Values) (status int, body string) {
+	t.Helper()
+	_, shown, _ := w.get(page)
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(shown)
+	require.NotNil(t, token, "%s has no form", page)
+	form.Set("token", token[1])
+	answer, err := w.pages.PostForm(w.url+to, form)
+	require.NoError(t, err)
+	status, body, _ = read(t, answer)
+	return status, body
+}
+
+// inbox: approvals are answered in place, in the name of who is signed in.
+func (w *world) inbox(t *testing.T) {
+	id := w.start("asks/"+w.queue, approval, map[string]any{"text": hostile})
+	body := w.shows("/inbox", "All rows of")
+	require.Contains(t, body, "<h2 id=\"card-0\">Load October?</h2>")
+	require.False(t, strings.Contains(body, "<img src=x"))
+	require.Less(t, strings.Index(body, `name="form.zeta"`), strings.Index(body, `name="form.alpha"`), "the author's order")
+	to := "/inbox/" + url.PathEscape(id)
+	form := func() url.Values {
+		return url.Values{"step": {"ask"}, "visit": {"1"}, "attempt": {"1"}, "option": {"approve"}, "form.alpha": {"9"}, "by": {"eve"}}
+	}
+	status, body := w.post(t, "/inbox", to, form())
+	require.Equal(t, http.StatusUnprocessableEntity, status, body)
+	require.Contains(t, body, "the form needs zeta")
+	require.Contains(t, body, `value="9"`, "what was typed stays")
+	right := form()
+	right.Set("form.zeta", "yes")
+	status, body = w.post(t, "/inbox", to, right)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "approve, by ada@host")
+	var result workflows.Result
+	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
+	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
+}
+
+// schedules are paused and resumed with who did it.
+func (w *world) schedules(t *testing.T) {
+	id := "nightly-" + w.queue
+	_, err := w.env.Client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID: id, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 6 * time.Hour}}},
+		Action: &client.ScheduleWorkflowAction{
+			ID: id, Workflow: workflows.PlaybookWorkflowName, TaskQueue: w.queue, StaticSummary: "nightly",
+			Args: []any{workflows.Input{Name: "book.yaml", Source: fails}},
+		},
+	})
+	require.NoError(t, err)
+	w.shows("/schedules", id)
+	status, body := w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"pause"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, id+" is paused.")
+	described, err := w.env.Client().ScheduleClient().GetHandle(t.Context(), id).Describe(t.Context())
+	require.NoError(t, err)
+	require.True(t, described.Schedule.State.Paused)
+	require.Equal(t, "by ada@host", described.Schedule.State.Note)
+	status, _ = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"drop"}})
+	require.Equal(t, http.StatusBadRequest, status)
+}
+
+// playbooks: a run is started with what was typed, in the types of the workload.
+func (w *world) playbooks(t *testing.T) {
+	_, body, _ := w.get("/playbooks")
+	require.Contains(t, body, "1 problem")
+	status, body, _ := w.get("/playbooks/broken")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "broken.yaml:1:1: &lt;img")
+	require.NotContains(t, body, "Start a run")
+	status, _, _ = w.get("/playbooks/" + url.PathEscape("../asks"))
+	require.Equal(t, http.StatusNotFound, status)
+	_, body, _ = w.get("/playbooks/asks")
+	require.False(t, strings.Contains(body, "hush"), "the default of a secret is shown")
+	form := url.Values{
+		"in.count": {"many"}, "in.day": {"1:30"}, "in.list": {"[1, 2]"}, "in.api_token": {""},
+	}
+	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, body, `Count: &#34;many&#34; is not what JSON has`)
+	form.Set("in.count", "4")
+	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "The run has started.")
+	var result workflows.Result
+	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), "started/asks"+w.queue, "").Get(t.Context(), &result))
+	require.Equal(t, map[string]any{"count": 4, "day": "1:30", "list": []any{1, 2}, "sure": false, "api_token": "hush"}, result.Result.Data)
+}
+
+// access: who may see pages, and who may change something.
+func (w *world) access(t *testing.T) {
+	plain := &http.Client{}
+	request := func(method, path string, change func(*http.Request)) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader("command=pause&reason=x"))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		change(r)
+		answer, err := plain.Do(r)
+		require.NoError(t, err)
+		status, body, _ := read(t, answer)
+		return status, body
+	}
+	signedIn := func(r *http.Request) {
+		at, _ := url.Parse(w.url)
+		for _, one := range w.pages.Jar.Cookies(at) {
+			r.AddCookie(one)
+		}
+	}
+	status, body := request(http.MethodGet, "/", func(*http.Request) {})
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.NotContains(t, body, "patients")
+	status, _ = request(http.MethodGet, "/?key=wrong", func(*http.Request) {})
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, _ = request(http.MethodGet, "/", func(r *http.Request) { signedIn(r); r.Host = "evil.example" })
+	require.Equal(t, http.StatusMisdirectedRequest, status, "a name that leads here by another's DNS")
+	status, _ = request(http.MethodGet, "/", func(r *http.Request) { r.Header.Set("X-Forwarded-User", "eve") })
+	require.Equal(t, http.StatusUnauthorized, status)
+	for name, change := range map[string]func(*http.Request){
+		"no token":    func(*http.Request) {},
+		"other site":  func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"same domain": func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") },
+	} {
+		status, body = request(http.MethodPost, "/runs/ui-"+w.queue+"/do", func(r *http.Request) { signedIn(r); change(r) })
+		require.Equal(t, http.StatusForbidden, status, "%s: %s", name, body)
+	}
+	_, body, _ = w.get("/runs/ui-" + w.queue)
+	require.False(t, strings.Contains(body, ">paused<"))
+}
+
+// looks: nothing is wider than the window, every control has a name, and what comes
+// from data stays text.
+func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string), waiting, ended string) {
+	for name, path := range map[string]string{
+		"runs": "/", "run": "/runs/" + waiting, "failed": "/runs/" + url.PathEscape(ended), "step": "/runs/" + waiting + "/steps/fetch",
+		"events": "/runs/" + url.PathEscape(ended) + "/events", "confirm": "/runs/" + waiting + "/confirm?command=cancel", "inbox": "/inbox", "lists": "/failed", "schedules": "/schedules", "books": "/playbooks", "book": "/playbooks/asks",
+	} {
+		browser.Open(w.url + path)
+		until(fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === 'complete'`, path))
+		for _, width := range []int{320, 390, 1280} {
+			for _, scheme := range []string{"light", "dark"} {
+				browser.Screen(width, scheme)
+				require.Equal(t, "true", browser.Eval(`document.documentElement.scrollWidth <= innerWidth`), "%s at %d", name, width)
+				if folder := os.Getenv("REPRISE_TEST_PICTURES"); folder != "" {
+					browser.Picture(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
+				}
+			}
+		}
+		require.NotEqual(t, "hacked", browser.Eval(`document.title`))
+		require.Empty(t, browser.Eval(`[...document.querySelectorAll('a, button, input:not([type=hidden]), select, summary, [tabindex]')]
+			.filter(c => !(c.innerText.trim() || c.labels?.length || c.ariaLabel)).map(c => c.outerHTML).join(' ')`), "controls without a name")
+		require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style], [onclick], [onerror], [tabindex]:not([tabindex="0"])').length`))
+		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`))
+		require.Equal(t, "0", browser.Eval(`new Promise(done => { new ReportingObserver(all => done(all.length), {types: ['csp-violation'], buffered: true}).observe();
+			setTimeout(() => done(0), 20) })`), "%s: the policy of the page is violated", name)
+		require.Equal(t, "system-ui", browser.Eval(`getComputedStyle(document.body).fontFamily.split(',')[0]`), "the style counts")
+	}
+}
+
+// buttons: each is pressed, and its effect is in the run.
+func (w *world) buttons(t *testing.T, browser *testenv.Browser, until func(string), id string) {
+	press := func(path, command, reason string, fields ...string) {
+		t.Helper()
+		browser.Open(w.url + path)
+		until(fmt.Sprintf(`location.pathname === %q && !!document.querySelector('button[value=%s]')`, path, command))
+		browser.Eval(fmt.Sprintf(`document.getElementById('reason').value = %q`, reason))
+		for i := 0; i < len(fields); i += 2 {
+			browser.Eval(fmt.Sprintf(`document.getElementById(%q).value = %q`, fields[i], fields[i+1]))
+		}
+		browser.Eval(fmt.Sprintf(`document.querySelector('button[value=%s]').click()`, command))
+	}
+	run, step := "/runs/"+id, "/runs/"+id+"/steps/fetch"
+	press(run, "pause", "the API is "+hostile)
+	until(`document.querySelector('[role=status]').innerText.startsWith('Paused; no new attempt starts')`)
+	until(`document.body.innerText.includes('paused by ada@host: the API is <img')`)
+	press(run, "resume", "")
+	until(`document.querySelector('[role=status]').innerText === 'Resumed.'`)
+	press(step, "retry-now", "", "index", "1")
+	until(`document.querySelector('[role=status]').innerText.includes('Step fetch[1] retried now')`)
+	press(step, "set", "", "rate_limit", "100/m")
+	until(`document.querySelector('[role=status]').innerText.includes('now has rate_limit=100/m')`)
+	press(step, "pause", "")
+	until(`document.querySelector('[role=status]').innerText.includes('Step fetch paused')`)
+	press(step, "resume", "")
+	until(`document.querySelector('[role=status]').innerText.includes('Step fetch resumed')`)
+	press(step, "skip", "", "index", "2")
+	until(`document.title.startsWith('Skip what waits')`)
+	browser.Eval(`document.querySelector('#reason').value = 'nobody needs it'; document.querySelector('.act button').click()`)
+	until(`document.querySelector('[role=status]')?.innerText.includes('Step fetch[2] skipped')`)
+
+	browser.Open(w.url + run) // followed from here on by the script
+	until(`document.querySelector('#live[data-live] .verdict') !== null`)
+	browser.Eval(`window.stays = true`)
+	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), id, ""))
+	until(`window.stays && document.querySelector('.verdict').innerText.startsWith('Cancelled after')`)
+	until(`!document.querySelector('#live[data-live]')`)
+	press(run, "reprocess", "again")
+	until(`document.title.startsWith('Run failed iterations again')`)
+	browser.Eval(`document.querySelector('.act button').click()`)
+	until(`document.querySelector('[role=status] a')?.innerText === ` + fmt.Sprintf("%q", id+"-again"))
+
+	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
+	found, err := reader.Find(t.Context(), id, "")
+	require.NoError(t, err)
+	history := testenv.Histories(t, w.env.Client(), id, found.RunID)[0].History.String()
+	for _, want := range []string{"the API is", "nobody needs it", "ada@host", "per_seconds"} {
+		require.True(t, strings.Contains(history, want), want)
+	}
+}

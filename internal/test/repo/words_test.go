@@ -1,0 +1,110 @@
+package repo_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// avoided are words that people would have to translate, with what to write in their
+// place. They hold for documents and for texts of the program, not for comments.
+var avoided = []struct{ words, instead string }{
+	{`tells?|told|telling`, "shows, reports, sends, notifies, distinguishes, identifies"},
+	{`go(es|ing)? on|went on|gone on`, "continues, is open, is running"},
+	{`under way`, "running, open"},
+	{`for good`, "permanently, always"},
+	{`let it go|waits end for good`, "to resume; waits are dropped"},
+}
+
+// kept are texts that have such a word and keep it: keys of JSON, which programs read.
+var kept = regexp.MustCompile("`told`")
+
+// TestWordsPeopleRead: texts say what happens in plain words, and each thing by one name.
+func TestWordsPeopleRead(t *testing.T) {
+	t.Parallel()
+	patterns := make([]*regexp.Regexp, len(avoided))
+	for i, one := range avoided {
+		patterns[i] = regexp.MustCompile(`(?i)\b(` + one.words + `)\b`)
+	}
+	check := func(place, text string) {
+		text = kept.ReplaceAllString(text, "")
+		for i, pattern := range patterns {
+			if found := pattern.FindString(text); found != "" {
+				t.Errorf("%s: %q; write: %s", place, found, avoided[i].instead)
+			}
+		}
+	}
+	read := 0
+	require.NoError(t, filepath.WalkDir("../../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skipped(path, entry.Name())
+		}
+		switch filepath.Ext(path) {
+		case ".go":
+			if !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "tooltest") {
+				read++
+				checkTexts(t, path, check)
+			}
+		case ".md", ".txt", ".html", ".yaml", ".yml":
+			if entry.Name() != "CHANGELOG.md" {
+				read++
+				checkLines(t, path, check)
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, read, 300)
+}
+
+// skipped are folders whose texts nobody reads, or that are of their time.
+func skipped(path, name string) error {
+	switch {
+	case name == "testdata", name == "decisions", name == "bin", name == "node_modules",
+		strings.HasPrefix(name, ".") && name != "..", strings.HasSuffix(path, "internal/test"):
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func checkLines(t *testing.T, path string, check func(place, text string)) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		check(path+":"+strconv.Itoa(n), line)
+	}
+}
+
+// checkTexts checks the strings of a Go file without the tags of its fields.
+func checkTexts(t *testing.T, path string, check func(place, text string)) {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	tags := map[*ast.BasicLit]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if field, ok := node.(*ast.Field); ok && field.Tag != nil {
+			tags[field.Tag] = true
+		}
+		if text, ok := node.(*ast.BasicLit); ok && text.Kind == token.STRING && !tags[text] {
+			said, err := strconv.Unquote(text.Value)
+			require.NoError(t, err)
+			check(set.Position(text.Pos()).String(), said)
+		}
+		return true
+	})
+}

@@ -1,0 +1,71 @@
+package incremental
+
+import (
+	"slices"
+	"strings"
+)
+
+// Moves are writes to states that one workflow keeps, or one destination. Kept in workflow history.
+type Moves struct {
+	// Group is the name of the workflow; "" for a destination.
+	Group  string  `json:"group,omitempty"`
+	Writes []Write `json:"writes"`
+}
+
+// Join adds moves to those of all, in the order of their groups. It changes all, and shares no
+// list with more.
+func Join(all, more []Moves) []Moves {
+	for _, moves := range more {
+		at, found := slices.BinarySearchFunc(all, moves.Group, func(m Moves, group string) int { return strings.Compare(m.Group, group) })
+		if !found {
+			all = slices.Insert(all, at, Moves{Group: moves.Group})
+		}
+		all[at].Writes = append(all[at].Writes, moves.Writes...)
+	}
+	return all
+}
+
+// Without is all but the moves of states that later ones move as well: those of an earlier visit,
+// which holds these states no longer.
+func Without(all, later []Moves) []Moves {
+	type state struct{ group, name string }
+	moved := map[state]bool{}
+	for _, moves := range later {
+		for _, write := range moves.Writes {
+			moved[state{moves.Group, write.Name}] = true
+		}
+	}
+	var left []Moves
+	for _, moves := range all {
+		writes := slices.DeleteFunc(slices.Clone(moves.Writes), func(write Write) bool { return moved[state{moves.Group, write.Name}] })
+		if len(writes) > 0 {
+			left = append(left, Moves{Group: moves.Group, Writes: writes})
+		}
+	}
+	return left
+}
+
+// Bounds of what one activity moves. A group is an update of a workflow, and a write some 200
+// bytes of it.
+const (
+	writesAtOnce = 1000
+	groupsAtOnce = 100
+)
+
+// Chunks are moves in pieces that one activity each sends.
+func Chunks(all []Moves) (chunks [][]Moves) {
+	var chunk []Moves
+	writes := 0
+	for _, moves := range all {
+		for part := range slices.Chunk(moves.Writes, writesAtOnce) {
+			if writes+len(part) > writesAtOnce || len(chunk) == groupsAtOnce {
+				chunks, chunk, writes = append(chunks, chunk), nil, 0
+			}
+			chunk, writes = append(chunk, Moves{Group: moves.Group, Writes: part}), writes+len(part)
+		}
+	}
+	if len(chunk) > 0 {
+		chunks = append(chunks, chunk)
+	}
+	return chunks
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+//go:embed help.txt
+var helpText string
+
+// helpColumns is the most columns that help fills, however wide the terminal is.
+const helpColumns = 80
+
+// helpGroups are the commands by what people do with them, in the order of the help.
+var helpGroups = []struct{ title, commands string }{
+	{"Write playbooks", "validate plan graph tools migrate"},
+	{"Run playbooks", "run backfill schedule dev"},
+	{"Look at runs", "list status follow events logs stats report"},
+	{"Steer runs", "pause resume set retry-now skip cancel"},
+	{"Answer runs", "approve reject complete fail progress"},
+	{"Repair", "dead-letters state"},
+	{"Operate", "ui serve setup demo-api options completion version"},
+}
+
+// topic is the help of a command.
+type topic struct{ short, long, examples string }
+
+// helpTopics are the sections of help.txt by the paths of commands below starter, without
+// the texts that they share.
+func helpTopics() map[string]topic {
+	topics := map[string]topic{}
+	shared := []string{
+		"{statuses}", sentenceList(interpreter.StatusesOf(interpreter.OfRun), "and"),
+		"{events}", sentenceList(runs.KindNames(), "and"),
+		"{reasons}", sentenceList(interpreter.WaitReasons(), "or"),
+	}
+	for _, section := range strings.Split(helpText, "\n# ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		if strings.HasPrefix(name, "{") {
+			shared = append(shared, name, strings.TrimSpace(body))
+			continue
+		}
+		body, examples, _ := strings.Cut(body, "\nExamples:\n")
+		short, long, _ := strings.Cut(body, "\n")
+		topics[name] = topic{short, strings.TrimSpace(long), strings.TrimRight(examples, "\n")}
+	}
+	expand := strings.NewReplacer(shared...)
+	for name, one := range topics {
+		one.long = expand.Replace(one.long)
+		topics[name] = one
+	}
+	return topics
+}
+
+// addHelp gives the commands their texts, groups and form of help.
+func addHelp(root *cobra.Command) {
+	topics := helpTopics()
+	write := func(command *cobra.Command) {
+		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")
+		if text, written := topics[path]; written {
+			command.Short, command.Long, command.Example = text.short, text.long, text.examples
+		}
+	}
+	write(root)
+	eachBelow(root, write)
+	root.SetHelpFunc(func(command *cobra.Command, _ []string) {
+		_, _ = io.WriteString(command.OutOrStdout(), renderHelp(command))
+	})
+}
+
+func eachBelow(command *cobra.Command, visit func(*cobra.Command)) {
+	for _, child := range command.Commands() {
+		visit(child)
+		eachBelow(child, visit)
+	}
+}
+
+// renderHelp is what --help prints, at most helpColumns wide.
+func renderHelp(command *cobra.Command) string {
+	var b strings.Builder
+	if command.HasParent() {
+		fmt.Fprintf(&b, "%s.\n\n", command.Short)
+	}
+	fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", paragraphs(command.Long), usageLine(command))
+	if len(command.Aliases) > 0 {
+		fmt.Fprintf(&b, "\nAliases:\n  %s\n", command.NameAndAliases())
+	}
+	if command.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", command.Example)
+	}
+	if command.HasParent() {
+		writeCommands(&b, "Commands:", command.Commands())
+	} else {
+		for _, group := range helpGroups {
+			writeCommands(&b, group.title+":", named(command, group.commands))
+		}
+	}
+	own, general := helpFlags(command)
+	fmt.Fprintf(&b, "\nFlags:\n%s", flagUsages(own))
+	if general {
+		b.WriteString("\nThe flags that choose the Temporal server are those of starter options.\n")
+	}
+	if command.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", command.CommandPath())
+	}
+	return b.String()
+}
+
+func usageLine(command *cobra.Command) string {
+	if command.HasAvailableSubCommands() && !command.Runnable() {
+		return command.CommandPath() + " COMMAND"
+	}
+	return command.UseLine()
+}
+
+// named are commands below another one, by names in the order of help.
+func named(parent *cobra.Command, names string) (commands []*cobra.Command) {
+	for name := range strings.FieldsSeq(names) {
+		for _, child := range parent.Commands() {
+			if child.Name() == name {
+				commands = append(commands, child)
+			}
+		}
+	}
+	return commands
+}
+
+func writeCommands(b *strings.Builder, title string, commands []*cobra.Command) {
+	if len(commands) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, command := range commands {
+		fmt.Fprintf(b, "  %-*s  %s\n", command.NamePadding(), command.Name(), command.Short)
+	}
+}
+
+// paragraphs fills the paragraphs of a text to the width of help. Lines that begin with
+// a space stay as they are.
+func paragraphs(text string) string {
+	filled := strings.Split(text, "\n\n")
+	for i, paragraph := range filled {
+		if !strings.HasPrefix(paragraph, " ") {
+			filled[i] = strings.Join(terminal.Wrap(strings.Join(strings.Fields(paragraph), " "), helpColumns), "\n")
+		}
+	}
+	return strings.Join(filled, "\n\n")
+}
+
+// flagUsages lists flags within the width of help.
+func flagUsages(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpColumns) }
+
+// generalFlag marks flags that starter options lists for all commands.
+const generalFlag = "general"
+
+// markGeneral has flags listed by starter options, and not by the help of their command.
+func markGeneral(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = flags.SetAnnotation(name, generalFlag, []string{"true"})
+	}
+}
+
+// helpFlags are the flags that the help of a command lists, and whether it has others.
+func helpFlags(command *cobra.Command) (own *pflag.FlagSet, general bool) {
+	own = pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.SortFlags = true
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations[generalFlag] != nil {
+			general = true
+			return
+		}
+		own.AddFlag(flag)
+	})
+	return own, general
+}

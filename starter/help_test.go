@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// TestHelpFits: help has at most 80 columns, says what each command does in the words
+// of help.txt alone, and has a command in one group.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	topics, written := helpTopics(), map[string]bool{"starter": true}
+	root := newRoot(&app{})
+	check := func(command *cobra.Command) {
+		path, _ := strings.CutPrefix(command.CommandPath(), "starter ")
+		written[path] = true
+		require.Contains(t, topics, path, "help.txt has no section for the command")
+		text := renderHelp(command)
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), helpColumns, "%s: %s", path, line)
+		}
+		require.NotRegexp(t, `[{]\w+[}]`, command.Long, "%s names a shared text that is not there", path)
+		require.NotEmpty(t, command.Example, path)
+	}
+	check(root)
+	eachBelow(root, check)
+	for path := range topics {
+		require.True(t, written[path], "help.txt has a section of %q, which is no command", path)
+	}
+	var grouped []string
+	for _, group := range helpGroups {
+		grouped = append(grouped, strings.Fields(group.commands)...)
+	}
+	var commands []string
+	for _, command := range root.Commands() {
+		if command.Name() != "help" {
+			commands = append(commands, command.Name())
+		}
+	}
+	require.ElementsMatch(t, commands, grouped, "each command is in one group of the help")
+}
+
+// TestOptions: the flags of servers are listed once, and not by each command.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	streams, out, errs := captured()
+	require.Zero(t, Main(t.Context(), []string{"options"}, streams), "%s", errs)
+	for _, flag := range []string{"--address", "--namespace", "--task-queue", "--payload-store", "--profile", "--connections"} {
+		require.Contains(t, out.String(), flag)
+	}
+	help, _, err := newRoot(&app{}).Find([]string{"run"})
+	require.NoError(t, err)
+	require.NotContains(t, renderHelp(help), "host:port of the Temporal server")
+	require.Contains(t, renderHelp(help), "starter options")
+}
+
+// TestCompletion: a shell completes statuses, formats, tools and files, and asks no server
+// that is not there for long.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"list", "--status", ""}, `(?m)^partial_success$`},
+		{[]string{"list", "--output", ""}, `(?m)^json$`},
+		{[]string{"tools", "po"}, `(?m)^postgres$`},
+		{[]string{"run", ""}, `(?m)^yaml$`},
+		{[]string{"schedule", "create", "nightly", "n.yaml", "--overlap", ""}, `(?m)^buffer-one$`},
+		{[]string{"completion", ""}, `(?m)^zsh$`},
+		{[]string{"status", "--address", "127.0.0.1:1", ""}, `^:4\n$`},
+	} {
+		streams, out, errs := captured()
+		require.Zero(t, Main(t.Context(), append([]string{"__complete"}, row.args...), streams), "%s", errs)
+		require.Regexp(t, regexp.MustCompile(row.want), out.String(), "%v", row.args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		streams, out, errs := captured()
+		require.Zero(t, Main(t.Context(), []string{"completion", shell}, streams), "%s", errs)
+		require.Contains(t, out.String(), "__complete", shell)
+	}
+	streams, _, errs := captured()
+	require.Equal(t, exitUsage, Main(t.Context(), []string{"completion", "csh"}, streams))
+	require.Contains(t, errs.String(), "expected bash, zsh or fish")
+}
+
+// TestASuggestion: a command that is not there names those that are meant.
+func TestASuggestion(t *testing.T) {
+	t.Parallel()
+	streams, _, errs := captured()
+	require.Equal(t, exitUsage, Main(t.Context(), []string{"rn"}, streams))
+	require.Contains(t, errs.String(), "Did you mean this?\n\trun\n")
+}
+
+// captured are streams whose output a test reads.
+func captured() (streams Streams, out, errs *bytes.Buffer) {
+	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
+	return Streams{In: strings.NewReader(""), Out: out, Err: errs}, out, errs
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/runs"
+	"reprise/internal/program/start"
+	"reprise/internal/program/ui"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// uiOptions is the command line of ui.
+type uiOptions struct {
+	server     serverFlags
+	listen     string
+	hosts      []string
+	userHeader string
+	proxies    []string
+	readOnly   bool
+	playbooks  string
+}
+
+// uiPort is where the page is unless --listen says otherwise.
+const uiPort = "8250"
+
+func newUICommand(a *app) *cobra.Command {
+	options := &uiOptions{}
+	command := &cobra.Command{
+		Use: "ui", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.ui(options) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+uiPort, "host:port to listen on; port 0 is a free one")
+	flags.StringArrayVar(&options.hosts, "host", nil, "a name, or name:port, by which browsers reach the page; repeatable")
+	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
+	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
+	flags.BoolVar(&options.readOnly, "read-only", false, "show runs, and change none")
+	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
+		"folder of playbooks that are shown and can be started, default none [REPRISE_PLAYBOOKS]")
+	options.server.add(command)
+	return command
+}
+
+// access is who may use the page.
+func (o *uiOptions) access() (ui.Access, error) {
+	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: whoami()}
+	if (o.userHeader == "") != (len(o.proxies) == 0) {
+		return access, usageError("--user-header and --trusted-proxy go together: a header counts only from a proxy that sets it")
+	}
+	for _, text := range o.proxies {
+		prefix, err := netip.ParsePrefix(text)
+		if address, plain := netip.ParseAddr(text); plain == nil {
+			prefix, err = address.Prefix(address.BitLen())
+		}
+		if err != nil {
+			return access, usageError("--trusted-proxy %q is neither an address nor a CIDR such as 10.0.0.0/24", text)
+		}
+		access.Proxies = append(access.Proxies, prefix)
+	}
+	host, _, err := net.SplitHostPort(o.listen)
+	if err != nil {
+		return access, usageError("--listen %q: expected host:port, such as 127.0.0.1:%s", o.listen, uiPort)
+	}
+	if local := host == "localhost" || net.ParseIP(host).IsLoopback(); !local && len(o.hosts) == 0 {
+		return access, usageError("--listen %s is reached from other machines; name the host in their addresses with --host", o.listen)
+	}
+	return access, nil
+}
+
+// ui serves the page until it is interrupted.
+func (a *app) ui(options *uiOptions) error {
+	access, err := options.access()
+	if err != nil {
+		return err
+	}
+	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
+		if err != nil {
+			return fmt.Errorf("listen on --listen %s: %w", options.listen, err)
+		}
+		if access.UserHeader == "" {
+			access.Key = cmp.Or(ui.KeyOf(s.key), rand.Text())
+		}
+		page := a.newPage(s, listener, access, options.playbooks, options.hosts)
+		_, _ = fmt.Fprintf(a.Out, "Runs: %s\nCtrl-C stops it.\n", page.link)
+		return page.server.Serve(ctx, listener)
+	})
+}
+
+// page is the web page, and the link that leads to it.
+type page struct {
+	server *ui.Server
+	link   string
+	stop   func() // of one that was started beside something else
+}
+
+// startPage serves the page on this machine beside a local server, on another port
+// where the one that is meant is taken.
+func (a *app) startPage(s *session, port int, folder string) (page, error) {
+	listener, err := listenLocally(strconv.Itoa(port))
+	if err != nil {
+		listener, err = listenLocally("0")
+	}
+	if err != nil {
+		return page{}, fmt.Errorf("listen for the page of runs: %w", err)
+	}
+	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key), Owner: whoami()}, folder, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = started.server.Serve(ctx, listener)
+	}()
+	started.stop = func() {
+		cancel()
+		<-ended
+	}
+	return started, nil
+}
+
+// newPage makes the page of a session.
+func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folder string, hosts []string) page {
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	access.Hosts = ui.Loopback(port)
+	base := "http://" + listener.Addr().String()
+	for _, host := range hosts {
+		access.Hosts = append(access.Hosts, strings.ToLower(host))
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			access.Hosts = append(access.Hosts, strings.ToLower(net.JoinHostPort(host, port)))
+		}
+	}
+	if len(hosts) > 0 {
+		base = "http://" + access.Hosts[len(access.Hosts)-1]
+	}
+	server := ui.New(ui.Options{
+		Client: s.client, Namespace: s.namespace, Runs: s.runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
+		Again: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
+			return a.runAgain(ctx, *s, found, said)
+		},
+		Reprocess: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
+			return a.reprocessAgain(ctx, *s, found, said)
+		},
+		Library: a.library(s, folder), TemporalUI: s.link,
+	})
+	return page{server: server, link: access.Link(base)}
+}
+
+// library is a folder of playbooks, nil for none.
+func (a *app) library(s *session, folder string) *ui.Library {
+	if folder == "" {
+		return nil
+	}
+	return &ui.Library{
+		Names: func() []string { return bookshelf.Names(folder) },
+		Read: func(name string) (ui.Book, error) {
+			read, err := readBook(folder, name, nil)
+			if err != nil {
+				return ui.Book{}, err
+			}
+			found, _ := read.found.First(playbook.MaxShown)
+			book := ui.Book{Playbook: read.book, Invalid: read.found.HasErrors() || read.book == nil}
+			for _, one := range found {
+				book.Problems = append(book.Problems, strings.TrimSpace(read.file.FormatAll(source.Diagnostics{one})))
+			}
+			return book, nil
+		},
+		Start: func(ctx context.Context, name string, workload map[string]any, said ui.Said) (string, error) {
+			return a.startBook(ctx, *s, folder, name, workload, said)
+		},
+	}
+}
+
+// readBook checks a playbook of a folder, for a workload.
+func readBook(folder, name string, workload map[string]any) (checked, error) {
+	text, err := bookshelf.Read(folder, name)
+	if err != nil {
+		return checked{}, err
+	}
+	file := source.NewFile(name+".yaml", text)
+	files := playbook.NewFiles(func(name string) ([]byte, error) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return nil, playbook.ErrElsewhere
+		}
+		return bookshelf.ReadFile(folder, name)
+	})
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files})
+	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
+}
+
+// startBook starts a run of a playbook of a folder.
+func (a *app) startBook(ctx context.Context, s session, folder, name string, workload map[string]any, said ui.Said) (string, error) {
+	read, err := readBook(folder, name, workload)
+	if err != nil {
+		return "", err
+	}
+	if wrong := read.found.Errors(); len(wrong) > 0 {
+		return "", errors.New(wrong[0].Message)
+	}
+	plan, err := newPlan(read, workload, "", folder)
+	if err != nil {
+		return "", err
+	}
+	plan.Details += "\n" + attributed("Started", said)
+	plan.Memo = startedBy(said)
+	run, err := s.start(ctx, plan, a)
+	if err != nil {
+		return "", err
+	}
+	return run.GetID(), nil
+}
+
+// runAgain starts a run with the playbook and the workload of another one.
+func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui.Said) (string, error) {
+	input, err := s.runs().Input(ctx, found.WorkflowID, found.LastRunID())
+	if err != nil {
+		return "", err
+	}
+	if input.Reprocess != nil {
+		return "", errors.New("the run has run iterations of another one again; run that one again")
+	}
+	input = input.Alone()
+	input.State = nil
+	of := &runs.Run{WorkflowID: found.WorkflowID, RunID: found.RunID, Input: input}
+	book, err := of.Book()
+	if err != nil {
+		return "", err
+	}
+	codes, err := s.ours(ctx, of, book.Codes())
+	if err != nil {
+		return "", err
+	}
+	s.taskQueue = found.TaskQueue
+	run, err := s.start(ctx, start.Plan{
+		WorkflowID: start.NewID(book), Playbook: book.Name, Schedule: book.Schedule, Codes: codes, Input: input,
+		Summary: book.Name, Details: start.Details(book, input.Workload.Data, attributed("Runs "+found.WorkflowID+" again", said)),
+		Memo: startedBy(said),
+	}, a)
+	if err != nil {
+		return "", err
+	}
+	return run.GetID(), nil
+}
+
+// reprocessAgain runs the failed iterations of a run again, or names the run that
+// does so already.
+func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, said ui.Said) (string, error) {
+	chain, err := s.reader().Chain(ctx, found.WorkflowID, found.RunID)
+	if err != nil {
+		return "", err
+	}
+	s.taskQueue = chain.Origin.TaskQueue
+	letters := choose(chain, deadletter.Filter{}, 0).open
+	switch running := chain.Running(); {
+	case running != nil && len(letters) == 0:
+		return running.WorkflowID, nil
+	case running != nil:
+		return "", fmt.Errorf("%s is running and leaves out %s; wait for its end", running.WorkflowID, terminal.Count(len(letters), "iteration"))
+	case len(letters) == 0:
+		return "", errors.New("no failed iteration is open")
+	}
+	plan, err := a.reprocessPlan(ctx, &s, chain, letters, nil, &reprocessOptions{})
+	if err != nil {
+		return "", err
+	}
+	plan.Details += "\n" + attributed("Started", said)
+	plan.Memo = startedBy(said)
+	run, err := s.start(ctx, plan, a)
+	var started *start.StartedError
+	if errors.As(err, &started) {
+		return plan.WorkflowID, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return run.GetID(), nil
+}
+
+// attributed is a text with who gave a command, and why.
+func attributed(text string, said ui.Said) string {
+	text += " by " + said.By
+	if said.Reason != "" {
+		text += ": " + said.Reason
+	}
+	return text
+}
+
+// startedBy is kept with a run that a person has started on the page.
+func startedBy(said ui.Said) map[string]any {
+	memo := map[string]any{"started_by": said.By}
+	if said.Reason != "" {
+		memo["reason"] = said.Reason
+	}
+	return memo
+}
