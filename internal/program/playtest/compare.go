@@ -246,7 +246,7 @@ func (c *comparison) compareRequests() {
 			if !coversRequest(wanted, got[i].what) {
 				c.failures = append(c.failures, Failure{
 					Pos: list.Places[i], What: fmt.Sprintf("requests.%s[%d]", list.Written, i), Why: c.whyRequest(list.Place, got, i),
-					Message: difference(wanted, chosenOf(loweredHeaders(wanted), got[i].what)),
+					Message: differenceOfRequests(wanted, got[i].what),
 				})
 			}
 		}
@@ -257,6 +257,15 @@ func (c *comparison) compareRequests() {
 			})
 		}
 	}
+}
+
+// differenceOfRequests shows of a request what is wanted of it.
+func differenceOfRequests(wanted, got map[string]any) string {
+	shown, _ := chosenOf(loweredHeaders(wanted), got).(map[string]any)
+	if url, isText := wanted["url"].(string); isText && strings.Contains(url, "?") {
+		shown["url"] = withQuery(got)
+	}
+	return difference(loweredHeaders(wanted), shown)
 }
 
 func loweredHeaders(wanted map[string]any) map[string]any {

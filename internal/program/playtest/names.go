@@ -42,7 +42,17 @@ func (n *names) add(book *playbook.Playbook, prefix string) {
 
 // known reports whether there is a call of a name.
 func (n *names) known(place string) bool {
-	return n.steps[place] != nil || n.places[place] || n.opaque && strings.Contains(place, "/")
+	notice, _, _ := cutLast(place) // of an event
+	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
+}
+
+// cutLast is what stands before and behind the last dot.
+func cutLast(place string) (before, behind string, found bool) {
+	at := strings.LastIndexByte(place, '.')
+	if at < 0 {
+		return place, "", false
+	}
+	return place[:at], place[at+1:], true
 }
 
 func (n *names) all() []string {
