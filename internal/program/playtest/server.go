@@ -3,15 +3,16 @@ package playtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/ratelimit"
@@ -40,17 +41,17 @@ func newServer(now func() time.Time, before map[string]any) *server {
 
 // DescribeWorkflow knows no run: what people have said holds it in its workflow.
 func (*server) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
-	return nil, serviceerror.NewNotFound("there is no server")
+	return nil, connect.NoServer()
 }
 
 // DescribeWorkflowExecution knows no run.
 func (*server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return nil, serviceerror.NewNotFound("there is no server")
+	return nil, connect.NoServer()
 }
 
 // QueryWorkflow knows no run.
 func (*server) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-	return nil, serviceerror.NewNotFound("there is no server")
+	return nil, connect.NoServer()
 }
 
 // ListWorkflow finds nothing.
@@ -82,7 +83,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 	case []incremental.Write:
 		return answerTo(keeper.MoveAll(arg, s.now()))
 	}
-	return nil, serviceerror.NewUnimplemented("update " + options.UpdateName + " needs a server")
+	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
 }
 
 // remember has a state hold the watermark that the test says runs before have left.
@@ -97,7 +98,7 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
 	}
 	if refused := keeper.Set(incremental.Change{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
-		return serviceerror.NewInvalidArgument(refused.Message)
+		return errors.New(refused.Message)
 	}
 	return nil
 }
