@@ -340,7 +340,7 @@ func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	w.awaitTicket(waiting, queue.Queued)
 	require.False(t, w.status(waiting).Queue.Stopped)
 	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.Command{Step: "stay"})
-	require.ErrorContains(t, err, "step stay does not go on")
+	require.ErrorContains(t, err, "step stay is not running")
 	for _, id := range []string{holder.GetID(), w.lineOf("acme")} {
 		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "a test"))
 	}
