@@ -184,7 +184,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.True(t, awaits.Until.After(awaits.Since.Add(time.Hour)), "the time begins anew")
 	require.Equal(t, runs.HeldByAnswer, status.Steps[0].HeldBy)
 	shown := d.does("status", id)
-	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+$`, shown)
+	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+ UTC$`, shown)
 	require.Contains(t, shown, "import: [######--------------] 3 of 10, reading rows\n")
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 
@@ -271,7 +271,7 @@ func TestApprove(t *testing.T) {
 	}{
 		{"refused: the form needs rows", []string{"approve", id}},
 		{"rows must be integer, not \"many\"", []string{"approve", id, "ask", "--set", "rows=many"}},
-		{"the form has no field \"row\"; its fields are how, ok, rows", []string{"approve", id, "--set", "row=1"}},
+		{"the form has no field \"row\"; its fields are rows, ok, how", []string{"approve", id, "--set", "row=1"}},
 		{"how must be one of a, b, not \"quick\"", []string{"approve", id, "--set", "rows=1", "--set", "how=quick"}},
 		{"the options of step ask are approve, reject, not \"later\"", []string{"approve", id, "--set", "rows=1", "--option", "later"}},
 		{"step ask is an approval: it is answered with approve or reject, not with a result", []string{"complete", id, "ask"}},
@@ -321,7 +321,9 @@ func TestAnswersInLoops(t *testing.T) {
 			d.listedAs(interpreter.Awaiting, id)
 			require.Contains(t, shown, "starter approve "+id+" ask --index 0\n")
 
-			says := d.refuses(exitFailed, "approve", id)
+			says := d.does("retry-now", id)
+			require.Contains(t, says, "nothing waits, so nothing was changed; 5 iterations of step ask await an answer; to answer: starter approve "+id+" ask --index 0\n")
+			says = d.refuses(exitFailed, "approve", id)
 			require.Contains(t, says, "5 approvals wait; name the STEP that is meant, and with --index the iteration")
 			require.Contains(t, says, "    starter approve "+id+" ask --index 4\n")
 			require.Contains(t, d.refuses(exitFailed, "reject", id, "ask"), "5 iterations of step ask await an answer; name one with --index")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,14 +141,14 @@ func (a *app) chain(ctx context.Context, s *session, workflowID, runID string) (
 
 // withChain has a command work on a run with its reprocesses.
 func (a *app) withChain(
-	server *serverFlags, workflowID, runID string, work func(*session, *deadletter.Chain) error,
+	server *serverFlags, workflowID, runID string, work func(context.Context, *session, *deadletter.Chain) error,
 ) error {
 	return a.withServer(server, func(ctx context.Context, s *session) error {
 		chain, err := a.chain(ctx, s, workflowID, runID)
 		if err != nil {
 			return err
 		}
-		return work(s, chain)
+		return work(ctx, s, chain)
 	})
 }
 
@@ -306,11 +307,11 @@ func (a *app) writeLetters(list letterList) error {
 func lettersTable(letters []deadletter.Letter, width int) string {
 	rendered := ""
 	for _, columns := range [][]string{
-		{"last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "state"},
-		{"dead letter", "element", "class", "error", "attempts", "failed runs", "state"},
-		{"dead letter", "element", "class", "error", "state"},
-		{"dead letter", "class", "error", "state"},
-		{"dead letter", "error", "state"},
+		{"last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
+		{"dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
+		{"dead letter", "element", "class", "error", "status"},
+		{"dead letter", "class", "error", "status"},
+		{"dead letter", "error", "status"},
 		{"dead letter", "error"},
 		{"dead letter"},
 	} {
@@ -330,9 +331,9 @@ func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
 	rows := terminal.NewTable(head...)
 	for _, letter := range letters {
 		cells := map[string]any{
-			"last attempt": letter.LastAttemptAt.Local().Format(time.DateTime), "dead letter": letter.ID,
+			"last attempt": terminal.Time(letter.LastAttemptAt), "dead letter": letter.ID,
 			"element": terminal.Shorten(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
-			"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "state": letter.State,
+			"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
 		}
 		row := make(table.Row, len(columns))
 		for i, name := range columns {
@@ -372,17 +373,23 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 	if !found {
 		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, terminal.Program())
 	}
-	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
+	return a.withChain(&options.server, workflowID, options.letters.runID, func(ctx context.Context, s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
 		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
 		position := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
 		switch {
 		case position < 0:
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, terminal.Count(len(chain.Letters), "dead letter"))
-		case options.output == "json":
-			return terminal.PrintJSON(a.Out, letters[position])
 		}
-		return a.writeLetter(s, chain, letters[position])
+		failed, err := s.reader().FailedChild(ctx, chain, letters[position])
+		if err != nil {
+			return err
+		}
+		doc := letterDocument{Letter: letters[position], FailedWorkflow: failed}
+		if options.output == "json" {
+			return terminal.PrintJSON(a.Out, doc)
+		}
+		return a.writeLetter(s, doc)
 	})
 }
 
@@ -400,21 +407,28 @@ func cutLast(id string) (string, bool) {
 	return id[:max(at, 0)], at > 0
 }
 
-func (a *app) writeLetter(s *session, chain *deadletter.Chain, letter deadletter.Letter) error {
+// letterDocument is a dead letter, for programs.
+type letterDocument struct {
+	deadletter.Letter
+	// FailedWorkflow is in whose history the last failure is, "" for none.
+	FailedWorkflow string `json:"failed_workflow,omitempty"`
+}
+
+func (a *app) writeLetter(s *session, letter letterDocument) error {
 	var b strings.Builder
 	line := func(name, text string) { fmt.Fprintf(&b, "%-14s %s\n", name+":", text) }
 	line("dead letter", letter.ID)
-	line("state", letter.State)
+	line("status", letter.State)
 	line("playbook", fmt.Sprintf("%s, sha256 %.12s", letter.Playbook, letter.PlaybookHash))
 	line("element", expression.Text(letter.Element.Data))
 	if letter.WasCancelled() {
-		line("cancelled", letter.LastAttemptAt.Local().Format(time.RFC3339))
+		line("cancelled", terminal.Time(letter.LastAttemptAt))
 	} else {
-		line("last attempt", letter.LastAttemptAt.Local().Format(time.RFC3339))
+		line("last attempt", terminal.Time(letter.LastAttemptAt))
 		line("attempts", fmt.Sprint(letter.Attempts))
 		line("failed in", fmt.Sprintf("%s, the last %s", terminal.Count(letter.FailedRuns, "run"), letter.FailedIn))
 	}
-	if link := s.link(chain.Origin.WorkflowID, chain.Origin.RunID); link != "" {
+	if link := s.link(cmp.Or(letter.FailedWorkflow, letter.ExecutionID), ""); link != "" {
 		line("web UI", link)
 	}
 	var failure strings.Builder

@@ -175,10 +175,10 @@ func (w *eventWriter) end(summary runs.EventsInfo) error {
 // writeLine writes an event for eyes. Lines that do not fit a terminal are cut;
 // --output jsonl has all of them.
 func (w *eventWriter) writeLine(event runs.Event) error {
-	at := event.At.Local()
+	at := event.At.UTC()
 	if day := at.Format(time.DateOnly); day != w.day {
 		w.day = day
-		if _, err := fmt.Fprintln(w.out, day); err != nil {
+		if _, err := fmt.Fprintln(w.out, day+" UTC"); err != nil {
 			return err
 		}
 	}

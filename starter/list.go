@@ -108,7 +108,7 @@ func (a *app) writeRuns(list runs.List, now time.Time) error {
 		a.notef("no runs")
 		return nil
 	}
-	_, err := io.WriteString(a.Out, render.Runs(list.Runs, now, terminal.PaperOf(a.Out).Width)+"\n")
+	_, err := io.WriteString(a.Out, render.Runs(list.Runs, now, terminal.PaperOf(a.Out))+"\n")
 	if list.More {
 		a.notef("and more; --limit 0 shows all")
 	}

@@ -71,7 +71,7 @@ var identity = []string{
 func (e logEntry) format() string {
 	at := e.text("time")
 	if parsed, err := time.Parse(time.RFC3339Nano, at); err == nil {
-		at = parsed.Local().Format("2006-01-02 15:04:05.000")
+		at = parsed.UTC().Format("2006-01-02 15:04:05.000Z")
 	}
 	var b, below strings.Builder
 	fmt.Fprintf(&b, "%s %-5s ", at, e.text("level"))

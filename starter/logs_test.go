@@ -38,10 +38,10 @@ func TestLogLines(t *testing.T) {
 	tail := newLogTail("log", io.NopCloser(strings.NewReader(lines)), nil)
 	view := &logView{out: &out, run: "patients", options: &logsOptions{}}
 	require.NoError(t, tail.each(t.Context(), false, nil, view.writeLine))
-	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC).Local()
-	require.Equal(t, at.Format(time.DateTime)+".000 WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
+	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
+	require.Equal(t, at.Format(time.DateTime)+".000Z WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
 		"  HTTP 503\n  again\n"+
-		at.Add(time.Second).Format(time.DateTime)+".000 INFO  a sink a.sink attempt 1: python printed\n"+
+		at.Add(time.Second).Format(time.DateTime)+".000Z INFO  a sink a.sink attempt 1: python printed\n"+
 		"  \\u001b[31mred\n  second\n"+
 		"x ERROR the \\u001b[2Jrun failed\n"+"       of a reprocess\n"+"       last\n", out.String())
 	require.Equal(t, 5, view.shown)

@@ -171,7 +171,7 @@ func (o *observer) answers(record workflows.StepRecord) string {
 	case record.Awaits != nil:
 		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
 	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
-		return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
+		return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
 }

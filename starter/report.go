@@ -90,8 +90,8 @@ func (a *app) reportStart(s *session, run client.WorkflowRun, output string) err
 // report prints how a run ended and gives the exit status.
 func (a *app) report(s *session, run client.WorkflowRun, end outcome, output string) error {
 	result := end.known()
-	result.Warnings = slices.Concat(a.warnings, result.Warnings)
 	if output == "json" {
+		result.Warnings = slices.Concat(a.warnings, result.Warnings)
 		link := ""
 		if !s.ends {
 			link = s.link(run.GetID(), run.GetRunID())

@@ -109,7 +109,7 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.withChain(&options.server, workflowID, options.letters.runID, func(s *session, chain *deadletter.Chain) error {
+	return a.withChain(&options.server, workflowID, options.letters.runID, func(_ context.Context, s *session, chain *deadletter.Chain) error {
 		return a.reprocessChain(s, chain, filter, workload, options)
 	})
 }

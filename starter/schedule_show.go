@@ -195,9 +195,9 @@ func (d *scheduleDocument) layout() string {
 	every, err := time.ParseDuration(d.Every)
 	within := func(at time.Time) bool { return at.Second() != 0 }
 	if err == nil && every%time.Minute != 0 || d.Jitter == "" && slices.ContainsFunc(d.Next, within) {
-		return "01-02 15:04:05"
+		return "01-02 15:04:05Z"
 	}
-	return "01-02 15:04"
+	return "01-02 15:04Z"
 }
 
 // cells are the columns of a list.
@@ -210,14 +210,14 @@ func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	case d.Paused:
 		due = "paused"
 	case len(d.Next) > 0:
-		due = d.Next[0].Local().Format(d.layout())
+		due = d.Next[0].UTC().Format(d.layout())
 	}
 	next := due
 	if d.Paused && d.Note != "" {
 		next += ": " + terminal.Shorten(d.Note, 30)
 	}
 	if len(d.Recent) > 0 {
-		last = d.Recent[0].StartedAt.Local().Format(d.layout()) + " " + string(d.Recent[0].Status)
+		last = d.Recent[0].StartedAt.UTC().Format(d.layout()) + " " + string(d.Recent[0].Status)
 	}
 	return map[string]string{
 		"schedule": name, "playbook": text.Snip(terminal.Visible(d.Playbook), 30, "…"), "when": terminal.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),

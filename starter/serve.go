@@ -59,10 +59,14 @@ func newServeCommand(a *app) *cobra.Command {
 func newServeTokenCommand(a *app) *cobra.Command {
 	token := &cobra.Command{Use: "token", Args: cobra.NoArgs}
 	var playbooks []string
+	var role string
 	create := &cobra.Command{
 		Use: "new CALLER", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			secret, line, err := serve.NewToken(args[0], playbooks)
+			if role != "" && role != string(serve.RoleViewer) && role != string(serve.RoleOperator) {
+				return usageError("--role %q: expected viewer or operator", role)
+			}
+			secret, line, err := serve.NewToken(args[0], playbooks, serve.Role(role))
 			if err != nil {
 				return usageError("%w", err)
 			}
@@ -71,6 +75,7 @@ func newServeTokenCommand(a *app) *cobra.Command {
 		},
 	}
 	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start, default all; repeatable")
+	create.Flags().StringVar(&role, "role", "", "what the holder may do on the page of runs: viewer or operator; without --playbook it starts none over HTTP")
 	token.AddCommand(create)
 	return token
 }

@@ -129,7 +129,7 @@ func TestServe(t *testing.T) {
 	good := strings.Split(servedBook, "  - step: unused")[0] + "output: \"{{ trigger is defined ? trigger.body.ref : vars.greeting }}\"\n"
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "greet.yaml"), []byte(good), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.yaml"), []byte(servedBook), 0o600))
-	token, line, err := serve.NewToken("ci", nil)
+	token, line, err := serve.NewToken("ci", nil, serve.RoleNone)
 	require.NoError(t, err)
 	tokens := filepath.Join(t.TempDir(), "callers.yaml")
 	require.NoError(t, os.WriteFile(tokens, []byte(line), 0o600))

@@ -236,7 +236,7 @@ func (a *app) showTargets(o *steering, meant []runs.Found) error {
 	if len(meant) == 0 {
 		return nil // it was said
 	}
-	_, err := fmt.Fprintln(a.Out, render.Runs(meant, time.Now(), terminal.PaperOf(a.Out).Width))
+	_, err := fmt.Fprintln(a.Out, render.Runs(meant, time.Now(), terminal.PaperOf(a.Out)))
 	a.notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.Words())
 	for _, run := range meant {
 		if run.Ended() {

@@ -20,6 +20,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/serve"
 	"reprise/internal/program/start"
 	"reprise/internal/program/ui"
 	"reprise/interpreter/playbook"
@@ -34,6 +35,7 @@ type uiOptions struct {
 	userHeader string
 	proxies    []string
 	readOnly   bool
+	tokens     string
 	playbooks  string
 }
 
@@ -50,6 +52,7 @@ func newUICommand(a *app) *cobra.Command {
 	flags.StringArrayVar(&options.hosts, "host", nil, "a name, or name:port, by which browsers reach the page; repeatable")
 	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
 	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as of starter serve; those with a role sign in with their token")
 	flags.BoolVar(&options.readOnly, "read-only", false, "show runs, and change none")
 	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
 		"folder of playbooks that are shown and can be started, default none [REPRISE_PLAYBOOKS]")
@@ -73,6 +76,16 @@ func (o *uiOptions) access() (ui.Access, error) {
 		}
 		access.Proxies = append(access.Proxies, prefix)
 	}
+	if o.tokens != "" {
+		callers, err := serve.OpenCallers(o.tokens)
+		if err != nil {
+			return access, withStatus(exitUsage, err)
+		}
+		access.Holder = func(token string) (ui.Person, bool) {
+			name, role := callers.Holder(token)
+			return ui.Person{Name: name, Operator: role == serve.RoleOperator}, role != serve.RoleNone
+		}
+	}
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return access, usageError("--listen %q: expected host:port, such as 127.0.0.1:%s", o.listen, uiPort)
@@ -94,7 +107,7 @@ func (a *app) ui(options *uiOptions) error {
 		if err != nil {
 			return fmt.Errorf("listen on --listen %s: %w", options.listen, err)
 		}
-		if access.UserHeader == "" {
+		if access.UserHeader == "" && access.Holder == nil {
 			access.Key = cmp.Or(ui.KeyOf(s.key), rand.Text())
 		}
 		page := a.newPage(s, listener, access, options.playbooks, options.hosts)

@@ -214,7 +214,7 @@ func unread(book *playbook.Playbook, workload map[string]any) []string {
 // mostKey is how much of a key is shown, in characters.
 const mostKey = 100
 
-// checkRead warns of keys that nothing reads, at once and at the end of the run;
+// checkRead warns of keys that nothing reads, at once, and in the document of the run;
 // with strict they are a usage error.
 func (a *app) checkRead(book *playbook.Playbook, workload map[string]any, strict bool) error {
 	warnings := unread(book, workload)

@@ -2,6 +2,7 @@
 package python
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -128,7 +129,7 @@ func (t *Tool) call(ctx context.Context, in interpreter.ToolInput, args any) (in
 			in.Step, expression.TypeName(args))
 	}
 	nonce := rand.Text()
-	input, err := expression.Encode(map[string]any{"code": code, "name": in.Step, "args": args, "nonce": nonce})
+	input, err := expression.Encode(map[string]any{"code": code, "name": cmp.Or(in.Place, in.Step), "args": args, "nonce": nonce})
 	if err != nil {
 		return interpreter.ToolResult{}, tool.Errorf("step %q: the args cannot be written as JSON: %w", in.Step, err)
 	}

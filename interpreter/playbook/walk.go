@@ -72,6 +72,17 @@ func (pb *Playbook) actions() []actionAt {
 	return all
 }
 
+// ActionAt is the action of the step with a name, or of the sink at a place such as
+// "fetch.retry[1].then.sink"; nil for none.
+func (pb *Playbook) ActionAt(place string) *Action {
+	for _, at := range pb.actions() {
+		if at.sink != nil && at.sink.Place == place || at.sink == nil && at.step != nil && at.step.Name == place {
+			return at.action
+		}
+	}
+	return nil
+}
+
 // sinks are the sinks of a step, at every place that may have one.
 func (s *Step) sinks() []actionAt {
 	var all []actionAt

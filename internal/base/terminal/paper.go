@@ -46,11 +46,3 @@ func Width(w io.Writer) int {
 	}
 	return fallback
 }
-
-// Warning is a text that must not be passed over.
-func (p Paper) Warning(text string) string {
-	if !p.Colour {
-		return text
-	}
-	return string(warningMark) + text + string(plainMark)
-}

@@ -19,15 +19,6 @@ type Screen struct {
 	Err error
 }
 
-// Marks of our own in a text. They are noncharacters, which no text has; from
-// data they would colour a line and no more.
-const (
-	warningMark = '\ufdd0'
-	plainMark   = '\ufdd1'
-)
-
-var styles = strings.NewReplacer(string(warningMark), "\x1b[1;33m", string(plainMark), "\x1b[0m")
-
 // Write takes whole characters, as all callers have them.
 func (s *Screen) Write(p []byte) (int, error) {
 	text := Visible(string(p))

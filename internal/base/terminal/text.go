@@ -13,13 +13,30 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Clock is a time of day, with its day where that is another one.
+// Time is a time in UTC: 2026-11-22 23:00:14 UTC.
+func Time(at time.Time) string { return at.UTC().Format(time.DateTime + " UTC") }
+
+// Clock is a time of day in UTC, with its day where that is another one.
 func Clock(at, now time.Time) string {
-	layout := time.TimeOnly
-	if at.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
-		layout = time.DateTime
+	if at.UTC().Format(time.DateOnly) != now.UTC().Format(time.DateOnly) {
+		return Time(at)
 	}
-	return at.Local().Format(layout)
+	return at.UTC().Format(time.TimeOnly + " UTC")
+}
+
+// Ago is how long ago something was, for lists: 4m ago.
+func Ago(at, now time.Time) string {
+	const day = 24 * time.Hour
+	switch d := now.Sub(at); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", max(0, d/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd ago", d/day)
+	}
 }
 
 // OneLine keeps the columns of a line, and breaks none of its own.

@@ -221,6 +221,33 @@ func Newest(x, y Letter) int {
 		cmp.Compare(x.Step, y.Step), cmp.Compare(x.Visit, y.Visit), cmp.Compare(x.Index, y.Index))
 }
 
+// FailedChild is the workflow in whose history the last failure of an iteration is: its own, or that
+// of its batch. It is "" for an iteration that has not failed.
+func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (string, error) {
+	for _, run := range append([]*runs.Run{c.Origin}, c.Rounds...) {
+		loop := run.Loop(letter.Step, letter.Visit)
+		if run.WorkflowID != letter.FailedIn || loop == nil {
+			continue
+		}
+		book, err := run.Book()
+		if err != nil {
+			return "", err
+		}
+		input, err := r.LoopInput(ctx, loop)
+		if err != nil {
+			return "", err
+		}
+		size := len(input.Elements)
+		if input.Chosen != nil {
+			size = input.Chosen.Size
+		}
+		task := workflows.Task{ID: run.WorkflowID, Step: letter.Step, Visit: letter.Visit}
+		id, _ := workflows.IterationID(task, book.Step(letter.Step).Loop, size, input.Chosen, letter.Index)
+		return id, nil
+	}
+	return "", nil
+}
+
 // Filter chooses dead letters; zero values choose all.
 type Filter struct {
 	Step  string

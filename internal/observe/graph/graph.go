@@ -217,11 +217,7 @@ func stateText(step runs.Step, now time.Time) []string {
 		lines = append(lines, "attempt "+attempt)
 	}
 	if !step.NextRetryAt.IsZero() {
-		layout := time.TimeOnly
-		if next := step.NextRetryAt.Local(); next.Format(time.DateOnly) != now.Local().Format(time.DateOnly) {
-			layout = time.DateTime
-		}
-		lines = append(lines, "next retry at "+step.NextRetryAt.Local().Format(layout))
+		lines = append(lines, "next retry at "+terminal.Clock(step.NextRetryAt, now))
 	}
 	if c := step.Loop; c != nil {
 		counts, still := *c, step

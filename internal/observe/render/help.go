@@ -61,7 +61,7 @@ func Held(parent runs.Held) interpreter.Control {
 func ResumeCommand(id string, control interpreter.Control) string {
 	command := terminal.Program() + " resume " + terminal.ShellWord(id)
 	if !control.Paused && len(control.Steps) == 1 {
-		command += " --step " + terminal.ShellWord(control.Steps[0])
+		command += " " + terminal.ShellWord(control.Steps[0])
 	}
 	return "to resume: " + command
 }
@@ -120,12 +120,12 @@ func Help(status *runs.Status) []string {
 		}
 	}
 	if len(waiting) == 0 {
-		return answersOf(status)
+		return Answers(status)
 	}
 	id, of, step := terminal.ShellWord(status.WorkflowID), "", "STEP"
 	if len(waiting) == 1 {
 		step = terminal.ShellWord(waiting[0])
-		of = " --step " + step
+		of = " " + step
 	}
 	if loops {
 		step += " [--index N]"
@@ -135,14 +135,14 @@ func Help(status *runs.Status) []string {
 		help[0] = fmt.Sprintf("to try again: %s retry-now %s%s", terminal.Program(), id, of)
 		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.Program(), id, step))
 	}
-	return append(help, answersOf(status)...)
+	return append(help, Answers(status)...)
 }
 
 // mostAnswersSaid bounds the commands that a status names for what awaits an answer.
 const mostAnswersSaid = 5
 
-// answersOf are the commands that answer what a run awaits, or show it.
-func answersOf(status *runs.Status) []string {
+// Answers are the commands that answer what a run awaits, or show it.
+func Answers(status *runs.Status) []string {
 	var help []string
 	for _, step := range status.Steps {
 		below := childCommands(step)
@@ -154,7 +154,7 @@ func answersOf(status *runs.Status) []string {
 		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
 			help = append(help, loopAnswerOf(status.WorkflowID, step))
 		case step.Loop != nil && step.Loop.Plays && step.Loop.Running > 0 && len(step.Iterations) == 0 && len(below) == 0:
-			help = append(help, fmt.Sprintf("to look into its runs: %s status %s --step %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
+			help = append(help, fmt.Sprintf("to look into its runs: %s status %s %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
 		}
 	}
 	return help
@@ -198,16 +198,18 @@ func loopAnswerOf(id string, step runs.Step) string {
 			return "to answer: " + AnswerCommand(id, step.Step, &iteration.Index, iteration.Awaits)
 		}
 	}
-	return fmt.Sprintf("to see what they await: %s status %s --step %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
+	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
 }
 
 // writeHelp keeps a command in one piece, on a line of its own where it does not
 // fit behind what it is for.
-func writeHelp(b *strings.Builder, help string, width int) {
-	if text.StringWidth(help) > width {
+func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
+	if text.StringWidth(help) > paper.Width {
 		help = strings.Replace(help, ": ", ":\n  ", 1)
 	}
-	b.WriteString(help + "\n")
+	for line := range strings.SplitSeq(help, "\n") {
+		b.WriteString(paper.Paint(terminal.Quiet, line) + "\n")
+	}
 }
 
 // waits reports whether something of a step waits for a retry or for a person.

@@ -31,7 +31,7 @@ func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
 	var b strings.Builder
 	result := outcome.Result
 	if len(result.Steps) > 0 {
-		b.WriteString(StepTable(result.Steps, paper.Width) + "\n")
+		b.WriteString(StepTable(result.Steps, paper) + "\n")
 	}
 	outcome.writeFailedIterations(&b)
 	if record := outcome.failed(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
@@ -41,7 +41,7 @@ func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
 	for _, warning := range result.Warnings {
 		b.WriteString(paper.Warning("warning: "+terminal.Visible(warning)) + "\n")
 	}
-	verdict := terminal.Visible(outcome.verdict())
+	verdict := terminal.Visible(outcome.verdict(paper))
 	if terminal.IsTerminal(w) {
 		verdict = strings.Join(terminal.Wrap(verdict, paper.Width), "\n")
 	}
@@ -80,14 +80,15 @@ var (
 
 // StepTable is a table of the steps that fits a terminal: what does not fit beside the
 // rest is below it or, of errors, with the failure.
-func StepTable(records []workflows.StepRecord, width int) string {
+func StepTable(records []workflows.StepRecord, paper terminal.Paper) string {
+	width := paper.Width
 	for _, columns := range [][]column{
 		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime, columnError},
 		{columnStep, columnStatus, columnIterations, columnAttempts, columnPages, columnTime},
 		{columnStep, columnStatus, columnAttempts, columnPages, columnTime},
 		{columnStep, columnStatus, columnTime},
 	} {
-		if rendered := stepRows(records, columns); text.LongestLineLen(rendered) <= width {
+		if rendered := stepRows(records, columns, paper); text.LongestLineLen(rendered) <= width {
 			return rendered + loopLines(records, columns, width)
 		}
 	}
@@ -102,7 +103,7 @@ func StepTable(records []workflows.StepRecord, width int) string {
 	return strings.Join(lines, "\n") + loopLines(records, nil, width)
 }
 
-func stepRows(records []workflows.StepRecord, columns []column) string {
+func stepRows(records []workflows.StepRecord, columns []column, paper terminal.Paper) string {
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { // what no row has
 		return !slices.ContainsFunc(records, func(r workflows.StepRecord) bool { return c.cell(r) != "" })
 	})
@@ -115,6 +116,9 @@ func stepRows(records []workflows.StepRecord, columns []column) string {
 		row := make(table.Row, len(columns))
 		for i, column := range columns {
 			row[i] = column.cell(record)
+			if column.name == columnStatus.name {
+				row[i] = paper.Paint(styleOf(record.Status), column.cell(record))
+			}
 		}
 		rows.AppendRow(row)
 	}

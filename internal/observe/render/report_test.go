@@ -56,7 +56,14 @@ workflow:
     code: |
       def main():
         return 1 / 0
-  - {step: fetch, tool: http, url: "http://x"}
+  - step: fetch
+    tool: http
+    url: "http://x"
+    sink:
+      tool: python
+      code: |
+        def main(result):
+          return result["x"]
 `)
 	require.NoError(t, err)
 	for name, result := range map[string]workflows.Result{
@@ -78,6 +85,13 @@ workflow:
 			Status: interpreter.Failed, Steps: []workflows.StepRecord{python}, Error: &interpreter.ErrorObject{
 				Message: "step b: ZeroDivisionError: division by zero", Body: expression.Of(map[string]any{
 					"traceback": "  File \"<b>\", line 2, in main\n    return 1 / 0\n  File \"/usr/lib/x.py\", line 2, in f\nZeroDivisionError: division by zero\n",
+				}),
+			},
+		},
+		"failed_in_a_python_sink": {
+			Status: interpreter.Failed, Steps: []workflows.StepRecord{record("fetch", interpreter.Failed, time.Second)}, Error: &interpreter.ErrorObject{
+				Message: "step fetch: sink fetch.sink: KeyError: 'x'", Body: expression.Of(map[string]any{
+					"traceback": "  File \"<fetch.sink>\", line 2, in main\n    return result[\"x\"]\nKeyError: 'x'\n",
 				}),
 			},
 		},
@@ -129,7 +143,7 @@ func TestTablesFit(t *testing.T) {
 	failed.Error = &interpreter.ErrorObject{Message: strings.Repeat("HTTP 500 ", 20)}
 	records := []workflows.StepRecord{looped(2), failed, {Step: "c", CallStatus: interpreter.CallStatus{Status: interpreter.Skipped}}}
 	for _, width := range []int{200, 130, 100, 80, 60, 40, 30} {
-		rendered := render.StepTable(records, width)
+		rendered := render.StepTable(records, terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width, "\n%s", rendered)
 		words := strings.Join(strings.Fields(rendered), " ")
 		for _, want := range []string{"fetch#2", "partial_success", "97 completed, 2 failed, 1 cancelled of 100 (2 truncated)", "skipped"} {
@@ -149,11 +163,14 @@ func TestReportEndsWithWarnings(t *testing.T) {
 		paper terminal.Paper
 		want  string
 	}{
-		{terminal.Paper{}, "warning: 5 of 100 iterations failed\n"},
-		{terminal.Paper{Colour: true}, "\ufdd0warning: 5 of 100 iterations failed\ufdd1\n"},
+		{terminal.Paper{}, "warning: 5 of 100 iterations failed\nrun-1: completed\n"},
+		{
+			terminal.Paper{Colour: true},
+			"\uffff\ufffe\ufffewarning: 5 of 100 iterations failed\ufffe\ufffe\ufffe\nrun-1: \ufffe\uffff\ufffecompleted\ufffe\ufffe\ufffe\n",
+		},
 	} {
 		var b strings.Builder
 		render.Report(&b, render.Outcome{WorkflowID: "run-1", Result: result}, test.paper)
-		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want+"run-1: completed\n"), "%q", b.String())
+		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Runs fits a terminal. The ID is what other commands want, so other columns
 // go first, and it is cut last; they take its beginning; one that is cut keeps its end, by which runs of a playbook differ.
-func Runs(list []runs.Found, now time.Time, width int) string {
+func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	rendered := ""
 	for _, columns := range [][]string{
 		{"run", "playbook", "status", "started", "time", "failed"},
@@ -22,21 +22,21 @@ func Runs(list []runs.Found, now time.Time, width int) string {
 		{"run", "status", "time", "failed"},
 		{"run", "status"},
 	} {
-		if rendered = runsWith(list, columns, now, 0); text.LongestLineLen(rendered) <= width {
+		if rendered = runsWith(list, columns, now, paper, 0); text.LongestLineLen(rendered) <= paper.Width {
 			return rendered
 		}
 	}
-	over := text.LongestLineLen(rendered) - width
+	over := text.LongestLineLen(rendered) - paper.Width
 	longest := 0
 	for _, run := range list {
 		longest = max(longest, text.StringWidth(terminal.Visible(run.WorkflowID)))
 	}
-	return runsWith(list, []string{"run", "status"}, now, max(longest-over, 1))
+	return runsWith(list, []string{"run", "status"}, now, paper, max(longest-over, 1))
 }
 
 // runsWith is the table with some columns, and with IDs cut to a width unless
 // that is 0.
-func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) string {
+func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal.Paper, idWidth int) string {
 	head := make([]any, len(columns))
 	for i, name := range columns {
 		head[i] = name
@@ -51,8 +51,8 @@ func runsWith(list []runs.Found, columns []string, now time.Time, idWidth int) s
 			end = now
 		}
 		cells := map[string]string{
-			"run": id, "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": statusCell(run),
-			"started": run.StartedAt.Local().Format("01-02 15:04"), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
+			"run": id, "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
+			"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
 		}
 		row := make(table.Row, len(columns))
 		for i, name := range columns {

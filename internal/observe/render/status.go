@@ -25,12 +25,12 @@ import (
 // are below them.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
-	b.WriteString(headOf(status) + "\n")
+	b.WriteString(headOf(status, paper) + "\n")
 	if held := Paused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
 	for _, parent := range status.Above {
-		terminal.WriteWrapped(&b, "held by the run "+terminal.Visible(parent.Run)+" above: "+Paused(Held(parent), status.At), paper.Width)
+		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(Held(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil {
 		terminal.WriteWrapped(&b, cancelText(*said, status), paper.Width)
@@ -45,7 +45,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
 	}
 	if len(status.Steps) > 0 {
-		b.WriteString(statesTable(status, paper.Width) + "\n")
+		b.WriteString(statesTable(status, paper) + "\n")
 	}
 	for _, step := range status.Steps {
 		for _, said := range stepDetails(step, status.At) {
@@ -67,13 +67,14 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		}
 	}
 	for _, help := range Help(status) {
-		writeHelp(&b, help, paper.Width)
+		writeHelp(&b, help, paper)
 	}
 	_, _ = io.WriteString(w, b.String())
 }
 
 // headOf is the run in a line.
-func headOf(status *runs.Status) string {
+func headOf(status *runs.Status, paper terminal.Paper) string {
+	shown := paper.Paint(styleOf(status.Status), string(status.Status))
 	name := terminal.Visible(status.WorkflowID)
 	if status.Playbook != "" {
 		name += " (" + terminal.Visible(status.Playbook) + ")"
@@ -82,10 +83,9 @@ func headOf(status *runs.Status) string {
 		name += ", iterations of " + terminal.Visible(status.Origin) + " again"
 	}
 	if status.Ended() {
-		return fmt.Sprintf("%s: %s after %s, at %s", name, status.Status, terminal.Duration(status.EndedAt.Sub(status.StartedAt)),
-			status.EndedAt.Local().Format(time.DateTime))
+		return fmt.Sprintf("%s: %s after %s, at %s", name, shown, terminal.Duration(status.EndedAt.Sub(status.StartedAt)), terminal.Time(status.EndedAt))
 	}
-	line := fmt.Sprintf("%s: %s", name, status.Status)
+	line := fmt.Sprintf("%s: %s", name, shown)
 	if !status.Since.IsZero() {
 		line += " for " + terminal.Duration(status.At.Sub(status.Since))
 	}
@@ -95,7 +95,7 @@ func headOf(status *runs.Status) string {
 // cancelText says who has cancelled a run, and why.
 func cancelText(said interpreter.Said, status *runs.Status) string {
 	if status.Ended() {
-		return "cancelled at " + said.At.Local().Format(time.DateTime) + Attribution(said)
+		return "cancelled at " + terminal.Time(said.At) + Attribution(said)
 	}
 	return "is being cancelled" + Since(said, status.At)
 }
@@ -138,16 +138,16 @@ func stepLabel(step runs.Step) string {
 
 // statesTable is the steps. With the longest states it takes 55 columns beside
 // their names.
-func statesTable(status *runs.Status, width int) string {
+func statesTable(status *runs.Status, paper terminal.Paper) string {
 	const fixed, least = 55, 8
 	rows := make([]table.Row, len(status.Steps))
 	for i, step := range status.Steps {
 		rows[i] = table.Row{
-			text.Snip(stepLabel(step), max(width-fixed, least), "…"), string(step.Status), StepAttempt(step),
+			text.Snip(stepLabel(step), max(paper.Width-fixed, least), "…"), paper.Paint(styleOf(step.Status), string(step.Status)), StepAttempt(step),
 			nextOf(step.Item, status.At), tookOf(step, status),
 		}
 	}
-	return filled(table.Row{"step", "state", "attempt", "next retry", "time"}, rows).Render()
+	return filled(table.Row{"step", "status", "attempt", "next retry", "time"}, rows).Render()
 }
 
 // filled is a table of the columns that some row has something in.

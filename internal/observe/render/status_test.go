@@ -171,7 +171,7 @@ func TestGoldenRuns(t *testing.T) {
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	for _, width := range []int{40, 80, 120} {
-		table := render.Runs(found, began.Add(3*time.Second), width)
+		table := render.Runs(found, began.Add(3*time.Second), terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(table), width)
 		samples.Golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
 	}

@@ -25,8 +25,8 @@ type Outcome struct {
 
 // verdict is a run in a sentence: how it has ended, after how long, and of one that failed where
 // and why.
-func (o Outcome) verdict() string {
-	text := o.WorkflowID + ": " + string(o.Result.Status)
+func (o Outcome) verdict(paper terminal.Paper) string {
+	text := o.WorkflowID + ": " + paper.Paint(styleOf(o.Result.Status), string(o.Result.Status))
 	failed := o.Result.Error != nil
 	switch {
 	case o.Took > 0 && o.Result.Status.Ending() == interpreter.Bad:
@@ -92,10 +92,10 @@ func (o Outcome) place(step string) string {
 	return fmt.Sprintf(" (%s:%d)", o.Book.File.Name, found.NamePos.Line)
 }
 
-// framePlace is where a frame of a traceback is in the code of a step.
+// framePlace is where a frame of a traceback is in the code of a step or sink.
 var framePlace = regexp.MustCompile(`File "<([^">]+)>", line (\d+)`)
 
-// placed has the frames of a traceback in the code of a step name the file of the playbook and its
+// placed has the frames of a traceback in the code of a step or sink name the file of the playbook and its
 // lines.
 func (o Outcome) placed(trace string) string {
 	if o.Book == nil {
@@ -104,11 +104,11 @@ func (o Outcome) placed(trace string) string {
 	return framePlace.ReplaceAllStringFunc(trace, func(frame string) string {
 		parts := framePlace.FindStringSubmatch(frame)
 		line, _ := strconv.Atoi(parts[2])
-		step := o.Book.Step(parts[1])
-		if step == nil || step.Action == nil {
+		action := o.Book.ActionAt(parts[1])
+		if action == nil {
 			return frame
 		}
-		code := field(o.Book.Resolve(step.Action), "code")
+		code := o.Book.Resolve(action).Field("code")
 		lines := []string{}
 		if code != nil {
 			lines = strings.SplitAfter(code.Raw, "\n")
@@ -120,14 +120,4 @@ func (o Outcome) placed(trace string) string {
 		at := code.Position(utf8.RuneCountInString(before))
 		return fmt.Sprintf("File %q, line %d", o.Book.File.Name, at.Line)
 	})
-}
-
-// field is the value of a field of an action, nil for none.
-func field(action *playbook.Action, name string) *playbook.Node {
-	for _, entry := range action.Fields {
-		if entry.Key == name {
-			return entry.Value
-		}
-	}
-	return nil
 }

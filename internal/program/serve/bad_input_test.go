@@ -30,7 +30,9 @@ func quickStart(options *serve.Options) {
 	options.Start = func(context.Context, serve.Order) (serve.Begun, error) { return serve.Begun{RunID: "run"}, nil }
 }
 
-func newToken(name string) (token, line string, err error) { return serve.NewToken(name, nil) }
+func newToken(name string) (token, line string, err error) {
+	return serve.NewToken(name, nil, serve.RoleNone)
+}
 
 // rewriteCallers writes the file of callers so that its time or size differs.
 func (w *world) rewriteCallers(text string) {

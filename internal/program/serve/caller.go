@@ -30,7 +30,18 @@ type caller struct {
 	name      string
 	hashes    [][sha256.Size]byte // of the tokens
 	playbooks []string
+	role      Role
 }
+
+// Role is what the holder of a token may do on the page of runs.
+type Role string
+
+// The roles. RoleNone may not see the page.
+const (
+	RoleNone     Role = ""
+	RoleViewer   Role = "viewer"   // sees runs
+	RoleOperator Role = "operator" // also changes them
+)
 
 func (c *caller) may(name string) bool {
 	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
@@ -64,8 +75,8 @@ func stateOf(path string) (fileState, error) {
 const mostCallers = 1 << 20
 
 // OpenCallers reads a file of callers: a YAML map of names to sha256, the hex hash
-// of a token or a list of them, and playbooks, the list of those that the caller
-// may start.
+// of a token or a list of them, playbooks, the list of those that the caller may start, and
+// role, what the caller may do on the page of runs.
 func OpenCallers(path string) (*Callers, error) {
 	c := &Callers{path: path}
 	return c, c.refresh()
@@ -118,6 +129,19 @@ func (c *Callers) find(token string) *caller {
 	return found
 }
 
+// Holder is the name and the role of who has a token, "" and RoleNone for nobody. The file is
+// read again if it has changed; while it cannot be read, those of before count.
+func (c *Callers) Holder(token string) (name string, role Role) {
+	if c == nil {
+		return "", RoleNone
+	}
+	_ = c.refresh()
+	if found := c.find(token); found != nil {
+		return found.name, found.role
+	}
+	return "", RoleNone
+}
+
 // bearer is the token of a request; has says that it comes with one.
 func bearer(header http.Header) (token string, has bool) {
 	values := header.Values("Authorization")
@@ -165,12 +189,17 @@ func parseCaller(name string, entry any) (*caller, error) {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		texts, ok := textsOf(fields[key])
 		switch {
-		case key != "sha256" && key != "playbooks":
-			return nil, fmt.Errorf("the key %q is unknown, expected sha256 and playbooks", key)
+		case !slices.Contains([]string{"sha256", "playbooks", "role"}, key):
+			return nil, fmt.Errorf("the key %q is unknown, expected sha256, playbooks and role", key)
 		case !ok:
 			return nil, fmt.Errorf("%s must be a text or a list of texts", key)
 		case key == "playbooks":
 			one.playbooks = texts
+			continue
+		case key == "role":
+			if one.role = Role(strings.Join(texts, " ")); one.role != RoleViewer && one.role != RoleOperator {
+				return nil, errors.New("role must be viewer or operator")
+			}
 			continue
 		}
 		for _, text := range texts {
@@ -181,8 +210,8 @@ func parseCaller(name string, entry any) (*caller, error) {
 			one.hashes = append(one.hashes, [sha256.Size]byte(hash))
 		}
 	}
-	if len(one.hashes) == 0 || len(one.playbooks) == 0 {
-		return nil, errors.New("needs sha256, the hash of a token, and playbooks, those that the caller may start")
+	if len(one.hashes) == 0 || len(one.playbooks) == 0 && one.role == RoleNone {
+		return nil, errors.New("needs sha256, the hash of a token, and playbooks, those that the caller may start, or role, viewer or operator of the page of runs")
 	}
 	return one, nil
 }
@@ -201,8 +230,8 @@ func textsOf(value any) ([]string, bool) {
 }
 
 // NewToken makes a token for a caller, and the line that stands for it in the file
-// of callers. No playbooks are all.
-func NewToken(name string, playbooks []string) (token, line string, err error) {
+// of callers. No playbooks are all, or none for a token that has a role.
+func NewToken(name string, playbooks []string, role Role) (token, line string, err error) {
 	const size = 32
 	if !callerName.MatchString(name) {
 		return "", "", fmt.Errorf("%q is no name of a caller: it has letters, digits, _ and -, at most 64", name)
@@ -215,6 +244,12 @@ func NewToken(name string, playbooks []string) (token, line string, err error) {
 	for _, one := range playbooks {
 		quoted = append(quoted, fmt.Sprintf("%q", one))
 	}
-	list := cmp.Or(strings.Join(quoted, ", "), fmt.Sprintf("%q", anyPlaybook))
-	return token, fmt.Sprintf("%s: {sha256: %q, playbooks: [%s]}", name, hex.EncodeToString(sum[:]), list), nil
+	fields := []string{fmt.Sprintf("sha256: %q", hex.EncodeToString(sum[:]))}
+	if len(quoted) > 0 || role == RoleNone {
+		fields = append(fields, fmt.Sprintf("playbooks: [%s]", cmp.Or(strings.Join(quoted, ", "), fmt.Sprintf("%q", anyPlaybook))))
+	}
+	if role != RoleNone {
+		fields = append(fields, "role: "+string(role))
+	}
+	return token, fmt.Sprintf("%s: {%s}", name, strings.Join(fields, ", ")), nil
 }

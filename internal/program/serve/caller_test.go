@@ -46,16 +46,16 @@ func TestCallersThatAreNone(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	token, line, err := serve.NewToken("ci", []string{"a", `b"c`})
+	token, line, err := serve.NewToken("ci", []string{"a", `b"c`}, serve.RoleNone)
 	require.NoError(t, err)
 	require.Regexp(t, `^rpr_[A-Za-z0-9_-]{43}$`, token)
 	sum := sha256.Sum256([]byte(token))
 	require.Equal(t, `ci: {sha256: "`+hex.EncodeToString(sum[:])+`", playbooks: ["a", "b\"c"]}`, line)
-	other, _, err := serve.NewToken("ci", nil)
+	other, _, err := serve.NewToken("ci", nil, serve.RoleNone)
 	require.NoError(t, err)
 	require.NotEqual(t, token, other)
 	for _, name := range []string{"", "a b", "a:b", "@x", strings.Repeat("a", 65)} {
-		_, _, err := serve.NewToken(name, nil)
+		_, _, err := serve.NewToken(name, nil, serve.RoleNone)
 		require.ErrorContains(t, err, "is no name of a caller")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
+	"reprise/interpreter"
 )
 
 func TestRunOfACaller(t *testing.T) {
@@ -200,7 +201,7 @@ workflow: [{step: ask, tool: approval, message: "go on?"}]
 			return false
 		}
 		status, err := reader.Status(t.Context(), found, time.Now())
-		return err == nil && len(status.Steps) == 1 && status.Steps[0].Status == "running"
+		return err == nil && len(status.Steps) == 1 && status.Steps[0].Status == interpreter.Awaiting
 	}, patience, tick)
 	require.Equal(t, "skipped", w.start("alone/runs?wait=60s", w.ci, `{}`).values["status"])
 	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), first.values["workflow_id"].(string), ""))

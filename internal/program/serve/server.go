@@ -163,7 +163,7 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	nobody, _, _ := NewToken("nobody", nil)
+	nobody, _, _ := NewToken("nobody", nil, RoleNone)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
 		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),

@@ -68,6 +68,9 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 		result.Outcome, standing.Changed = Unchanged, false
 	}
 	result.Message = s.command.describe(result)
+	if result.Outcome == Unchanged && s.command.Name == RetryNow {
+		result.Message += s.awaited(ctx, run)
+	}
 	if s.command.Name == Resume || s.command.Name == RetryNow {
 		result.Above, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
 	}
@@ -76,6 +79,26 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
 	}
 	return result
+}
+
+// awaited says which iterations of a run await an answer, where nothing waits for a retry.
+func (s *sending) awaited(ctx context.Context, run runs.Found) string {
+	status, err := s.Runs.Status(ctx, run, time.Now())
+	if err != nil {
+		return "" // the command has been answered; this is help
+	}
+	for i := range status.Steps {
+		step := &status.Steps[i]
+		s.Runs.Iterations(ctx, status, step)
+		if loop := step.Loop; loop != nil && loop.Awaiting > 0 && (s.command.Step == "" || s.command.Step == step.Step) {
+			text := fmt.Sprintf("; %s of step %s await an answer", terminal.Count(loop.Awaiting, "iteration"), step.Step)
+			if loop.Awaiting == 1 {
+				text = fmt.Sprintf("; 1 iteration of step %s awaits an answer", step.Step)
+			}
+			return strings.Join(append([]string{text}, render.Answers(status)...), "; ")
+		}
+	}
+	return ""
 }
 
 // settled records how many waits a command has ended, of which those in loops were
@@ -148,7 +171,7 @@ func (s *sending) cancel(ctx context.Context, result Result) Result {
 		Namespace: s.Namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID},
 		FirstExecutionRunId: run.RunID, RequestId: uuid.NewString(), Identity: s.command.By, Reason: s.command.Reason,
 	})
-	was := fmt.Sprintf("%s for %s", run.Status, terminal.Duration(time.Since(run.StartedAt)))
+	was := fmt.Sprintf("%s, started %s", run.Status, terminal.Ago(run.StartedAt, time.Now()))
 	if run.Playbook != "" {
 		was = terminal.Visible(run.Playbook) + ", " + was
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
@@ -22,6 +23,8 @@ type Person struct {
 	Name string
 	// Operator may change runs; others may see them.
 	Operator bool
+	// SignedIn says that the person has come with a token, and may sign out.
+	SignedIn bool
 }
 
 // Access says who may use the pages.
@@ -32,6 +35,8 @@ type Access struct {
 	// UserHeader names the person in requests of Proxies; "" admits nobody in this way.
 	UserHeader string
 	Proxies    []netip.Prefix
+	// Holder is who has a token, with which people sign in; nil admits nobody in this way.
+	Holder func(token string) (Person, bool)
 	// ReadOnly keeps everybody from changing runs.
 	ReadOnly bool
 	// Hosts are the names, with ports where they have one, that requests may be for.
@@ -108,17 +113,76 @@ func cookie(r *http.Request, name, value string) *http.Cookie {
 
 // person finds out who sends a request.
 func (a Access) person(r *http.Request) (Person, error) {
-	if given, err := r.Cookie(cookieName(r)); err == nil && a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
-		return Person{Name: a.Owner, Operator: !a.ReadOnly}, nil
+	if given, err := r.Cookie(cookieName(r)); err == nil {
+		if a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
+			return Person{Name: a.Owner, Operator: !a.ReadOnly}, nil
+		}
+		if person, found := a.holder(given.Value); found {
+			return person, nil
+		}
 	}
 	if name := a.named(r); name != "" {
 		return Person{Name: name, Operator: !a.ReadOnly}, nil
 	}
 	text := "Open the link that starter has printed. It signs you in."
-	if a.UserHeader != "" {
+	switch {
+	case a.Holder != nil:
+		return Person{}, errSignIn
+	case a.UserHeader != "":
 		text = "Nobody is signed in. The page is reached through the proxy that signs people in."
 	}
 	return Person{}, &pageError{http.StatusUnauthorized, text}
+}
+
+// errSignIn has a person sign in with a token.
+var errSignIn = errors.New("nobody is signed in")
+
+// holder is who has a token. It is asked at each request, so a token that is taken out of
+// the file counts no longer.
+func (a Access) holder(token string) (Person, bool) {
+	if a.Holder == nil || token == "" {
+		return Person{}, false
+	}
+	person, found := a.Holder(token)
+	person.SignedIn, person.Operator = true, person.Operator && !a.ReadOnly
+	return person, found
+}
+
+// signIn has a token become a cookie.
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	v := &visit{}
+	err := s.Access.checkHost(r)
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	switch {
+	case err != nil:
+	case http.NewCrossOriginProtection().Check(r) != nil || r.ParseForm() != nil:
+		err = &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
+	default:
+		token := strings.TrimSpace(r.PostForm.Get("secret"))
+		if _, found := s.Access.holder(token); !found {
+			s.askToSignIn(w, v, "Nobody has this token, or it has no role here.")
+			return
+		}
+		http.SetCookie(w, cookie(r, cookieName(r), token))
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	s.fail(w, v, err)
+}
+
+// signOut takes the cookie away.
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ *visit) error {
+	over := cookie(r, cookieName(r), "")
+	over.MaxAge = -1
+	http.SetCookie(w, over)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+func (s *Server) askToSignIn(w http.ResponseWriter, v *visit, problem string) {
+	v.frame = frame{Title: "Sign in", At: s.Now()}
+	s.write(w, v, http.StatusUnauthorized, "signin", problem)
 }
 
 // named is the person that a proxy names.

@@ -71,8 +71,12 @@ func New(options Options) *Server {
 		"GET /failed":                 s.failedPage,
 		"GET /schedules":              s.schedulesPage,
 		"POST /schedules/{id}":        s.changeSchedule,
+		"POST /sign-out":              s.signOut,
 	} {
 		s.mux.Handle(pattern, s.page(show))
+	}
+	if s.Access.Holder != nil {
+		s.mux.HandleFunc("POST /sign-in", s.signIn)
 	}
 	if s.Library != nil {
 		s.mux.Handle("GET /playbooks", s.page(s.playbooksPage))
@@ -160,7 +164,10 @@ func (s *Server) page(handle pageHandler) http.Handler {
 		if err == nil {
 			err = handle(w, r, v)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errSignIn):
+			s.askToSignIn(w, v, "")
+		case err != nil:
 			s.fail(w, v, err)
 		}
 	})
@@ -179,7 +186,7 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil, !s.isToken(v.person, r.PostForm.Get("token")):
 		return &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
-	case !v.person.Operator:
+	case !v.person.Operator && r.URL.Path != "/sign-out":
 		return &pageError{http.StatusForbidden, "You may see runs here, and not change them."}
 	}
 	return nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -127,13 +129,15 @@ func newWorld(t *testing.T) *world {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	w.url = "http://" + listener.Addr().String()
-	again := func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
-		require.NotEmpty(t, said.By)
-		return w.start(found.WorkflowID+"-again", fails, nil), nil
+	starts := func(suffix string) func(context.Context, runs.Found, ui.Said) (string, error) {
+		return func(_ context.Context, found runs.Found, said ui.Said) (string, error) {
+			require.NotEmpty(t, said.By)
+			return w.start(found.WorkflowID+suffix, fails, nil), nil
+		}
 	}
 	server := ui.New(ui.Options{
 		Client: counting, Namespace: env.Namespace, Runs: &runs.Reader{Client: counting, Namespace: env.Namespace},
-		Access: ui.Access{Key: key, Owner: "ada@host", Hosts: []string{listener.Addr().String()}}, Again: again, Reprocess: again,
+		Access: ui.Access{Key: key, Owner: "ada@host", Holder: holder, Hosts: []string{listener.Addr().String()}}, Again: starts("-anew"), Reprocess: starts("-again"),
 		Library: &ui.Library{
 			Names: func() []string { return []string{"asks", "broken"} },
 			Read: func(name string) (ui.Book, error) {
@@ -160,6 +164,12 @@ func newWorld(t *testing.T) *world {
 	w.pages = &http.Client{Jar: jar}
 	w.get("/?key=" + key)
 	return w
+}
+
+// holder is who has a token in these tests.
+func holder(token string) (ui.Person, bool) {
+	name, role, found := strings.Cut(token, "/")
+	return ui.Person{Name: name, Operator: role == "operator"}, found
 }
 
 // start starts a run.
@@ -216,6 +226,7 @@ func TestPages(t *testing.T) {
 	w.shows("/runs/"+waiting, "waiting to retry")
 
 	t.Run("access", w.access)
+	t.Run("tokens", w.tokens)
 	t.Run("inbox", w.inbox)
 	t.Run("schedules", w.schedules)
 	t.Run("playbooks", w.playbooks)
@@ -248,6 +259,7 @@ func TestPages(t *testing.T) {
 	until(`document.title === 'Runs – Reprise'`)
 	require.Equal(t, "/", browser.Eval(`location.pathname + location.search`), "the key leaves the address")
 	t.Run("looks", func(t *testing.T) { w.looks(t, browser, until, waiting, hostileID+w.queue) })
+	t.Run("framed", func(t *testing.T) { w.framed(t, browser, until) })
 	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
 }
 
@@ -308,6 +320,15 @@ func (w *world) schedules(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, described.Schedule.State.Paused)
 	require.Equal(t, "by ada@host", described.Schedule.State.Note)
+	status, body = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"resume"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, id+" is resumed.")
+	status, _ = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"trigger"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Eventually(t, func() bool {
+		described, err := w.env.Client().ScheduleClient().GetHandle(t.Context(), id).Describe(t.Context())
+		return err == nil && !described.Schedule.State.Paused && described.Info.NumActions == 1
+	}, patience, 100*time.Millisecond)
 	status, _ = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"drop"}})
 	require.Equal(t, http.StatusBadRequest, status)
 }
@@ -379,6 +400,48 @@ func (w *world) access(t *testing.T) {
 	require.False(t, strings.Contains(body, ">paused<"))
 }
 
+// tokens: who signs in with one sees runs, and changes them as an operator.
+func (w *world) tokens(t *testing.T) {
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	post := func(path string, form url.Values) (int, string) {
+		answer, err := browser.PostForm(w.url+path, form)
+		require.NoError(t, err)
+		status, body, _ := read(t, answer)
+		return status, body
+	}
+	body := ""
+	token := func() string { return regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(body)[1] }
+	run := "/runs/ui-" + w.queue
+	answer, err := browser.Get(w.url + run)
+	require.NoError(t, err)
+	status, body, _ := read(t, answer)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, body, "<h1>Sign in</h1>")
+	require.NotContains(t, body, "patients")
+	status, body = post("/sign-in", url.Values{"secret": {"eve"}})
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, body, "Nobody has this token")
+	for _, role := range []string{"viewer", "operator"} {
+		status, body = post("/sign-in", url.Values{"secret": {"grace/" + role}})
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, body, "<bdi>grace</bdi>")
+		status, shown := post(run+"/do", url.Values{"token": {token()}, "command": {"pause"}, "step": {"fetch"}})
+		if role == "viewer" {
+			require.Equal(t, http.StatusForbidden, status)
+			require.Contains(t, shown, "You may see runs here, and not change them.")
+			status, shown = post("/sign-out", url.Values{"token": {token()}})
+			require.Equal(t, http.StatusUnauthorized, status)
+			require.Contains(t, shown, "<h1>Sign in</h1>")
+			continue
+		}
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, shown, "paused by grace")
+		status, _ = post(run+"/do", url.Values{"token": {token()}, "command": {"resume"}, "step": {"fetch"}})
+		require.Equal(t, http.StatusOK, status)
+	}
+}
+
 // looks: nothing is wider than the window, every control has a name, and what comes
 // from data stays text.
 func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string), waiting, ended string) {
@@ -404,8 +467,47 @@ func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string)
 		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`))
 		require.Equal(t, "0", browser.Eval(`new Promise(done => { new ReportingObserver(all => done(all.length), {types: ['csp-violation'], buffered: true}).observe();
 			setTimeout(() => done(0), 20) })`), "%s: the policy of the page is violated", name)
+		tabs(t, browser, name)
 		require.Equal(t, "system-ui", browser.Eval(`getComputedStyle(document.body).fontFamily.split(',')[0]`), "the style counts")
 	}
+}
+
+// tabs: the key Tab leads from control to control in the order of the page, and each shows
+// that it is the one.
+func tabs(t *testing.T, browser *testenv.Browser, name string) {
+	const most = 25
+	browser.Eval(`window.order = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')]
+		.filter(c => c.checkVisibility() && !c.disabled); document.activeElement.blur(); scrollTo(0, 0)`)
+	before := "-1"
+	for range most {
+		browser.Tab()
+		at := browser.Eval(`order.indexOf(document.activeElement)`)
+		switch {
+		case at == "-1": // a part of the page that scrolls
+			continue
+		case at == "0" && before != "-1": // from the last one to the first
+			require.Equal(t, "true", browser.Eval(before+" >= order.length - 2"), "%s: the last was control %s", name, before)
+			return
+		}
+		require.Equal(t, "true", browser.Eval(at+" > "+before), "%s: from control %s to %s", name, before, at)
+		require.NotEqual(t, "none", browser.Eval(`getComputedStyle(document.activeElement).outlineStyle`), "%s: control %s", name, at)
+		before = at
+	}
+}
+
+// framed: a page elsewhere that has one of these in a frame shows nothing of it.
+func (w *world) framed(t *testing.T, browser *testenv.Browser, until func(string)) {
+	trap := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			_, _ = fmt.Fprintf(out, "<title>trap</title><iframe src=/harmless></iframe><iframe src=%q></iframe>", w.url+"/")
+		}
+	}))
+	defer trap.Close()
+	browser.Open(trap.URL)
+	until(`document.title === 'trap' && document.readyState === 'complete'`)
+	require.Eventually(t, func() bool {
+		return maps.Equal(browser.Frames(), map[string]bool{trap.URL + "/harmless": true, w.url + "/": false})
+	}, patience, 50*time.Millisecond, "%v", browser.Frames())
 }
 
 // buttons: each is pressed, and its effect is in the run.
@@ -439,22 +541,30 @@ func (w *world) buttons(t *testing.T, browser *testenv.Browser, until func(strin
 	browser.Eval(`document.querySelector('#reason').value = 'nobody needs it'; document.querySelector('.act button').click()`)
 	until(`document.querySelector('[role=status]')?.innerText.includes('Step fetch[2] skipped')`)
 
+	press(run, "cancel", "")
+	until(`document.title.startsWith('Cancel the run')`)
 	browser.Open(w.url + run) // followed from here on by the script
 	until(`document.querySelector('#live[data-live] .verdict') !== null`)
 	browser.Eval(`window.stays = true`)
-	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), id, ""))
+	status, body := w.post(t, run, run+"/do", url.Values{"command": {"cancel"}, "confirmed": {"yes"}, "reason": {"the night is over"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "Cancelling (patients")
 	until(`window.stays && document.querySelector('.verdict').innerText.startsWith('Cancelled after')`)
 	until(`!document.querySelector('#live[data-live]')`)
 	press(run, "reprocess", "again")
 	until(`document.title.startsWith('Run failed iterations again')`)
 	browser.Eval(`document.querySelector('.act button').click()`)
 	until(`document.querySelector('[role=status] a')?.innerText === ` + fmt.Sprintf("%q", id+"-again"))
+	press(run, "run", "once more")
+	until(`document.title.startsWith('Run again')`)
+	browser.Eval(`document.querySelector('.act button').click()`)
+	until(`document.querySelector('[role=status] a')?.innerText === ` + fmt.Sprintf("%q", id+"-anew"))
 
 	reader := &runs.Reader{Client: w.env.Client(), Namespace: w.env.Namespace}
 	found, err := reader.Find(t.Context(), id, "")
 	require.NoError(t, err)
 	history := testenv.Histories(t, w.env.Client(), id, found.RunID)[0].History.String()
-	for _, want := range []string{"the API is", "nobody needs it", "ada@host", "per_seconds"} {
+	for _, want := range []string{"the API is", "nobody needs it", "the night is over", "ada@host", "per_seconds"} {
 		require.True(t, strings.Contains(history, want), want)
 	}
 }

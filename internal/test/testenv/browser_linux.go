@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -156,6 +157,33 @@ func (b *Browser) Screen(width int, scheme string) {
 	b.t.Helper()
 	b.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+// Tab presses the key Tab, as somebody does who has no mouse.
+func (b *Browser) Tab() {
+	b.t.Helper()
+	for _, kind := range []string{"rawKeyDown", "keyUp"} {
+		b.do("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
+	}
+}
+
+// Frames says of each frame within the page, by its address, whether it shows something: a
+// page may refuse to be in one.
+func (b *Browser) Frames() map[string]bool {
+	b.t.Helper()
+	var answer struct {
+		FrameTree struct {
+			ChildFrames []struct {
+				Frame struct{ URL, UnreachableURL string }
+			}
+		}
+	}
+	b.do("Page.getFrameTree", nil, &answer)
+	frames := map[string]bool{}
+	for _, child := range answer.FrameTree.ChildFrames {
+		frames[cmp.Or(child.Frame.UnreachableURL, child.Frame.URL)] = child.Frame.UnreachableURL == ""
+	}
+	return frames
 }
 
 // Picture keeps a picture of the page in a file.

@@ -1,0 +1,61 @@
+package terminal
+
+import "strings"
+
+// Style is how a text looks at a terminal that has colours.
+type Style int
+
+// The styles. What a status looks like says render.
+const (
+	Plain   Style = iota
+	Warning       // what is wrong: bold yellow
+	Good          // green
+	Bad           // red
+	Active        // what runs: blue
+	Held          // what people or a queue hold: cyan
+	Asks          // what needs a person: magenta
+	Quiet         // advice, and what needs no attention: dim
+)
+
+// codes are the parameters of the styles in SGR sequences (ECMA-48, 8.3.117).
+var codes = [...]string{Plain: "0", Warning: "1;33", Good: "32", Bad: "31", Active: "34", Held: "36", Asks: "35", Quiet: "2"}
+
+// A style begins with a mark: its number in three noncharacters, which no text has, and which
+// have no width. From data they would colour a line and no more.
+const (
+	bits    = 3
+	zeroBit = '\ufffe'
+	oneBit  = '\uffff'
+)
+
+func (s Style) mark() string {
+	var b strings.Builder
+	for bit := range bits {
+		if s>>bit&1 == 0 {
+			b.WriteRune(zeroBit)
+		} else {
+			b.WriteRune(oneBit)
+		}
+	}
+	return b.String()
+}
+
+// styles replaces marks by what a terminal knows.
+var styles = func() *strings.Replacer {
+	var pairs []string
+	for style, code := range codes {
+		pairs = append(pairs, Style(style).mark(), "\x1b["+code+"m")
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// Paint is a text in a style, for a Screen. It is as wide as without.
+func (p Paper) Paint(style Style, text string) string {
+	if !p.Colour || style == Plain || text == "" {
+		return text
+	}
+	return style.mark() + text + Plain.mark()
+}
+
+// Warning is a text that must not be passed over.
+func (p Paper) Warning(text string) string { return p.Paint(Warning, text) }

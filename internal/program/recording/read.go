@@ -1,0 +1,270 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// Codes of problems, which are those of playbooks.
+const (
+	codeConflict   = "conflicting-keys"
+	codeEmpty      = "empty"
+	codeMissingKey = "missing-key"
+	codeUnknownKey = "unknown-key"
+	codeWrongType  = "wrong-type"
+	codeWrongValue = "wrong-value"
+)
+
+// Keys of the file.
+const (
+	keyPlaybook = "playbook"
+	keyAnswers  = "answers"
+	keyRequest  = "request"
+	keyElement  = "element"
+	keyStatus   = "status"
+	keyHeaders  = "headers"
+	keyBody     = "body"
+	keyBodyText = "body_text"
+	keyError    = "error"
+	keyResult   = "result"
+	keyMethod   = "method"
+	keyURL      = "url"
+	keyParams   = "params"
+)
+
+// Read reads a recording with the limits of a playbook. It may be used if no diagnostic is
+// an error.
+func Read(file *source.File) (*Recording, source.Diagnostics) {
+	value, found := playbook.Data(file)
+	if found = found.Errors(); len(found) > 0 {
+		return nil, found
+	}
+	r := &reader{file: file}
+	root, err := yamltree.Parse(file.Bytes())
+	if err != nil || value == nil { // what Data has read is YAML
+		r.errorf(&yaml.Node{Line: 1, Column: 1}, codeEmpty, "the file holds nothing; a recording has the keys %s and %s", keyPlaybook, keyAnswers)
+		return nil, r.found
+	}
+	recording := r.recording(part{node: root.Content[0], value: value})
+	r.found.Sort()
+	return recording, r.found
+}
+
+// reader gathers what is wrong with a recording.
+type reader struct {
+	file  *source.File
+	found source.Diagnostics
+}
+
+func (r *reader) errorf(at *yaml.Node, code, format string, args ...any) {
+	r.found = append(r.found, source.Diagnostic{
+		File: r.file.Name, Pos: yamltree.Position(at), Code: code, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// part is a value with the node that says where it stands.
+type part struct {
+	node  *yaml.Node
+	value any
+}
+
+// own is the node itself, where an alias stands for it.
+func (p part) own() *yaml.Node {
+	if p.node.Kind == yaml.AliasNode {
+		return p.node.Alias
+	}
+	return p.node
+}
+
+// member is the value of a key; false where there is none.
+func (p part) member(key string) (part, bool) {
+	members, _ := p.value.(map[string]any)
+	value, has := members[key]
+	if !has {
+		return part{}, false
+	}
+	return part{node: yamltree.Keys(p.own())[key], value: value}, true
+}
+
+// keys are those of a map, in the order of the file.
+func (p part) keys() []*yaml.Node {
+	own, all := p.own(), []*yaml.Node(nil)
+	for i := 0; i+1 < len(own.Content); i += 2 {
+		all = append(all, own.Content[i])
+	}
+	return all
+}
+
+// isMap reports a value that is no map, and keys that are none of those given; no keys are any.
+func (r *reader) isMap(p part, what string, known ...string) bool {
+	if _, is := p.value.(map[string]any); !is {
+		r.errorf(p.node, codeWrongType, "%s must be a map, not a %s", what, expression.TypeName(p.value))
+		return false
+	}
+	for _, key := range p.keys() {
+		if len(known) == 0 || slices.Contains(known, key.Value) {
+			continue
+		}
+		hint := "; expected one of " + strings.Join(known, ", ")
+		if near := expression.Suggest(key.Value, known); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		r.errorf(key, codeUnknownKey, "unknown key %q in %s%s", source.Cut(key.Value, 80), what, hint)
+	}
+	return true
+}
+
+func (r *reader) recording(root part) *Recording {
+	recording := &Recording{}
+	if !r.isMap(root, "a recording", keyPlaybook, keyAnswers) {
+		return recording
+	}
+	if of, has := root.member(keyPlaybook); has {
+		recording.Playbook = r.text(of, keyPlaybook)
+	}
+	answers, has := root.member(keyAnswers)
+	if !has {
+		r.errorf(root.node, codeMissingKey, "a recording has the key %s, a map of steps with their answers", keyAnswers)
+		return recording
+	}
+	if !r.isMap(answers, keyAnswers) {
+		return recording
+	}
+	for _, key := range answers.keys() {
+		of, _ := answers.member(key.Value)
+		recording.Steps = append(recording.Steps, Step{Name: key.Value, Entries: r.entries(of, keyAnswers+"."+key.Value)})
+	}
+	return recording
+}
+
+func (r *reader) entries(list part, what string) []Entry {
+	values, is := list.value.([]any)
+	if !is {
+		r.errorf(list.node, codeWrongType, "%s must be a list of answers, not a %s", what, expression.TypeName(list.value))
+		return nil
+	}
+	entries := make([]Entry, len(values))
+	for i, value := range values {
+		entries[i] = r.entry(part{node: list.own().Content[i], value: value}, what)
+	}
+	return entries
+}
+
+// entry reads one answer.
+func (r *reader) entry(of part, what string) Entry {
+	entry := Entry{Pos: yamltree.Position(of.node)}
+	what = "an answer of " + what
+	if !r.isMap(of, what, keyRequest, keyElement, keyStatus, keyHeaders, keyBody, keyBodyText, keyError, keyResult) {
+		return entry
+	}
+	entry.Element, entry.Body, entry.Result = value(of, keyElement), value(of, keyBody), value(of, keyResult)
+	if request, has := of.member(keyRequest); has {
+		entry.Request = r.request(request)
+	}
+	if status, has := of.member(keyStatus); has {
+		number, is := status.value.(int)
+		if entry.Status = number; !is || number < 100 || number > 599 {
+			r.errorf(status.node, codeWrongValue, "%s is a status of HTTP, from 100 to 599", keyStatus)
+		}
+	}
+	if headers, has := of.member(keyHeaders); has {
+		entry.Headers = r.texts(headers, keyHeaders)
+	}
+	if text, has := of.member(keyBodyText); has {
+		body := r.text(text, keyBodyText)
+		entry.BodyText = &body
+	}
+	if failure, has := of.member(keyError); has {
+		if entry.Error = r.text(failure, keyError); entry.Error != ErrorConnection && entry.Error != ErrorTimeout {
+			r.errorf(failure.node, codeWrongValue, "%s is %s or %s", keyError, ErrorConnection, ErrorTimeout)
+		}
+	}
+	r.checkKind(of, what)
+	return entry
+}
+
+// checkKind refuses an entry that is not exactly one of the three kinds.
+func (r *reader) checkKind(of part, what string) {
+	var kinds []string
+	for _, key := range []string{keyStatus, keyError, keyResult} {
+		if _, has := of.member(key); has {
+			kinds = append(kinds, key)
+		}
+	}
+	_, body := of.member(keyBody)
+	_, text := of.member(keyBodyText)
+	_, headers := of.member(keyHeaders)
+	switch {
+	case len(kinds) == 0:
+		r.errorf(of.node, codeMissingKey, "%s has %s (of HTTP), %s (no answer came) or %s (of other tools)", what, keyStatus, keyError, keyResult)
+	case len(kinds) > 1:
+		r.errorf(of.node, codeConflict, "%s and %s exclude each other", kinds[0], kinds[1])
+	case body && text:
+		r.errorf(of.node, codeConflict, "%s and %s exclude each other", keyBody, keyBodyText)
+	case kinds[0] != keyStatus && (body || text || headers):
+		r.errorf(of.node, codeConflict, "%s, %s and %s are those of an answer with %s", keyHeaders, keyBody, keyBodyText, keyStatus)
+	}
+}
+
+func (r *reader) request(of part) *Request {
+	request := &Request{}
+	if !r.isMap(of, keyRequest, keyMethod, keyURL, keyParams, keyHeaders, keyBody) {
+		return request
+	}
+	if method, has := of.member(keyMethod); has {
+		request.Method = r.text(method, keyMethod)
+	}
+	if url, has := of.member(keyURL); has {
+		request.URL = r.text(url, keyURL)
+	}
+	if params, has := of.member(keyParams); has && r.isMap(params, keyParams) {
+		request.Params, _ = params.value.(map[string]any)
+	}
+	if headers, has := of.member(keyHeaders); has {
+		request.Headers = r.texts(headers, keyHeaders)
+	}
+	request.Body = value(of, keyBody)
+	return request
+}
+
+// value is that of a key; nil where it is not there.
+func value(of part, key string) *expression.Value {
+	member, has := of.member(key)
+	if !has {
+		return nil
+	}
+	return &expression.Value{Data: member.value}
+}
+
+func (r *reader) text(of part, what string) string {
+	text, is := of.value.(string)
+	if !is {
+		r.errorf(of.node, codeWrongType, "%s must be text, not a %s", what, expression.TypeName(of.value))
+	}
+	return text
+}
+
+// texts are a map of texts by names in lower case; numbers are texts as well, as in retry-after: 3.
+func (r *reader) texts(of part, what string) map[string]string {
+	texts := map[string]string{}
+	if !r.isMap(of, what) {
+		return texts
+	}
+	for _, key := range of.keys() {
+		member, _ := of.member(key.Value)
+		switch member.value.(type) {
+		case nil, map[string]any, []any:
+			r.errorf(member.node, codeWrongType, "%s.%s must be text, not a %s", what, key.Value, expression.TypeName(member.value))
+		}
+		texts[strings.ToLower(key.Value)] = expression.Text(member.value)
+	}
+	return texts
+}

@@ -1,0 +1,96 @@
+// Package recording reads and writes the answers that steps of a playbook got: what
+// `starter try --record` writes, and what tests of playbooks answer with. Its form is in
+// docs/testing.md.
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// MaxBytes is the largest recording that is written or read: as large as a playbook.
+const MaxBytes = playbook.MaxFileBytes
+
+// The failures that an entry can name: an attempt that got no answer.
+const (
+	ErrorConnection = "connection"
+	ErrorTimeout    = "timeout"
+)
+
+// Recording is the answers of one or several steps, in the order in which they came.
+type Recording struct {
+	Playbook string // file of the playbook, "" for not said
+	Steps    []Step
+}
+
+// Step is the answers that one step, or one sink, got.
+type Step struct {
+	// Name is that of the step (fetch), of a sink (fetch.sink), or of a step of a playbook that a
+	// step runs (load/fetch).
+	Name    string
+	Entries []Entry
+}
+
+// Entry is what came of one attempt: an answer of HTTP, a failure without an answer, or what
+// another tool returned. Exactly one of Status, Error and Result is set.
+type Entry struct {
+	Pos     source.Position   // where it stands; zero where it was not read
+	Request *Request          // nil for not said
+	Element *expression.Value // of the loop; nil outside of one
+	Status  int               // 0 for none
+	Headers map[string]string // of the answer, by names in lower case
+	// Body is the JSON of an answer, BodyText one that is no JSON; both nil for an empty one.
+	Body     *expression.Value
+	BodyText *string
+	Error    string            // ErrorConnection or ErrorTimeout, "" for none
+	Result   *expression.Value // of tools other than http; nil for none
+}
+
+// Request is what was sent, for people: nothing is decided by it.
+type Request struct {
+	Method, URL string
+	Params      map[string]any    // canonical values
+	Headers     map[string]string // by names in lower case
+	Body        *expression.Value // nil for none
+}
+
+// Entries are those of a step, nil where the recording has none.
+func (r *Recording) Entries(step string) []Entry {
+	for _, one := range r.Steps {
+		if one.Name == step {
+			return one.Entries
+		}
+	}
+	return nil
+}
+
+// Add appends the answer to an attempt of a step.
+func (r *Recording) Add(step string, entry Entry) {
+	for i := range r.Steps {
+		if r.Steps[i].Name == step {
+			r.Steps[i].Entries = append(r.Steps[i].Entries, entry)
+			return
+		}
+	}
+	r.Steps = append(r.Steps, Step{Name: step, Entries: []Entry{entry}})
+}
+
+// Load reads a file. The error has all problems of the file with their lines.
+func Load(path string) (*Recording, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	file := source.NewFile(path, data)
+	recording, found := Read(file)
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, errors.New("read the recording:\n" + strings.TrimSpace(file.FormatFirst(problems, playbook.MaxShown)))
+	}
+	return recording, nil
+}

@@ -1,0 +1,165 @@
+package recording_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/base/secrets"
+	"reprise/internal/program/recording"
+	"reprise/internal/test/samples"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+func value(v any) *expression.Value { return &expression.Value{Data: v} }
+
+func written(t *testing.T, of *recording.Recording, known *secrets.Set) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, recording.Write(&out, of, known))
+	return out.String()
+}
+
+func read(t *testing.T, text string) (*recording.Recording, source.Diagnostics) {
+	t.Helper()
+	return recording.Read(source.NewFile("r.yaml", []byte(text)))
+}
+
+// TestRoundTrip: what is written is read as it was, whatever texts look like.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	text := "a,b\n1,2\n"
+	before := &recording.Recording{Playbook: "users.yaml"}
+	before.Add("fetch", recording.Entry{
+		Request: &recording.Request{Method: "GET", URL: "https://api.test/users?x={{ y }}", Params: map[string]any{"offset": "0"}},
+		Element: value(map[string]any{"id": "p03"}), Status: 200, Headers: map[string]string{"content-type": "application/json"},
+		Body: value(map[string]any{
+			"data": []any{1, 2.5, 9007199254740993, nil, true}, "next_token": "abc", "long": strings.Repeat("x ", 60),
+			"texts": []any{"", "007", "null", "yes", "2024-01-01", " a", "a: b", "- a", "# a", "a #b", "{{ a }}", "two\nlines", "\ttab", `q"'`, "1e400", "1_0", "\u0007", "ä", "*a", "!a"},
+		}),
+	})
+	before.Add("fetch", recording.Entry{Error: recording.ErrorTimeout})
+	before.Add("fetch.sink", recording.Entry{Status: 204})
+	before.Add("load/fetch", recording.Entry{Status: 200, BodyText: &text})
+	before.Add("rows", recording.Entry{Result: value([]any{map[string]any{"n": 1}})})
+	before.Add("nothing", recording.Entry{Result: value(nil)})
+	before.Add("null", recording.Entry{Status: 200, Body: value(nil)})
+
+	after, found := read(t, written(t, before, nil))
+	require.Empty(t, found)
+	for i := range after.Steps {
+		for j := range after.Steps[i].Entries {
+			require.NotZero(t, after.Steps[i].Entries[j].Pos.Line)
+			after.Steps[i].Entries[j].Pos = source.Position{}
+		}
+	}
+	require.Equal(t, before, after)
+	require.Len(t, after.Entries("fetch"), 2)
+	require.Empty(t, after.Entries("other"))
+}
+
+// TestNothingSecretIsWritten: neither secrets of connections nor what is named like one.
+func TestNothingSecretIsWritten(t *testing.T) {
+	t.Parallel()
+	known := &secrets.Set{}
+	known.AddConnection("bearer:tok-12345678")
+	echo := "you sent tok-12345678"
+	of := &recording.Recording{}
+	of.Add("login", recording.Entry{
+		Request: &recording.Request{
+			Method: "POST", URL: "https://api.test/?key=tok-12345678", Params: map[string]any{"api_key": "tok-12345678"},
+			Headers: map[string]string{"authorization": "Bearer zzz", "accept": "tok-12345678"}, Body: value(map[string]any{"password": "pw"}),
+		},
+		Element: value(map[string]any{"secret": "s1"}), Status: 200,
+		Headers: map[string]string{"set-cookie": "sid=1234", "x-echo": "tok-12345678"},
+		Body:    value(map[string]any{"access_token": "fresh", "next_page_token": "stays", "items": []any{map[string]any{"client_secret": "deep"}}}),
+	})
+	of.Add("echo", recording.Entry{Status: 200, BodyText: &echo})
+	of.Add("rows", recording.Entry{Result: value([]any{map[string]any{"password": "in a table", "note": "tok-12345678"}})})
+	text := written(t, of, known)
+	for _, secret := range []string{"tok-12345678", "zzz", "pw", "s1", "1234", "fresh", "deep", "in a table"} {
+		require.NotContains(t, text, secret)
+	}
+	require.Contains(t, text, "next_page_token: stays")
+	require.Contains(t, text, "***")
+}
+
+// TestProblems: all of them, with their places.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	_, found := read(t, `playbook: 3
+answer: {}
+answers:
+  a: {status: 200}
+  b:
+    - {status: 99}
+    - {error: broken}
+    - {}
+    - {status: 200, result: []}
+    - {status: 200, body: 1, body_text: a}
+    - {error: timeout, body: 1}
+    - {statsu: 200, error: timeout}
+    - {status: 200, headers: {a: [1]}, request: {verb: GET, params: 3}}
+    - 7
+`)
+	var lines []string
+	for _, one := range found {
+		lines = append(lines, one.String())
+	}
+	samples.Golden(t, "problems", strings.Join(lines, "\n")+"\n")
+	for text, code := range map[string]string{
+		"": "empty", "a: [": "yaml-syntax", "- a": "wrong-type", "playbook: a": "missing-key", strings.Repeat("#", recording.MaxBytes+1): "too-large",
+		"answers: {a: &x [*x]}": "alias-cycle",
+	} {
+		_, found := read(t, text)
+		require.True(t, found.HasErrors(), text)
+		require.Equal(t, code, found[0].Code)
+	}
+	shared, found := read(t, "answers:\n  a: &x [{status: 200, headers: &h {a: 1}}]\n  b: *x\n  c: [{status: 201, headers: *h}]\n")
+	require.Empty(t, found)
+	require.Equal(t, shared.Entries("a"), shared.Entries("b"))
+	require.Equal(t, map[string]string{"a": "1"}, shared.Entries("c")[0].Headers)
+}
+
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	of := &recording.Recording{}
+	of.Add("a", recording.Entry{Status: 200, Body: value(strings.Repeat("x", recording.MaxBytes))})
+	require.ErrorIs(t, recording.Write(&bytes.Buffer{}, of, nil), recording.ErrTooLarge)
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "r.yaml")
+	_, err := recording.Load(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(path, []byte("answers: {a: [{stat: 1}]}"), 0o600))
+	_, err = recording.Load(path)
+	require.ErrorContains(t, err, "r.yaml:1:16: unknown key \"stat\"")
+	require.NoError(t, os.WriteFile(path, []byte("answers: {a: [{status: 200}]}"), 0o600))
+	of, err := recording.Load(path)
+	require.NoError(t, err)
+	require.Equal(t, 200, of.Entries("a")[0].Status)
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("answers: {a: [{status: 200, body: {b: 1}}]}")
+	f.Add("answers:\n  a: &x [{status: 200}]\n  b: *x\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		of, found := recording.Read(source.NewFile("r.yaml", []byte(text)))
+		if found.HasErrors() {
+			return
+		}
+		var out bytes.Buffer
+		if recording.Write(&out, of, nil) != nil {
+			return
+		}
+		_, found = recording.Read(source.NewFile("again.yaml", out.Bytes()))
+		require.Empty(t, found, out.String())
+	})
+}

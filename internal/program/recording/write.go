@@ -1,0 +1,196 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/internal/base/secrets"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
+
+// header is what people read above the answers.
+const header = "# written by starter with --record; secrets were replaced by " + secrets.Stars + "\n"
+
+// ErrTooLarge says that a recording would be larger than is read again.
+var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pages, or a smaller page")
+
+// Write writes a recording in which secrets are masked: those of a set, the values of headers that
+// carry credentials, and members of bodies whose names are those of secrets. nil is no set.
+func Write(w io.Writer, recording *Recording, known *secrets.Set) error {
+	if known == nil {
+		known = &secrets.Set{}
+	}
+	answers := &yaml.Node{Kind: yaml.MappingNode}
+	for _, step := range recording.Steps {
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, entry := range step.Entries {
+			list.Content = append(list.Content, entryNode(entry, known))
+		}
+		add(answers, step.Name, list)
+	}
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	if recording.Playbook != "" {
+		add(root, keyPlaybook, Text(recording.Playbook))
+	}
+	add(root, keyAnswers, answers)
+	text := yamltree.Encode(root)
+	switch {
+	case text == "":
+		return errors.New("the recording cannot be written as YAML")
+	case len(header)+len(text) > MaxBytes:
+		return ErrTooLarge
+	}
+	if _, err := io.WriteString(w, header+text); err != nil {
+		return fmt.Errorf("write the recording: %w", err)
+	}
+	return nil
+}
+
+func entryNode(entry Entry, known *secrets.Set) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	if entry.Request != nil {
+		add(n, keyRequest, requestNode(entry.Request, known))
+	}
+	if entry.Element != nil {
+		add(n, keyElement, Node(Masked(entry.Element.Data, known), true))
+	}
+	switch {
+	case entry.Error != "":
+		add(n, keyError, Text(entry.Error))
+	case entry.Result != nil:
+		add(n, keyResult, Node(Masked(entry.Result.Data, known), false))
+	default:
+		add(n, keyStatus, Node(entry.Status, true))
+		if headers := maskedHeaders(entry.Headers, known); len(headers) > 0 {
+			add(n, keyHeaders, Node(headers, true))
+		}
+		if entry.Body != nil {
+			add(n, keyBody, Node(Masked(entry.Body.Data, known), false))
+		} else if entry.BodyText != nil {
+			add(n, keyBodyText, Text(known.Text(*entry.BodyText)))
+		}
+	}
+	return n
+}
+
+func requestNode(request *Request, known *secrets.Set) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	add(n, keyMethod, Text(request.Method))
+	add(n, keyURL, Text(known.Text(request.URL)))
+	if len(request.Params) > 0 {
+		add(n, keyParams, Node(Masked(request.Params, known), true))
+	}
+	if headers := maskedHeaders(request.Headers, known); len(headers) > 0 {
+		add(n, keyHeaders, Node(headers, true))
+	}
+	if request.Body != nil {
+		add(n, keyBody, Node(Masked(request.Body.Data, known), true))
+	}
+	return n
+}
+
+// maskedHeaders leaves out those that carry credentials.
+func maskedHeaders(headers map[string]string, known *secrets.Set) map[string]any {
+	shown := map[string]any{}
+	for _, name := range playbook.SortedKeys(headers) {
+		if !playbook.HoldsCredentials(name) {
+			shown[name] = known.Text(headers[name])
+		}
+	}
+	return shown
+}
+
+// Masked is a value without secrets: texts in which the set finds some, and members that are named
+// like one, such as access_token. nil is no set.
+func Masked(value any, known *secrets.Set) any {
+	if known == nil {
+		return starred(value)
+	}
+	return starred(known.Value(value))
+}
+
+func starred(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(value))
+		for _, key := range playbook.SortedKeys(value) {
+			text, isText := value[key].(string)
+			switch {
+			case isText && text != "" && secrets.NamesSecret(key):
+				shown[key] = secrets.Stars
+			default:
+				shown[key] = starred(value[key])
+			}
+		}
+		return shown
+	case []any:
+		shown := make([]any, len(value))
+		for i, item := range value {
+			shown[i] = starred(item)
+		}
+		return shown
+	}
+	return value
+}
+
+func add(n *yaml.Node, key string, value *yaml.Node) {
+	n.Content = append(n.Content, Text(key), value)
+}
+
+// plain are texts that YAML reads as text without quotes.
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
+
+// words are those that YAML or readers of it take for something else.
+var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
+
+// Text is the node of a text, with quotes where YAML could take it for something else.
+func Text(text string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	if !plain.MatchString(text) || slices.Contains(words, text) {
+		n.Style = yamltree.QuoteStyle(text)
+	}
+	return n
+}
+
+// shortMap is how many bytes a map or list has in JSON that is written in one line.
+const shortMap = 60
+
+// Node is a canonical value as YAML; flow writes it in one line, as are those that are short.
+func Node(value any, flow bool) *yaml.Node {
+	switch value := value.(type) {
+	case string:
+		return Text(value)
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode, Style: styleOf(value, flow)}
+		for _, key := range playbook.SortedKeys(value) {
+			add(n, key, Node(value[key], n.Style == yaml.FlowStyle))
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: styleOf(value, flow)}
+		for _, item := range value {
+			n.Content = append(n.Content, Node(item, n.Style == yaml.FlowStyle))
+		}
+		return n
+	case nil:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(value)}
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: expression.Text(value)} // a number
+}
+
+func styleOf(value any, flow bool) yaml.Style {
+	if encoded, err := expression.Encode(value); flow || err == nil && len(encoded) <= shortMap {
+		return yaml.FlowStyle
+	}
+	return 0
+}
