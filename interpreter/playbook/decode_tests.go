@@ -415,7 +415,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, a, where)
 	verbs := slices.DeleteFunc(slices.Clone(actWords), func(word string) bool { return !f.words.Has(word) })
 	if len(verbs) != 1 && len(f.unknown) == 0 {
-		d.errorf(a.Pos, codeMissingKey, "an entry of at needs one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
+		d.errorf(a.Pos, codeMissingKey, "an entry of at has after and one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
 	}
 	return true
 }

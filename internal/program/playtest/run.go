@@ -100,6 +100,11 @@ func (s *stage) unused() []Failure {
 	for _, answer := range s.script.left() {
 		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "nothing asked for this answer: " + kindOf(answer)})
 	}
+	for _, act := range s.test.At {
+		if !s.script.wasPerformed(act) {
+			all = append(all, Failure{Pos: act.Pos, What: "at", Message: fmt.Sprintf("the run ended after %s, before %s", s.since(), act.Verb())})
+		}
+	}
 	for _, step := range s.script.notLost() {
 		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt after its worker was to be lost", step)})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -27,6 +28,9 @@ import (
 	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
+
+// runID is the ID of every run: execution_id in expressions.
+const runID = "test"
 
 const (
 	// longestRun is when a run ends that nothing else ends: one that awaits an answer which
@@ -195,6 +199,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	environment.SetLogger(log.NewStructuredLogger(quiet))
 	s.env = environment.NewTestWorkflowEnvironment()
 	s.env.SetStartTime(s.begun)
+	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: runID, TaskQueue: workflows.DefaultTaskQueue})
 	s.env.SetTestTimeout(idleLimit)
 	s.env.SetWorkflowRunTimeout(longestRun)
 	s.env.SetWorkerOptions(worker.Options{
@@ -278,6 +283,7 @@ func ignored(onReject func(error)) *testsuite.TestUpdateCallback {
 
 func (s *stage) perform(act *playbook.TestAct) {
 	verb := act.Verb()
+	s.script.perform(act)
 	switch verb {
 	case playbook.ActCancel:
 		s.env.CancelWorkflow()

@@ -69,7 +69,7 @@ type edit struct {
 // edit is what writes into a test what came; false where the test is written in one line.
 func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
 	at := yamltree.IndexOf(test, "expect")
-	if at < 0 || test.Style&yaml.FlowStyle != 0 {
+	if at < 0 || test.Style&yaml.FlowStyle != 0 || test.Content[at+1].Kind != yaml.MappingNode {
 		return edit{}, false
 	}
 	key, value := test.Content[at], test.Content[at+1]
@@ -169,6 +169,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 			if i < len(list.Items) {
 				wanted, _ := list.Items[i].(map[string]any)
 				item, _ = chosenOf(loweredHeaders(wanted), request.what).(map[string]any)
+				asWritten(item)
 				if coversRequest(wanted, request.what) {
 					item = wanted
 				}
