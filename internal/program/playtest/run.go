@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/workflows"
 )
 
 // Report is how a test ended.
@@ -24,6 +25,9 @@ type Report struct {
 	stage   *stage
 	outcome outcome
 }
+
+// Result is what the run has come to; the error is that it has come to nothing.
+func (r *Report) Result() (workflows.Result, error) { return r.outcome.result, r.outcome.err }
 
 // Passed reports whether the run was as expected.
 func (r *Report) Passed() bool { return len(r.Failures) == 0 }

@@ -104,7 +104,7 @@ func (s *stage) writeFiles() error {
 	if err != nil {
 		return fmt.Errorf("open the folder of the test: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, name := range playbook.SortedKeys(s.test.Files) {
 		if dir := parentOf(name); dir != "" {
 			if err := root.MkdirAll(dir, 0o750); err != nil {

@@ -232,7 +232,7 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("update the tests: %w", err)
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }() // which is gone where all went well
 	_, err = temporary.Write(data)
 	if closed := temporary.Close(); err == nil {
 		err = closed
