@@ -107,6 +107,12 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	if limit == nil {
 		return nil
 	}
+	if turns := hostOf(ctx).Turns; turns != nil {
+		if turn := turns.Turn(*limit, in); turn != nil {
+			return away(*turn, limit.Key, turn.At.Sub(newClock(ctx).now()))
+		}
+		return nil
+	}
 	since := time.Now()
 	awaitsTurn(ctx, true)
 	defer awaitsTurn(ctx, false)

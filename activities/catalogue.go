@@ -165,12 +165,21 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 			continue
 		}
 		_, waits := one.(tool.Beginner)
-		byName[name] = c.limited(c.watched(c.wrap(one.Run, waits)))
+		byName[name] = c.limited(c.watched(c.wrap(c.around(name, one.Run), waits)))
 		if writer, ok := one.(tool.Writer); ok {
-			byName[interpreter.WriteActivity(name)] = c.limited(c.watched(c.wrap(writer.Write, waits)))
+			write := interpreter.WriteActivity(name)
+			byName[write] = c.limited(c.watched(c.wrap(c.around(write, writer.Write), waits)))
 		}
 	}
 	return byName
+}
+
+// around is a tool with what stands around it.
+func (c *Catalogue) around(activity string, run attempt) attempt {
+	if c.res.Around == nil {
+		return run
+	}
+	return attempt(c.res.Around(activity, ActivityFunc(run)))
 }
 
 // limited puts the attempts of a function under the operator's rate limits.

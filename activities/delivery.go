@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"reprise/activities/tool"
@@ -28,30 +27,6 @@ const (
 	// again.
 	heartbeatRetry = 200 * time.Millisecond
 )
-
-// Host is what a worker lends to its activities.
-type Host struct {
-	// Client sends heartbeats that have to arrive before the attempt continues.
-	Client client.Client
-	// StopGrace is how long what acts may continue once the worker stops.
-	StopGrace time.Duration
-	// Places is how many activities the worker runs at once; 0 is no bound.
-	Places int
-}
-
-type hostKey struct{}
-
-// WithHost makes the context that a worker gives to its activities. Without it
-// heartbeats are those of the SDK, which gathers them, and an attempt is cut
-// when its worker stops.
-func WithHost(ctx context.Context, host Host) context.Context {
-	return context.WithValue(ctx, hostKey{}, host)
-}
-
-func hostOf(ctx context.Context) Host {
-	host, _ := ctx.Value(hostKey{}).(Host)
-	return host
-}
 
 // deliveryState is what the heartbeats of one delivery of an activity leave to the next
 // one; kept in workflow history.

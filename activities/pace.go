@@ -226,7 +226,12 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 // no longer than the operator says; the attempt that it asked waits by itself for as long
 // as its policy says.
 func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
-	queue, now, most := p.queue(ctx, limit), time.Now(), p.limits.maxPause(limit)
+	most := p.limits.maxPause(limit)
+	if turns := hostOf(ctx).Turns; turns != nil {
+		turns.Pause(limit, min(wait, most))
+		return
+	}
+	queue, now := p.queue(ctx, limit), time.Now()
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	if until := now.Add(min(wait, most)); queue.pause.Before(until) && (wait <= most || !queue.askedUntil.After(now)) {

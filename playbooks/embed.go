@@ -2,9 +2,25 @@
 // They are in the starter's binary, and tests check and run every one.
 package playbooks
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+	"slices"
+	"strings"
+)
 
-// FS holds the examples by file name.
-//
 //go:embed *.yaml
-var FS embed.FS
+var embedded embed.FS
+
+// FS holds the examples by file name. The tests of an example are there under their
+// names, and are not listed.
+var FS fs.FS = listed{embedded}
+
+// listed lists no tests.
+type listed struct{ embed.FS }
+
+// ReadDir lists the examples.
+func (l listed) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := l.FS.ReadDir(name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), "_test.yaml") }), err
+}

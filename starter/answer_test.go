@@ -184,7 +184,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.True(t, awaits.Until.After(awaits.Since.Add(time.Hour)), "the time begins anew")
 	require.Equal(t, runs.HeldByAnswer, status.Steps[0].HeldBy)
 	shown := d.does("status", id)
-	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+$`, shown)
+	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+ UTC$`, shown)
 	require.Contains(t, shown, "import: [######--------------] 3 of 10, reading rows\n")
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 
@@ -322,7 +322,7 @@ func TestAnswersInLoops(t *testing.T) {
 			require.Contains(t, shown, "starter approve "+id+" ask --index 0\n")
 
 			says := d.does("retry-now", id)
-			require.Contains(t, says, "nothing waits, so nothing was changed; 5 iterations of step ask await an answer; to see what they await: starter status "+id+" ask\n")
+			require.Contains(t, says, "nothing waits, so nothing was changed; 5 iterations of step ask await an answer; to answer: starter approve "+id+" ask --index 0\n")
 			says = d.refuses(exitFailed, "approve", id)
 			require.Contains(t, says, "5 approvals wait; name the STEP that is meant, and with --index the iteration")
 			require.Contains(t, says, "    starter approve "+id+" ask --index 4\n")

@@ -139,7 +139,7 @@ func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	d.awaits(id+"/twin#1!1", 1, 1)
 	d.does("pause", inner, "--reason", "lunch")
 	said := d.does("status", id)
-	require.Regexp(t, `(?m)^outer: `+inner+`, paused since \d\d:\d\d:\d\d by`, said)
+	require.Regexp(t, `(?m)^outer: `+inner+`, paused since \d\d:\d\d:\d\d UTC by`, said)
 	require.Contains(t, said, "to resume: starter resume '"+inner+"'\n")
 	require.Contains(t, strings.ReplaceAll(said, "\n", " "), "lunch")
 	held := d.status(id).Visits("outer")[0].Held
@@ -232,15 +232,15 @@ func TestStatusShowsParentRuns(t *testing.T) {
 	outer, inner := id+"/outer#1!1", id+"/outer#1!1/inner#1!1"
 	d.awaits(inner, 1, 1)
 	unwrapped := func(said string) string { return strings.ReplaceAll(said, "\n", " ") }
-	require.NotContains(t, d.does("status", inner), "above")
+	require.NotContains(t, d.does("status", inner), "held by")
 
 	d.does("pause", id, "--step", "outer", "--reason", "the API is down")
 	d.does("pause", outer)
 	said := unwrapped(d.does("status", inner))
 	require.Contains(t, said, ": paused for ")
-	require.Regexp(t, `held by the run `+outer+` above: paused since \S+ by \S+ `+
-		`held by the run `+id+` above: step outer paused since \S+ by \S+: the API is down `, said)
-	require.Contains(t, said, "to resume: starter resume '"+outer+"' to resume: starter resume "+id+" --step outer")
+	require.Regexp(t, `held by the parent run `+outer+`: paused since \S+ UTC by \S+ `+
+		`held by the parent run `+id+`: step outer paused since \S+ UTC by \S+: the API is down `, said)
+	require.Contains(t, said, "to resume: starter resume '"+outer+"' to resume: starter resume "+id+" outer")
 	require.Regexp(t, inner+`: was not paused; still held by its parent run `+outer+`: paused since .* \(to resume: starter resume '`+outer+`'\)`,
 		d.does("resume", inner))
 	require.Regexp(t, outer+`: resumed; still held by its parent run `+id+`: step outer paused since`, d.does("resume", outer))
@@ -251,6 +251,6 @@ func TestStatusShowsParentRuns(t *testing.T) {
 	require.Equal(t, []string{id, "outer", runs.HeldByPause}, []string{status.Above[0].Run, status.Above[0].Step, status.HeldBy})
 	require.Equal(t, status.Above[0].Control.Held["outer"].At, status.Since, "it is paused since then, and runs for longer")
 	require.Equal(t, id+": resumed\n", d.does("resume", id))
-	require.NotContains(t, d.does("status", inner), "above")
+	require.NotContains(t, d.does("status", inner), "held by")
 	d.does("cancel", id)
 }

@@ -66,7 +66,7 @@ func (h happening) attempt(step string, index *int, number int, seconds, takes f
 	return seconds + takes
 }
 
-func http(class interpreter.Class, status int, message string) *interpreter.ErrorObject {
+func httpError(class interpreter.Class, status int, message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Class: class, Kind: "http", Status: status, Message: message}
 }
 
@@ -78,11 +78,11 @@ func (h happening) iteration(index int, start float64, message string) float64 {
 	var first *interpreter.ErrorObject
 	switch index % 50 {
 	case 3, 24:
-		first = http("retryable", 503, "HTTP 503")
+		first = httpError("retryable", 503, "HTTP 503")
 	case 11:
-		first = http("rate_limited", 429, "HTTP 429")
+		first = httpError("rate_limited", 429, "HTTP 429")
 	case 40:
-		first = http("final", 404, message)
+		first = httpError("final", 404, message)
 		word, done = runs.IterationFailed, runs.Event{Attempts: 1, Status: interpreter.Failed, Error: first}
 	}
 	end := h.attempt("fetch", &index, 1, start, 0.5+float64(index%7)/10, first)
@@ -135,7 +135,7 @@ func reportOf(t testing.TB, iterations int, message string) report.Document {
 func happened(h happening, iterations int, message string) {
 	h.take(runs.Event{Event: runs.ExecutionStarted, At: samples.Began})
 	h.tell(runs.StepStarted, "token", nil, 0, runs.Event{})
-	h.attempt("token", nil, 1, 0, 2, http("retryable", 503, "HTTP 503 from GET http://api"))
+	h.attempt("token", nil, 1, 0, 2, httpError("retryable", 503, "HTTP 503 from GET http://api"))
 	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
 	h.attempt("token", nil, 2, 7, 2, nil)
 	h.tell(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
@@ -246,7 +246,7 @@ func hostileReport(t testing.TB) report.Document {
 	doc := reportOf(t, 60, hostileText)
 	doc.Status.WorkflowID, doc.Status.Playbook, doc.Status.RunID, doc.Status.Status = hostileText, hostileText, hostileText, hostileText
 	doc.Status.Warnings = []string{hostileText}
-	doc.Status.Error = http("final", 500, hostileText)
+	doc.Status.Error = httpError("final", 500, hostileText)
 	for i := range doc.Status.Steps {
 		doc.Status.Steps[i].Error, doc.Status.Steps[i].Waiting = doc.Status.Error, hostileText
 	}

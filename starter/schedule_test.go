@@ -643,8 +643,8 @@ func TestGoldenSchedules(t *testing.T) {
 // TestListShowsSecondsWhereTheyMatter: two runs within a minute are told apart.
 func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 3, 28, 2, 0, 10, 0, time.Local)
-	for every, want := range map[string]string{"10s": "03-28 02:00:10", "90s": "03-28 02:00:10", "15m": "03-28 02:00", "": "03-28 02:00:10"} {
+	at := time.Date(2026, 3, 28, 2, 0, 10, 0, time.UTC)
+	for every, want := range map[string]string{"10s": "03-28 02:00:10Z", "90s": "03-28 02:00:10Z", "15m": "03-28 02:00Z", "": "03-28 02:00:10Z"} {
 		doc := &scheduleDocument{Name: "poll", Every: every, Next: []time.Time{at}, Recent: []scheduledRun{{StartedAt: at, Status: "completed"}}}
 		if every == "15m" {
 			doc.Jitter = "30s"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -8,6 +9,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/playtest"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -64,6 +66,16 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 	result := validation{Valid: true, Problems: []problem{}}
 	var all source.Diagnostics
 	for _, name := range files {
+		if playtest.IsTests(name) {
+			found, err := a.validateTests(name, output)
+			if err != nil {
+				return err
+			}
+			result.Valid = result.Valid && !found.HasErrors()
+			result.Problems = append(result.Problems, problems(found)...)
+			all = append(all, found...)
+			continue
+		}
 		checked, err := a.check(name, workload, limits)
 		if err != nil {
 			return err
@@ -100,6 +112,24 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		return withStatus(exitFailed, errSaid)
 	}
 	return nil
+}
+
+// validateTests checks a file of tests, and the playbook that it tests.
+func (a *app) validateTests(name, output string) (source.Diagnostics, error) {
+	suite, err := playtest.Load(name)
+	var invalid *playtest.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		if output != "json" {
+			_, _ = fmt.Fprint(a.Err, invalid.File.FormatFirst(invalid.Found, playbook.MaxShown))
+		}
+		return invalid.Found, nil
+	case err != nil:
+		return nil, usageError("%w", err)
+	case output != "json":
+		_, _ = fmt.Fprintf(a.Out, "%s: valid, %s\n", name, terminal.Count(len(suite.Tests.Tests), "test"))
+	}
+	return nil, nil
 }
 
 // tally counts problems, and warnings apart.

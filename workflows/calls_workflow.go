@@ -87,7 +87,7 @@ func resumeCall(
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, snapshot, stream(ctx, name))
+	call := task.Call(book, step, snapshot, stream(ctx, name)).Watch(witness(ctx))
 	if call.DueWait(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}

@@ -65,8 +65,11 @@ func indexed(name string, index *int) string {
 }
 
 // stream draws from a deterministic source of its own, in [0, 1), so that what
-// one call draws does not depend on the others.
+// one call draws does not depend on the others; nil in a rehearsal.
 func stream(ctx workflow.Context, name string) func() float64 {
+	if rehearsalOf(ctx) != nil {
+		return nil
+	}
 	return func() float64 {
 		const mantissa = 53 // bits that a float64 holds exactly
 		return float64(workflow.GetRandomStream(ctx, "reprise/"+name).Uint64()>>(64-mantissa)) / (1 << mantissa)

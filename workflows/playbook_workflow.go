@@ -380,7 +380,11 @@ func (r *run) follow(
 		r.Data.Vars = expression.Of(vars)
 		scope = scope.With(map[string]any{"vars": vars})
 	}
-	return interpreter.Follow(step, result.Failed(), scope, budget)
+	arrivals, handled, err := interpreter.Follow(step, result.Failed(), scope, budget)
+	if rehearsal := rehearsalOf(ctx); rehearsal != nil && err == nil {
+		rehearsal.Followed(r.book, step, arrivals)
+	}
+	return arrivals, handled, err
 }
 
 // keep makes the result of a step visible to the steps after it.

@@ -263,7 +263,7 @@ func (r *run) stepSink(
 		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
 		Scope:  interpreter.EndScope(scope, args, result),
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, 1, result.Data.Data).EveryRound().Stage(step.Sink)
+	}, step.Sink, 1, result.Data.Data).EveryRound().Stage(step.Sink).Watch(witness(ctx))
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
 	result = call.WithSink(result, step.Sink, written)

@@ -189,6 +189,7 @@ func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	}
 	c.state.Last.Meta = outcome.Meta
 	c.state.Todo = []Todo{{Await: &awaited}, {Attempt: &PendingAttempt{}}}
+	c.showAwaited()
 }
 
 // ApplyAnswer goes on with the answer that has come, or without one where the time

@@ -50,8 +50,10 @@ type Config struct {
 	After []*playbook.Sink
 	// DeadLetter is written when the call has failed; nil for nowhere.
 	DeadLetter *playbook.Sink
-	// Random draws from the host's deterministic stream, in [0, 1).
+	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
 	Random func() float64
+	// witness is shown what the call decides; nil is nobody.
+	witness Witness
 	// Sink is set where the call is one of a sink.
 	Sink *sinkSource
 }

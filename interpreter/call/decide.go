@@ -54,6 +54,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
 		return
 	}
+	c.showDecision(outcome, decision)
 	if decision.Ruling == retry.RulingRefuses {
 		c.refuse(decision, *before, outcome, budget, now)
 		return

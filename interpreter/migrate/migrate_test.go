@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func inputs(t testing.TB, dirs ...string) []string {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 		require.NoError(t, err)
 		require.NotEmpty(t, paths, dir)
-		all = append(all, paths...)
+		all = append(all, slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.yaml") })...)
 	}
 	return all
 }

@@ -197,24 +197,31 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 // constant is the canonical value of any YAML; braces in it mean nothing, so
 // they draw a warning.
 func (d *decoder) constant(n *yaml.Node) any {
+	yamltree.EachScalar(n, func(n *yaml.Node) {
+		if !d.broken[n] && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
+			d.warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
+		}
+	})
+	return d.plain(n)
+}
+
+// plain is the canonical value of any YAML.
+func (d *decoder) plain(n *yaml.Node) any {
 	switch {
 	case d.broken[n]:
 		return nil
 	case n.Kind == yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			list[i] = d.constant(item)
+			list[i] = d.plain(item)
 		}
 		return list
 	case n.Kind == yaml.MappingNode:
 		object := make(map[string]any, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			object[n.Content[i].Value] = d.constant(n.Content[i+1])
+			object[n.Content[i].Value] = d.plain(n.Content[i+1])
 		}
 		return object
-	}
-	if n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{") {
-		d.warnf(position(n), codeTemplateNotAllowed, "values of workload are constants: this stays text, braces included")
 	}
 	return d.scalar(n)
 }

@@ -98,7 +98,9 @@ type Key struct {
 
 // Sections are all sections of the language with the keys that they accept, in
 // the order of the documentation.
-func Sections() []Section {
+func Sections() []Section { return described(sections) }
+
+func described(sections []*section) []Section {
 	all := make([]Section, len(sections))
 	for i, s := range sections {
 		all[i] = Section{Name: s.name, Open: s.open}

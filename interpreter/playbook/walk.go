@@ -185,3 +185,14 @@ func (a *Action) start() source.Position {
 	}
 	return a.Pos
 }
+
+// SinkPlaces are the places of all sinks and notices, in the order of the file.
+func (pb *Playbook) SinkPlaces() []string {
+	var all []string
+	for _, call := range pb.actions() {
+		if call.sink != nil {
+			all = append(all, call.sink.Place)
+		}
+	}
+	return all
+}

@@ -147,7 +147,7 @@ type conditions interface {
 // Decide asks the policies in order; the first that matches decides
 // (language.md, section retry). It counts in counters, takes the time and the
 // randomness as arguments and does nothing else, so the same history always
-// gives the same decision. Errors are those of conditions.
+// gives the same decision; without randomness waits have no jitter. Errors are those of conditions.
 func Decide(
 	policies []*playbook.Policy, outcome interpreter.Outcome, counters *Counters,
 	conditions conditions, now time.Time, random func() float64,
@@ -309,7 +309,7 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 		return 0, "the server requested more than 1000 waits"
 	}
 	random := 0.0
-	if schedule.jitter != playbook.JitterNone {
+	if schedule.jitter != playbook.JitterNone && r.random != nil {
 		random = r.random()
 	}
 	return schedule.namedWait(asked, inRow, random), ""
@@ -318,7 +318,7 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 // untold is the delay of the policy's own schedule.
 func (r round) untold(schedule backoff, count int) time.Duration {
 	delay := schedule.delay(count)
-	if delay > 0 && schedule.jitter != playbook.JitterNone {
+	if delay > 0 && schedule.jitter != playbook.JitterNone && r.random != nil {
 		delay = schedule.spread(delay, r.random())
 	}
 	if most := r.counters.Limits.MaxDelaySeconds; most > 0 {

@@ -57,8 +57,11 @@ func ReadFile(folder, file string) ([]byte, error) {
 	return text, nil
 }
 
+// testSuffix ends the names of files of tests, which stand beside their playbooks.
+const testSuffix = "_test.yaml"
+
 // Names are those of the playbooks in a folder, sorted; none of a folder that cannot
-// be read.
+// be read. Files of tests are none.
 func Names(folder string) []string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -71,7 +74,7 @@ func Names(folder string) []string {
 	}
 	found := make([]string, 0, len(files))
 	for _, file := range files {
-		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) {
+		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) && !strings.HasSuffix(file, testSuffix) {
 			found = append(found, name)
 		}
 	}

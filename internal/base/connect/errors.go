@@ -121,3 +121,6 @@ func is[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
 }
+
+// NoServer is what one says that stands for a server, asked for a workflow.
+func NoServer() error { return serviceerror.NewNotFound("there is no server") }

@@ -30,7 +30,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
 	for _, parent := range status.Above {
-		terminal.WriteWrapped(&b, "held by the run "+terminal.Visible(parent.Run)+" above: "+Paused(Held(parent), status.At), paper.Width)
+		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(Held(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil {
 		terminal.WriteWrapped(&b, cancelText(*said, status), paper.Width)

@@ -87,7 +87,9 @@ func (s *sending) awaited(ctx context.Context, run runs.Found) string {
 	if err != nil {
 		return "" // the command has been answered; this is help
 	}
-	for _, step := range status.Steps {
+	for i := range status.Steps {
+		step := &status.Steps[i]
+		s.Runs.Iterations(ctx, status, step)
 		if loop := step.Loop; loop != nil && loop.Awaiting > 0 && (s.command.Step == "" || s.command.Step == step.Step) {
 			text := fmt.Sprintf("; %s of step %s await an answer", terminal.Count(loop.Awaiting, "iteration"), step.Step)
 			if loop.Awaiting == 1 {

@@ -46,6 +46,9 @@ func generatedParts() map[string]string {
 	for _, section := range playbook.Sections() {
 		parts["keys "+section.Name] = keys(section)
 	}
+	for _, section := range playbook.TestSections() {
+		parts["test keys "+section.Name] = keys(section)
+	}
 	return parts
 }
 

@@ -323,7 +323,9 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), holder.GetID(), "", "a test"))
 	w.await(waiting[2], "stay", interpreter.RetryPending)
 	require.Equal(t, []string{holder.GetID(), waiting[2].GetID()}, gate.arrived())
-	require.Equal(t, interpreter.Running, listed(t, reader, waiting[2].GetID()).Status)
+	require.Eventually(t, func() bool {
+		return listed(t, reader, waiting[2].GetID()).Status == interpreter.RetryPending
+	}, patience, tick)
 	w.cancel(waiting[2])
 	w.replayLine("acme")
 }

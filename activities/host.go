@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/ratelimit"
+)
+
+// Host is what a worker lends to its activities.
+type Host struct {
+	// Client sends heartbeats that have to arrive before the attempt continues.
+	Client client.Client
+	// StopGrace is how long what acts may continue once the worker stops.
+	StopGrace time.Duration
+	// Places is how many activities the worker runs at once; 0 is no bound.
+	Places int
+	// The rest is of hosts on which time is skipped; nil on a worker.
+
+	// Now is the time.
+	Now func() time.Time
+	// Turns gives attempts their turns under rate limits.
+	Turns Turns
+	// Witness is shown what calls decide in activities. Their waits have no jitter then.
+	Witness func(ctx context.Context) call.Witness
+}
+
+// Turns gives attempts their turns under rate limits, where no time passes in which they
+// could wait. It is safe for concurrent use.
+type Turns interface {
+	// Turn is the one that an attempt comes back for, nil where it may be made now.
+	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn
+	// Pause holds back all attempts under a limit for a time.
+	Pause(limit ratelimit.Limit, wait time.Duration)
+}
+
+// random is what hosted calls draw from, and witness what they are shown to.
+func (h Host) random(ctx context.Context) (random func() float64, witness call.Witness) {
+	if h.Witness == nil {
+		return rand.Float64, nil
+	}
+	return nil, h.Witness(ctx)
+}
+
+type hostKey struct{}
+
+// WithHost makes the context that a worker gives to its activities. Without it
+// heartbeats are those of the SDK, which gathers them, and an attempt is cut
+// when its worker stops.
+func WithHost(ctx context.Context, host Host) context.Context {
+	return context.WithValue(ctx, hostKey{}, host)
+}
+
+func hostOf(ctx context.Context) Host {
+	host, _ := ctx.Value(hostKey{}).(Host)
+	return host
+}

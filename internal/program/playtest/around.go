@@ -1,0 +1,168 @@
+package playtest
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// around stands around the workflows and activities of a test.
+type around struct {
+	interceptor.WorkerInterceptorBase
+
+	stage *stage
+}
+
+// InterceptWorkflow rehearses the workflows.
+func (a *around) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &inbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, a.stage}
+}
+
+type inbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+
+	stage *stage
+}
+
+func (i *inbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&outbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.stage})
+}
+
+func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	i.stage.seen.enter(workflow.GetInfo(ctx).WorkflowExecution.ID, in.Args)
+	return i.Next.ExecuteWorkflow(workflows.WithRehearsal(ctx, i.stage), in)
+}
+
+type outbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+
+	stage *stage
+}
+
+// GetInfo says, as a server does, which run the chain has begun with.
+func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
+	info := o.Next.GetInfo(ctx)
+	if info.FirstRunID == "" {
+		info.FirstRunID = info.WorkflowExecution.RunID
+	}
+	return info
+}
+
+// NewTimerWithOptions notes the waits of calls.
+func (o *outbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	if mark, ok := interpreter.ParseTimerMark(options.Summary); ok && mark.Limits == 0 {
+		o.stage.seen.waits(workflow.GetInfo(ctx).WorkflowExecution.ID, mark, d)
+	}
+	return o.Next.NewTimerWithOptions(ctx, d, options)
+}
+
+// SignalExternalWorkflow loses signals to workflows that serve many runs: there are none.
+func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runID, name string, arg any) workflow.Future {
+	if o.stage.seen.knows(workflowID) {
+		return o.Next.SignalExternalWorkflow(ctx, workflowID, runID, name, arg)
+	}
+	future, settable := workflow.NewFuture(ctx)
+	settable.Set(nil, nil)
+	return future
+}
+
+// Witness is shown what the calls of a workflow decide.
+func (s *stage) Witness(workflowID string) call.Witness {
+	return func(seen call.Seen) {
+		s.seen.decided(s.seen.within(workflowID), seen)
+		if seen.Awaits != nil {
+			s.answerFromOutside(workflowID, seen)
+		}
+	}
+}
+
+// hosted is the witness of calls in an activity.
+func (s *stage) hosted(ctx context.Context) call.Witness {
+	if !activity.IsActivity(ctx) {
+		return func(call.Seen) {}
+	}
+	return s.Witness(activity.GetInfo(ctx).WorkflowExecution.ID)
+}
+
+// Followed is shown where a branch goes after a step.
+func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
+	s.seen.followed(book, step, arrivals)
+}
+
+// InterceptActivity gives activities the server that there is in tests.
+func (a *around) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &attempts{interceptor.ActivityInboundInterceptorBase{Next: next}, a.stage}
+}
+
+type attempts struct {
+	interceptor.ActivityInboundInterceptorBase
+
+	stage *stage
+}
+
+func (a *attempts) Init(out interceptor.ActivityOutboundInterceptor) error {
+	return a.Next.Init(answering(out, out.GetClient, a.stage.server))
+}
+
+type lostKey struct{}
+
+// ExecuteActivity runs an activity, until its worker is lost: then it is handed out again,
+// and what it has done meanwhile is lost with it.
+func (a *attempts) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	type ended struct {
+		result any
+		err    error
+	}
+	bounded, cancel := context.WithCancel(ctx)
+	lost, done := make(chan struct{}, 1), make(chan ended, 1)
+	go func() {
+		a.stage.attempts.RLock()
+		defer a.stage.attempts.RUnlock()
+		result, err := a.Next.ExecuteActivity(context.WithValue(bounded, lostKey{}, lost), in)
+		done <- ended{result, err}
+	}()
+	select {
+	case e := <-done:
+		cancel()
+		return e.result, e.err
+	case <-lost:
+		cancel()
+		<-done // so that nothing is done behind its back
+		return nil, temporal.NewApplicationError("the worker was lost", string(interpreter.KindWorkerLost))
+	}
+}
+
+// loseWorker ends the activity as a worker does that is lost, and does not return before.
+func loseWorker(ctx context.Context) error {
+	if lost, ok := ctx.Value(lostKey{}).(chan struct{}); ok {
+		select {
+		case lost <- struct{}{}:
+		default:
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// served gives activities another client. The SDK has no name for the type.
+type served[C any] struct {
+	interceptor.ActivityOutboundInterceptorBase
+
+	server *server
+}
+
+func answering[C any](next interceptor.ActivityOutboundInterceptor, _ func(context.Context) C, server *server) *served[C] {
+	return &served[C]{interceptor.ActivityOutboundInterceptorBase{Next: next}, server}
+}
+
+// GetClient is that of the test.
+func (s *served[C]) GetClient(context.Context) C { return any(s.server).(C) }

@@ -1,0 +1,485 @@
+package playtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Failure is one thing that a test expected and did not get.
+type Failure struct {
+	// Pos is where the file of tests says so.
+	Pos source.Position
+	// What is expected, such as requests.fetch.
+	What string
+	// Message says what is wrong. It may have several lines.
+	Message string
+	// Why is what decided, with its line in the playbook; "" where nothing is known.
+	Why string
+	// Add is what to write into the test, as YAML; "" for nothing.
+	Add string
+}
+
+// covers reports whether a value has what is wanted: of maps the members that are given, of
+// lists all elements in order, else the same value. Numbers and texts of numbers are the same in
+// requests, where everything is text.
+func covers(wanted, got any) bool { return coversAs(wanted, got, equal) }
+
+func coversAs(wanted, got any, equal func(a, b any) bool) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		object, isMap := got.(map[string]any)
+		if !isMap {
+			return false
+		}
+		for name, value := range wanted {
+			inner, has := object[name]
+			if value == nil && !has {
+				continue
+			}
+			if !has || !coversAs(value, inner, equal) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, isList := got.([]any)
+		if !isList || len(list) != len(wanted) {
+			return false
+		}
+		for i := range wanted {
+			if !coversAs(wanted[i], list[i], equal) {
+				return false
+			}
+		}
+		return true
+	}
+	return equal(wanted, got)
+}
+
+// coversRequest compares a request: its params, headers and form are texts, and names of headers
+// have no case.
+func coversRequest(wanted, got map[string]any) bool {
+	for name, value := range wanted {
+		has, known := got[name]
+		asText := name == "params" || name == "headers" || name == "form"
+		if name == "headers" {
+			value = lowered(value)
+		}
+		if asText && !coversAs(value, orEmptyAny(has), sameText) || !asText && (!known && value != nil || !coversAs(value, has, equal)) {
+			if name == "url" && withQuery(got) == expression.Text(value) {
+				continue
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func orEmptyAny(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+func sameText(a, b any) bool { return expression.Text(a) == expression.Text(b) }
+
+func lowered(headers any) any {
+	object, isMap := headers.(map[string]any)
+	if !isMap {
+		return headers
+	}
+	lower := map[string]any{}
+	for name, value := range object {
+		lower[strings.ToLower(name)] = value
+	}
+	return lower
+}
+
+// withQuery is the URL of a request with its params in order.
+func withQuery(request map[string]any) string {
+	params, _ := request["params"].(map[string]any)
+	parts := make([]string, 0, len(params))
+	for _, name := range playbook.SortedKeys(params) {
+		parts = append(parts, name+"="+expression.Text(params[name]))
+	}
+	return expression.Text(request["url"]) + "?" + strings.Join(parts, "&")
+}
+
+// comparison compares what a test expects with what came.
+type comparison struct {
+	stage    *stage
+	test     *playbook.Test
+	outcome  outcome
+	failures []Failure
+}
+
+func (c *comparison) failf(word, what, why, format string, args ...any) {
+	pos := c.test.Expect.Pos
+	if at, written := c.test.Expect.Words[word]; written {
+		pos = at
+	}
+	c.failures = append(c.failures, Failure{Pos: pos, What: what, Message: fmt.Sprintf(format, args...), Why: why})
+}
+
+// compare finds all differences.
+func (c *comparison) compare() {
+	expect, result := &c.test.Expect, &c.outcome.result
+	has := expect.Words.Has
+	if has("status") && string(result.Status) != expect.Status {
+		c.failf("status", "status", c.whyFailed(), "expected %s, and the run is %s%s", expect.Status, result.Status, messageOf(result.Error))
+	}
+	if has("result") && !same(expect.Result, result.Result.Data) {
+		c.failf("result", "result", "", "%s", difference(expect.Result, result.Result.Data))
+	}
+	if has("error") {
+		c.compareError()
+	}
+	c.compareRequests()
+	c.compareWaits()
+	c.compareSinks()
+	c.compareSteps()
+	if has("warnings") {
+		c.compareWarnings()
+	}
+	if has("within") && c.outcome.took > expect.Within {
+		c.failf("within", "within", "", "the run took %s, and is to take %s at most", c.outcome.took, expect.Within)
+	}
+}
+
+// same compares results in full. What was not written is nil.
+func same(wanted, got any) bool { return equal(wanted, got) }
+
+func messageOf(failure *interpreter.ErrorObject) string {
+	if failure == nil {
+		return ""
+	}
+	return ": " + failure.Message
+}
+
+// whyFailed says which policy let the run fail.
+func (c *comparison) whyFailed() string {
+	failure := c.outcome.result.Error
+	if failure == nil {
+		return ""
+	}
+	for _, place := range playbook.SortedKeys(c.stage.seen.verdicts) {
+		for _, verdict := range c.stage.seen.verdicts[place] {
+			if verdict.seen.Error != nil && !verdict.seen.Repeats && verdict.seen.Error.Message == failure.Message {
+				return c.describe(place, verdict)
+			}
+		}
+	}
+	return ""
+}
+
+// describe says what decided about an outcome, with its line.
+func (c *comparison) describe(place string, v verdict) string {
+	what := "a success"
+	if v.seen.Error != nil {
+		what = v.seen.Error.Short()
+	}
+	if len(v.seen.Policies) == 0 {
+		return fmt.Sprintf("%s: no policy of %s matched %s", c.file(), place, what)
+	}
+	policy := v.seen.Policies[len(v.seen.Policies)-1]
+	text := fmt.Sprintf("%s:%s: policy %d of %s decided about %s", c.file(), policy.Pos, policy.Number, place, what)
+	if v.seen.Why != "" {
+		text += ": " + v.seen.Why
+	}
+	return text
+}
+
+func (c *comparison) file() string { return c.stage.suite.Book.File.Name }
+
+func (c *comparison) compareError() {
+	failure := c.outcome.result.Error
+	if failure == nil {
+		c.failf("error", "error", "", "the run is %s and has no error", c.outcome.result.Status)
+		return
+	}
+	wanted := c.test.Expect.Error
+	if text, isText := wanted.(string); isText {
+		if !strings.Contains(failure.Message, text) {
+			c.failf("error", "error", c.whyFailed(), "the message is to hold %q, and is\n%s", text, failure.Message)
+		}
+		return
+	}
+	got := failure.Value()
+	if !covers(wanted, got) {
+		c.failf("error", "error", c.whyFailed(), "%s", difference(wanted, chosenOf(wanted, got)))
+	}
+}
+
+// chosenOf is what a value has of the members that are wanted, for a difference that shows no others.
+func chosenOf(wanted, got any) any {
+	object, isMap := wanted.(map[string]any)
+	has, gotMap := got.(map[string]any)
+	if !isMap || !gotMap {
+		return got
+	}
+	chosen := map[string]any{}
+	for name, value := range object {
+		if inner, known := has[name]; known {
+			chosen[name] = chosenOf(value, inner)
+		}
+	}
+	return chosen
+}
+
+func (c *comparison) compareRequests() {
+	for _, list := range c.test.Expect.Requests {
+		got := c.stage.requestsOf(list.CallName)
+		for i, wanted := range list.Items {
+			if i >= len(got) {
+				break
+			}
+			wanted, _ := wanted.(map[string]any)
+			if !coversRequest(wanted, got[i].what) {
+				c.failures = append(c.failures, Failure{
+					Pos: list.Places[i], What: fmt.Sprintf("requests.%s[%d]", list.Written, i), Why: c.whyRequest(list.Place, got, i),
+					Message: differenceOfRequests(wanted, got[i].what),
+				})
+			}
+		}
+		if len(got) != len(list.Items) {
+			c.failures = append(c.failures, Failure{
+				Pos: list.Pos, What: "requests." + list.Written, Why: c.whyRequest(list.Place, got, min(len(got), len(list.Items))),
+				Message: fmt.Sprintf("expected %s, and there were %d:\n%s", count(len(list.Items), "request"), len(got), listRequests(got)),
+			})
+		}
+	}
+}
+
+// differenceOfRequests shows of a request what is wanted of it.
+func differenceOfRequests(wanted, got map[string]any) string {
+	shown, _ := chosenOf(loweredHeaders(wanted), got).(map[string]any)
+	if url, isText := wanted["url"].(string); isText && strings.Contains(url, "?") {
+		shown["url"] = withQuery(got)
+	}
+	return difference(loweredHeaders(wanted), shown)
+}
+
+func loweredHeaders(wanted map[string]any) map[string]any {
+	if headers, has := wanted["headers"]; has {
+		wanted = cloneMap(wanted)
+		wanted["headers"] = lowered(headers)
+	}
+	return wanted
+}
+
+func cloneMap(m map[string]any) map[string]any {
+	clone := make(map[string]any, len(m))
+	for name, value := range m {
+		clone[name] = value
+	}
+	return clone
+}
+
+// whyRequest says what decided that the request at a position was made, or that none was.
+func (c *comparison) whyRequest(place string, got []request, at int) string {
+	verdicts := c.stage.seen.verdicts[place]
+	if at > 0 && at < len(got) {
+		index, before := got[at].who.index, -1
+		for _, request := range got[:at] {
+			if position(request.who.index) == position(index) {
+				before++
+			}
+		}
+		verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v verdict) bool { return position(v.index) != position(index) })
+		if before >= 0 && before < len(verdicts) {
+			return c.describe(place, verdicts[before])
+		}
+		return ""
+	}
+	if at > 0 && at == len(got) && len(verdicts) > 0 {
+		return c.describe(place, verdicts[len(verdicts)-1])
+	}
+	return ""
+}
+
+const mostListed = 20
+
+func listRequests(all []request) string {
+	var b strings.Builder
+	for _, r := range all[:min(len(all), mostListed)] {
+		fmt.Fprintf(&b, "  %s %s\n", r.who.name(), brief(r.what))
+	}
+	if more := len(all) - mostListed; more > 0 {
+		fmt.Fprintf(&b, "  … %d more\n", more)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// requestsOf are the requests of some calls, those of an iteration together.
+func (s *stage) requestsOf(name playbook.CallName) []request {
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(s.seen.requests[name.Place]), func(r request) bool { return !r.who.is(name) })
+	return byIteration(all, func(r request) *int { return r.who.index })
+}
+
+// waitsOf are how long some calls waited.
+func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
+	s.seen.mu.Lock()
+	all := slices.Clone(s.seen.paused[name.Place])
+	s.seen.mu.Unlock()
+	var delays []time.Duration
+	for _, w := range byIteration(all, func(w wait) *int { return w.index }) {
+		who := caller{place: name.Place, index: w.index}
+		if w.index != nil {
+			who.element = s.seen.element(stepOf(name.Place), 1, *w.index)
+		}
+		if who.is(name) {
+			delays = append(delays, w.delay)
+		}
+	}
+	return delays
+}
+
+// waitAccuracy is what tests need not say of a wait.
+const waitAccuracy = time.Millisecond
+
+func (c *comparison) compareWaits() {
+	for _, list := range c.test.Expect.Waits {
+		got := c.stage.waitsOf(list.CallName)
+		wanted := make([]time.Duration, len(list.Items))
+		for i, item := range list.Items {
+			wanted[i], _ = item.(time.Duration)
+		}
+		if slices.EqualFunc(wanted, got, func(a, b time.Duration) bool { return (a - b).Abs() < waitAccuracy }) {
+			continue
+		}
+		c.failures = append(c.failures, Failure{
+			Pos: list.Pos, What: "waits." + list.Written, Why: c.whyWait(list.Place, wanted, got),
+			Message: fmt.Sprintf("- expected %s\n+ got      %s", listDurations(wanted), listDurations(got)),
+		})
+	}
+}
+
+// whyWait says what decided about the first wait that differs.
+func (c *comparison) whyWait(place string, wanted, got []time.Duration) string {
+	at := 0
+	for at < len(wanted) && at < len(got) && (wanted[at]-got[at]).Abs() < waitAccuracy {
+		at++
+	}
+	repeats := 0
+	for _, v := range c.stage.seen.verdicts[place] {
+		if at >= len(got) && !v.seen.Repeats || v.seen.Repeats && repeats == at {
+			return c.describe(place, v)
+		}
+		if v.seen.Repeats && v.seen.Error != nil {
+			repeats++
+		}
+	}
+	return ""
+}
+
+func listDurations(all []time.Duration) string {
+	texts := make([]string, len(all))
+	for i, d := range all {
+		texts[i] = d.Round(time.Millisecond).String()
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// rowsOf are the rows that some sinks have written.
+func (s *stage) rowsOf(name playbook.CallName) []any {
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	rows := []any{}
+	for _, w := range byIteration(s.seen.written[name.Place], func(w write) *int { return w.who.index }) {
+		if w.who.is(name) {
+			rows = append(rows, w.rows...)
+		}
+	}
+	return rows
+}
+
+func (c *comparison) compareSinks() {
+	for _, list := range c.test.Expect.Sinks {
+		got := c.stage.rowsOf(list.CallName)
+		if covers(list.Items, got) || len(list.Items) == 0 && len(got) == 0 {
+			continue
+		}
+		shown := make([]any, len(got))
+		for i := range got {
+			shown[i] = got[i]
+			if i < len(list.Items) {
+				shown[i] = chosenOf(list.Items[i], got[i])
+			}
+		}
+		c.failures = append(c.failures, Failure{Pos: list.Pos, What: "sinks." + list.Written, Message: difference(list.Items, shown)})
+	}
+}
+
+func (c *comparison) compareSteps() {
+	for _, name := range playbook.SortedKeys(c.test.Expect.Steps) {
+		wanted, got := c.test.Expect.Steps[name], statusOf(c.outcome.result.Steps, name)
+		if wanted != got {
+			c.failf("steps", "steps."+name, "", "expected %s, and the step is %s", wanted, got)
+		}
+	}
+}
+
+// statusOf is that of the last visit of a step; skipped for one that no branch has reached.
+func statusOf(records []interpreter.StepRecord, step string) string {
+	status := string(interpreter.Skipped)
+	for _, record := range records {
+		if record.Step == step {
+			status = string(record.Status)
+		}
+	}
+	return status
+}
+
+func (c *comparison) compareWarnings() {
+	left := slices.Clone(c.outcome.result.Warnings)
+	for _, wanted := range c.test.Expect.Warnings {
+		at := slices.IndexFunc(left, func(warning string) bool { return strings.Contains(warning, wanted) })
+		if at < 0 {
+			c.failf("warnings", "warnings", "", "no warning holds %q; there were\n%s", wanted, listed(c.outcome.result.Warnings))
+			continue
+		}
+		left = slices.Delete(left, at, at+1)
+	}
+	if len(left) > 0 {
+		c.failf("warnings", "warnings", "", "not expected:\n%s", listed(left))
+	}
+}
+
+func listed(texts []string) string {
+	if len(texts) == 0 {
+		return "  none"
+	}
+	return "  " + strings.Join(texts, "\n  ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// brief is a request in a line: method and URL with its params, else what there is.
+func brief(request map[string]any) string {
+	if request["url"] != nil && request["method"] != nil {
+		line := expression.Text(request["method"]) + " " + expression.Text(request["url"])
+		if request["params"] != nil {
+			line = expression.Text(request["method"]) + " " + withQuery(request)
+		}
+		return line
+	}
+	return source.Cut(expression.Text(cmp.Or[any](request)), mostBrief)
+}
+
+const mostBrief = 200

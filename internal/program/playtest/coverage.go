@@ -1,0 +1,116 @@
+package playtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Coverage is which parts of a playbook the tests have shown: its steps, policies and routes.
+type Coverage struct {
+	File string
+	// Parts are all of them, in the order of the file.
+	Parts []Part
+}
+
+// Part is a step, a policy or a target of a route.
+type Part struct {
+	Pos  source.Position
+	What string // such as "step fetch" or "policy 2 of fetch"
+	Took bool   // by a test
+}
+
+// Covered is how many parts a test took.
+func (c *Coverage) Covered() int {
+	n := 0
+	for _, part := range c.Parts {
+		if part.Took {
+			n++
+		}
+	}
+	return n
+}
+
+// Percent is the share of parts that a test took, of 100.
+func (c *Coverage) Percent() float64 {
+	if len(c.Parts) == 0 {
+		return 100
+	}
+	return 100 * float64(c.Covered()) / float64(len(c.Parts))
+}
+
+// Missed are the parts that no test took.
+func (c *Coverage) Missed() []Part {
+	return slices.DeleteFunc(slices.Clone(c.Parts), func(p Part) bool { return p.Took })
+}
+
+// CoverageOf sums up what tests of one suite have shown of its playbook.
+func CoverageOf(suite *Suite, reports []*Report) *Coverage {
+	c := &Coverage{File: suite.Book.File.Name}
+	took := taken(suite, reports)
+	for _, step := range suite.Book.Steps {
+		c.Parts = append(c.Parts, Part{step.NamePos, "step " + step.Name, took["step "+step.Name]})
+		c.addPolicies(step.Name, step.Retry, took)
+		for _, sink := range sinksOf(step) {
+			c.addPolicies(sink.Place, sink.Action.Retry, took)
+		}
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				c.Parts = append(c.Parts, Part{target.Pos, "route from " + step.Name + " to " + target.Step, took["at "+target.Pos.String()]})
+			}
+		}
+	}
+	slices.SortStableFunc(c.Parts, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
+	})
+	return c
+}
+
+func (c *Coverage) addPolicies(place string, policies []*playbook.Policy, took map[string]bool) {
+	for _, policy := range policies {
+		c.Parts = append(c.Parts, Part{policy.Pos, fmt.Sprintf("policy %d of %s", policy.Number, place), took["at "+policy.Pos.String()]})
+	}
+}
+
+func sinksOf(step *playbook.Step) []*playbook.Sink {
+	sinks := []*playbook.Sink{step.Sink}
+	for _, policy := range step.Retry {
+		sinks = append(sinks, policy.Then.Sink, policy.Then.PerIteration)
+	}
+	if step.Loop != nil {
+		sinks = append(sinks, step.Loop.Sink, step.Loop.DeadLetter)
+	}
+	return slices.DeleteFunc(sinks, func(sink *playbook.Sink) bool { return sink == nil })
+}
+
+// taken are the parts of the playbook that a test took: steps by name, the others by place. A
+// run compiles the playbook anew, so that its policies and routes are others.
+func taken(suite *Suite, reports []*Report) map[string]bool {
+	took := map[string]bool{}
+	for _, report := range reports {
+		if report == nil || report.stage == nil || report.Suite != suite {
+			continue
+		}
+		seen := report.stage.seen
+		seen.mu.Lock()
+		for policy := range seen.policies {
+			took["at "+policy.Pos.String()] = true
+		}
+		for target := range seen.targets {
+			took["at "+target.Pos.String()] = true
+		}
+		for step := range seen.visited[suite.Book.Hash] {
+			took["step "+step] = true
+		}
+		seen.mu.Unlock()
+		for _, record := range report.outcome.result.Steps {
+			if record.Status != "" && record.Status != "skipped" {
+				took["step "+record.Step] = true
+			}
+		}
+	}
+	return took
+}

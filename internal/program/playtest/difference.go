@@ -1,0 +1,97 @@
+package playtest
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+)
+
+// equal compares values: 1 and 1.0 are the same number, 1 and "1" are not the same.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		other, isMap := b.(map[string]any)
+		if !isMap || len(a) != len(other) {
+			return false
+		}
+		for name, value := range a {
+			inner, has := other[name]
+			if !has || !equal(value, inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		other, isList := b.([]any)
+		if !isList || len(a) != len(other) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], other[i]) {
+				return false
+			}
+		}
+		return true
+	case nil:
+		return b == nil
+	}
+	return b != nil && expression.TypeName(a) == expression.TypeName(b) && expression.Text(a) == expression.Text(b)
+}
+
+// mostDiffered bounds the text of a difference.
+const mostDiffered = 4000
+
+// difference shows what was expected and what came, line by line: - is expected, + came.
+func difference(wanted, got any) string {
+	want, have := yamlOf(wanted), yamlOf(got)
+	if want == have { // they differ by their types
+		return fmt.Sprintf("- %s (%s)\n+ %s (%s)", strings.TrimSpace(want), expression.TypeName(wanted), strings.TrimSpace(have), expression.TypeName(got))
+	}
+	if !strings.Contains(strings.TrimSpace(want), "\n") && !strings.Contains(strings.TrimSpace(have), "\n") {
+		return "- " + strings.TrimSpace(want) + "\n+ " + strings.TrimSpace(have)
+	}
+	text := string(diff.Diff("expected", []byte(want), "got", []byte(have)))
+	lines := strings.SplitAfter(text, "\n")
+	text = strings.Join(lines[min(3, len(lines)):], "") // of the names of the two
+	if len(text) > mostDiffered {
+		text = text[:mostDiffered] + "…"
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+// yamlOf is a value as people write it.
+func yamlOf(v any) string {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Sprint(v) + "\n"
+	}
+	return b.String()
+}
+
+// flowOf is a value in one line of YAML.
+func flowOf(v any) string {
+	node := &yaml.Node{}
+	if err := node.Encode(v); err != nil || reflect.ValueOf(v).Kind() == reflect.Invalid {
+		return strings.TrimSpace(yamlOf(v))
+	}
+	flowing(node)
+	return strings.TrimSpace(yamlOf(node))
+}
+
+func flowing(n *yaml.Node) {
+	n.Style |= yaml.FlowStyle
+	if n.Kind == yaml.ScalarNode {
+		n.Style &^= yaml.FlowStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	}
+	for _, inner := range n.Content {
+		flowing(inner)
+	}
+}

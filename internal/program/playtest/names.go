@@ -1,0 +1,143 @@
+package playtest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// names are the calls of a playbook by the names that tests have for them.
+type names struct {
+	steps  map[string]*playbook.Step
+	places map[string]bool // of sinks and notices
+	opaque bool            // it runs other playbooks, whose calls are not known here
+}
+
+func namesOf(book *playbook.Playbook) names {
+	n := names{steps: map[string]*playbook.Step{}, places: map[string]bool{}}
+	n.add(book, "")
+	return n
+}
+
+func (n *names) add(book *playbook.Playbook, prefix string) {
+	for _, place := range book.SinkPlaces() {
+		n.places[prefix+place] = true
+	}
+	for _, step := range book.Steps {
+		n.steps[prefix+step.Name] = step
+		if step.Action == nil || !book.Resolve(step.Action).Traits().Plays {
+			continue
+		}
+		if inner := book.Resolve(step.Action).Inline; inner != nil {
+			n.add(inner, prefix+step.Name+"/")
+		} else {
+			n.opaque = true
+		}
+	}
+}
+
+// known reports whether there is a call of a name.
+func (n *names) known(place string) bool {
+	notice, _, _ := cutLast(place) // of an event
+	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
+}
+
+// cutLast is what stands before and behind the last dot.
+func cutLast(place string) (before, behind string, found bool) {
+	at := strings.LastIndexByte(place, '.')
+	if at < 0 {
+		return place, "", false
+	}
+	return place[:at], place[at+1:], true
+}
+
+func (n *names) all() []string {
+	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
+		for name := range n.steps {
+			if !yield(name, true) {
+				return
+			}
+		}
+		for name := range n.places {
+			if !yield(name, true) {
+				return
+			}
+		}
+	})))
+}
+
+// checkNames finds names of calls that the playbook does not have, and answers whose order is not fixed.
+func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Diagnostics) {
+	known := namesOf(book)
+	say := func(pos source.Position, code, format string, args ...any) {
+		found = append(found, problem(tests.File, pos, code, format, args...))
+	}
+	check := func(name playbook.CallName) {
+		if !known.known(name.Place) {
+			hint := ""
+			if near := expression.Suggest(name.Place, known.all()); near != "" {
+				hint = "; did you mean \"" + near + "\"?"
+			} else {
+				hint = "; it has " + strings.Join(known.all(), ", ")
+			}
+			say(name.Pos, "unknown-name", "the playbook has no step or sink %q%s", name.Place, hint)
+			return
+		}
+		step := known.steps[stepOf(name.Place)]
+		if (name.Index != nil || name.Element != nil) && step != nil && step.Loop == nil {
+			say(name.Pos, "unknown-name", "step %q has no loop, so it has no iterations to choose from; write %q", step.Name, name.Place)
+		}
+	}
+	for _, test := range tests.Tests {
+		for _, answers := range test.Answers {
+			check(answers.CallName)
+			if step := known.steps[stepOf(answers.Place)]; step != nil && unordered(step, answers) {
+				say(answers.Pos, "conflicting-keys", "step %q makes its requests side by side, so that their order is not fixed; name the iteration: %q, "+
+					"%q or `element` in each answer", step.Name, step.Name+"[0]", step.Name+"{id: p03}")
+			}
+		}
+		for _, lists := range [][]*playbook.TestList{test.Expect.Requests, test.Expect.Waits, test.Expect.Sinks} {
+			for _, list := range lists {
+				check(list.CallName)
+			}
+		}
+		for _, act := range test.At {
+			for _, step := range []string{act.Step, act.LoseWorker} {
+				if step != "" && known.steps[step] == nil && !known.known(step) {
+					say(act.Pos, "unknown-name", "the playbook has no step %q", step)
+				}
+			}
+		}
+		for step := range test.Expect.Steps {
+			if known.steps[step] == nil {
+				say(test.Expect.Words["steps"], "unknown-name", "the playbook has no step %q", step)
+			}
+		}
+	}
+	return found
+}
+
+// stepOf is the step of a place.
+func stepOf(place string) string {
+	step, _, _ := strings.Cut(place, ".")
+	return step
+}
+
+// unordered reports whether several iterations share a list of answers whose order they
+// would have to agree on.
+func unordered(step *playbook.Step, answers *playbook.TestAnswers) bool {
+	if step.Loop == nil || step.Loop.Mode != playbook.Parallel || answers.Index != nil || answers.Element != nil {
+		return false
+	}
+	shared := 0
+	for _, answer := range answers.Answers {
+		if answer.Element == nil && answer.Recorded == "" {
+			shared++
+		}
+	}
+	return shared > 1
+}

@@ -1,0 +1,90 @@
+package playtest
+
+import (
+	"fmt"
+	"strconv"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// answerFromOutside says of an attempt that is awaited what the test says: progress, as often as
+// it does, and then how it ends.
+func (s *stage) answerFromOutside(workflowID string, seen call.Seen) {
+	place := s.seen.within(workflowID) + seen.Step
+	who := caller{place: place, visit: seen.Visit, index: seen.Index, attempt: seen.Attempt}
+	if seen.Index != nil {
+		who.element = s.seen.element(place, seen.Visit, *seen.Index)
+	}
+	said := false
+	for {
+		answer := s.script.next(who, (*playbook.TestAnswer).FromOutside)
+		if answer == nil {
+			break
+		}
+		said = true
+		s.env.RegisterDelayedCallback(func() { s.say(workflowID, *seen.Awaits, answer) }, answer.After)
+		if answer.Verb() != string(interpreter.AnswerProgress) {
+			break
+		}
+	}
+	if !said && seen.Limit == 0 && len(s.test.At) == 0 {
+		needs := "{complete: {}, after: 10m}"
+		if seen.Tool == "approval" {
+			needs = "{approve: {}, after: 10m}"
+		}
+		s.script.miss(unanswered{who: who, request: map[string]any{"awaits": "an answer from outside"}, needs: needs})
+		s.stop("an attempt is awaited that the test has no answer for")
+	}
+}
+
+// say sends one answer.
+func (s *stage) say(workflowID string, to interpreter.AnswerTo, answer *playbook.TestAnswer) {
+	id := fmt.Sprintf("%s/%d.%d/%d", to.Key, answer.Pos.Line, answer.Pos.Column, s.now().UnixNano())
+	refused := func(err error) { s.script.complain(answer.Pos, fmt.Sprintf("%s was refused: %v", answer.Verb(), err)) }
+	if err := s.env.UpdateWorkflowByID(workflowID, workflows.AnswerUpdate, id, ignored(refused), spoken(to, answer)); err != nil {
+		refused(err)
+	}
+}
+
+// spoken is an answer of a test as it is sent.
+func spoken(to interpreter.AnswerTo, answer *playbook.TestAnswer) interpreter.Answer {
+	said := func(word string) string {
+		if answer.Says[word] == nil {
+			return ""
+		}
+		return expression.Text(answer.Says[word])
+	}
+	number := func(word string) int64 {
+		n, _ := strconv.ParseInt(said(word), 10, 64) // what is no number is refused as 0 of it
+		return n
+	}
+	form, _ := answer.Says["form"].(map[string]any)
+	a := interpreter.Answer{
+		AnswerTo: to, Verb: interpreter.AnswerComplete, Message: said("message"), Form: form, By: said("by"), Comment: said("comment"),
+	}
+	switch answer.Verb() {
+	case "complete":
+		a.Result = expression.Of(answer.Complete)
+	case "fail":
+		a.Verb = interpreter.AnswerFail
+		if details := answer.Says["details"]; details != nil {
+			a.Details = expression.Of(details)
+		}
+		if retryable, isBool := answer.Says["retryable"].(bool); isBool {
+			a.Retryable = &retryable
+		}
+	case "progress":
+		a.Verb, a.Done, a.Total = interpreter.AnswerProgress, number("done"), number("total")
+	case "approve":
+		if a.Option = said("option"); a.Option == "" {
+			a.Option = playbook.OptionApprove
+		}
+	case "reject":
+		a.Option = playbook.OptionReject
+	}
+	return a
+}

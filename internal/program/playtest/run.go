@@ -1,0 +1,177 @@
+package playtest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Report is how a test ended.
+type Report struct {
+	Suite *Suite
+	Test  *playbook.Test
+	// Failures are what it expected and did not get, in the order of the file; none where it
+	// has passed.
+	Failures []Failure
+	// Clock is how long the run took by the test's clock, and Took how long it took to show that.
+	Clock, Took time.Duration
+
+	stage   *stage
+	outcome outcome
+}
+
+// Passed reports whether the run was as expected.
+func (r *Report) Passed() bool { return len(r.Failures) == 0 }
+
+// Run runs one test.
+func (s *Suite) Run(test *playbook.Test, options Options) *Report {
+	began := time.Now()
+	report := &Report{Suite: s, Test: test}
+	defer func() { report.Took = time.Since(began) }()
+	stage, err := newStage(s, test, options)
+	if err != nil {
+		report.fail(test.Pos, "run", err.Error())
+		return report
+	}
+	defer func() { _ = stage.close() }()
+	report.stage, report.outcome = stage, stage.run()
+	report.Clock = report.outcome.took
+	report.Failures = append(report.Failures, stage.misses()...)
+	if len(report.Failures) > 0 {
+		return report // what the run has come to says nothing
+	}
+	if report.outcome.err != nil {
+		report.fail(test.Pos, "run", report.outcome.err.Error())
+		return report
+	}
+	c := &comparison{stage: stage, test: test, outcome: report.outcome}
+	c.compare()
+	report.Failures = append(report.Failures, c.failures...)
+	report.Failures = append(report.Failures, stage.unused()...)
+	return report
+}
+
+func (r *Report) fail(pos source.Position, what, message string) {
+	r.Failures = append(r.Failures, Failure{Pos: pos, What: what, Message: message})
+}
+
+// misses are the requests that the test had no answer for, and what it asked for in vain.
+func (s *stage) misses() []Failure {
+	s.script.mu.Lock()
+	defer s.script.mu.Unlock()
+	var all []Failure
+	for _, u := range s.script.unanswered {
+		all = append(all, Failure{
+			Pos: s.answersPos(), What: "answers." + u.who.name(),
+			Message: fmt.Sprintf("no answer is left for %s, attempt %d: %s", u.who.name(), max(u.who.attempt, 1), brief(u.request)),
+			Add:     s.entryFor(u),
+		})
+	}
+	for _, c := range s.script.complaints {
+		all = append(all, Failure{Pos: c.pos, What: "answers", Message: c.text})
+	}
+	return all
+}
+
+func (s *stage) answersPos() source.Position {
+	if len(s.test.Answers) > 0 {
+		return s.test.Answers[0].Pos
+	}
+	return s.test.Pos
+}
+
+// entryFor is what to write for a request that has no answer, as YAML.
+func (s *stage) entryFor(u unanswered) string {
+	name := u.who.place
+	if u.who.index != nil {
+		name = u.who.name()
+	}
+	return fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", name, u.needs, brief(u.request))
+}
+
+// unused are the answers that nobody asked for.
+func (s *stage) unused() []Failure {
+	var all []Failure
+	for _, answer := range s.script.left() {
+		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "nothing asked for this answer: " + kindOf(answer)})
+	}
+	for _, step := range s.script.notLost() {
+		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt after its worker was to be lost", step)})
+	}
+	return all
+}
+
+// kindOf says in short what an answer is.
+func kindOf(a *playbook.TestAnswer) string {
+	switch {
+	case a.FromOutside():
+		return a.Verb()
+	case a.Error != "":
+		return "error " + a.Error
+	case a.Lost:
+		return "a lost worker"
+	case a.Words.Has("result"):
+		return "a result"
+	case a.Status != 0:
+		return fmt.Sprintf("status %d", a.Status)
+	}
+	return "status 200"
+}
+
+// RunAll runs tests side by side, and gives their reports in their order. each is called
+// when one has ended, by one test at a time; nil is nobody.
+func RunAll(all []Selected, options Options, each func(*Report)) []*Report {
+	reports := make([]*Report, len(all))
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	next := make(chan int)
+	for range min(2*runtime.GOMAXPROCS(0), len(all)) {
+		group.Go(func() {
+			for i := range next {
+				reports[i] = all[i].Suite.Run(all[i].Test, options)
+				if each != nil {
+					mu.Lock()
+					each(reports[i])
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	return reports
+}
+
+// Selected is a test that is to run.
+type Selected struct {
+	Suite *Suite
+	Test  *playbook.Test
+}
+
+// Text is a failure as people read it, with the place of the test in front.
+func (f Failure) Text(file string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%s: %s", file, f.Pos, f.What)
+	if strings.Contains(f.Message, "\n") || strings.HasPrefix(f.Message, "- ") {
+		b.WriteString("\n" + indented(f.Message))
+	} else {
+		b.WriteString(": " + f.Message)
+	}
+	if f.Why != "" {
+		b.WriteString("\n    " + f.Why)
+	}
+	if f.Add != "" {
+		b.WriteString("\n    add to the test:\n" + indented(indented(f.Add)))
+	}
+	return b.String()
+}
+
+func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }

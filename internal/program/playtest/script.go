@@ -1,0 +1,231 @@
+package playtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// script has the answers of a test, which attempts use up. It is safe for concurrent use.
+type script struct {
+	mu         sync.Mutex
+	lists      []*answerList
+	lose       map[string]bool // steps whose next attempt loses its worker
+	unanswered []unanswered
+	complaints []complaint
+}
+
+// answerList are the answers of some calls.
+type answerList struct {
+	playbook.CallName
+
+	entries []*entry
+}
+
+// entry is an answer, and whether it was used.
+type entry struct {
+	*playbook.TestAnswer
+
+	used bool
+}
+
+// unanswered is a request that no answer was left for.
+type unanswered struct {
+	who     caller
+	request map[string]any
+	// needs is an entry that would answer it.
+	needs string
+}
+
+// complaint is something else that the test has got wrong, as the run shows.
+type complaint struct {
+	pos  source.Position
+	text string
+}
+
+// caller is a call as tests name it.
+type caller struct {
+	place   string
+	visit   int
+	index   *int
+	element any
+	attempt int
+	page    int
+}
+
+// name is what a person calls it.
+func (c caller) name() string {
+	if c.index == nil {
+		return c.place
+	}
+	step, rest, sink := strings.Cut(c.place, ".")
+	name := fmt.Sprintf("%s[%d]", step, *c.index)
+	if sink {
+		name += "." + rest
+	}
+	return name
+}
+
+// is reports whether a name of a test is one of the call.
+func (c caller) is(name playbook.CallName) bool {
+	if name.Place != c.place || name.Index != nil && (c.index == nil || *name.Index != *c.index) {
+		return false
+	}
+	for member, wanted := range name.Element {
+		value := c.element
+		if object, isMap := c.element.(map[string]any); isMap {
+			value = object[member]
+		}
+		if expression.Text(value) != wanted {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether an answer is for the element of the call: the element itself, or
+// members of it.
+func (c caller) within(element any) bool {
+	return element == nil || covers(element, c.element)
+}
+
+func newScript(suite *Suite, test *playbook.Test) *script {
+	s := &script{lose: map[string]bool{}}
+	for _, answers := range test.Answers {
+		list := &answerList{CallName: answers.CallName}
+		for _, answer := range answers.Answers {
+			if answer.Recorded == "" {
+				list.entries = append(list.entries, &entry{TestAnswer: answer})
+				continue
+			}
+			for _, recorded := range suite.recorded(answer, answers.CallName) {
+				one := *recorded
+				one.Pos = answer.Pos
+				list.entries = append(list.entries, &entry{TestAnswer: &one})
+			}
+		}
+		s.lists = append(s.lists, list)
+	}
+	// Who names iterations goes first.
+	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosen(b.CallName) - chosen(a.CallName) })
+	return s
+}
+
+func chosen(name playbook.CallName) int {
+	if name.Index != nil || name.Element != nil {
+		return 1
+	}
+	return 0
+}
+
+// next uses up the next answer of a call that fits; nil where there is none.
+func (s *script) next(who caller, fits func(*playbook.TestAnswer) bool) *playbook.TestAnswer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.find(who)
+	if found == nil || !fits(found.TestAnswer) {
+		return nil
+	}
+	found.used = true
+	return found.TestAnswer
+}
+
+// find is the answer that is next for a call.
+func (s *script) find(who caller) *entry {
+	for _, list := range s.lists {
+		if !who.is(list.CallName) {
+			continue
+		}
+		for _, one := range list.entries {
+			if (!one.used || one.Repeat) && who.within(one.Element) {
+				return one
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether the test has answers for calls of a place at all.
+func (s *script) has(who caller) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.lists, func(list *answerList) bool { return who.is(list.CallName) })
+}
+
+// miss notes a request that no answer was left for.
+func (s *script) miss(u unanswered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unanswered = append(s.unanswered, u)
+}
+
+func (s *script) complain(pos source.Position, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complaints = append(s.complaints, complaint{pos, text})
+}
+
+// loseNext has the next attempt of a step lose its worker.
+func (s *script) loseNext(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose[step] = true
+}
+
+// loses reports, once, that the attempt at hand loses its worker.
+func (s *script) loses(who caller) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := stepOf(who.place)
+	if !s.lose[step] {
+		return false
+	}
+	delete(s.lose, step)
+	return true
+}
+
+// left are the answers that nobody asked for, in the order of the file.
+func (s *script) left() []*playbook.TestAnswer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*playbook.TestAnswer
+	for _, list := range s.lists {
+		for _, one := range list.entries {
+			if !one.used {
+				all = append(all, one.TestAnswer)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *playbook.TestAnswer) int { return a.Pos.Line - b.Pos.Line })
+	return all
+}
+
+// notLost are those whose worker a test wanted to lose, and which made no attempt after that.
+func (s *script) notLost() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return playbook.SortedKeys(s.lose)
+}
+
+// callerOf is the call that an attempt belongs to.
+func (s *stage) callerOf(in interpreter.ToolInput) caller {
+	prefix := ""
+	for _, parent := range in.Parents {
+		prefix += parent.Step + "/"
+	}
+	place := in.Place
+	if place == "" {
+		place = in.Step
+	}
+	who := caller{place: prefix + place, visit: in.Visit, index: in.Index, attempt: in.Attempt, page: in.Page}
+	if in.Index != nil {
+		who.element = s.seen.element(prefix+in.Step, in.Visit, *in.Index)
+	}
+	return who
+}

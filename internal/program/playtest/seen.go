@@ -1,0 +1,212 @@
+package playtest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+	"reprise/workflows"
+)
+
+// seen is what tests compare of a run, as it is made. It is safe for concurrent use.
+type seen struct {
+	mu       sync.Mutex
+	prefixes map[string]string          // steps above a workflow, by its ID
+	elements map[visitOf]map[int]any    // of loops, by index
+	requests map[string][]request       // by place
+	paused   map[string][]wait          // by place
+	written  map[string][]write         // by place
+	keys     map[string]bool            // operation keys of what was written once
+	verdicts map[string][]verdict       // by place
+	policies map[*playbook.Policy]bool  // that matched
+	targets  map[*playbook.Target]bool  // that were followed
+	visited  map[string]map[string]bool // steps, by the hash of their playbook
+}
+
+type visitOf struct {
+	step  string
+	visit int
+}
+
+type request struct {
+	who  caller
+	at   time.Duration
+	what map[string]any
+}
+
+type wait struct {
+	index  *int
+	reason interpreter.Reason
+	delay  time.Duration
+}
+
+type write struct {
+	who  caller
+	rows []any
+}
+
+// verdict is what policies said of an outcome.
+type verdict struct {
+	index *int
+	seen  call.Seen
+}
+
+func newSeen() *seen {
+	return &seen{
+		prefixes: map[string]string{}, elements: map[visitOf]map[int]any{}, requests: map[string][]request{}, paused: map[string][]wait{},
+		written: map[string][]write{}, keys: map[string]bool{}, verdicts: map[string][]verdict{}, policies: map[*playbook.Policy]bool{},
+		targets: map[*playbook.Target]bool{}, visited: map[string]map[string]bool{},
+	}
+}
+
+// enter notes a workflow that begins: what is above it, and the elements of its calls.
+func (s *seen) enter(workflowID string, args []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	prefix := ""
+	switch in := args[0].(type) {
+	case workflows.Input:
+		if in.Called != nil {
+			prefix = prefixOf(in.Called.Parents)
+		}
+	case workflows.LoopInput:
+		prefix = prefixOf(parentsOf(in.Task))
+	case workflows.CallsInput:
+		prefix = prefixOf(parentsOf(in.Task))
+		for _, snapshot := range in.Calls {
+			if snapshot.Index != nil {
+				s.learn(visitOf{prefix + in.Task.Step, in.Task.Visit}, *snapshot.Index, snapshot.Element.Data)
+			}
+		}
+	}
+	s.prefixes[workflowID] = prefix
+}
+
+func (s *seen) learn(visit visitOf, index int, element any) {
+	if s.elements[visit] == nil {
+		s.elements[visit] = map[int]any{}
+	}
+	s.elements[visit][index] = element
+}
+
+func parentsOf(task workflows.Task) []interpreter.Parent {
+	if task.Nesting == nil {
+		return nil
+	}
+	return task.Nesting.Parents
+}
+
+func prefixOf(parents []interpreter.Parent) string {
+	var b strings.Builder
+	for _, parent := range parents {
+		b.WriteString(parent.Step + "/")
+	}
+	return b.String()
+}
+
+func (s *seen) knows(workflowID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.prefixes[workflowID]
+	return known
+}
+
+func (s *seen) within(workflowID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prefixes[workflowID]
+}
+
+func (s *seen) element(step string, visit, index int) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elements[visitOf{step, visit}][index]
+}
+
+// requested notes a request.
+func (s *seen) requested(who caller, at time.Duration, _ string, what map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests[who.place] = append(s.requests[who.place], request{who, at, what})
+}
+
+// waits notes a wait before an attempt.
+func (s *seen) waits(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
+	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || delay <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place := s.prefixes[workflowID] + mark.Call
+	s.paused[place] = append(s.paused[place], wait{mark.Index, mark.Reason, delay})
+}
+
+// wrote notes what a sink has written. What a table or file has once is noted once.
+func (s *seen) wrote(who caller, in interpreter.ToolInput, rows []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	once := in.Tool == "sqlite" || in.Tool == "postgres" || in.Tool == "file"
+	if once && s.keys[in.OperationKey] {
+		return
+	}
+	s.keys[in.OperationKey] = true
+	s.written[who.place] = append(s.written[who.place], write{who, rows})
+}
+
+// decided notes what policies say of an outcome.
+func (s *seen) decided(prefix string, seen call.Seen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !seen.Decided {
+		return
+	}
+	for _, policy := range seen.Policies {
+		s.policies[policy] = true
+	}
+	place := seen.Place
+	if place == "" {
+		place = seen.Step
+	}
+	s.verdicts[prefix+place] = append(s.verdicts[prefix+place], verdict{seen.Index, seen})
+}
+
+// followed notes that a step has ended, and where its branch goes.
+func (s *seen) followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := s.visited[book.Hash]
+	if steps == nil {
+		steps = map[string]bool{}
+		s.visited[book.Hash] = steps
+	}
+	steps[step.Name] = true
+	for _, arrival := range arrivals {
+		steps[arrival.Step] = true
+		for _, route := range step.Next {
+			for _, target := range route.Targets {
+				if target.Step == arrival.Step {
+					s.targets[target] = true
+				}
+			}
+		}
+	}
+}
+
+// byIteration puts what iterations did side by side in the order of the collection.
+func byIteration[T any](all []T, index func(T) *int) []T {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b T) int { return cmp.Compare(position(index(a)), position(index(b))) })
+	return sorted
+}
+
+func position(index *int) int {
+	if index == nil {
+		return -1
+	}
+	return *index
+}

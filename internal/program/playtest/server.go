@@ -1,0 +1,157 @@
+package playtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"reprise/internal/base/connect"
+	"reprise/interpreter"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/ratelimit"
+)
+
+// server stands for the Temporal server that activities ask, with the workflows that serve
+// many runs: they decide by the same code.
+type server struct {
+	client.Client
+
+	now    func() time.Time
+	before map[string]any // watermarks of runs before
+	mu     sync.Mutex
+	states map[string]*incremental.Keeper // by the IDs of their workflows
+	limits map[string]*limiter
+}
+
+type limiter struct {
+	ratelimit.Limiter
+	pause time.Time
+}
+
+func newServer(now func() time.Time, before map[string]any) *server {
+	return &server{now: now, before: before, states: map[string]*incremental.Keeper{}, limits: map[string]*limiter{}}
+}
+
+// DescribeWorkflow knows no run: what people have said holds it in its workflow.
+func (*server) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
+	return nil, connect.NoServer()
+}
+
+// DescribeWorkflowExecution knows no run.
+func (*server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return nil, connect.NoServer()
+}
+
+// QueryWorkflow knows no run.
+func (*server) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	return nil, connect.NoServer()
+}
+
+// ListWorkflow finds nothing.
+func (*server) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
+}
+
+// SignalWorkflow loses its signal.
+func (*server) SignalWorkflow(context.Context, string, string, string, any) error { return nil }
+
+// UpdateWorkflow answers the updates of states. Others are refused: no test shows what they do.
+func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keeper := s.states[options.WorkflowID]
+	if keeper == nil {
+		var err error
+		if keeper, err = incremental.ReadKeeper(nil); err != nil {
+			return nil, err
+		}
+		s.states[options.WorkflowID] = keeper
+	}
+	switch arg := options.Args[0].(type) {
+	case incremental.Claim:
+		if err := s.remember(keeper, arg); err != nil {
+			return nil, err
+		}
+		return answerTo(keeper.Claim(arg, s.now()))
+	case []incremental.Write:
+		return answerTo(keeper.MoveAll(arg, s.now()))
+	}
+	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
+}
+
+// remember has a state hold the watermark that the test says runs before have left.
+func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) error {
+	value, given := s.before[claim.Name]
+	if !given {
+		return nil
+	}
+	delete(s.before, claim.Name)
+	cursor, err := incremental.Parse(claim.Source.Type, value)
+	if err != nil {
+		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
+	}
+	if refused := keeper.Set(incremental.Change{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
+		return errors.New(refused.Message)
+	}
+	return nil
+}
+
+// Turn is that of the limit's workflow, for one attempt at a time.
+func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, l := s.now(), s.limiter(limit)
+	if comes := in.Turn; comes != nil && !now.Before(comes.Promised) && !now.Before(l.pause) {
+		return nil
+	}
+	lease := l.Lease(ratelimit.LeaseRequest{Limit: limit, Count: 1, PauseSeconds: max(l.pause.Sub(now), 0).Seconds()}, now)
+	if lease.Delay() <= 0 {
+		return nil
+	}
+	at := now.Add(lease.Delay())
+	return &ratelimit.Turn{At: at, Promised: at, Since: now}
+}
+
+// Pause holds back all attempts under a limit.
+func (s *server) Pause(limit ratelimit.Limit, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.limiter(limit)
+	if until := s.now().Add(wait); until.After(l.pause) {
+		l.pause = until
+	}
+}
+
+func (s *server) limiter(limit ratelimit.Limit) *limiter {
+	key := limit.Playbook + "\x00" + limit.Key
+	if s.limits[key] == nil {
+		s.limits[key] = &limiter{}
+	}
+	return s.limits[key]
+}
+
+// answered is an update that was answered at once.
+type answered struct{ data []byte }
+
+func answerTo(v any) (client.WorkflowUpdateHandle, error) {
+	data, err := json.Marshal(v)
+	return answered{data}, err
+}
+
+func (answered) WorkflowID() string { return "" }
+func (answered) RunID() string      { return "" }
+func (answered) UpdateID() string   { return "" }
+
+func (a answered) Get(_ context.Context, into any) error {
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(a.data, into)
+}

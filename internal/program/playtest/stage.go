@@ -1,0 +1,336 @@
+package playtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"reprise/activities"
+	"reprise/internal/base/seal"
+	"reprise/internal/program/host"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/queue"
+	"reprise/workflows"
+)
+
+const (
+	// longestRun is when a run ends that nothing else ends: one that awaits an answer which
+	// the test does not give.
+	longestRun = 10 * 365 * 24 * time.Hour
+	// idleLimit bounds how long a tool that runs may take, in time as it is.
+	idleLimit = 5 * time.Minute
+)
+
+// Options say how tests run.
+type Options struct {
+	// Postgres is the URL of a database in which each test has a schema of its own; "" has
+	// the answers of postgres written in the tests.
+	Postgres string
+	// PythonCommand is "" for python3.
+	PythonCommand string
+}
+
+// stage is one run of a playbook in the test environment.
+type stage struct {
+	suite   *Suite
+	test    *playbook.Test
+	options Options
+	env     *testsuite.TestWorkflowEnvironment
+	dir     string
+	begun   time.Time
+	script  *script
+	seen    *seen
+	server  *server
+	schema  *schema // in PostgreSQL; nil without one
+	// attempts is held by activities that run: a run that failed leaves some behind.
+	attempts sync.RWMutex
+	stopOnce sync.Once
+	stopped  string // why the test had the run stop
+}
+
+// outcome is what became of a run.
+type outcome struct {
+	result workflows.Result
+	err    error // the run did not come to a result
+	took   time.Duration
+}
+
+func newStage(suite *Suite, test *playbook.Test, options Options) (*stage, error) {
+	dir, err := os.MkdirTemp("", "starter-test-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the test: %w", err)
+	}
+	began := test.Clock
+	if began.IsZero() {
+		began = playbook.DefaultClock
+	}
+	s := &stage{suite: suite, test: test, options: options, dir: dir, begun: began}
+	s.script, s.seen, s.server = newScript(suite, test), newSeen(), newServer(s.now, test.States)
+	if err := s.writeFiles(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *stage) close() error {
+	if s.schema != nil {
+		s.schema.drop()
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// writeFiles makes the files of the test in its folder.
+func (s *stage) writeFiles() error {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return fmt.Errorf("open the folder of the test: %w", err)
+	}
+	defer root.Close()
+	for _, name := range playbook.SortedKeys(s.test.Files) {
+		if dir := parentOf(name); dir != "" {
+			if err := root.MkdirAll(dir, 0o750); err != nil {
+				return fmt.Errorf("make the folder of file %q: %w", name, err)
+			}
+		}
+		if err := root.WriteFile(name, []byte(s.test.Files[name]), 0o600); err != nil {
+			return fmt.Errorf("make file %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) now() time.Time {
+	if s.env == nil {
+		return s.begun
+	}
+	return s.env.Now().UTC()
+}
+
+// since is how long the run has taken, of the test's clock.
+func (s *stage) since() time.Duration { return s.now().Sub(s.begun) }
+
+// stop ends the run, as the test has failed. Only the first reason counts.
+func (s *stage) stop(why string) {
+	s.stopOnce.Do(func() {
+		s.stopped = why
+		s.env.CancelWorkflow()
+	})
+}
+
+// run makes the run.
+func (s *stage) run() (o outcome) {
+	catalogue, err := s.open()
+	if err != nil {
+		return outcome{err: err}
+	}
+	defer func() { _ = catalogue.Close() }()
+	defer func() {
+		if r := recover(); r != nil {
+			o.err = fmt.Errorf("the run got stuck: %.300v", r)
+		}
+	}()
+	s.act()
+	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
+		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(orEmpty(s.test.Workload)),
+		Strict: s.test.Strict, Partition: s.test.Partition, Files: s.suite.files,
+	})
+	s.attempts.Lock()
+	defer s.attempts.Unlock()
+	o.took = s.since()
+	err = s.env.GetWorkflowError()
+	if err == nil {
+		o.err = s.env.GetWorkflowResult(&o.result)
+		return o
+	}
+	o.err = endOf(err, &o.result)
+	return o
+}
+
+func orEmpty(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+// endOf reads the result of a run that has not succeeded. The error is that it has none.
+func endOf(err error, into *workflows.Result) error {
+	var application *temporal.ApplicationError
+	if errors.As(err, &application) && application.HasDetails() {
+		return application.Details(into)
+	}
+	var cancelled *temporal.CanceledError
+	if errors.As(err, &cancelled) && cancelled.HasDetails() {
+		return cancelled.Details(into)
+	}
+	var timeout *temporal.TimeoutError
+	if errors.As(err, &timeout) {
+		return errors.New("the run never ends: it awaits something that the test does not say; an attempt that is awaited needs an answer, such as {complete: …} or {approve: {}}, and a pause {resume: {}}")
+	}
+	if application != nil {
+		return errors.New(application.Message())
+	}
+	return err
+}
+
+// open makes the environment with the tools.
+func (s *stage) open() (*activities.Catalogue, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	environment := &testsuite.WorkflowTestSuite{}
+	environment.SetLogger(log.NewStructuredLogger(quiet))
+	s.env = environment.NewTestWorkflowEnvironment()
+	s.env.SetStartTime(s.begun)
+	s.env.SetTestTimeout(idleLimit)
+	s.env.SetWorkflowRunTimeout(longestRun)
+	s.env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Minute, // a busy machine is no deadlock
+		BackgroundActivityContext: activities.WithHost(context.Background(), activities.Host{
+			StopGrace: time.Second, Now: s.now, Turns: s.server, Witness: s.hosted,
+		}),
+		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},
+	})
+	if !s.test.ScheduledAt.IsZero() {
+		scheduled := temporal.NewSearchAttributeKeyTime(workflows.ScheduledAttribute).ValueSet(s.test.ScheduledAt)
+		if err := s.env.SetTypedSearchAttributesOnStart(temporal.NewSearchAttributes(scheduled)); err != nil {
+			return nil, fmt.Errorf("set the time of the schedule: %w", err)
+		}
+	}
+	connections, err := s.connections()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := seal.Parse(seal.NewKey())
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	catalogue := activities.NewCatalogue(activities.Resources{
+		Connections: connections, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: true,
+		PythonCommand: s.options.PythonCommand, Directory: s.dir, Playbooks: s.suite.folder, Logger: quiet, SecretKeys: keys,
+		CallbackURL: "https://callback.test", Around: s.around,
+	})
+	host.Register(s.env, catalogue)
+	s.registerAlone(catalogue)
+	return catalogue, nil
+}
+
+// registerAlone registers what runs ask others for, of whom there are none here: turns,
+// admissions, answers that were kept.
+func (s *stage) registerAlone(catalogue *activities.Catalogue) {
+	for name, run := range map[string]any{
+		interpreter.CheckActivity: func(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
+			return s.suite.check(in, func() (interpreter.CheckResult, error) { return catalogue.Check(ctx, in) })
+		},
+		queue.EnterActivity: s.enterQueue,
+		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {
+			return interpreter.Admitted{Count: start.Count}, nil
+		},
+		interpreter.MayStartActivity: func(context.Context, interpreter.RunStart) (interpreter.Admitted, error) {
+			return interpreter.Admitted{}, nil
+		},
+		interpreter.CancelTreeActivity: func(context.Context, interpreter.CancelTree) error { return nil },
+		interpreter.SettleActivity:     func(context.Context, []string) error { return nil },
+		interpreter.RecallActivity: func(context.Context, interpreter.Recall) (interpreter.Recalled, error) {
+			return interpreter.Recalled{}, nil
+		},
+		partition.NoteActivity: func(context.Context, partition.Note) error { return nil },
+	} {
+		s.env.RegisterActivityWithOptions(run, activity.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: true})
+	}
+}
+
+// enterQueue gives a run its turn at once: nobody else wants it.
+func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
+	if enter.Request.Leave {
+		return nil
+	}
+	member := enter.Request.Run
+	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
+		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
+	})
+}
+
+// act has people do what the test says, at their times.
+func (s *stage) act() {
+	for _, act := range s.test.At {
+		s.env.RegisterDelayedCallback(func() { s.perform(act) }, max(act.After, 1))
+	}
+}
+
+// ignored is an update whose answer nobody reads.
+func ignored(onReject func(error)) *testsuite.TestUpdateCallback {
+	return &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: onReject, OnComplete: func(any, error) {}}
+}
+
+func (s *stage) perform(act *playbook.TestAct) {
+	verb := act.Verb()
+	switch verb {
+	case playbook.ActCancel:
+		s.env.CancelWorkflow()
+		return
+	case playbook.ActLoseWorker:
+		s.script.loseNext(act.LoseWorker)
+		return
+	}
+	update := map[string]string{
+		playbook.ActPause: workflows.PauseUpdate, playbook.ActResume: workflows.ResumeUpdate,
+		playbook.ActRetryNow: workflows.RetryNowUpdate, playbook.ActSkip: workflows.SkipUpdate,
+	}[verb]
+	s.env.UpdateWorkflow(update, "", ignored(func(err error) {
+		s.script.complain(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
+	}), workflows.Command{Step: act.Step, Reason: act.Reason, By: "test"})
+}
+
+// connections are those of the test. One that it does not name has a made-up token, which
+// is enough for http; of sqlite and postgres the test has to say where they are.
+func (s *stage) connections() (made, error) {
+	connections := made{given: map[string]string{}}
+	for _, name := range playbook.SortedKeys(s.test.Connections) {
+		text, err := connectionText(s.test.Connections[name])
+		if err != nil {
+			return connections, fmt.Errorf("connections: %s %w", name, err)
+		}
+		connections.given[name] = text
+	}
+	if s.options.Postgres != "" {
+		made, err := newSchema(s.options.Postgres)
+		if err != nil {
+			return connections, err
+		}
+		s.schema = made
+		connections.postgres, connections.names = made.url, postgresNames(s.suite.Book)
+	}
+	return connections, nil
+}
+
+// made are the connections of a test.
+type made struct {
+	given    map[string]string
+	postgres string   // URL of the schema of the test, "" for none
+	names    []string // of connections of postgres, nil for all that are not given
+}
+
+// Connection finds a connection by name.
+func (m made) Connection(name string) (string, bool) {
+	if text, ok := m.given[name]; ok {
+		return text, true
+	}
+	if m.postgres != "" && (m.names == nil || slices.Contains(m.names, name)) {
+		return m.postgres, true
+	}
+	return "bearer:made-up-token", true
+}

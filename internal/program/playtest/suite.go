@@ -1,0 +1,199 @@
+// Package playtest runs tests of playbooks: the workflows and activities as they are, on
+// time that is skipped, without a server. What others would answer is written in the test.
+package playtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"reprise/activities"
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Suite is a file of tests with the playbook that it tests, both of them valid. It is safe
+// for concurrent use.
+type Suite struct {
+	Path  string // of the file of tests
+	Tests *playbook.Tests
+	Book  *playbook.Playbook
+	// Warnings are those of the playbook and of the tests.
+	Warnings source.Diagnostics
+
+	source     []byte
+	files      map[string]string // that the playbook names
+	folder     string            // of the playbook
+	recordings map[string]*playbook.Recording
+	checked    sync.Map // answers of the validation, by its input
+}
+
+// InvalidError says what is wrong with a file of tests, or with its playbook.
+type InvalidError struct {
+	File  *source.File
+	Found source.Diagnostics
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s: %d problems", e.File.Name, len(e.Found.Errors()))
+}
+
+// PathOf is the file of tests of a playbook.
+func PathOf(book string) string {
+	return strings.TrimSuffix(book, filepath.Ext(book)) + playbook.TestSuffix
+}
+
+// IsTests reports whether a file is one of tests by its name.
+func IsTests(path string) bool { return strings.HasSuffix(path, playbook.TestSuffix) }
+
+// Load reads a file of tests with its playbook. The error is an *InvalidError where one of
+// them is not right.
+func Load(path string) (*Suite, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file := source.NewFile(path, data)
+	tests, found := playbook.DecodeTests(file)
+	if found.HasErrors() {
+		return nil, &InvalidError{File: file, Found: found}
+	}
+	s := &Suite{Path: path, Tests: tests, recordings: map[string]*playbook.Recording{}}
+	if err := s.loadBook(); err != nil {
+		return nil, err
+	}
+	found = append(found, s.loadRecordings()...)
+	found = append(found, checkNames(tests, s.Book)...)
+	found.Sort()
+	if found.HasErrors() {
+		return nil, &InvalidError{File: file, Found: found}
+	}
+	s.Warnings = append(s.Warnings, found...)
+	return s, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %q", path)
+	case err != nil:
+		return nil, fmt.Errorf("read the tests: %w", err)
+	case info.Size() > playbook.MaxFileBytes:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), playbook.MaxFileBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// loadBook reads the playbook, and those that it runs.
+func (s *Suite) loadBook() error {
+	name := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(s.Tests.Playbook))
+	data, err := readFile(name)
+	if err != nil {
+		return &InvalidError{File: s.Tests.File, Found: source.Diagnostics{problem(s.Tests.File, s.Tests.PlaybookPos, "called-playbook", "%v", err)}}
+	}
+	s.source, s.folder = data, filepath.Dir(name)
+	file := source.NewFile(name, data)
+	files := playbook.NewFiles(s.readCalled)
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
+		Workload: s.everyWorkload(), Files: files, Now: time.Now(),
+	})
+	if found.HasErrors() {
+		return &InvalidError{File: file, Found: found}
+	}
+	s.Book, s.files, s.Warnings = book, files.Texts(), found
+	return nil
+}
+
+// everyWorkload has the keys of all tests, so that the roots are known which only these supply.
+func (s *Suite) everyWorkload() map[string]any {
+	all := map[string]any{}
+	for _, test := range s.Tests.Tests {
+		for key, value := range test.Workload {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// readCalled reads a playbook that another one runs. The ones that a worker would find by
+// name are in the folder of the playbook.
+func (s *Suite) readCalled(name string) ([]byte, error) {
+	if file, named := strings.CutPrefix(name, playbook.NamedScheme); named {
+		return activities.ReadNamed(s.folder, file)
+	}
+	return readFile(name)
+}
+
+// loadRecordings reads the recorded answers that tests name.
+func (s *Suite) loadRecordings() (found source.Diagnostics) {
+	for _, test := range s.Tests.Tests {
+		for _, answers := range test.Answers {
+			for _, answer := range answers.Answers {
+				if answer.Recorded == "" || s.recordings[answer.Recorded] != nil {
+					continue
+				}
+				path := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded))
+				data, err := readFile(path)
+				if err != nil {
+					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
+					continue
+				}
+				recording, wrong := playbook.DecodeRecording(source.NewFile(path, data))
+				if wrong.HasErrors() {
+					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "the recording cannot be used: %v", wrong.Errors()[0]))
+				}
+				s.recordings[answer.Recorded] = recording
+			}
+		}
+	}
+	return found
+}
+
+func problem(file *source.File, pos source.Position, code, format string, args ...any) source.Diagnostic {
+	return source.Diagnostic{File: file.Name, Pos: pos, Severity: source.Error, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// recorded are the answers that stand in the place of an entry with recorded.
+func (s *Suite) recorded(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
+	var all []*playbook.TestAnswer
+	for _, answers := range s.recordings[answer.Recorded].Answers {
+		if answers.Place == of.Place {
+			all = append(all, answers.Answers...)
+		}
+	}
+	return all
+}
+
+// Select gives the tests whose names hold a text.
+func (s *Suite) Select(match func(name string) bool) []*playbook.Test {
+	return slices.DeleteFunc(slices.Clone(s.Tests.Tests), func(t *playbook.Test) bool { return !match(t.Name) })
+}
+
+// check is the validation of a run, whose answer is the same for the same input.
+func (s *Suite) check(in interpreter.CheckInput, check func() (interpreter.CheckResult, error)) (interpreter.CheckResult, error) {
+	at := ""
+	if in.Partition != nil {
+		at = in.Partition.Key + in.Partition.At.String()
+	}
+	key := fmt.Sprintf("%s\x00%s\x00%v\x00%s", in.Name, in.Source, in.Workload.Data, at)
+	if known, ok := s.checked.Load(key); ok {
+		return known.(interpreter.CheckResult), nil
+	}
+	result, err := check()
+	if err == nil {
+		s.checked.Store(key, result)
+	}
+	return result, err
+}

@@ -1,0 +1,190 @@
+package playtest
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reprise/activities"
+	httptool "reprise/activities/http"
+	"reprise/activities/tool"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// around answers attempts in place of tools, keeps what tests compare of them, and keeps them
+// within the folder of the test.
+func (s *stage) around(activity string, run activities.ActivityFunc) activities.ActivityFunc {
+	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+		attempt := &doing{in: in}
+		ctx = context.WithValue(ctx, doingKey{}, attempt)
+		who, writes := s.callerOf(in), activity == interpreter.WriteActivity(in.Tool)
+		if s.stopped != "" {
+			return interpreter.ToolResult{}, tool.ConfigErrorf("the test has failed: %s", s.stopped)
+		}
+		if err := s.fence(in); err != nil {
+			return interpreter.ToolResult{}, err
+		}
+		sends := in.Tool == "http" || in.Sends != ""
+		if !sends {
+			s.seen.requested(who, s.since(), in.OperationKey, requestOf(in))
+		}
+		result, answered, err := interpreter.ToolResult{}, false, error(nil)
+		if !sends {
+			result, answered, err = s.answered(ctx, who, in, writes)
+		}
+		if !answered && err == nil {
+			result, err = run(ctx, in)
+		}
+		switch {
+		case attempt.unanswered:
+			err = tool.ConfigErrorf("step %q: %v", in.Step, errUnanswered)
+		case attempt.timedOut && err != nil:
+			err = timedOut(in)
+		}
+		if err == nil && writes {
+			s.seen.wrote(who, in, writtenBy(in))
+		}
+		return result, err
+	}
+}
+
+// answered answers an attempt of another tool than http from the script; false where the tool runs.
+func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInput, writes bool) (interpreter.ToolResult, bool, error) {
+	if s.script.loses(who) {
+		return interpreter.ToolResult{}, false, loseWorker(ctx)
+	}
+	answer := s.script.next(who, func(a *playbook.TestAnswer) bool {
+		return a.Error != "" || a.Lost || a.Words.Has("result")
+	})
+	scripted := in.Tool == "postgres" && s.schema == nil
+	switch {
+	case answer == nil && scripted && !writes && !s.script.has(who) && changesTables(in):
+		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)
+	case answer == nil && scripted && !writes:
+		s.script.miss(unanswered{who: who, request: requestOf(in), needs: "{result: []}"})
+		s.stop("a query has no answer")
+		return interpreter.ToolResult{}, true, tool.ConfigErrorf("the test has no answer left for this query")
+	case answer == nil:
+		return interpreter.ToolResult{}, scripted, begins(ctx, scripted)
+	}
+	if answer.Lost {
+		return interpreter.ToolResult{}, false, loseWorker(ctx)
+	}
+	if err := tool.Begin(ctx); err != nil {
+		return interpreter.ToolResult{}, true, err
+	}
+	switch answer.Error {
+	case playbook.TestErrorConnection:
+		return interpreter.ToolResult{}, true, &tool.Error{
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable,
+			Message: fmt.Sprintf("step %q: the connection was refused", in.Step),
+		}
+	case playbook.TestErrorTimeout:
+		return interpreter.ToolResult{}, true, timedOut(in)
+	}
+	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
+}
+
+// timedOut is the failure of an attempt whose time is over. It takes none of the test's clock.
+func timedOut(in interpreter.ToolInput) error {
+	return &tool.Error{
+		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
+		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, in.Timeout()),
+	}
+}
+
+func begins(ctx context.Context, scripted bool) error {
+	if scripted {
+		return tool.Begin(ctx)
+	}
+	return nil
+}
+
+// changesTables reports whether a statement defines something, so that its result says nothing.
+func changesTables(in interpreter.ToolInput) bool {
+	words := strings.Fields(expression.Text(in.Fields[playbook.FieldStatement].Data))
+	return len(words) > 0 && slices.Contains([]string{"CREATE", "ALTER", "DROP", "TRUNCATE", "COMMENT", "SET"}, strings.ToUpper(words[0]))
+}
+
+// requestOf is what an attempt asks of another tool than http: its fields, args and the values of a statement.
+func requestOf(in interpreter.ToolInput) map[string]any {
+	request := map[string]any{}
+	for name, value := range in.Fields {
+		request[name] = value.Data
+	}
+	if in.Args != nil {
+		request["args"] = in.Args.Data
+	}
+	if len(in.Params) > 0 {
+		request["values"] = valuesOf(in)
+	}
+	return request
+}
+
+func valuesOf(in interpreter.ToolInput) []any {
+	values := make([]any, len(in.Params))
+	for i, value := range in.Params {
+		values[i] = value.Data
+	}
+	return values
+}
+
+// writtenBy is what a sink has written: rows, or of a statement its values.
+func writtenBy(in interpreter.ToolInput) []any {
+	if statement, isStatement := in.Fields[playbook.FieldStatement]; isStatement {
+		return []any{map[string]any{"statement": statement.Data, "values": valuesOf(in)}}
+	}
+	if in.Tool == "http" {
+		if body, has := in.Fields[playbook.FieldBody]; has {
+			return []any{body.Data}
+		}
+	}
+	return in.Rows()
+}
+
+// fence refuses files outside of the folder of the test.
+func (s *stage) fence(in interpreter.ToolInput) error {
+	if in.Tool != "sqlite" {
+		return nil // file keeps to its folder by itself
+	}
+	where := expression.Text(in.Fields["path"].Data)
+	if in.Auth != "" {
+		url := in.Auth
+		if !strings.HasPrefix(url, "sqlite:") {
+			url, _ = s.connectionOf(in.Auth)
+		}
+		where = strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
+	}
+	if where == ":memory:" || where == "" {
+		return nil
+	}
+	where, _, _ = strings.Cut(where, "?")
+	if !filepath.IsLocal(filepath.FromSlash(where)) {
+		return tool.ConfigErrorf("step %q: a test writes only into a folder of its own, and %q is outside; give the test a workload or a connection with a relative path", in.Step, where)
+	}
+	return nil
+}
+
+func (s *stage) connectionOf(name string) (string, bool) {
+	text, isText := s.test.Connections[name].(string)
+	return text, isText
+}
+
+// connectionText is a connection of a test as the worker has it.
+func connectionText(v any) (string, error) { return httptool.ConnectionText(v) }
+
+// parentOf is the folder of a file, "" for one in no folder.
+func parentOf(name string) string {
+	if dir := path.Dir(filepath.ToSlash(name)); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+// postgresNames are the connections that steps and sinks of postgres name.
+func postgresNames(book *playbook.Playbook) []string { return book.ConnectionsOf("postgres") }

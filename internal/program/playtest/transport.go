@@ -1,0 +1,193 @@
+package playtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// maxRequestBody bounds what is kept of the body of a request.
+const maxRequestBody = 1 << 20
+
+// doing is the attempt that a request belongs to, and what came of the request.
+type doing struct {
+	in                   interpreter.ToolInput
+	unanswered, timedOut bool
+}
+
+type doingKey struct{}
+
+// transport answers the requests of the tool http from the script.
+type transport struct{ stage *stage }
+
+// errUnanswered ends an attempt that the test has no answer for.
+var errUnanswered = errors.New("the test has no answer left for this request")
+
+// RoundTrip answers one request.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	attempt, isAttempt := request.Context().Value(doingKey{}).(*doing)
+	if !isAttempt || t.stage.isTokenURL(request.URL) {
+		return tokenAnswer(request)
+	}
+	in := attempt.in
+	seen, err := describe(request)
+	if err != nil {
+		return nil, err
+	}
+	who := t.stage.callerOf(in)
+	t.stage.seen.requested(who, t.stage.since(), in.OperationKey, seen)
+	if t.stage.script.loses(who) {
+		return nil, loseWorker(request.Context())
+	}
+	answer := t.stage.script.next(who, func(a *playbook.TestAnswer) bool { return !a.FromOutside() && !a.Words.Has("result") })
+	if answer == nil && in.Sends != "" { // what begins an attempt that is awaited is accepted
+		return respond(request, &playbook.TestAnswer{Status: http.StatusAccepted}, t.stage)
+	}
+	if answer == nil {
+		t.stage.script.miss(unanswered{who: who, request: seen, needs: "{status: 200, body: {}}"})
+		t.stage.stop("a request has no answer")
+		attempt.unanswered = true
+		return nil, errUnanswered
+	}
+	switch {
+	case answer.Lost:
+		return nil, loseWorker(request.Context())
+	case answer.Error == playbook.TestErrorConnection:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	case answer.Error == playbook.TestErrorTimeout:
+		attempt.timedOut = true
+		return nil, context.DeadlineExceeded
+	}
+	return respond(request, answer, t.stage)
+}
+
+// describe is a request as tests compare it: method, url without its query, params,
+// headers by lower-case names, body.
+func describe(request *http.Request) (map[string]any, error) {
+	bare := *request.URL
+	bare.RawQuery, bare.Fragment = "", ""
+	seen := map[string]any{"method": request.Method, "url": bare.String()}
+	params, headers := map[string]any{}, map[string]any{}
+	for name, values := range request.URL.Query() {
+		params[name] = listOrOne(values)
+	}
+	for name, values := range request.Header {
+		headers[strings.ToLower(name)] = listOrOne(values)
+	}
+	if len(params) > 0 {
+		seen["params"] = params
+	}
+	seen["headers"] = headers
+	if request.Body == nil || request.Body == http.NoBody {
+		return seen, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(request.Body, maxRequestBody))
+	_ = request.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	body, err := expression.Decode(data)
+	if err != nil {
+		if form, isForm := formOf(request, data); isForm {
+			seen["form"] = form
+			return seen, nil
+		}
+		body = string(data)
+	}
+	seen["body"] = body
+	return seen, nil
+}
+
+func formOf(request *http.Request, data []byte) (map[string]any, bool) {
+	if !strings.HasPrefix(request.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return nil, false
+	}
+	values, err := url.ParseQuery(string(data))
+	if err != nil {
+		return nil, false
+	}
+	form := map[string]any{}
+	for name, values := range values {
+		form[name] = listOrOne(values)
+	}
+	return form, true
+}
+
+func listOrOne(values []string) any {
+	if len(values) == 1 {
+		return values[0]
+	}
+	list := make([]any, len(values))
+	for i, value := range values {
+		list[i] = value
+	}
+	return list
+}
+
+// respond makes the answer of HTTP that a test says.
+func respond(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
+	status := answer.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	header := http.Header{"Date": {s.now().Format(http.TimeFormat)}}
+	var body []byte
+	switch {
+	case answer.Words.Has("body_text"):
+		body = []byte(answer.BodyText)
+	case answer.Words.Has("body"):
+		encoded, err := json.Marshal(expression.Of(answer.Body))
+		if err != nil {
+			return nil, fmt.Errorf("the answer cannot be written as JSON: %w", err)
+		}
+		body = encoded
+		header.Set("Content-Type", "application/json")
+	}
+	for name, value := range answer.Headers {
+		header.Del(name)
+		if list, isList := value.([]any); isList {
+			for _, one := range list {
+				header.Add(name, expression.Text(one))
+			}
+			continue
+		}
+		header.Set(name, expression.Text(value))
+	}
+	return &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Request: request,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// tokenAnswer answers whoever fetches a token of OAuth 2.0.
+func tokenAnswer(request *http.Request) (*http.Response, error) {
+	body := []byte(`{"access_token": "made-up-token", "token_type": "Bearer", "expires_in": 3600}`)
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// isTokenURL reports whether a connection of the test fetches its tokens there.
+func (s *stage) isTokenURL(at *url.URL) bool {
+	for _, connection := range s.test.Connections {
+		if expression.Text(expression.Member(expression.Member(connection, "oauth2"), "token_url")) == at.String() {
+			return true
+		}
+	}
+	return false
+}

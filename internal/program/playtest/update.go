@@ -1,0 +1,249 @@
+package playtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
+
+// Update writes into a file of tests what came in the place of what is expected: into the
+// keys of expect that are there. Comments and all else stay. It reports how many tests it has
+// changed. A test whose run had no result, or whose expect stands in a map in one line, is left as
+// it is, and named.
+func Update(suite *Suite, reports []*Report) (changed int, left []string, err error) {
+	root, err := yamltree.Parse(suite.Tests.File.Bytes())
+	if err != nil {
+		return 0, nil, fmt.Errorf("read the tests again: %w", err)
+	}
+	lines := strings.SplitAfter(string(suite.Tests.File.Bytes()), "\n")
+	tests := yamltree.Keys(root.Content[0])["tests"]
+	if tests == nil {
+		return 0, nil, nil
+	}
+	var edits []edit
+	for _, report := range reports {
+		if report.Suite != suite || report.Passed() {
+			continue
+		}
+		if !report.comparable() {
+			left = append(left, report.Test.Name)
+			continue
+		}
+		at := slices.Index(suite.Tests.Tests, report.Test)
+		one, ok := report.edit(tests.Content[at], lines)
+		if !ok {
+			left = append(left, report.Test.Name)
+			continue
+		}
+		edits = append(edits, one)
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return b.from - a.from }) // from behind, so that lines stay where they are
+	for _, one := range edits {
+		lines = slices.Replace(lines, one.from, one.to, one.text)
+	}
+	if len(edits) == 0 {
+		return 0, left, nil
+	}
+	return len(edits), left, replaceFile(suite.Path, []byte(strings.Join(lines, "")))
+}
+
+// comparable reports whether the run has come to something that can be expected of it.
+func (r *Report) comparable() bool {
+	return r.stage != nil && r.outcome.err == nil && r.stage.stopped == ""
+}
+
+// edit puts a text in the place of lines, counted from 0.
+type edit struct {
+	from, to int
+	text     string
+}
+
+// edit is what writes into a test what came; false where the test is written in one line.
+func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
+	at := yamltree.IndexOf(test, "expect")
+	if at < 0 || test.Style&yaml.FlowStyle != 0 {
+		return edit{}, false
+	}
+	key, value := test.Content[at], test.Content[at+1]
+	r.rewrite(value)
+	from := key.Line - 1
+	to := from + 1
+	for to < len(lines) && belongs(lines[to], key.Column-1) {
+		to++
+	}
+	for to > from+1 && strings.TrimSpace(lines[to-1]) == "" {
+		to--
+	}
+	bare := *key
+	bare.HeadComment, bare.FootComment = "", ""
+	text := yamltree.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{&bare, value}})
+	prefix := string([]rune(lines[from])[:key.Column-1])
+	indent := strings.Repeat(" ", key.Column-1)
+	var b strings.Builder
+	for i, line := range strings.SplitAfter(strings.TrimRight(text, "\n")+"\n", "\n") {
+		switch {
+		case line == "":
+		case i == 0:
+			b.WriteString(prefix + line)
+		case strings.TrimSpace(line) == "":
+			b.WriteString(line)
+		default:
+			b.WriteString(indent + line)
+		}
+	}
+	return edit{from, to, b.String()}, true
+}
+
+// belongs reports whether a line is one of a value whose key stands at a column, from 0.
+func belongs(line string, column int) bool {
+	text := strings.TrimLeft(line, " ")
+	return strings.TrimSpace(text) == "" || len(line)-len(text) > column
+}
+
+// rewrite puts what came in the place of what expect says.
+func (r *Report) rewrite(expect *yaml.Node) {
+	e, result := &r.Test.Expect, &r.outcome.result
+	if expect.Kind != yaml.MappingNode {
+		return
+	}
+	set := func(key string, v any) {
+		if at := yamltree.IndexOf(expect, key); at >= 0 {
+			replaceNode(expect.Content[at+1], v)
+		}
+	}
+	if e.Words.Has("status") && string(result.Status) != e.Status {
+		set("status", string(result.Status))
+	}
+	if e.Words.Has("result") && !same(e.Result, result.Result.Data) {
+		set("result", result.Result.Data)
+	}
+	if e.Words.Has("error") && result.Error != nil {
+		if text, isText := e.Error.(string); isText && !strings.Contains(result.Error.Message, text) {
+			set("error", result.Error.Message)
+		} else if !isText && !covers(e.Error, result.Error.Value()) {
+			set("error", chosenOf(e.Error, result.Error.Value()))
+		}
+	}
+	if e.Words.Has("within") && r.outcome.took > e.Within {
+		set("within", r.outcome.took.Round(time.Millisecond).String())
+	}
+	if e.Words.Has("warnings") {
+		c := &comparison{stage: r.stage, test: r.Test, outcome: r.outcome}
+		if c.compareWarnings(); len(c.failures) > 0 {
+			set("warnings", texts(result.Warnings))
+		}
+	}
+	r.rewriteLists(expect)
+	if steps := yamltree.Keys(expect)["steps"]; steps != nil && steps.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(steps.Content); i += 2 {
+			if got := statusOf(result.Steps, steps.Content[i].Value); got != steps.Content[i+1].Value {
+				replaceNode(steps.Content[i+1], got)
+			}
+		}
+	}
+}
+
+func texts(all []string) []any {
+	list := make([]any, len(all))
+	for i, text := range all {
+		list[i] = text
+	}
+	return list
+}
+
+// rewriteLists does so with what is expected by call.
+func (r *Report) rewriteLists(expect *yaml.Node) {
+	e, keys := &r.Test.Expect, yamltree.Keys(expect)
+	for _, list := range e.Requests {
+		var items []any
+		for i, request := range r.stage.requestsOf(list.CallName) {
+			item := map[string]any{}
+			if i < len(list.Items) {
+				wanted, _ := list.Items[i].(map[string]any)
+				item, _ = chosenOf(loweredHeaders(wanted), request.what).(map[string]any)
+				if coversRequest(wanted, request.what) {
+					item = wanted
+				}
+			}
+			items = append(items, item)
+		}
+		replaceList(keys["requests"], list, items)
+	}
+	for _, list := range e.Waits {
+		var items []any
+		for _, wait := range r.stage.waitsOf(list.CallName) {
+			items = append(items, wait.Round(time.Millisecond).String())
+		}
+		for i, item := range list.Items {
+			list.Items[i] = fmt.Sprint(item)
+		}
+		replaceList(keys["waits"], list, items)
+	}
+	for _, list := range e.Sinks {
+		items := r.stage.rowsOf(list.CallName)
+		for i := range items {
+			if i < len(list.Items) {
+				items[i] = chosenOf(list.Items[i], items[i])
+			}
+		}
+		replaceList(keys["sinks"], list, items)
+	}
+}
+
+// replaceList replaces a list by the name of its call, if it differs.
+func replaceList(lists *yaml.Node, list *playbook.TestList, items []any) {
+	if items == nil {
+		items = []any{}
+	}
+	if at := yamltree.IndexOf(lists, list.Written); at >= 0 && !equal(list.Items, items) {
+		replaceNode(lists.Content[at+1], items)
+	}
+}
+
+// replaceNode puts a value in the place of a node, whose comments stay.
+func replaceNode(n *yaml.Node, v any) {
+	var made yaml.Node
+	if err := made.Encode(v); err != nil {
+		return // a value of JSON can always be encoded
+	}
+	made.HeadComment, made.LineComment, made.FootComment = n.HeadComment, n.LineComment, n.FootComment
+	if n.Style&yaml.FlowStyle != 0 || len(made.Content) == 0 {
+		flowing(&made)
+	}
+	*n = made
+}
+
+// replaceFile writes a file in one step, so that nobody sees half of it.
+func replaceFile(path string, data []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("update the tests: %w", err)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".starter-test-*")
+	if err != nil {
+		return fmt.Errorf("update the tests: %w", err)
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.Write(data)
+	if closed := temporary.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(temporary.Name(), info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("update the tests: %w", err)
+	}
+	return nil
+}

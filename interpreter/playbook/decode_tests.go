@@ -1,0 +1,541 @@
+package playbook
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// testSections are those of a file of tests, which is no part of the language.
+var testSections = []*section{testsSection, testSection, testAnswerSection, testActSection, testExpectSection}
+
+// TestSections are the sections of a file of tests, for their documentation.
+func TestSections() []Section { return described(testSections) }
+
+// maxTests bounds the tests of a file, and maxTestItems what one list of a test holds.
+const (
+	maxTests     = 1000
+	maxTestItems = 10_000
+)
+
+// DecodeTests reads a file of tests and reports every problem it can see in one go, sorted
+// by place. The tests are nil if nothing usable could be decoded; they may be run only if
+// no diagnostic is an error.
+func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
+	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: testSections}
+	var tests *Tests
+	if root := d.parse(); root != nil && d.inspect(root) {
+		tests = &Tests{File: file}
+		if f, ok := d.fields(root, testsSection, "a file of tests"); ok {
+			d.words(f, tests, at{})
+		}
+	}
+	d.found.Sort()
+	d.found.Limit(maxProblems, codeTooLarge)
+	return tests, d.found
+}
+
+var testsSection = sectionOf(section{name: "tests", called: "a file of tests"}, []keyOf[Tests]{
+	{
+		key{name: "playbook", doc: "the file of the playbook, relative to this one", required: "playbook: users.yaml"},
+		as(kindName, func(d *decoder, w written, t *Tests) {
+			t.PlaybookPos = position(w.node)
+			t.Playbook, _ = d.name(w.node, w.what)
+		}),
+	},
+	{
+		key{name: "tests", doc: "a list of tests", required: "tests: [{name: …, expect: {status: completed}}]"},
+		as(kindSections, func(d *decoder, w written, t *Tests) { t.Tests = d.tests(w.node, w.what) }).of(testSection),
+	},
+})
+
+func (d *decoder) tests(n *yaml.Node, what string) []*Test {
+	items, ok := d.items(n, what)
+	if ok && len(items) > maxTests {
+		d.errorf(position(n), codeTooLarge, "a file has at most %d tests, not %d; put some into another file", maxTests, len(items))
+		return nil
+	}
+	var tests []*Test
+	names := map[string]int{}
+	for _, item := range items {
+		test := readSection[Test](d, item, at{})
+		if test == nil {
+			continue
+		}
+		if line := names[test.Name]; line > 0 && test.Name != "" {
+			d.errorf(test.Pos, codeDuplicateEntry, "the test in line %d is called %q too; give this one another name", line, test.Name)
+		}
+		names[test.Name] = test.Pos.Line
+		tests = append(tests, test)
+	}
+	return tests
+}
+
+// testWord is a word of a test that any YAML value can stand behind.
+func testWord[T any](set func(*T, any)) reader[T] {
+	return as(kindValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
+}
+
+// testMap is a word with a map of any values.
+func testMap[T any](set func(*T, map[string]any)) reader[T] {
+	return as(kindConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
+}
+
+func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
+	value, isMap := d.plain(n).(map[string]any)
+	if !isMap && !isNull(n) && !d.broken[n] {
+		d.errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
+	}
+	return value
+}
+
+// testTexts is a word with a map of texts.
+func testTexts[T any](set func(*T, map[string]string)) reader[T] {
+	return as(kindConstants, func(d *decoder, w written, into *T) {
+		texts := map[string]string{}
+		if w.node.Kind != yaml.MappingNode {
+			d.errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
+			return
+		}
+		for i := 0; i+1 < len(w.node.Content); i += 2 {
+			name := w.node.Content[i].Value
+			texts[name], _ = d.text(w.node.Content[i+1], w.what+"."+name)
+		}
+		set(into, texts)
+	})
+}
+
+// testTime is a word with a time.
+func testTime[T any](set func(*T, time.Time)) reader[T] {
+	return as(kindText, func(d *decoder, w written, into *T) {
+		text, ok := d.text(w.node, w.what)
+		if !ok {
+			return
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			at, err = time.Parse(time.DateOnly, text)
+		}
+		if err != nil {
+			d.errorf(position(w.node), codeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, shorten(text))
+			return
+		}
+		set(into, at.UTC())
+	})
+}
+
+var testSection = sectionOf(section{name: "test", called: "a test"}, []keyOf[Test]{
+	{key{name: "name", doc: "what the test shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
+	{key{name: "workload", doc: "laid over the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
+	{
+		key{name: "connections", doc: "made-up connections by name: a URL, `bearer:TOKEN` and the like, or `{oauth2: …}`"},
+		testMap(func(t *Test, v map[string]any) { t.Connections = v }),
+	},
+	{key{name: "strict", doc: "a failed iteration keeps the run from being completed, as with `starter run --strict`"}, asBoolean(func(t *Test, v bool) { t.Strict = v })},
+	{key{name: "partition", doc: "the key of the partition that the run is about"}, asName(func(t *Test, v string) { t.Partition = v })},
+	{
+		key{name: "clock", doc: "when the run begins; default 2026-01-01T00:00:00Z"},
+		testTime(func(t *Test, at time.Time) { t.Clock = at }),
+	},
+	{key{name: "scheduled_at", doc: "when a schedule had the run due: `run.scheduled_at`"}, testTime(func(t *Test, at time.Time) { t.ScheduledAt = at })},
+	{key{name: "files", doc: "texts by the paths of files, which are made in the folder of the test before the run"}, testTexts(func(t *Test, v map[string]string) { t.Files = v })},
+	{
+		key{name: "states", doc: "watermarks that runs before have left, by the names of states that are not in a table"},
+		testMap(func(t *Test, v map[string]any) { t.States = v }),
+	},
+	{
+		key{name: "answers", doc: "what attempts get, by step: a list that is used up in order"},
+		as(kindLists, func(d *decoder, w written, t *Test) { t.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
+	},
+	{
+		key{name: "at", doc: "what people do, and what else happens, at times of the run"},
+		as(kindSections, func(d *decoder, w written, t *Test) {
+			items, _ := d.items(w.node, w.what)
+			for _, item := range items {
+				if act := readSection[TestAct](d, item, at{}); act != nil {
+					t.At = append(t.At, act)
+				}
+			}
+		}).of(testActSection),
+	},
+	{
+		key{name: "expect", doc: "what comes of the run; what is left out is not compared", required: "expect: {status: completed}"},
+		as(kindSection, func(d *decoder, w written, t *Test) {
+			if expect := readSection[TestExpect](d, w.node, at{}); expect != nil {
+				t.Expect = *expect
+			}
+		}).of(testExpectSection),
+	},
+})
+
+func (*Test) section() *section { return testSection }
+
+func (t *Test) decode(d *decoder, f *fields, where at) bool {
+	t.Pos = f.pos
+	d.words(f, t, where)
+	return true
+}
+
+// namedList is one entry of a map of lists by the names of calls.
+type namedList struct {
+	CallName
+
+	items []*yaml.Node
+}
+
+// namedLists reads a map of lists by the names of calls.
+func (d *decoder) namedLists(n *yaml.Node, what string) []namedList {
+	if d.broken[n] || isNull(n) {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		d.errorf(position(n), codeWrongType, "%s must be a map of lists by step, such as {fetch: […]}, not %s", what, describeYAML(n))
+		return nil
+	}
+	var lists []namedList
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, ok := d.callName(n.Content[i])
+		items, isList := d.items(n.Content[i+1], what+"."+n.Content[i].Value)
+		if len(items) > maxTestItems {
+			d.errorf(position(n.Content[i+1]), codeTooLarge, "%s has %d entries; at most %d are read", n.Content[i].Value, len(items), maxTestItems)
+			continue
+		}
+		if ok && isList {
+			lists = append(lists, namedList{CallName: name, items: items})
+		}
+	}
+	return lists
+}
+
+// callName of a test: the step, what chooses iterations, and the place of a sink.
+var callName = regexp.MustCompile(`^([A-Za-z_][\w/]*)(?:\[(\d+)\]|\{([^{}]*)\})?((?:\.[\w\[\].]+)?)$`)
+
+func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
+	name := CallName{Pos: position(n), Written: n.Value}
+	match := callName.FindStringSubmatch(n.Value)
+	if match == nil {
+		d.errorf(name.Pos, codeBadName, `%q names no call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, shorten(n.Value))
+		return name, false
+	}
+	name.Place = match[1] + match[4]
+	if match[2] != "" {
+		index, err := strconv.Atoi(match[2])
+		if err != nil {
+			d.errorf(name.Pos, codeBadNumber, "%q is no index of an iteration", shorten(match[2]))
+			return name, false
+		}
+		name.Index = &index
+	}
+	if match[3] == "" {
+		return name, true
+	}
+	name.Element = map[string]string{}
+	for part := range strings.SplitSeq(match[3], ",") {
+		at := strings.IndexAny(part, ":=")
+		if at < 1 {
+			d.errorf(name.Pos, codeBadName, `%q chooses no element; write members with their values, such as "fetch{id: p03}"`, shorten(n.Value))
+			return name, false
+		}
+		name.Element[strings.TrimSpace(part[:at])] = strings.Trim(strings.TrimSpace(part[at+1:]), `"'`)
+	}
+	return name, true
+}
+
+func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {
+	var all []*TestAnswers
+	for _, list := range d.namedLists(n, what) {
+		answers := &TestAnswers{CallName: list.CallName}
+		for _, item := range list.items {
+			if answer := readSection[TestAnswer](d, item, at{}); answer != nil {
+				answers.Answers = append(answers.Answers, answer)
+			}
+		}
+		all = append(all, answers)
+	}
+	return all
+}
+
+// said is a word for what is said from outside of an attempt that is awaited.
+func said(name, doc string) keyOf[TestAnswer] {
+	return keyOf[TestAnswer]{key{name: name, doc: doc}, as(kindConstants, func(d *decoder, w written, a *TestAnswer) {
+		if name == "complete" {
+			a.Complete = d.plain(w.node)
+			return
+		}
+		a.Says = d.plainMap(w.node, w.what)
+		for _, word := range SortedKeys(a.Says) {
+			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
+				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, accepted))
+			}
+		}
+	})}
+}
+
+// saidWords are the keys of what is said of an attempt that is awaited.
+var saidWords = map[string][]string{
+	"fail": {"message", "details", "retryable"}, "progress": {"message", "done", "total"},
+	"approve": {"option", "form", "by", "comment"}, "reject": {"form", "by", "comment"},
+}
+
+var testAnswerSection = sectionOf(section{name: "answer", called: "an answer"}, []keyOf[TestAnswer]{
+	{key{name: "status", doc: "of HTTP; default 200"}, asInteger(func(a *TestAnswer, v int) { a.Status = v }).from(100).to(599).or(200)},
+	{key{name: "headers", doc: "of HTTP"}, testMap(func(a *TestAnswer, v map[string]any) { a.Headers = v })},
+	{key{name: "body", doc: "of HTTP, sent as JSON"}, testWord(func(a *TestAnswer, v any) { a.Body = v })},
+	{key{name: "body_text", doc: "of HTTP, sent as it is"}, asText(func(a *TestAnswer, v string) { a.BodyText = v })},
+	{
+		key{name: "error", doc: "the attempt fails without an answer"},
+		asOneOf(func(a *TestAnswer, v string) { a.Error = v }, TestErrorConnection, TestErrorTimeout),
+	},
+	{key{name: "result", doc: "of another tool than http, which then does not run: the rows of a query, what Python returns"}, testWord(func(a *TestAnswer, v any) { a.Result = v })},
+	{key{name: "lost", doc: "the worker is lost with the attempt, which another one makes again"}, asBoolean(func(a *TestAnswer, v bool) { a.Lost = v })},
+	said("complete", "result of an attempt of webhook, which is complete"),
+	said("fail", "an attempt of webhook has failed: `message`, `details`, `retryable`"),
+	said("progress", "an attempt of webhook continues: `done`, `total`, `message`"),
+	said("approve", "a person approves: `option`, `form`, `by`, `comment`"),
+	said("reject", "a person rejects: `by`, `comment`"),
+	{key{name: "after", doc: "how long after the attempt began to be awaited that is said"}, asDuration(func(a *TestAnswer, v time.Duration) { a.After = v })},
+	{key{name: "recorded", doc: "a file of recorded answers, relative to this one; those of the step stand here"}, asName(func(a *TestAnswer, v string) { a.Recorded = v })},
+	{key{name: "repeat", doc: "the answer is for all attempts that follow as well"}, asBoolean(func(a *TestAnswer, v bool) { a.Repeat = v })},
+	{key{name: "element", doc: "in a loop: the element that the answer is for, or members of it"}, testWord(func(a *TestAnswer, v any) { a.Element = v })},
+	{key{name: "request", doc: "what was recorded of the request; it is not compared"}, testWord(func(a *TestAnswer, v any) { a.Request = v })},
+})
+
+func (*TestAnswer) section() *section { return testAnswerSection }
+
+// kindsOfAnswers are the words of which an answer has one group.
+var kindsOfAnswers = [][]string{
+	{"status", "headers", "body", "body_text"},
+	{"error"},
+	{"result"},
+	{"lost"},
+	{"recorded"},
+	{"complete"},
+	{"fail"},
+	{"progress"},
+	{"approve"},
+	{"reject"},
+}
+
+func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
+	a.Pos, a.Words = f.pos, f.words
+	d.words(f, a, where)
+	var kinds []string
+	for _, words := range kindsOfAnswers {
+		if at := slices.IndexFunc(words, f.words.Has); at >= 0 {
+			kinds = append(kinds, words[at])
+		}
+	}
+	switch {
+	case len(kinds) == 0 && len(f.unknown) == 0:
+		d.errorf(a.Pos, codeMissingKey, `an answer needs one of status, body, error, result, complete, fail, approve, reject, progress, lost or recorded, for example {status: 503}`)
+	case len(kinds) > 1:
+		d.errorf(f.words[kinds[1]], codeConflict, "an answer has either %s or %s, not both", kinds[0], kinds[1])
+	case f.words.Has("body") && f.words.Has("body_text"):
+		d.errorf(f.words["body_text"], codeConflict, "an answer has either body or body_text, not both")
+	case f.words.Has("after") && !a.FromOutside():
+		d.errorf(f.words["after"], codeConflict, "after belongs to complete, fail, progress, approve and reject: other answers come at once")
+	}
+	return true
+}
+
+// verbsFromOutside are the words of what is said of an attempt that is awaited.
+var verbsFromOutside = []string{"complete", "fail", "progress", "approve", "reject"}
+
+// Verb is how an attempt is answered that is awaited, "" for other answers.
+func (a *TestAnswer) Verb() string {
+	if at := slices.IndexFunc(verbsFromOutside, a.Words.Has); at >= 0 {
+		return verbsFromOutside[at]
+	}
+	return ""
+}
+
+// FromOutside reports whether the answer is to an attempt that is awaited.
+func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
+
+// act is a word for what people do to the run or a step.
+func act(name, doc string) keyOf[TestAct] {
+	return keyOf[TestAct]{key{name: name, doc: doc}, as(kindConstants, func(d *decoder, w written, a *TestAct) {
+		for word, value := range d.plainMap(w.node, w.what) {
+			text, isText := value.(string)
+			switch {
+			case word == "step" && isText:
+				a.Step = text
+			case word == "reason" && isText:
+				a.Reason = text
+			case word == "step", word == "reason":
+				d.errorf(position(w.node), codeWrongType, "%s.%s must be text", w.what, word)
+			default:
+				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, []string{"step", "reason"}))
+			}
+		}
+	})}
+}
+
+// What people do in tests, and what happens to the run.
+const (
+	ActPause      = "pause"
+	ActResume     = "resume"
+	ActRetryNow   = "retry_now"
+	ActSkip       = "skip"
+	ActCancel     = "cancel"
+	ActLoseWorker = "lose_worker"
+)
+
+var actWords = []string{ActPause, ActResume, ActRetryNow, ActSkip, ActCancel, ActLoseWorker}
+
+var testActSection = sectionOf(section{name: "at", called: "an entry of at"}, []keyOf[TestAct]{
+	{key{name: "after", doc: "how long after the run began", required: "after: 10m"}, asDuration(func(a *TestAct, v time.Duration) { a.After = v })},
+	act(ActPause, "the run is paused, or the `step`"),
+	act(ActResume, "the run is resumed, or the `step`"),
+	act(ActRetryNow, "what waits is tried again now"),
+	act(ActSkip, "what waits in the `step` is given up"),
+	act(ActCancel, "the run is cancelled"),
+	{key{name: ActLoseWorker, doc: "the step whose next attempt loses its worker"}, asName(func(a *TestAct, v string) { a.LoseWorker = v })},
+})
+
+func (*TestAct) section() *section { return testActSection }
+
+// Verb is what is done.
+func (a *TestAct) Verb() string {
+	if at := slices.IndexFunc(actWords, a.Words.Has); at >= 0 {
+		return actWords[at]
+	}
+	return ""
+}
+
+func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
+	a.Pos, a.Words = f.pos, f.words
+	d.words(f, a, where)
+	verbs := slices.DeleteFunc(slices.Clone(actWords), func(word string) bool { return !f.words.Has(word) })
+	if len(verbs) != 1 && len(f.unknown) == 0 {
+		d.errorf(a.Pos, codeMissingKey, "an entry of at needs one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
+	}
+	return true
+}
+
+// testList is a word with lists by the names of calls.
+func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.Node, what string) any) reader[TestExpect] {
+	return as(kindLists, func(d *decoder, w written, e *TestExpect) {
+		var lists []*TestList
+		for _, list := range d.namedLists(w.node, w.what) {
+			one := &TestList{CallName: list.CallName}
+			for _, item := range list.items {
+				one.Items = append(one.Items, read(d, item, w.what))
+				one.Places = append(one.Places, position(item))
+			}
+			lists = append(lists, one)
+		}
+		set(e, lists)
+	})
+}
+
+func readPlain(d *decoder, n *yaml.Node, _ string) any { return d.plain(n) }
+
+// readRequest reads what is compared of a request.
+func readRequest(d *decoder, n *yaml.Node, what string) any {
+	if d.broken[n] {
+		return nil
+	}
+	value, isMap := d.plain(n).(map[string]any)
+	if !isMap {
+		d.errorf(position(n), codeWrongType, "%s: a request must be a map such as {params: {page: 1}}, or {} for any, not %s", what, describeYAML(n))
+	}
+	return value
+}
+
+func readWait(d *decoder, n *yaml.Node, what string) any {
+	wait, _ := d.duration(n, what)
+	return wait
+}
+
+var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []keyOf[TestExpect]{
+	{
+		key{name: "status", doc: "of the run"},
+		asOneOf(func(e *TestExpect, v string) { e.Status = v }, "completed", "partial_success", "failed", "cancelled", "skipped"),
+	},
+	{key{name: "result", doc: "of the run, in full"}, testWord(func(e *TestExpect, v any) { e.Result = v })},
+	{key{name: "error", doc: "of the run: text that its message holds, or members of the error"}, testWord(func(e *TestExpect, v any) { e.Error = v })},
+	{
+		key{name: "requests", doc: "by step: the requests that were made, one for each attempt, of which the keys that are given are compared"},
+		testList(func(e *TestExpect, l []*TestList) { e.Requests = l }, readRequest),
+	},
+	{
+		key{name: "waits", doc: "by step: how long it waited before its attempts, without jitter"},
+		testList(func(e *TestExpect, l []*TestList) { e.Waits = l }, readWait),
+	},
+	{
+		key{name: "sinks", doc: "by place: the rows that were written, of which the keys that are given are compared"},
+		testList(func(e *TestExpect, l []*TestList) { e.Sinks = l }, readPlain),
+	},
+	{key{name: "steps", doc: "status of steps by name, of those that are given"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
+	{
+		key{name: "warnings", doc: "of the run: texts that they hold, one for each; `[]` for none"},
+		as(kindTexts, func(d *decoder, w written, e *TestExpect) {
+			items, _ := d.items(w.node, w.what)
+			for _, item := range items {
+				text, _ := d.text(item, w.what)
+				e.Warnings = append(e.Warnings, text)
+			}
+		}),
+	},
+	{key{name: "within", doc: "the longest that the run takes, of the test's clock"}, asDuration(func(e *TestExpect, v time.Duration) { e.Within = v })},
+})
+
+func (*TestExpect) section() *section { return testExpectSection }
+
+func (e *TestExpect) decode(d *decoder, f *fields, where at) bool {
+	e.Pos, e.Words, e.Values = f.pos, f.words, f.positions(Words{}, "")
+	d.words(f, e, where)
+	if len(f.words) == 0 && len(f.unknown) == 0 {
+		d.errorf(e.Pos, codeMissingKey, "expect needs something to compare, for example {status: completed}")
+	}
+	return true
+}
+
+// Recording are answers that were recorded, by the names of their calls.
+type Recording struct {
+	File    *source.File
+	Answers []*TestAnswers
+}
+
+// DecodeRecording reads a file of recorded answers.
+func DecodeRecording(file *source.File) (*Recording, source.Diagnostics) {
+	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: testSections}
+	recording := &Recording{File: file}
+	if root := d.parse(); root != nil && d.inspect(root) {
+		if f, ok := d.fields(root, recordingSection, "a recording"); ok {
+			d.words(f, recording, at{})
+		}
+	}
+	d.found.Sort()
+	return recording, d.found
+}
+
+var recordingSection = sectionOf(section{name: "recording", called: "a recording"}, []keyOf[Recording]{
+	{key{name: "playbook", doc: "the file of the playbook"}, asName(func(*Recording, string) {})},
+	{
+		key{name: "answers", doc: "answers by step", required: "answers: {fetch: […]}"},
+		as(kindLists, func(d *decoder, w written, r *Recording) { r.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
+	},
+})
+
+// LooksLikeTests reports whether a file is one of tests: it has the keys playbook and tests,
+// and no workflow.
+func LooksLikeTests(file *source.File) bool {
+	root, err := yamltree.Parse(file.Bytes())
+	if err != nil || len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
+		return false
+	}
+	keys := map[string]bool{}
+	for i := 0; i+1 < len(root.Content[0].Content); i += 2 {
+		keys[root.Content[0].Content[i].Value] = true
+	}
+	return keys["tests"] && !keys["workflow"]
+}

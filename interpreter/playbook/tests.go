@@ -1,0 +1,159 @@
+package playbook
+
+import (
+	"time"
+
+	"reprise/interpreter/source"
+)
+
+// TestSuffix ends the name of a file of tests, behind that of its playbook: users_test.yaml
+// has those of users.yaml.
+const TestSuffix = "_test.yaml"
+
+// Tests are a file of tests of one playbook (docs/testing.md).
+type Tests struct {
+	File *source.File
+	// Playbook is its file, relative to that of the tests.
+	Playbook    string
+	PlaybookPos source.Position
+	Tests       []*Test
+}
+
+// Test is one run of the playbook, with what others answer it and what comes of it.
+type Test struct {
+	Name string
+	Pos  source.Position
+	// Workload is laid over that of the playbook.
+	Workload map[string]any
+	// Connections are made up: a text each, or what a connection of OAuth 2.0 has.
+	Connections map[string]any
+	Strict      bool
+	// Partition is the key of the one that the run is about, "" for the newest.
+	Partition string
+	// Clock is when the run begins, zero for DefaultClock; ScheduledAt is when a schedule had
+	// it due, zero for a run that none has started.
+	Clock, ScheduledAt time.Time
+	// Files are made in the folder of the test before the run: their texts by their paths.
+	Files map[string]string
+	// States are the watermarks that steps have kept from runs before, by the names of the
+	// states.
+	States  map[string]any
+	Answers []*TestAnswers
+	At      []*TestAct
+	Expect  TestExpect
+}
+
+// DefaultClock is when the runs of tests begin that say nothing of it.
+var DefaultClock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// CallName names the calls of a step, or of a sink, as tests do: fetch, fetch[2],
+// fetch{id: p03}, fetch.sink, outer/fetch.
+type CallName struct {
+	Pos     source.Position
+	Written string
+	// Place is the step, or the place of a sink, behind the steps that run its playbook.
+	Place string
+	// Index is the iteration, nil for all; Element are members of the element, nil for all.
+	Index   *int
+	Element map[string]string
+}
+
+// TestAnswers are what the attempts of some calls get, in this order.
+type TestAnswers struct {
+	CallName
+
+	Answers []*TestAnswer
+}
+
+// TestAnswer is what an attempt gets.
+type TestAnswer struct {
+	Pos   source.Position
+	Words Words // keys the author wrote
+	// Status, Headers and Body are those of an answer of HTTP. BodyText is a body that is
+	// sent as it is.
+	Status   int
+	Headers  map[string]any
+	Body     any
+	BodyText string
+	// Error is TestErrorConnection or TestErrorTimeout, "" for none.
+	Error string
+	// Result is what a tool gives in place of running.
+	Result any
+	// Lost says that the worker is lost with the attempt.
+	Lost bool
+	// Complete, Fail, Approve, Reject and Progress are said from outside of an attempt that
+	// is awaited, by the key that is in Words, After so long.
+	Complete any
+	Says     map[string]any
+	After    time.Duration
+	// Recorded is a file whose answers stand here.
+	Recorded string
+	// Repeat says that the answer is for all attempts that follow as well.
+	Repeat bool
+	// Element is what the answer is for: one element of a loop; nil for any.
+	Element any
+	// Request is what was recorded of the request. It is for people.
+	Request any
+}
+
+// The errors that a test can have an attempt end with.
+const (
+	TestErrorConnection = "connection"
+	TestErrorTimeout    = "timeout"
+)
+
+// TestAct is what people do, or what happens, at a time of the run.
+type TestAct struct {
+	Pos   source.Position
+	After time.Duration // since the run began
+	Words Words
+	// Step is the one that is meant, "" for the run; Reason is why.
+	Step, Reason string
+	// LoseWorker is the step whose next attempt loses its worker.
+	LoseWorker string
+}
+
+// TestExpect is what comes of the run. What is not in Words is not compared.
+type TestExpect struct {
+	Pos      source.Position
+	Words    Words
+	Values   Words
+	Status   string
+	Result   any
+	Error    any
+	Requests []*TestList
+	Waits    []*TestList
+	Sinks    []*TestList
+	Steps    map[string]string
+	Warnings []string
+	Within   time.Duration
+}
+
+// TestList is what is expected of some calls, in order.
+type TestList struct {
+	CallName
+
+	Items []any
+	// Places are those of the items.
+	Places []source.Position
+}
+
+// ConnectionsOf are the connections that steps and sinks of a tool name, nil where a
+// template names one.
+func (pb *Playbook) ConnectionsOf(tool string) []string {
+	names := []string{}
+	for _, call := range pb.actions() {
+		name, _ := pb.Resolve(call.action).ToolName()
+		auth := call.action.Auth
+		switch {
+		case name != tool && name != "" || auth == nil:
+		case auth.Template != nil:
+			return nil
+		default:
+			if text, isText := auth.Value.(string); isText {
+				names = append(names, text)
+			}
+		}
+	}
+	return names
+}

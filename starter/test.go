@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/playtest"
+)
+
+// testOptions is the command line of test.
+type testOptions struct {
+	run      string
+	output   string
+	postgres string
+	watch    bool
+	update   bool
+	coverage bool
+	verbose  bool
+}
+
+func newTestCommand(a *app) *cobra.Command {
+	o := &testOptions{}
+	command := &cobra.Command{
+		Use: "test [FILE...]",
+		RunE: func(command *cobra.Command, files []string) error {
+			if err := choice("--output", o.output, []string{"table", "json", "junit"}); err != nil {
+				return err
+			}
+			return a.test(command.Context(), files, o)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.run, "run", "", "run the tests whose names match a regular expression")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "name the tests that pass too")
+	flags.BoolVar(&o.watch, "watch", false, "run them again when a file changes")
+	flags.BoolVar(&o.update, "update", false, "write what came into the keys of expect that are there")
+	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test took")
+	flags.StringVar(&o.postgres, "postgres", "", "URL of a database in which each test gets a schema of its own")
+	flags.StringVarP(&o.output, "output", "o", "table", "table, json or junit")
+	return command
+}
+
+func (a *app) test(ctx context.Context, files []string, o *testOptions) error {
+	pattern, err := regexp.Compile(o.run)
+	if err != nil {
+		return usageError("--run %q is no regular expression: %w", o.run, err)
+	}
+	if o.watch {
+		return a.watchTests(ctx, files, pattern, o)
+	}
+	return a.testOnce(files, pattern, o)
+}
+
+// testOnce runs the tests once. The error says whether all have passed.
+func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) error {
+	paths, err := testFiles(files)
+	if err != nil {
+		return err
+	}
+	suites, err := a.loadSuites(paths)
+	if err != nil {
+		return err
+	}
+	var selected []playtest.Selected
+	for _, suite := range suites {
+		for _, test := range suite.Select(pattern.MatchString) {
+			selected = append(selected, playtest.Selected{Suite: suite, Test: test})
+		}
+	}
+	if len(selected) == 0 {
+		return usageError("no test matches --run %q", o.run)
+	}
+	began := time.Now()
+	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres}, nil)
+	took := time.Since(began)
+	if o.update {
+		if err := a.updateTests(suites, reports); err != nil {
+			return err
+		}
+	}
+	if err := a.showTests(suites, reports, took, o); err != nil {
+		return err
+	}
+	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed && !o.update {
+		return withStatus(exitFailed, errSaid)
+	}
+	return nil
+}
+
+// testFiles are the files of tests that are meant: those given, those of playbooks given, those in folders
+// given, or those in this folder and in playbooks/.
+func testFiles(files []string) ([]string, error) {
+	if len(files) == 0 {
+		found, err := filepath.Glob("*_test.yaml")
+		more, _ := filepath.Glob(filepath.Join("playbooks", "*_test.yaml")) // the pattern is the same
+		if found = append(found, more...); err == nil && len(found) == 0 {
+			return nil, usageError("there are no tests here; those of users.yaml stand in users_test.yaml")
+		}
+		return found, err
+	}
+	var paths []string
+	for _, name := range files {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, usageError("there is no file %q", name)
+		case info.IsDir():
+			found, err := filepath.Glob(filepath.Join(name, "*_test.yaml"))
+			if err != nil || len(found) == 0 {
+				return nil, usageError("there are no tests in %q", name)
+			}
+			paths = append(paths, found...)
+		case playtest.IsTests(name):
+			paths = append(paths, name)
+		default:
+			tests := playtest.PathOf(name)
+			if _, err := os.Stat(tests); err != nil {
+				return nil, usageError("%s has no tests: there is no file %q", name, tests)
+			}
+			paths = append(paths, tests)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// loadSuites reads files of tests. All that is wrong with them is shown, and is a usage error.
+func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
+	var suites []*playtest.Suite
+	bad := 0
+	for _, path := range paths {
+		suite, err := playtest.Load(path)
+		var invalid *playtest.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			bad++
+			_, _ = fmt.Fprint(a.Err, invalid.File.FormatAll(invalid.Found))
+		case err != nil:
+			return nil, usageError("%w", err)
+		default:
+			suites = append(suites, suite)
+		}
+	}
+	if bad > 0 {
+		a.notef("%s cannot be run", terminal.Count(bad, "file"))
+		return nil, withStatus(exitUsage, errSaid)
+	}
+	return suites, nil
+}
+
+func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) error {
+	for _, suite := range suites {
+		changed, left, err := playtest.Update(suite, reports)
+		if err != nil {
+			return err
+		}
+		if changed > 0 {
+			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
+		}
+		for _, name := range left {
+			a.notef("%s: %q is left as it is: its run has no result that could be expected, or it stands in one line", suite.Path, name)
+		}
+	}
+	return nil
+}
+
+func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, took time.Duration, o *testOptions) error {
+	var coverage []*playtest.Coverage
+	if o.coverage {
+		for _, suite := range suites {
+			coverage = append(coverage, playtest.CoverageOf(suite, reports))
+		}
+	}
+	switch o.output {
+	case "junit":
+		return playtest.WriteJUnit(a.Out, reports)
+	case "json":
+		return terminal.PrintJSON(a.Out, testsDocument(reports, coverage, took))
+	}
+	printReports(a.Out, reports, o.verbose)
+	for _, one := range coverage {
+		printCoverage(a.Out, one)
+	}
+	failed := 0
+	for _, report := range reports {
+		if !report.Passed() {
+			failed++
+		}
+	}
+	line := fmt.Sprintf("%s passed in %s", terminal.Count(len(reports), "test"), terminal.Duration(took))
+	if failed > 0 {
+		line = fmt.Sprintf("%d of %s failed in %s", failed, terminal.Count(len(reports), "test"), terminal.Duration(took))
+	}
+	_, _ = fmt.Fprintln(a.Out, line)
+	return nil
+}
+
+// printReports prints what has failed, and with all what has passed.
+func printReports(w io.Writer, reports []*playtest.Report, all bool) {
+	for _, report := range reports {
+		switch {
+		case !report.Passed():
+			_, _ = fmt.Fprintf(w, "failed  %s: %s\n", report.Suite.Path, report.Test.Name)
+			for _, failure := range report.Failures {
+				_, _ = fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(failure.Text(report.Suite.Path), "\n", "\n  "))
+			}
+		case all:
+			_, _ = fmt.Fprintf(w, "passed  %s: %s (%s of the test's clock)\n", report.Suite.Path, report.Test.Name, terminal.Duration(report.Clock))
+		}
+	}
+}
+
+func printCoverage(w io.Writer, c *playtest.Coverage) {
+	_, _ = fmt.Fprintf(w, "%s: %.0f%% (%d of %d steps, policies and routes)\n", c.File, c.Percent(), c.Covered(), len(c.Parts))
+	for _, part := range c.Missed() {
+		_, _ = fmt.Fprintf(w, "  %s:%s: no test takes %s\n", c.File, part.Pos, part.What)
+	}
+}
+
+// testDocument is one test in `test --output json`.
+type testDocument struct {
+	File     string          `json:"file"`
+	Line     int             `json:"line"`
+	Name     string          `json:"name"`
+	Passed   bool            `json:"passed"`
+	Clock    float64         `json:"clock_seconds"` // of the test's clock
+	Took     float64         `json:"took_seconds"`
+	Failures []failureObject `json:"failures"`
+}
+
+// failureObject is what a test expected and did not get.
+type failureObject struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	What    string `json:"what"`
+	Message string `json:"message"`
+	Why     string `json:"why,omitempty"`
+	Add     string `json:"add,omitempty"`
+}
+
+// coverageDocument is the coverage of one playbook.
+type coverageDocument struct {
+	File    string           `json:"file"`
+	Percent float64          `json:"percent"`
+	Covered int              `json:"covered"`
+	Total   int              `json:"total"`
+	Missed  []missedDocument `json:"missed"`
+}
+
+type missedDocument struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	What   string `json:"what"`
+}
+
+// testsOutput is `test --output json`.
+type testsOutput struct {
+	Passed   int                `json:"passed"`
+	Failed   int                `json:"failed"`
+	Took     float64            `json:"took_seconds"`
+	Tests    []testDocument     `json:"tests"`
+	Coverage []coverageDocument `json:"coverage,omitempty"`
+}
+
+func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, took time.Duration) testsOutput {
+	all := testsOutput{Took: took.Seconds(), Tests: []testDocument{}}
+	for _, report := range reports {
+		one := testDocument{
+			File: report.Suite.Path, Line: report.Test.Pos.Line, Name: report.Test.Name, Passed: report.Passed(),
+			Clock: report.Clock.Seconds(), Took: report.Took.Seconds(), Failures: []failureObject{},
+		}
+		for _, f := range report.Failures {
+			one.Failures = append(one.Failures, failureObject{f.Pos.Line, f.Pos.Column, f.What, f.Message, f.Why, f.Add})
+		}
+		if one.Passed {
+			all.Passed++
+		} else {
+			all.Failed++
+		}
+		all.Tests = append(all.Tests, one)
+	}
+	for _, c := range coverage {
+		one := coverageDocument{File: c.File, Percent: c.Percent(), Covered: c.Covered(), Total: len(c.Parts), Missed: []missedDocument{}}
+		for _, part := range c.Missed() {
+			one.Missed = append(one.Missed, missedDocument{part.Pos.Line, part.Pos.Column, part.What})
+		}
+		all.Coverage = append(all.Coverage, one)
+	}
+	return all
+}
+
+// watchEvery is how often files are looked at whether they have changed.
+const watchEvery = 300 * time.Millisecond
+
+// watchTests runs the tests again whenever a YAML file beside them has changed, until it is interrupted.
+func (a *app) watchTests(ctx context.Context, files []string, pattern *regexp.Regexp, o *testOptions) error {
+	before := ""
+	for {
+		if now := changes(files); now != before {
+			before = now
+			if err := a.testOnce(files, pattern, o); err != nil && !errors.Is(err, errSaid) {
+				a.notef("starter: %v", err)
+			}
+			if o.update {
+				before = changes(files)
+			}
+			a.notef("waiting for changes; Ctrl-C ends")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.interrupts.graceful.Done():
+			return nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// changes is a text that changes with the files that tests may depend on: all YAML in their folders.
+func changes(files []string) string {
+	folders := []string{".", "playbooks"}
+	if len(files) > 0 {
+		folders = nil
+	}
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			folders = append(folders, name)
+		} else {
+			folders = append(folders, filepath.Dir(name))
+		}
+	}
+	slices.Sort(folders)
+	var b strings.Builder
+	for _, folder := range slices.Compact(folders) {
+		found, _ := filepath.Glob(filepath.Join(folder, "*.y*ml")) // only a bad pattern is an error
+		for _, name := range found {
+			if info, err := os.Stat(name); err == nil {
+				fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return b.String()
+}

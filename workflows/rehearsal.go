@@ -1,0 +1,40 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/playbook"
+)
+
+// Rehearsal is shown what the runs of a test decide. Their waits have no jitter, so that
+// they are those of the policies. On a server there is none.
+type Rehearsal interface {
+	// Witness is shown what the calls of a workflow decide, whose ID is given.
+	Witness(workflowID string) call.Witness
+	// Followed is shown where a branch goes after a step.
+	Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival)
+}
+
+type rehearsalKey struct{}
+
+// WithRehearsal makes the context of a workflow that is rehearsed. Its children are not,
+// unless they get such a context too.
+func WithRehearsal(ctx workflow.Context, rehearsal Rehearsal) workflow.Context {
+	return workflow.WithValue(ctx, rehearsalKey{}, rehearsal)
+}
+
+// rehearsalOf is nil on a server.
+func rehearsalOf(ctx workflow.Context) Rehearsal {
+	rehearsal, _ := ctx.Value(rehearsalKey{}).(Rehearsal)
+	return rehearsal
+}
+
+// witness is shown what calls of this workflow decide; nil on a server.
+func witness(ctx workflow.Context) call.Witness {
+	if rehearsal := rehearsalOf(ctx); rehearsal != nil {
+		return rehearsal.Witness(workflow.GetInfo(ctx).WorkflowExecution.ID)
+	}
+	return nil
+}
