@@ -29,9 +29,9 @@ type Call struct {
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
 	refused *interpreter.ErrorObject
-	// watch is told of conditions, nil for nobody; see Watch.
-	watch func(Asked)
-	state State
+	// explain is told of conditions, nil for nobody; see Explain.
+	explain func(Asked)
+	state   State
 }
 
 // Config is what a call is made of; none of it changes while it runs.

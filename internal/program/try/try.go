@@ -92,7 +92,7 @@ func (t *trial) prepare() (err error) {
 	}
 	t.catalogue = activities.NewCatalogue(t.Resources)
 	t.call = task.Call(t.Book, t.step, snapshot, rand.Float64)
-	t.call.Watch(func(asked call.Asked) { t.asked = append(t.asked, asked) })
+	t.call.Explain(func(asked call.Asked) { t.asked = append(t.asked, asked) })
 	return nil
 }
 

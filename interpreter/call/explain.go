@@ -16,20 +16,20 @@ type Asked struct {
 	Err    error             // why it could not be evaluated; nil where it could
 }
 
-// Watch reports each condition of the call's policies that is evaluated from now on. It changes
+// Explain reports each condition of the call's policies that is evaluated from now on. It changes
 // nothing: parts are evaluated within a budget of their own.
-func (c *Call) Watch(report func(Asked)) { c.watch = report }
+func (c *Call) Explain(report func(Asked)) { c.explain = report }
 
-// report tells the watcher, where there is one, what came of a condition.
+// report tells who wants an explanation what came of a condition.
 func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
-	if c.call.watch == nil {
+	if c.call.explain == nil {
 		return
 	}
 	asked := Asked{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
 		asked.Parts = node.Template.Parts(c.scope, decisionBudget(c.call.state.StartedAt))
 	}
-	c.call.watch(asked)
+	c.call.explain(asked)
 }
 
 // NextWait is the wait that comes behind the sinks that are due, nil for none.
