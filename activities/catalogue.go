@@ -78,6 +78,7 @@ func NewCatalogue(res Resources) *Catalogue {
 func builtIn(res Resources) []tool.Tool {
 	lent := res.forTools()
 	web := http.New(lent, res.HTTP.Transport)
+	web.Observe(res.HTTP.Observe)
 	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{

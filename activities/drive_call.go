@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
@@ -451,43 +450,9 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 	return err
 }
 
-// made is what came of an attempt.
-type made struct {
-	outcome   interpreter.Outcome
-	noted     []byte // see interpreter.ToolResult
-	unnotable bool
-	turn      float64 // seconds that it waited for its turn
-}
-
-// attempt makes one attempt with the tool's own wrapping, and takes its failure
-// apart again. The error is one that ends the activity.
+// attempt makes one attempt of a call; see Catalogue.attempt.
 func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.Brief()
-	run := d.catalogue.function(input.Activity())
-	if run == nil {
-		return failed(&interpreter.ErrorObject{
-			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
-			Message: fmt.Sprintf("this worker has no tool %q", input.Tool),
-		})
-	}
-	result, size, err := run(ctx, input)
-	if err == nil {
-		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable, turn: result.Turn}, size, nil
-	}
-	var application *temporal.ApplicationError
-	var object interpreter.ErrorObject
-	if errors.As(err, &application) && application.NonRetryable() &&
-		application.HasDetails() && application.Details(&object) == nil {
-		of, size, err := failed(&object)
-		of.turn = interpreter.TurnOf(application)
-		return of, size, err
-	}
-	return made{}, size, err
-}
-
-// failed is the outcome of an attempt that has no data.
-func failed(object *interpreter.ErrorObject) (made, resultSize, error) {
-	outcome := interpreter.Outcome{Err: object}
-	return made{outcome: outcome}, resultSize{data: len("null"), all: interpreter.EncodedSize(outcome)}, nil
+	return d.catalogue.attempt(ctx, input)
 }

@@ -91,6 +91,9 @@ type Payloads struct {
 type HTTPOptions struct {
 	// Transport replaces the shared transport; nil is the usual one.
 	Transport http.RoundTripper
+	// Observe lays a transport around that of the requests of attempts, such as one that shows
+	// them; nil for none.
+	Observe func(http.RoundTripper) http.RoundTripper
 }
 
 func (res Resources) withDefaults() Resources {

@@ -23,6 +23,7 @@ import (
 type Tool struct {
 	res       tool.Resources
 	transport http.RoundTripper
+	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see Observe
 	tokens    *tokenCache
 }
 
@@ -39,6 +40,10 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	}
 	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport)}
 }
+
+// Observe lays a transport around that of all requests of attempts, redirects included. Requests for
+// tokens do not pass it. It is called before the tool is used.
+func (t *Tool) Observe(around func(http.RoundTripper) http.RoundTripper) { t.observe = around }
 
 // newTransport differs from the standard one in its pool: a loop of 500
 // iterations usually calls one host, and 2 idle connections per host would
@@ -201,6 +206,9 @@ func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod
 // exchange sends a request and reads its answer.
 func (t *Tool) exchange(ctx context.Context, out *outgoing, stop context.CancelCauseFunc, options format.Options) (interpreter.ToolResult, error) {
 	once := &onceTransport{base: t.transport, stop: stop}
+	if t.observe != nil {
+		once.base = t.observe(t.transport)
+	}
 	client := &http.Client{Transport: out.login.transport(once), CheckRedirect: out.checkRedirect}
 	request, err := t.beginOnConnection(out.request)
 	if err != nil {

@@ -29,6 +29,8 @@ type Call struct {
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
 	refused *interpreter.ErrorObject
+	// explain is told of conditions, nil for nobody; see Explain.
+	explain func(Asked)
 	state   State
 }
 

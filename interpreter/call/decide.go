@@ -441,6 +441,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 		c.scope = c.call.policyScope()
 	}
 	result, err := node.Truth(c.scope, c.budget)
+	c.report(policy, node, word, result, err)
 	if err == nil {
 		return result, nil
 	}

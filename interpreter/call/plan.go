@@ -120,8 +120,10 @@ func stepOf(ref expression.Ref) string {
 	return ref.Root
 }
 
-// EndHere ends the call as if the page that came last were the last one.
+// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
+// publishes nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
+	c.state.Incomplete = true
 	c.end(c.success(retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, decisionBudget(now), now))
 }
 

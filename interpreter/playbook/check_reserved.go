@@ -73,3 +73,12 @@ func betterName(name, step string) string {
 	}
 	return "my_name"
 }
+
+// FreeName is a name that a step, an element or a key of workload may have without hiding anything: the one
+// given where it is free, else one like it.
+func FreeName(name string) string {
+	if nameProblem(name) == "" {
+		return name
+	}
+	return betterName(name, "my")
+}

@@ -1,0 +1,131 @@
+// Package try makes the requests of one step of a playbook without Temporal, with the interpreter and the
+// tools of a run, and shows what was sent, what came back, what each policy made of that, and
+// what the step and its sinks would have.
+package try
+
+import (
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// Report is what became of a step that was tried. Nothing in it is secret.
+type Report struct {
+	Playbook string            `json:"playbook"`
+	Step     string            `json:"step"`
+	Tool     string            `json:"tool"`
+	Element  *expression.Value `json:"element,omitempty"`  // of the loop; nil outside of one
+	Elements int               `json:"elements,omitempty"` // of the loop, 0 where that is not known
+	DryRun   bool              `json:"dry_run,omitempty"`
+	Attempts []Attempt         `json:"attempts"`
+	// Stopped says why the step was left before its end, "" where it ended.
+	Stopped string             `json:"stopped,omitempty"`
+	Status  interpreter.Status `json:"status,omitempty"` // success or error; "" where it was stopped
+	Error   string             `json:"error,omitempty"`
+	Result  *expression.Value  `json:"result,omitempty"` // nil where there is none
+	// Columns are those of the result, where that is a list of maps.
+	Columns  []Column `json:"columns,omitempty"`
+	Sinks    []Sink   `json:"sinks"`
+	Warnings []string `json:"warnings,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// Attempt is one attempt: a request, what came back, and what follows.
+type Attempt struct {
+	Number   int        `json:"attempt"` // of the call, from 1
+	Page     int        `json:"page"`    // from 1
+	Request  Request    `json:"request"`
+	Answer   *Answer    `json:"answer,omitempty"` // nil in a dry run
+	Policies []Policy   `json:"policies"`         // in order; of those behind the one that decided nothing was asked
+	Next     *NextThing `json:"next,omitempty"`   // nil in a dry run
+}
+
+// Request is what was sent, or for tools other than http the fields that the tool was given.
+type Request struct {
+	Method  string            `json:"method,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    string            `json:"body,omitempty"` // the beginning of a long one
+	Fields  map[string]any    `json:"fields,omitempty"`
+}
+
+// Answer is what came back: of http with a status, of other tools what they returned. One with an Error has
+// failed.
+type Answer struct {
+	Status  int               `json:"status,omitempty"`
+	Type    string            `json:"type,omitempty"` // the content type of http, else what kind of value it is
+	Bytes   int               `json:"bytes"`
+	Seconds float64           `json:"seconds"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Data    expression.Value  `json:"data"`
+	Error   string            `json:"error,omitempty"`
+	Kind    string            `json:"kind,omitempty"`  // of the error
+	Class   string            `json:"class,omitempty"` // of the error
+	// RetryAfter is how many seconds the answer asks to wait; nil where it does not say.
+	RetryAfter *float64 `json:"retry_after,omitempty"`
+}
+
+// Policy is what one policy made of an answer.
+type Policy struct {
+	Number     int         `json:"policy"`
+	Conditions []Condition `json:"conditions"` // none where it was not asked
+}
+
+// Condition is a condition of a policy with the values of its parts.
+type Condition struct {
+	Word  string `json:"word"` // when or stop_when
+	Text  string `json:"text"`
+	Holds bool   `json:"holds"`
+	Parts []Part `json:"parts,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Part is a part of an expression with its value as JSON, cut where that is long.
+type Part struct {
+	Text  string `json:"text"`
+	Value string `json:"value,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// What may follow an attempt.
+const (
+	NextRequest = "request" // another one, for which Changes say how it differs
+	NextWait    = "wait"    // the same request again, after Seconds
+	NextEnd     = "end"     // the step has ended
+	NextStop    = "stop"    // it would go on, and is left here
+)
+
+// NextThing is what follows an attempt.
+type NextThing struct {
+	Kind    string   `json:"kind"`
+	Text    string   `json:"text"`              // what follows and why, for people
+	Seconds float64  `json:"seconds,omitempty"` // that are waited first
+	Changes []Change `json:"changes,omitempty"`
+}
+
+// Change is how the next request differs from the one before, with values as JSON; "" is none.
+type Change struct {
+	Path string `json:"path"` // such as params.offset
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Column is a column of rows with what its values are.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // such as "number", or "string, nil"
+}
+
+// Sink is what a sink would be given, once for each page or at the end.
+type Sink struct {
+	Place   string             `json:"place"`
+	Tool    string             `json:"tool"`
+	Auth    string             `json:"auth,omitempty"`
+	Target  string             `json:"target,omitempty"` // table, file or URL
+	Page    int                `json:"page"`
+	Rows    []any              `json:"rows"`
+	Columns []Column           `json:"columns,omitempty"`
+	Params  []expression.Value `json:"params,omitempty"` // of a statement
+	// Written says that the sink was written to; Error why that failed.
+	Written bool   `json:"written"`
+	Error   string `json:"error,omitempty"`
+}

@@ -1,0 +1,121 @@
+package try
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// readingVerbs are the first words of statements that read. WITH may write.
+var readingVerbs = []string{"select", "values", "explain", "show", "table"}
+
+// intoTable finds SELECT … INTO, which makes a table, and locks; explain analyze runs what it explains.
+var intoTable = regexp.MustCompile(`(?i)\binto\b|\bfor\s+(update|share|no\s+key)\b|\banalyze\b`)
+
+// sink shows what a sink would be given, and writes it where that is allowed.
+func (t *trial) sink(ctx context.Context, sink *call.Call) error {
+	command := sink.Next(time.Now().UTC())
+	if command.Kind != call.DoAttempt { // its fields cannot be rendered
+		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Place(), Rows: []any{}, Error: t.text(failureOf(command.Result))})
+		t.call.SinkDone(command.Result, time.Now().UTC())
+		return nil
+	}
+	in := command.Input
+	shown := Sink{Place: in.Place, Tool: in.Tool, Auth: in.Auth, Target: t.target(in), Page: in.Page, Rows: []any{}}
+	if in.Staging != nil && in.Staging.Do != "" { // it writes no rows
+		t.call.SinkDone(succeeded, time.Now().UTC())
+		return nil
+	}
+	if rows, isList := t.masked(in.Rows()).([]any); isList && len(in.Params) == 0 {
+		shown.Rows, shown.Columns = rows, columnsOf(rows)
+	}
+	for _, param := range in.Params {
+		shown.Params = append(shown.Params, expression.Of(t.masked(param.Data)))
+	}
+	result := succeeded
+	if t.Write {
+		var err error
+		if result, err = t.write(ctx, sink); err != nil {
+			return err
+		}
+		shown.Written, shown.Error = !result.Failed(), t.text(failureOf(result))
+	}
+	t.report.Sinks = append(t.report.Sinks, shown)
+	t.call.SinkDone(result, time.Now().UTC())
+	return nil
+}
+
+// succeeded is the result of a sink that was not written to.
+var succeeded = interpreter.CallResult{Status: interpreter.StatusSuccess}
+
+// unwritten is the result of a sink that was left.
+func unwritten(why string) interpreter.CallResult {
+	return interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{
+		Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Message: why,
+	}}
+}
+
+// failureOf is the message of a result, "" of one that is none.
+func failureOf(result interpreter.CallResult) string {
+	if result.Error == nil {
+		return ""
+	}
+	return result.Error.Message
+}
+
+// write drives the call of a sink to its end, waits of its policies included.
+func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallResult, error) {
+	for ctx.Err() == nil {
+		switch command := sink.Next(time.Now().UTC()); command.Kind {
+		case call.DoAttempt:
+			t.exchanges.begin()
+			outcome, err := t.catalogue.Attempt(ctx, command.Input)
+			if err != nil {
+				return interpreter.CallResult{}, err
+			}
+			sink.Attempted(outcome, time.Now().UTC())
+			t.recordSink(command.Input, outcome)
+		case call.DoWait:
+			if command.Wait.Delay > t.MaxWait {
+				return unwritten("the next wait is longer than --max-wait: " + command.Wait.Summary), nil
+			}
+			if err := t.Sleep(ctx, command.Wait.Delay); err != nil {
+				return interpreter.CallResult{}, err
+			}
+			sink.Waited()
+		case call.DoFinish:
+			return command.Result, nil
+		default:
+			return unwritten("the sink is held for people, who decide how it continues"), nil
+		}
+	}
+	return interpreter.CallResult{}, context.Cause(ctx)
+}
+
+// maxTarget bounds the text of a target, in characters.
+const maxTarget = 200
+
+// target names what a sink writes to.
+func (t *trial) target(in interpreter.ToolInput) string {
+	text := func(name string) string { return expression.Text(in.Fields[name].Data) }
+	target := text(playbook.FieldURL)
+	switch {
+	case target != "":
+		target = t.shownURL(target)
+	case text("table") != "" && text(playbook.FieldPath) != "":
+		target = fmt.Sprintf("table %s of %s", text("table"), text(playbook.FieldPath))
+	case text("table") != "":
+		target = "table " + text("table")
+	case text(playbook.FieldPath) != "":
+		target = text(playbook.FieldPath)
+	case text(playbook.FieldStatement) != "":
+		target = text(playbook.FieldStatement)
+	}
+	return t.cut(target, maxTarget)
+}

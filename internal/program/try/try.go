@@ -1,0 +1,261 @@
+package try
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"reprise/activities"
+	"reprise/internal/base/secrets"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// Run tries a step. The error is a *RefusedError where nothing was sent, or that of ctx; what went
+// wrong with requests is in the report.
+func Run(ctx context.Context, options Options) (*Report, error) {
+	options.Pages = cmp.Or(options.Pages, DefaultPages)
+	options.MaxWait = cmp.Or(options.MaxWait, DefaultMaxWait)
+	if options.Sleep == nil {
+		options.Sleep = sleep
+	}
+	if options.Resources.Secrets == nil {
+		options.Resources.Secrets = &secrets.Set{}
+	}
+	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.catalogue.Close() }()
+	if t.Begin != nil {
+		t.Begin(t.report)
+	}
+	err := t.drive(ctx)
+	return t.report, err
+}
+
+// trial is one try of a step.
+type trial struct {
+	Options
+
+	step      *playbook.Step
+	call      *call.Call
+	catalogue *activities.Catalogue
+	report    *Report
+	exchanges exchanges
+	asked     []call.Asked           // of the last outcome
+	before    *interpreter.ToolInput // of the attempt before
+	requests  int                    // that differ from the one before
+}
+
+// prepare makes the call and the tools, and refuses what cannot be tried.
+func (t *trial) prepare() (err error) {
+	if t.step, err = findStep(t.Book, t.Step); err != nil {
+		return err
+	}
+	t.report.Step = t.step.Name
+	t.report.Tool, _ = t.Book.Resolve(t.step.Action).ToolName()
+	if err := needed(t.Book, t.step, t.With); err != nil {
+		return err
+	}
+	if err := t.checkWrite(); err != nil {
+		return err
+	}
+	data, args, err := t.data()
+	if err != nil {
+		return err
+	}
+	id := "reprise-try/" + uuid.NewString()
+	task := call.Task{
+		Step: t.step.Name, Visit: 1, Name: t.Book.File.Name, Source: t.Book.Source(), Data: data, Args: expression.Of(args),
+		Run:    interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: time.Now().UTC(), Playbook: t.Book.Name, Partition: t.Partition},
+		Limits: interpreter.NewRunLimits(t.Resources.Limits),
+	}
+	snapshot, err := t.place(task)
+	if err != nil {
+		return err
+	}
+	t.Resources.HTTP.Observe = t.exchanges.around
+	if t.DryRun {
+		t.Resources.HTTP.Transport = refuses{&t.exchanges}
+	}
+	t.catalogue = activities.NewCatalogue(t.Resources)
+	t.call = task.Call(t.Book, t.step, snapshot, rand.Float64)
+	t.call.Explain(func(asked call.Asked) { t.asked = append(t.asked, asked) })
+	return nil
+}
+
+// checkWrite refuses to write where a part of the rows must not be.
+func (t *trial) checkWrite() error {
+	if !t.Write {
+		return nil
+	}
+	if t.step.Incremental != nil {
+		return refusef("--write: step %q keeps a state between runs, which only a run moves together with its rows", t.step.Name)
+	}
+	for _, sink := range t.Book.StagingSinks(t.step) {
+		return refusef("%s: --write: the sink replaces what is in its table, and a try reads only a part of that", at(t.Book, sink.Pos))
+	}
+	return nil
+}
+
+// drive does what the call asks for, one thing after the other.
+func (t *trial) drive(ctx context.Context) error {
+	for ctx.Err() == nil && t.report.Stopped == "" {
+		now := time.Now().UTC()
+		command := t.call.Next(now)
+		if turns := t.call.View().Attempts > 0 && t.call.View().RequestAttempts == 0; turns && t.requests >= t.Pages &&
+			(command.Kind == call.DoAttempt || command.Kind == call.DoWait) {
+			t.report.Notes = append(t.report.Notes, fmt.Sprintf("left after %d pages; --pages N requests more", t.requests))
+			t.call.EndHere(now)
+			continue
+		}
+		var err error
+		switch command.Kind {
+		case call.DoAttempt:
+			err = t.attempt(ctx, command.Input)
+		case call.DoWait:
+			err = t.wait(ctx, command.Wait)
+		case call.DoSink:
+			err = t.sink(ctx, command.Sink)
+		case call.DoState:
+			t.state(command.State, now)
+		case call.DoFinish:
+			t.finish(command.Result)
+			return nil
+		default: // nobody is there to resume it
+			t.report.Stopped = "the call is held for people, who decide how it continues"
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// attempt makes one attempt and shows what came of it.
+func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
+	if why := t.writes(in); why != "" && !t.AllowWrites && !t.DryRun {
+		message := fmt.Sprintf("%s; --allow-writes makes it, --dry-run shows it", why)
+		if len(t.report.Attempts) == 0 {
+			return &RefusedError{Message: fmt.Sprintf("step %q: %s", t.step.Name, message)}
+		}
+		t.report.Stopped = message
+		return nil
+	}
+	if t.call.View().RequestAttempts == 0 {
+		t.requests++
+	}
+	shown := Attempt{Number: in.Attempt, Page: t.requests, Policies: []Policy{}}
+	if t.DryRun && !playbook.TraitsOf(in.Tool).Requests {
+		shown.Request = t.request(in, nil)
+		t.show(shown, "nothing was sent")
+		return nil
+	}
+	t.exchanges.begin()
+	began := time.Now()
+	outcome, err := t.catalogue.Attempt(ctx, in)
+	took := time.Since(began)
+	if err != nil {
+		return err
+	}
+	last := t.exchanges.last()
+	shown.Request = t.request(in, last)
+	if t.DryRun {
+		if last == nil && outcome.Err != nil && !errors.Is(t.exchanges.refused(), errDryRun) {
+			t.report.Error = t.text(outcome.Err.Message)
+		}
+		t.show(shown, "nothing was sent")
+		return nil
+	}
+	t.asked = nil
+	t.call.Attempted(outcome, time.Now().UTC())
+	if outcome.PutOff != nil {
+		return nil // it was not made, and its turn is waited for
+	}
+	shown.Answer = t.answer(outcome, last, took)
+	t.record(outcome, last)
+	shown.Policies = t.policies()
+	t.before = &in
+	shown.Next = t.next(in)
+	t.show(shown, "")
+	return nil
+}
+
+// show adds an attempt to the report.
+func (t *trial) show(attempt Attempt, stopped string) {
+	t.report.Attempts = append(t.report.Attempts, attempt)
+	t.report.Stopped = cmp.Or(t.report.Stopped, stopped)
+	if t.Each != nil {
+		t.Each(attempt)
+	}
+}
+
+// writes says why an attempt may change something, "" where it only reads.
+func (t *trial) writes(in interpreter.ToolInput) string {
+	traits := playbook.TraitsOf(in.Tool)
+	switch {
+	case traits.Requests:
+		method := strings.ToUpper(strings.TrimSpace(t.call.Method()))
+		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
+			return fmt.Sprintf("a request with %s may change something", method)
+		}
+	case traits.Dialect != "":
+		node := t.Book.Resolve(t.step.Action).Field(playbook.FieldStatement)
+		if node.Statement() == nil || !slices.Contains(readingVerbs, node.Statement().Verb()) || intoTable.MatchString(node.Raw) {
+			return "the statement may change something"
+		}
+	}
+	return ""
+}
+
+// wait waits, unless that takes long.
+func (t *trial) wait(ctx context.Context, wait interpreter.Wait) error {
+	if wait.Delay > t.MaxWait {
+		t.report.Stopped = fmt.Sprintf("the next wait is %s, longer than --max-wait %s: %s", wait.Delay.Round(time.Millisecond), t.MaxWait, t.text(wait.Summary))
+		return nil
+	}
+	if err := t.Sleep(ctx, wait.Delay); err != nil {
+		return err
+	}
+	t.call.Waited()
+	return nil
+}
+
+// state answers a call that claims the state of its step as if nothing were kept: a try neither reads nor moves it.
+func (t *trial) state(in interpreter.StateInput, now time.Time) {
+	if in.Claim != nil {
+		t.report.Notes = append(t.report.Notes,
+			"the state that the step keeps between runs is neither read nor moved: the step begins at its initial_value")
+	}
+	t.call.StateAnswered(interpreter.StateOutput{Claimed: incremental.Claimed{}}, now)
+}
+
+// finish shows the end of the call.
+func (t *trial) finish(result interpreter.CallResult) {
+	t.report.Status, t.report.Warnings = result.Status, nil
+	for _, warning := range result.Warnings {
+		t.report.Warnings = append(t.report.Warnings, t.text(warning))
+	}
+	data := result.Data
+	if result.Failed() {
+		t.report.Error = t.text(result.Error.Message)
+		data = result.Error.Collected
+		if data.Data == nil {
+			return
+		}
+	}
+	shown := expression.Of(t.masked(data.Data))
+	t.report.Result, t.report.Columns = &shown, columnsOf(rowsOf(shown.Data))
+}

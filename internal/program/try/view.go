@@ -1,0 +1,229 @@
+package try
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/activities/tool"
+	"reprise/internal/base/secrets"
+	"reprise/internal/program/recording"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// maxShown is how many characters of a body, of a field and of a value are shown.
+const maxShown = 2000
+
+// maxPart is how many characters of the value of a part of an expression are shown.
+const maxPart = 120
+
+// text is a text without secrets.
+func (t *trial) text(text string) string { return t.Resources.Secrets.Text(text) }
+
+// masked is a value without secrets.
+func (t *trial) masked(value any) any { return recording.Masked(value, t.Resources.Secrets) }
+
+// cut is the beginning of a text, without secrets.
+func (t *trial) cut(text string, most int) string { return source.Cut(t.text(text), most) }
+
+// json is a value for people: JSON, cut where it is long.
+func (t *trial) json(value any, most int) string { return shortJSON(t.masked(value), most) }
+
+func shortJSON(value any, most int) string {
+	if value == nil {
+		return "nil" // as the language calls it
+	}
+	encoded, err := expression.Encode(value)
+	if err != nil {
+		return err.Error()
+	}
+	return source.Cut(string(encoded), most)
+}
+
+// shownURL is an address without what logs in.
+func (t *trial) shownURL(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return t.text(address)
+	}
+	return t.text(tool.ShownURL(parsed, tool.MaxShownURL))
+}
+
+// request is what was sent: as the transport saw it, else as the call has it.
+func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
+	switch {
+	case sent != nil:
+		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, maxShown)}
+	case playbook.TraitsOf(in.Tool).Requests:
+		_, address, _ := strings.Cut(t.call.Sent(), " ")
+		return Request{Method: t.call.Method(), URL: t.shownURL(address)}
+	}
+	fields := map[string]any{}
+	for _, name := range playbook.SortedKeys(in.Fields) {
+		fields[name] = t.masked(in.Fields[name].Data)
+	}
+	if len(in.Params) > 0 {
+		values := make([]any, len(in.Params))
+		for i, param := range in.Params {
+			values[i] = t.masked(param.Data)
+		}
+		fields["params of the statement"] = values
+	}
+	if in.Args != nil {
+		fields["args"] = t.masked(in.Args.Data)
+	}
+	return Request{Fields: fields}
+}
+
+// answer is what came back.
+func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Answer {
+	answer := &Answer{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.masked(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
+	if seen != nil {
+		answer.Status, answer.Headers, answer.Bytes = seen.status, seen.answered, seen.size
+		answer.Type, _, _ = strings.Cut(seen.answered["content-type"], ";")
+	} else {
+		answer.Type, answer.Bytes = expression.TypeName(outcome.Data), interpreter.EncodedSize(expression.Of(outcome.Data))
+	}
+	if failure := outcome.Err; failure != nil {
+		answer.Error, answer.Kind, answer.Class = t.text(failure.Message), string(failure.Kind), string(failure.Class)
+		answer.Data, answer.RetryAfter = expression.Of(t.masked(failure.Body.Data)), failure.RetryAfter
+	}
+	return answer
+}
+
+// policies are those of the step with what was asked about the last outcome.
+func (t *trial) policies() []Policy {
+	shown := make([]Policy, len(t.step.Retry))
+	for i, policy := range t.step.Retry {
+		shown[i] = Policy{Number: policy.Number, Conditions: []Condition{}}
+	}
+	for _, asked := range t.asked {
+		condition := Condition{Word: asked.Word, Text: withoutBraces(asked.Node.Raw), Holds: asked.Holds, Parts: t.parts(asked.Parts)}
+		if asked.Err != nil {
+			condition.Error = t.text(asked.Err.Error())
+		}
+		if i := slices.Index(t.step.Retry, asked.Policy); i >= 0 {
+			shown[i].Conditions = append(shown[i].Conditions, condition)
+		}
+	}
+	return shown
+}
+
+// withoutBraces is an expression as it is written, without the braces around it.
+func withoutBraces(raw string) string {
+	raw = strings.TrimSpace(raw)
+	if strings.HasPrefix(raw, "{{") && strings.HasSuffix(raw, "}}") && strings.Count(raw, "{{") == 1 {
+		raw = raw[2 : len(raw)-2]
+	}
+	return strings.Join(strings.Fields(raw), " ")
+}
+
+func (t *trial) parts(parts []expression.Part) []Part {
+	shown := Parts(parts)
+	for i := range shown {
+		shown[i].Value, shown[i].Error = t.text(shown[i].Value), t.text(shown[i].Error)
+	}
+	return shown
+}
+
+// Parts are the parts of an expression with their values as JSON, without those that are named like secrets.
+func Parts(parts []expression.Part) []Part {
+	shown := make([]Part, len(parts))
+	for i, part := range parts {
+		shown[i].Text = part.Text
+		text, isText := part.Value.(string)
+		switch {
+		case part.Err != nil:
+			shown[i].Error = part.Err.Error()
+		case isText && text != "" && secrets.NamesSecret(part.Text):
+			shown[i].Value = secrets.Stars
+		default:
+			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), maxPart)
+		}
+	}
+	return shown
+}
+
+// next is what follows an attempt, as far as the call knows.
+func (t *trial) next(in interpreter.ToolInput) *NextThing {
+	if result := t.call.Result(); result != nil {
+		if result.Failed() {
+			return &NextThing{Kind: NextEnd, Text: "the step fails"}
+		}
+		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
+	}
+	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
+	if wait := t.call.NextWait(); wait != nil {
+		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(wait.Summary)
+	}
+	request, turns := t.call.NextRequest()
+	switch {
+	case turns:
+		following.Kind = NextRequest
+		following.Changes = t.changes(in, request)
+		following.Text = "the next page"
+	case following.Kind == NextRequest && !t.call.MakesAttempt():
+		following.Kind, following.Text = NextStop, "the call is held for people, who decide how it continues"
+	}
+	if turns && t.requests >= t.Pages {
+		following.Kind = NextStop
+		following.Text = fmt.Sprintf("the next page, which is not requested: --pages %d", t.Pages)
+	}
+	return following
+}
+
+// changes are how a request differs from the one before.
+func (t *trial) changes(before interpreter.ToolInput, after call.Request) []Change {
+	old, fresh := map[string]string{}, map[string]string{}
+	for name, value := range before.Fields {
+		t.flatten(name, value.Data, old)
+	}
+	for name, value := range after.Fields {
+		t.flatten(name, value.Data, fresh)
+	}
+	if before.Args != nil {
+		t.flatten("args", before.Args.Data, old)
+		t.flatten("args", after.Args.Data, fresh)
+	}
+	for i, value := range before.Params {
+		t.flatten(fmt.Sprintf("$%d", i+1), value.Data, old)
+	}
+	for i, value := range after.Params {
+		t.flatten(fmt.Sprintf("$%d", i+1), value.Data, fresh)
+	}
+	var changes []Change
+	for path, value := range old {
+		if fresh[path] != value {
+			changes = append(changes, Change{Path: path, From: value, To: fresh[path]})
+		}
+	}
+	for path, value := range fresh {
+		if _, had := old[path]; !had {
+			changes = append(changes, Change{Path: path, To: value})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes
+}
+
+// flatten gathers the values of a field by their paths; lists are one value.
+func (t *trial) flatten(path string, value any, into map[string]string) {
+	members, isMap := value.(map[string]any)
+	if !isMap || len(members) == 0 {
+		into[path] = t.json(value, maxPart)
+		if secrets.NamesSecret(path) || playbook.HoldsCredentials(path[strings.LastIndexByte(path, '.')+1:]) {
+			into[path] = secrets.Stars
+		}
+		return
+	}
+	for key, member := range members {
+		t.flatten(path+"."+key, member, into)
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/try"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
+)
+
+func newEvalCommand(a *app) *cobra.Command {
+	var with, sets []string
+	var output string
+	command := &cobra.Command{
+		Use: "eval EXPRESSION", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			names, err := a.evalNames(with, sets)
+			if err != nil {
+				return err
+			}
+			return a.eval(args[0], names, output)
+		},
+	}
+	command.Flags().StringArrayVar(&with, "with", nil, "names from a JSON or YAML `FILE` with a map, or NAME=FILE; - is standard input; repeatable")
+	command.Flags().StringArrayVar(&sets, "set", nil, "a name key=value, typed as in YAML; repeatable")
+	outputFlag(command, &output)
+	return command
+}
+
+// evalNames are the names that an expression may use.
+func (a *app) evalNames(with, sets []string) (map[string]any, error) {
+	names := map[string]any{}
+	for _, one := range with {
+		name, path, named := strings.Cut(one, "=")
+		if !named {
+			path = one
+		}
+		value, err := a.evalValue(path)
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			names[name] = value
+			continue
+		}
+		members, isMap := value.(map[string]any)
+		if !isMap {
+			return nil, usageError("--with %s holds a %s and no map of names; give it one: --with response=%s", path, expression.TypeName(value), path)
+		}
+		names = merged(names, members)
+	}
+	for _, set := range sets {
+		values, err := parseSet(set)
+		if err != nil {
+			return nil, err
+		}
+		names = merged(names, values)
+	}
+	return names, nil
+}
+
+func (a *app) evalValue(path string) (any, error) {
+	if path != "-" {
+		return readValue("--with", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(a.In, maxValueFile))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	value, err := readWorkload("stdin", data)
+	if err != nil {
+		return nil, usageError("--with -: %w", err)
+	}
+	return value, nil
+}
+
+// evaluation is what eval prints as JSON.
+type evaluation struct {
+	Expression string           `json:"expression"`
+	Value      expression.Value `json:"value"`
+	Type       string           `json:"type,omitempty"`
+	Truthy     bool             `json:"truthy"`
+	Parts      []try.Part       `json:"parts"`
+	Error      string           `json:"error,omitempty"`
+}
+
+// eval evaluates an expression, with or without braces, or a text with several.
+func (a *app) eval(text string, names map[string]any, output string) error {
+	template, problems := expression.ParseCondition(text)
+	if len(problems) > 0 {
+		if mixed, more := expression.ParseTemplate(text); len(more) == 0 && strings.Contains(text, "{{") {
+			template, problems = mixed, nil
+		}
+	}
+	if len(problems) > 0 {
+		return withStatus(exitUsage, errors.New(strings.TrimSpace(expressionProblems(text, problems))))
+	}
+	canonical, err := expression.Canonical(names)
+	if err != nil {
+		return usageError("--with: %w", err)
+	}
+	scope := expression.MapScope(expression.MapOf(canonical))
+	doc := evaluation{Expression: text, Parts: []try.Part{}}
+	now := time.Now().UTC()
+	value, err := template.Render(scope, expression.NewBudget(expression.DecisionLimits, now))
+	if err != nil {
+		doc.Error = err.Error()
+	} else {
+		doc.Value, doc.Type, doc.Truthy = expression.Of(value), expression.TypeName(value), expression.Truthy(value)
+	}
+	doc.Parts = try.Parts(template.Parts(scope, expression.NewBudget(expression.DecisionLimits, now)))
+	if output == "json" {
+		err = terminal.PrintJSON(a.Out, doc)
+	} else {
+		err = a.printEvaluation(doc)
+	}
+	if err == nil && doc.Error != "" {
+		return withStatus(exitFailed, errSaid)
+	}
+	return err
+}
+
+func (a *app) printEvaluation(doc evaluation) error {
+	paper := terminal.PaperOf(a.Out)
+	printer := try.Printer{W: a.Out, Width: paper.Width, Limit: mostEvalLines}
+	printer.Parts("  ", doc.Parts)
+	if doc.Error != "" {
+		a.notef("starter: %s", doc.Error)
+		return nil
+	}
+	printer.Value("", doc.Value.Data)
+	_, err := fmt.Fprintf(a.Out, "(%s)\n", describeValue(doc))
+	return err
+}
+
+// mostEvalLines bounds the lines of a value, in threes.
+const mostEvalLines = 100
+
+func describeValue(doc evaluation) string {
+	if doc.Type == "boolean" {
+		return doc.Type
+	}
+	if doc.Truthy {
+		return doc.Type + ", true as a condition"
+	}
+	return doc.Type + ", false as a condition"
+}
+
+// expressionProblems shows problems of an expression below it.
+func expressionProblems(text string, problems []expression.Problem) string {
+	file := source.NewFile("expression", []byte(text))
+	var found source.Diagnostics
+	for _, problem := range problems {
+		found = append(found, source.Diagnostic{
+			File: file.Name, Pos: source.Position{Line: 1, Column: problem.Offset + 1}, Code: problem.Code, Message: problem.Message,
+		})
+	}
+	return file.FormatAll(found)
+}

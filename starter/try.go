@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/host"
+	"reprise/internal/program/recording"
+	"reprise/internal/program/start"
+	"reprise/internal/program/try"
+	"reprise/interpreter/expression"
+)
+
+// tryOptions is the command line of try.
+type tryOptions struct {
+	workload    workloadFlags
+	connections string
+	step        string
+	element     string
+	elementSet  func() bool
+	with        []string
+	pages       int
+	limit       int
+	maxWait     time.Duration
+	partition   string
+	record      string
+	allowPython bool
+	allowWrites bool
+	write       bool
+	dryRun      bool
+	output      string
+}
+
+func newTryCommand(a *app) *cobra.Command {
+	o := &tryOptions{}
+	command := &cobra.Command{
+		Use: "try FILE", Args: oneFile, RunE: func(_ *cobra.Command, args []string) error { return a.try(args[0], o) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.step, "step", "", "step to try; by default the first that calls a tool")
+	flags.StringVar(&o.element, "element", "", "element of the step's loop, JSON or text; by default the first")
+	flags.StringArrayVar(&o.with, "with", nil, "result of another step from a JSON or YAML file, `STEP=FILE`; also vars=FILE and args=FILE; repeatable")
+	flags.IntVar(&o.pages, "pages", try.DefaultPages, "pages to request")
+	const rows = 5
+	flags.IntVar(&o.limit, "limit", rows, "rows to show of the result and of each sink")
+	flags.DurationVar(&o.maxWait, "max-wait", try.DefaultMaxWait, "longest wait that is made")
+	flags.StringVar(&o.partition, "partition", "", "key of the partition; by default the newest that is complete")
+	flags.StringVar(&o.record, "record", "", "`FILE` to write the answers to, for tests; secrets are replaced by stars")
+	flags.BoolVar(&o.allowWrites, "allow-writes", false, "make requests that may change something, such as POST")
+	flags.BoolVar(&o.write, "write", false, "write to the sinks too")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "send nothing and show the first request")
+	flags.BoolVar(&o.allowPython, "allow-python", true, "run Python code of the playbook")
+	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as of run [REPRISE_CONNECTIONS]")
+	o.workload.add(command)
+	outputFlag(command, &o.output)
+	o.elementSet = func() bool { return flags.Changed("element") }
+	return command
+}
+
+// try tries a step of a playbook.
+func (a *app) try(name string, o *tryOptions) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	if o.pages < 1 || o.limit < 0 || o.maxWait <= 0 {
+		return usageError("--pages is at least 1, --limit at least 0, and --max-wait longer than 0s")
+	}
+	options, err := a.tryInput(name, o)
+	if err != nil {
+		return err
+	}
+	printer := try.Printer{W: a.Out, Width: terminal.PaperOf(a.Out).Width, Limit: o.limit}
+	if o.output != "json" {
+		var header func()
+		options.Begin = func(report *try.Report) { header = func() { printer.Header(report); header = func() {} } }
+		options.Each = func(attempt try.Attempt) { header(); printer.Attempt(attempt) }
+	}
+	report, err := try.Run(a.interrupts.graceful, options)
+	switch {
+	case try.IsRefused(err):
+		return withStatus(exitUsage, err)
+	case errors.Is(err, context.Canceled):
+		return start.ErrInterrupted
+	case err != nil:
+		return err
+	}
+	if err := writeRecording(o.record, options.Recording, options.Resources.Secrets); err != nil {
+		return err
+	}
+	if o.output == "json" {
+		err = terminal.PrintJSON(a.Out, report)
+	} else {
+		printer.Report(report)
+	}
+	if err == nil && (report.Error != "" || report.Stopped != "" && !o.dryRun) {
+		return withStatus(exitFailed, errSaid)
+	}
+	return err
+}
+
+// tryInput reads and checks all that a try is made of.
+func (a *app) tryInput(name string, o *tryOptions) (try.Options, error) {
+	workload, err := o.workload.read()
+	if err != nil {
+		return try.Options{}, err
+	}
+	checked, err := a.checkForRun(name, workload)
+	if err != nil {
+		return try.Options{}, err
+	}
+	if err := a.checkRead(checked.book, workload, checked.book.Strict); err != nil {
+		return try.Options{}, err
+	}
+	options := try.Options{
+		Book: checked.book, Step: o.step, Workload: merged(checked.book.Workload, workload), Pages: o.pages, MaxWait: o.maxWait,
+		AllowWrites: o.allowWrites, Write: o.write, DryRun: o.dryRun,
+	}
+	if options.With, err = readWith(o.with); err != nil {
+		return options, err
+	}
+	if o.elementSet() {
+		element := valueOf(o.element)
+		options.Element = &element
+	}
+	if options.Partition, err = checked.book.Partition(o.partition, time.Now()); err != nil {
+		return options, usageError("the try has no partition: %w", err)
+	}
+	if o.record != "" {
+		options.Recording = &recording.Recording{Playbook: name}
+	}
+	options.Resources, err = tryResources(o)
+	return options, err
+}
+
+// tryResources are those of a local worker.
+func tryResources(o *tryOptions) (activities.Resources, error) {
+	connections, err := host.Connections(o.connections)
+	if err != nil {
+		return activities.Resources{}, withStatus(exitUsage, err)
+	}
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return activities.Resources{}, withStatus(exitUsage, err)
+	}
+	rateLimits, err := host.RateLimits(os.Getenv("REPRISE_RATE_LIMITS"))
+	if err != nil {
+		return activities.Resources{}, withStatus(exitUsage, err)
+	}
+	return activities.Resources{
+		Connections: connections, AllowPython: o.allowPython, Limits: limits, RateLimits: rateLimits, Secrets: &secrets.Set{},
+	}, nil
+}
+
+// readWith reads the values of --with.
+func readWith(given []string) (map[string]any, error) {
+	values := map[string]any{}
+	for _, one := range given {
+		name, path, found := strings.Cut(one, "=")
+		if !found || name == "" || path == "" {
+			return nil, usageError("--with %q: expected STEP=FILE, such as --with fetch=fetch.json", one)
+		}
+		value, err := readValue("--with", path)
+		if err != nil {
+			return nil, err
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// maxValueFile is the largest file of values that is read, in bytes.
+const maxValueFile = 64 << 20
+
+// readValue reads a file of JSON or YAML that a flag names.
+func readValue(flag, path string) (any, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > maxValueFile {
+		err = fmt.Errorf("%s has more than %d MiB", path, maxValueFile>>20)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	var value any
+	if err == nil {
+		value, err = readWorkload(path, data)
+	}
+	if err != nil {
+		return nil, usageError("%s: %w", flag, err)
+	}
+	return value, nil
+}
+
+// valueOf is the value of JSON, else the text itself.
+func valueOf(text string) any {
+	if value, err := expression.Decode([]byte(text)); err == nil {
+		return value
+	}
+	return text
+}
+
+// writeRecording writes what was recorded, where that was requested. Nobody else can read the file: answers may
+// hold what is private.
+func writeRecording(path string, of *recording.Recording, known *secrets.Set) error {
+	if of == nil {
+		return nil
+	}
+	var text bytes.Buffer
+	err := recording.Write(&text, of, known)
+	if err == nil {
+		err = os.WriteFile(path, text.Bytes(), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("--record: %w", err)
+	}
+	return nil
+}
