@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/program/playtest"
+	"reprise/internal/test/docs"
 	"reprise/internal/test/testenv"
 )
 
@@ -130,4 +131,35 @@ func TestUpdate(t *testing.T) {
 	for _, report := range all(again) {
 		require.Equal(t, report.Test.Name == "no answer" || report.Test.Name == "in one line", !report.Passed(), "%s: %v", report.Test.Name, texts(report))
 	}
+}
+
+// TestRecipes runs the tests of the recipes. Each recipe has some, which take all of its steps,
+// policies and routes.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/recipes.md")
+	require.NoError(t, err)
+	seen := 0
+	for _, example := range docs.Examples("docs/recipes.md", string(page)) {
+		if !example.Is("yaml") || !example.Whole() {
+			continue
+		}
+		seen++
+		_, rest, found := strings.Cut(example.Text, "metadata: {name: ")
+		require.True(t, found)
+		name, _, _ := strings.Cut(rest, "}")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tests, err := os.ReadFile(filepath.Join("testdata", "recipes", name+"_test.yaml"))
+			require.NoError(t, err, "each recipe has tests")
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(example.Text), 0o600))
+			path := filepath.Join(dir, name+"_test.yaml")
+			require.NoError(t, os.WriteFile(path, tests, 0o600))
+			passes(t, path)
+		})
+	}
+	paths, err := filepath.Glob("testdata/recipes/*_test.yaml")
+	require.NoError(t, err)
+	require.Len(t, paths, seen)
 }

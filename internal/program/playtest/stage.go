@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -38,6 +39,8 @@ const (
 	longestRun = 10 * 365 * 24 * time.Hour
 	// idleLimit bounds how long a tool that runs may take, in time as it is.
 	idleLimit = 5 * time.Minute
+	// mostAttempts bounds the attempts of a test.
+	mostAttempts = 20_000
 )
 
 // Options say how tests run.
@@ -63,8 +66,9 @@ type stage struct {
 	schema  *schema // in PostgreSQL; nil without one
 	// attempts is held by activities that run: a run that failed leaves some behind.
 	attempts sync.RWMutex
-	stopOnce sync.Once
-	stopped  string // why the test had the run stop
+	// attemptsMade counts them, so that a run that goes in a circle ends.
+	attemptsMade atomic.Int64
+	stopped      atomic.Pointer[string] // why the test had the run stop, nil for not
 }
 
 // outcome is what became of a run.
@@ -130,10 +134,9 @@ func (s *stage) since() time.Duration { return s.now().Sub(s.begun) }
 
 // stop ends the run, as the test has failed. Only the first reason counts.
 func (s *stage) stop(why string) {
-	s.stopOnce.Do(func() {
-		s.stopped = why
+	if s.stopped.CompareAndSwap(nil, &why) {
 		s.env.CancelWorkflow()
-	})
+	}
 }
 
 // run makes the run.

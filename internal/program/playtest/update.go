@@ -57,7 +57,7 @@ func Update(suite *Suite, reports []*Report) (changed int, left []string, err er
 
 // comparable reports whether the run has come to something that can be expected of it.
 func (r *Report) comparable() bool {
-	return r.stage != nil && r.outcome.err == nil && r.stage.stopped == ""
+	return r.stage != nil && r.outcome.err == nil && r.stage.stopped.Load() == nil
 }
 
 // edit puts a text in the place of lines, counted from 0.
