@@ -497,30 +497,3 @@ func (e *TestExpect) decode(d *decoder, f *fields, where at) bool {
 	}
 	return true
 }
-
-// Recording are answers that were recorded, by the names of their calls.
-type Recording struct {
-	File    *source.File
-	Answers []*TestAnswers
-}
-
-// DecodeRecording reads a file of recorded answers.
-func DecodeRecording(file *source.File) (*Recording, source.Diagnostics) {
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: testSections}
-	recording := &Recording{File: file}
-	if root := d.parse(); root != nil && d.inspect(root) {
-		if f, ok := d.fields(root, recordingSection, "a recording"); ok {
-			d.words(f, recording, at{})
-		}
-	}
-	d.found.Sort()
-	return recording, d.found
-}
-
-var recordingSection = sectionOf(section{name: "recording", called: "a recording"}, []keyOf[Recording]{
-	{key{name: "playbook", doc: "the file of the playbook"}, asName(func(*Recording, string) {})},
-	{
-		key{name: "answers", doc: "answers by step", required: "answers: {fetch: […]}"},
-		as(kindLists, func(d *decoder, w written, r *Recording) { r.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
-	},
-})

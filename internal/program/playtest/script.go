@@ -106,9 +106,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 				continue
 			}
 			for _, recorded := range suite.recorded(answer, answers.CallName) {
-				one := *recorded
-				one.Pos = answer.Pos
-				list.entries = append(list.entries, &entry{TestAnswer: &one})
+				list.entries = append(list.entries, &entry{TestAnswer: recorded})
 			}
 		}
 		s.lists = append(s.lists, list)

@@ -232,16 +232,18 @@ func (s *stage) open() (*activities.Catalogue, error) {
 		CallbackURL: "https://callback.test", Around: s.around,
 	})
 	host.Register(s.env, catalogue)
-	s.registerAlone(catalogue)
+	s.registerAlone()
 	return catalogue, nil
 }
 
 // registerAlone registers what runs ask others for, of whom there are none here: turns,
 // admissions, answers that were kept.
-func (s *stage) registerAlone(catalogue *activities.Catalogue) {
+func (s *stage) registerAlone() {
+	// The code of the playbook was compiled when it was read.
+	checks := activities.NewCatalogue(activities.Resources{Playbooks: s.suite.folder})
 	for name, run := range map[string]any{
 		interpreter.CheckActivity: func(ctx context.Context, in interpreter.CheckInput) (interpreter.CheckResult, error) {
-			return s.suite.check(in, func() (interpreter.CheckResult, error) { return catalogue.Check(ctx, in) })
+			return s.suite.check(in, func() (interpreter.CheckResult, error) { return checks.Check(ctx, in) })
 		},
 		queue.EnterActivity: s.enterQueue,
 		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {

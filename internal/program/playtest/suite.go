@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"reprise/activities"
+	"reprise/internal/program/recording"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -25,13 +26,11 @@ type Suite struct {
 	Path  string // of the file of tests
 	Tests *playbook.Tests
 	Book  *playbook.Playbook
-	// Warnings are those of the playbook and of the tests.
-	Warnings source.Diagnostics
 
 	source     []byte
 	files      map[string]string // that the playbook names
 	folder     string            // of the playbook
-	recordings map[string]*playbook.Recording
+	recordings map[string]*recording.Recording
 	checked    sync.Map // answers of the validation, by its input
 }
 
@@ -65,7 +64,7 @@ func Load(path string) (*Suite, error) {
 	if found.HasErrors() {
 		return nil, &InvalidError{File: file, Found: found}
 	}
-	s := &Suite{Path: path, Tests: tests, recordings: map[string]*playbook.Recording{}}
+	s := &Suite{Path: path, Tests: tests, recordings: map[string]*recording.Recording{}}
 	if err := s.loadBook(); err != nil {
 		return nil, err
 	}
@@ -75,7 +74,6 @@ func Load(path string) (*Suite, error) {
 	if found.HasErrors() {
 		return nil, &InvalidError{File: file, Found: found}
 	}
-	s.Warnings = append(s.Warnings, found...)
 	return s, nil
 }
 
@@ -112,7 +110,7 @@ func (s *Suite) loadBook() error {
 	if found.HasErrors() {
 		return &InvalidError{File: file, Found: found}
 	}
-	s.Book, s.files, s.Warnings = book, files.Texts(), found
+	s.Book, s.files = book, files.Texts()
 	return nil
 }
 
@@ -144,17 +142,15 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 				if answer.Recorded == "" || s.recordings[answer.Recorded] != nil {
 					continue
 				}
-				path := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded))
-				data, err := readFile(path)
-				if err != nil {
+				read, err := recording.Load(filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded)))
+				switch {
+				case err != nil:
 					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
 					continue
+				case len(read.Entries(answers.Place)) == 0:
+					found = append(found, problem(s.Tests.File, answer.Pos, "unknown-name", "%s has no answers of %s", answer.Recorded, answers.Place))
 				}
-				recording, wrong := playbook.DecodeRecording(source.NewFile(path, data))
-				if wrong.HasErrors() {
-					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "the recording cannot be used: %v", wrong.Errors()[0]))
-				}
-				s.recordings[answer.Recorded] = recording
+				s.recordings[answer.Recorded] = read
 			}
 		}
 	}
@@ -168,10 +164,23 @@ func problem(file *source.File, pos source.Position, code, format string, args .
 // recorded are the answers that stand in the place of an entry with recorded.
 func (s *Suite) recorded(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
-	for _, answers := range s.recordings[answer.Recorded].Answers {
-		if answers.Place == of.Place {
-			all = append(all, answers.Answers...)
+	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {
+		one := &playbook.TestAnswer{Pos: answer.Pos, Words: playbook.Words{}, Status: entry.Status, Error: entry.Error, Headers: map[string]any{}}
+		for name, value := range entry.Headers {
+			one.Headers[name] = value
 		}
+		if entry.Element != nil {
+			one.Element = entry.Element.Data
+		}
+		switch {
+		case entry.Result != nil:
+			one.Words["result"], one.Result = answer.Pos, entry.Result.Data
+		case entry.Body != nil:
+			one.Words["body"], one.Body = answer.Pos, entry.Body.Data
+		case entry.BodyText != nil:
+			one.Words["body_text"], one.BodyText = answer.Pos, *entry.BodyText
+		}
+		all = append(all, one)
 	}
 	return all
 }
