@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
@@ -37,6 +38,10 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	began := time.Now()
 	report := &Report{Suite: s, Test: test}
 	defer func() { report.Took = time.Since(began) }()
+	if step := s.keepsStateInPostgres(); step != "" && options.Postgres == "" {
+		report.fail(test.Pos, "run", fmt.Sprintf("step %s keeps its state between runs beside its rows, in PostgreSQL, for which no test can answer; run it with --postgres", step))
+		return report
+	}
 	stage, err := newStage(s, test, options)
 	if err != nil {
 		report.fail(test.Pos, "run", err.Error())
@@ -46,8 +51,11 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	report.stage, report.outcome = stage, stage.run()
 	report.Clock = report.outcome.took
 	report.Failures = append(report.Failures, stage.misses()...)
-	if len(report.Failures) > 0 {
-		return report // what the run has come to says nothing
+	if len(report.Failures) > 0 { // what the run has come to says nothing
+		if report.Failures[0].Why == "" {
+			report.Failures[0].Why = failedBefore(report.outcome.result.Steps)
+		}
+		return report
 	}
 	if report.outcome.err != nil {
 		report.fail(test.Pos, "run", report.outcome.err.Error())
@@ -58,6 +66,30 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	report.Failures = append(report.Failures, c.failures...)
 	report.Failures = append(report.Failures, stage.unused()...)
 	return report
+}
+
+// keepsStateInPostgres is a step whose state is kept there, "" for none.
+func (s *Suite) keepsStateInPostgres() string {
+	for _, step := range s.Book.Steps {
+		if home := s.Book.StateHome(step); step.Incremental != nil && home != nil {
+			if name, _ := s.Book.Resolve(home.Action).ToolName(); name == "postgres" {
+				return step.Name
+			}
+		}
+	}
+	return ""
+}
+
+// failedBefore are the steps that had failed when a request had no answer: a notice may be about them.
+func failedBefore(records []interpreter.StepRecord) string {
+	var texts []string
+	for _, record := range records {
+		if failure := record.Error; failure != nil && failure.Kind != interpreter.KindCancelled &&
+			!strings.Contains(failure.Message, errUnanswered.Error()) && !strings.Contains(failure.Message, "the test has failed") {
+			texts = append(texts, fmt.Sprintf("step %s has failed: %s", record.Step, failure.Message))
+		}
+	}
+	return strings.Join(texts, "\n    ")
 }
 
 func (r *Report) fail(pos source.Position, what, message string) {
