@@ -25,11 +25,15 @@ const (
 
 // Options say how a playbook is made of a description.
 type Options struct {
-	Name  string // of the playbook and its files; "" follows from the description
+	Name  string // of the playbook; "" follows from the description
+	File  string // name of its file, which the test names; "" is that of the playbook
 	Sink  string // one of Sinks, "" is SinkSQLite
 	Each  string // name of the element where a request is made for each of a list; "" for one request
 	Style string // one of Styles, in place of what is found; ""
 }
+
+// FileOf is the name of the file of a playbook.
+func FileOf(name string) string { return name + ".yaml" }
 
 // Made is a playbook that was written.
 type Made struct {
@@ -46,9 +50,9 @@ type Made struct {
 
 // Connection is one that a playbook names.
 type Connection struct {
-	Name     string
-	Variable string // of the environment
-	Form     string // what it looks like, with words in place of secrets
+	Name     string `json:"name"`
+	Variable string `json:"variable"` // of the environment
+	Form     string `json:"form"`     // what it looks like, with words in place of secrets
 }
 
 // Make writes the playbook of a description. The error says what cannot be made of it.

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,7 @@ func (w *writer) test() []byte {
 	add(test, "answers", answers)
 	add(test, "expect", expect)
 	top := mapping()
-	add(top, "playbook", text(w.made.Name+".yaml"))
+	add(top, "playbook", text(cmp.Or(w.File, FileOf(w.made.Name))))
 	add(top, "tests", sequence(test))
 	return []byte(yamltree.Encode(top))
 }

@@ -296,6 +296,9 @@ func (w *writer) request(step *yaml.Node) {
 	}
 	add(step, "url", quoted(w.url()))
 	params := slices.Clone(w.of.Params)
+	if name, usual := w.found.param(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
+		params = withPair(params, Pair{name, usual}, false) // large pages are fewer requests
+	}
 	if w.paging.sized {
 		params = withPair(params, Pair{w.found.size, template("{{ " + pageSize + " }}")}, w.found.inBody(w.found.size))
 	}
