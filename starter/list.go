@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ import (
 // runsOptions is the command line of list.
 type runsOptions struct {
 	server          serverFlags
-	playbook, since string
+	playbook, label string
+	since           string
 	status          interpreter.Status
 	limit           int
 	output          string
@@ -37,6 +39,7 @@ func newListCommand(a *app) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar((*string)(&options.status), "status", "", "only runs that are "+orList(interpreter.StatusesOf(interpreter.OfRun)))
 	flags.StringVar(&options.playbook, "playbook", "", "only runs of the playbook with this name")
+	flags.StringVar(&options.label, "label", "", "only runs of playbooks with this label, as NAME=VALUE")
 	flags.StringVar(&options.since, "since", "", "only runs that were started since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.IntVar(&options.limit, "limit", mostRuns, "how many at most, 0 for all")
 	flags.BoolVar(&options.children, "children", false, "also runs that steps of other runs have started")
@@ -57,6 +60,9 @@ func (a *app) list(options *runsOptions) error {
 			return err
 		}
 	}
+	if options.label != "" && !strings.Contains(options.label, "=") {
+		return usageError("--label %q: expected NAME=VALUE", options.label)
+	}
 	since, err := parseSince(options.since, time.Now())
 	if err != nil {
 		return err
@@ -68,10 +74,10 @@ func (a *app) list(options *runsOptions) error {
 
 func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options *runsOptions) error {
 	list, err := s.runs().List(ctx, runs.Filter{
-		Status: options.status, Playbook: options.playbook, Since: since, Limit: options.limit, Children: options.children,
+		Status: options.status, Playbook: options.playbook, Label: options.label, Since: since, Limit: options.limit, Children: options.children,
 	})
 	if errors.Is(err, runs.ErrNoAttributes) {
-		return usageError("%w (%s, %s), so --playbook, and --status with %s, cannot choose; "+
+		return usageError("%w (%s, %s), so --playbook, --label, and --status with %s, cannot choose; "+
 			"a run that is started by who may add them adds them, else an administrator has to, with the type Keyword",
 			err, workflows.StatusAttribute, workflows.PlaybookAttribute,
 			orList(byAttribute()))

@@ -79,7 +79,10 @@ func (a *app) logs(ctx context.Context, options *logsOptions, id string) error {
 	if err != nil {
 		return err
 	}
-	view := &logView{out: a.Out, run: run.WorkflowID, options: options}
+	view := &logView{run: run.WorkflowID, options: options, show: func(text string) error {
+		_, err := io.WriteString(a.Out, text)
+		return err
+	}}
 	ended := func(ctx context.Context) bool {
 		if s == nil || unknown != nil {
 			return false
@@ -177,9 +180,9 @@ func (a *app) openLog(name string) (*logTail, error) {
 
 // logView shows the lines about a run.
 type logView struct {
-	out     io.Writer
 	run     string
 	options *logsOptions
+	show    func(text string) error
 	shown   int
 	foreign int // lines that are not JSON
 }
@@ -203,6 +206,5 @@ func (v *logView) writeLine(line []byte) error {
 	if v.options.output == "jsonl" {
 		text = string(entry.raw) + "\n"
 	}
-	_, err := io.WriteString(v.out, text)
-	return err
+	return v.show(text)
 }

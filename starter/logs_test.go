@@ -34,9 +34,12 @@ func TestLogLines(t *testing.T) {
 		`{"run":"patients","msg":"` + strings.Repeat("x", maxLogLine) + `"}`,
 		`{"run":"patients","msg":"last"}`,
 	}, "\n")
-	var out bytes.Buffer
+	var out strings.Builder
 	tail := newLogTail("log", io.NopCloser(strings.NewReader(lines)), nil)
-	view := &logView{out: &out, run: "patients", options: &logsOptions{}}
+	view := &logView{run: "patients", options: &logsOptions{}, show: func(text string) error {
+		out.WriteString(text)
+		return nil
+	}}
 	require.NoError(t, tail.each(t.Context(), false, nil, view.writeLine))
 	at := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 	require.Equal(t, at.Format(time.DateTime)+".000Z WARN  fetch#2[13] page 3, attempt 4: an attempt failed, kind: http\n"+
@@ -84,7 +87,10 @@ func TestLogsAreFollowed(t *testing.T) {
 	tail, err := (&app{}).openLog(path)
 	require.NoError(t, err)
 	out := &safeBuffer{}
-	view := &logView{out: out, run: "r", options: &logsOptions{}}
+	view := &logView{run: "r", options: &logsOptions{}, show: func(text string) error {
+		_, err := io.WriteString(out, text)
+		return err
+	}}
 	var over atomic.Bool
 	done := make(chan error, 1)
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/playtest"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -57,6 +58,9 @@ func newMigrateCommand(a *app) *cobra.Command {
 func (a *app) migrate(files []string, options migrateOptions) error {
 	results, failed := []migrated{}, false
 	for _, name := range files {
+		if playtest.IsTests(name) {
+			continue // they have no older form
+		}
 		result, err := a.migrateFile(name, options, len(files) > 1)
 		if err != nil {
 			return err

@@ -238,7 +238,7 @@ func (a *app) reprocessPlan(
 	}
 	id := deadletter.RoundID(chain.Origin.WorkflowID, chain.Origin.RunID, input.Reprocess.Origin.Round)
 	return start.Plan{
-		WorkflowID: id, Playbook: book.Name, Input: input, Codes: codes,
+		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Input: input, Codes: codes,
 		Summary: book.Name + ", again", Details: start.Details(book, values, "Runs iterations of "+chain.Origin.WorkflowID+" again."),
 	}, nil
 }

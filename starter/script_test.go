@@ -67,10 +67,18 @@ var scriptRuns atomic.Int64
 //	proxy                  puts a proxy before the shared server
 //	cut, mend              cut what goes through it, and let it pass again
 //	alone                  waits until no process of the script is left
+//	shell FILE             runs the lines of the file in a shell, whatever their exit status
+//	prints FILE            what shell has printed has the lines of the file, in order
 func scripts(t *testing.T, folder string, environment ...string) {
 	t.Helper()
+	scriptsIn(t, filepath.Join("testdata", "script", folder), environment...)
+}
+
+// scriptsIn is scripts for any folder.
+func scriptsIn(t *testing.T, dir string, environment ...string) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script", folder),
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -84,7 +92,7 @@ func scripts(t *testing.T, folder string, environment ...string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": cmdStatus, "start": cmdStart, "await": cmdAwait, "signal": cmdSignal,
-			"ended": cmdEnded, "alone": cmdAlone,
+			"ended": cmdEnded, "alone": cmdAlone, "shell": cmdShell, "prints": cmdPrints,
 			"terminate": cmdTerminate, "departed": cmdDeparted,
 			"proxy": cmdProxy, "cut": cmdPass((*testenv.Proxy).Cut), "mend": cmdPass((*testenv.Proxy).Mend),
 			"suspend": cmdServer(syscall.SIGSTOP), "resume": cmdServer(syscall.SIGCONT), "break": cmdServer(syscall.SIGKILL),
@@ -330,17 +338,23 @@ func TestServer(t *testing.T) {
 		"API="+testenv.DemoAPI(t).URL())
 }
 
-// TestLocal has the scripts that bring up a server of their own.
-func TestLocal(t *testing.T) {
-	t.Parallel()
+// localServer says which Temporal server the starter of a script brings up.
+func localServer(t *testing.T) string {
+	t.Helper()
 	binary, err := filepath.Abs(filepath.Join("..", "bin", "devserver"))
 	require.NoError(t, err)
 	require.FileExists(t, binary, "run make bin/devserver")
+	return localserver.BinaryVariable + "=" + binary
+}
+
+// TestLocal has the scripts that bring up a server of their own.
+func TestLocal(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() }) // the scripts go on after this function
 	_, port, err := net.SplitHostPort(taken.Addr().String())
 	require.NoError(t, err)
-	scripts(t, "local", localserver.BinaryVariable+"="+binary, "PORT="+port,
+	scripts(t, "local", localServer(t), "PORT="+port,
 		"API="+testenv.DemoAPI(t).URL(), "REPRISE_AUTH_CLINIC="+testenv.Postgres(t).URL)
 }

@@ -58,7 +58,7 @@ func TestSetup(t *testing.T) {
 	env := testenv.Temporal(t)
 	at := []string{"--address", env.Address, "--namespace", newNamespace(t, env), "--payload-store", ""}
 	asJSON := append(at, "--output", "json")
-	all := []string{"RepriseDeadLetters", "RepriseNextRetry", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
+	all := []string{"RepriseDeadLetters", "RepriseLabels", "RepriseNextRetry", "RepriseOrigin", "ReprisePlaybook", "RepriseStatus"}
 	require.Len(t, workflows.SearchAttributes(), len(all))
 
 	for range 2 { // looking changes nothing
@@ -67,7 +67,8 @@ func TestSetup(t *testing.T) {
 		require.Empty(t, report.Present)
 		require.Len(t, report.ByHand, len(all))
 		require.Contains(t, report.ByHand[0], "--name RepriseDeadLetters --type Int")
-		require.Contains(t, report.ByHand[1], "--name RepriseNextRetry --type Datetime")
+		require.Contains(t, report.ByHand[1], "--name RepriseLabels --type KeywordList")
+		require.Contains(t, report.ByHand[2], "--name RepriseNextRetry --type Datetime")
 	}
 	report, _ := setupOf(t, exitOK, asJSON...)
 	require.Equal(t, all, report.Added)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -169,9 +170,33 @@ func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folde
 		Reprocess: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
 			return a.reprocessAgain(ctx, *s, found, said)
 		},
-		Library: a.library(s, folder), TemporalUI: s.link,
+		Library: a.library(s, folder), TemporalUI: s.link, Log: a.workerLog(),
 	})
 	return page{server: server, link: access.Link(base)}
+}
+
+// workerLog reads what the worker of this directory has logged about a run; nil where none logs
+// here.
+func (a *app) workerLog() func(context.Context, runs.Found, int) ([]string, error) {
+	if _, err := os.Stat(workerLogPath()); err != nil {
+		return nil
+	}
+	return func(ctx context.Context, found runs.Found, most int) ([]string, error) {
+		tail, err := a.openLog("")
+		if err != nil {
+			return nil, err
+		}
+		defer tail.close()
+		var last []string
+		view := &logView{run: found.WorkflowID, options: &logsOptions{output: "table"}, show: func(text string) error {
+			if last = append(last, text); len(last) > 2*most {
+				last = slices.Clone(last[len(last)-most:])
+			}
+			return nil
+		}}
+		err = tail.each(ctx, false, nil, view.writeLine)
+		return last[max(0, len(last)-most):], err
+	}
 }
 
 // library is a folder of playbooks, nil for none.
@@ -260,7 +285,7 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 	}
 	s.taskQueue = found.TaskQueue
 	run, err := s.start(ctx, start.Plan{
-		WorkflowID: start.NewID(book), Playbook: book.Name, Schedule: book.Schedule, Codes: codes, Input: input,
+		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input,
 		Summary: book.Name, Details: start.Details(book, input.Workload.Data, attributed("Runs "+found.WorkflowID+" again", said)),
 		Memo: startedBy(said),
 	}, a)

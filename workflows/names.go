@@ -40,6 +40,8 @@ const (
 	// OriginAttribute is the workflow ID of the run whose iterations a reprocess runs
 	// again.
 	OriginAttribute = "RepriseOrigin"
+	// LabelsAttribute has the labels of the run's playbook, each as name=value.
+	LabelsAttribute = "RepriseLabels"
 )
 
 // ScheduledAttribute is the search attribute in which Temporal's schedules name the
@@ -54,6 +56,7 @@ func SearchAttributes() map[string]enumspb.IndexedValueType {
 		DeadLettersAttribute: enumspb.INDEXED_VALUE_TYPE_INT,
 		NextRetryAttribute:   enumspb.INDEXED_VALUE_TYPE_DATETIME,
 		OriginAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+		LabelsAttribute:      enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
-	"reprise/interpreter/yamltree"
 )
 
 // testSections are those of a file of tests, which is no part of the language.
@@ -415,7 +414,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, a, where)
 	verbs := slices.DeleteFunc(slices.Clone(actWords), func(word string) bool { return !f.words.Has(word) })
 	if len(verbs) != 1 && len(f.unknown) == 0 {
-		d.errorf(a.Pos, codeMissingKey, "an entry of at needs one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
+		d.errorf(a.Pos, codeMissingKey, "an entry of at has after and one of %s, for example {after: 10m, pause: {reason: lunch}}", strings.Join(actWords, ", "))
 	}
 	return true
 }
@@ -525,17 +524,3 @@ var recordingSection = sectionOf(section{name: "recording", called: "a recording
 		as(kindLists, func(d *decoder, w written, r *Recording) { r.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
 	},
 })
-
-// LooksLikeTests reports whether a file is one of tests: it has the keys playbook and tests,
-// and no workflow.
-func LooksLikeTests(file *source.File) bool {
-	root, err := yamltree.Parse(file.Bytes())
-	if err != nil || len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
-		return false
-	}
-	keys := map[string]bool{}
-	for i := 0; i+1 < len(root.Content[0].Content); i += 2 {
-		keys[root.Content[0].Content[i].Value] = true
-	}
-	return keys["tests"] && !keys["workflow"]
-}

@@ -21,6 +21,7 @@ var ErrNoAttributes = errors.New("the namespace does not have the search attribu
 type Filter struct {
 	Status   interpreter.Status // one that runs can have
 	Playbook string             // its name
+	Label    string             // name=value, of its playbook
 	Since    time.Time
 	// Children takes the runs too that steps of other runs have started.
 	Children bool
@@ -83,6 +84,9 @@ func (f Filter) query() string {
 	}
 	if f.Playbook != "" {
 		query += fmt.Sprintf(" AND %s = %s", workflows.PlaybookAttribute, visibility.Quote(f.Playbook))
+	}
+	if f.Label != "" {
+		query += fmt.Sprintf(" AND %s = %s", workflows.LabelsAttribute, visibility.Quote(f.Label))
 	}
 	if !f.Since.IsZero() {
 		query += fmt.Sprintf(" AND StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339Nano))

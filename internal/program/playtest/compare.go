@@ -1,9 +1,9 @@
 package playtest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -188,7 +188,11 @@ func (c *comparison) describe(place string, v verdict) string {
 		what = v.seen.Error.Short()
 	}
 	if len(v.seen.Policies) == 0 {
-		return fmt.Sprintf("%s: no policy of %s matched %s", c.file(), place, what)
+		where := c.file()
+		if step := c.stage.suite.Book.Step(stepOf(place)); step != nil {
+			where += ":" + step.NamePos.String()
+		}
+		return fmt.Sprintf("%s: no policy of %s matched %s", where, place, what)
 	}
 	policy := v.seen.Policies[len(v.seen.Policies)-1]
 	text := fmt.Sprintf("%s:%s: policy %d of %s decided about %s", c.file(), policy.Pos, policy.Number, place, what)
@@ -265,7 +269,20 @@ func differenceOfRequests(wanted, got map[string]any) string {
 	if url, isText := wanted["url"].(string); isText && strings.Contains(url, "?") {
 		shown["url"] = withQuery(got)
 	}
+	asWritten(shown)
 	return difference(loweredHeaders(wanted), shown)
+}
+
+// asWritten writes the params of a request that are whole numbers as numbers, which is how people
+// write them.
+func asWritten(request map[string]any) {
+	params, _ := request["params"].(map[string]any)
+	for name, value := range params {
+		text, isText := value.(string)
+		if n, err := strconv.ParseInt(text, 10, 64); isText && err == nil && strconv.FormatInt(n, 10) == text {
+			params[name] = n
+		}
+	}
 }
 
 func loweredHeaders(wanted map[string]any) map[string]any {
@@ -479,7 +496,10 @@ func brief(request map[string]any) string {
 		}
 		return line
 	}
-	return source.Cut(expression.Text(cmp.Or[any](request)), mostBrief)
+	if request == nil {
+		return "an answer from outside"
+	}
+	return source.Cut(flowOf(request), mostBrief)
 }
 
 const mostBrief = 200

@@ -36,7 +36,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Seen) {
 		if seen.Tool == "approval" {
 			needs = "{approve: {}, after: 10m}"
 		}
-		s.script.miss(unanswered{who: who, request: map[string]any{"awaits": "an answer from outside"}, needs: needs})
+		s.script.miss(unanswered{who: who, request: nil, needs: needs})
 		s.stop("an attempt is awaited that the test has no answer for")
 	}
 }

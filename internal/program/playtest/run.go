@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/workflows"
 )
 
 // Report is how a test ended.
@@ -24,6 +25,9 @@ type Report struct {
 	stage   *stage
 	outcome outcome
 }
+
+// Result is what the run has come to; the error is that it has come to nothing.
+func (r *Report) Result() (workflows.Result, error) { return r.outcome.result, r.outcome.err }
 
 // Passed reports whether the run was as expected.
 func (r *Report) Passed() bool { return len(r.Failures) == 0 }
@@ -99,6 +103,11 @@ func (s *stage) unused() []Failure {
 	var all []Failure
 	for _, answer := range s.script.left() {
 		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "nothing asked for this answer: " + kindOf(answer)})
+	}
+	for _, act := range s.test.At {
+		if !s.script.wasPerformed(act) {
+			all = append(all, Failure{Pos: act.Pos, What: "at", Message: fmt.Sprintf("the run ended after %s, before %s", s.since(), act.Verb())})
+		}
 	}
 	for _, step := range s.script.notLost() {
 		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt after its worker was to be lost", step)})

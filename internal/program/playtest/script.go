@@ -17,6 +17,7 @@ type script struct {
 	mu         sync.Mutex
 	lists      []*answerList
 	lose       map[string]bool // steps whose next attempt loses its worker
+	performed  map[*playbook.TestAct]bool
 	unanswered []unanswered
 	complaints []complaint
 }
@@ -96,7 +97,7 @@ func (c caller) within(element any) bool {
 }
 
 func newScript(suite *Suite, test *playbook.Test) *script {
-	s := &script{lose: map[string]bool{}}
+	s := &script{lose: map[string]bool{}, performed: map[*playbook.TestAct]bool{}}
 	for _, answers := range test.Answers {
 		list := &answerList{CallName: answers.CallName}
 		for _, answer := range answers.Answers {
@@ -176,6 +177,19 @@ func (s *script) loseNext(step string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose[step] = true
+}
+
+// perform notes that it is time for what people do.
+func (s *script) perform(act *playbook.TestAct) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.performed[act] = true
+}
+
+func (s *script) wasPerformed(act *playbook.TestAct) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.performed[act]
 }
 
 // loses reports, once, that the attempt at hand loses its worker.

@@ -135,9 +135,10 @@ func (s *seen) requested(who caller, at time.Duration, _ string, what map[string
 	s.requests[who.place] = append(s.requests[who.place], request{who, at, what})
 }
 
-// waits notes a wait before an attempt.
+// waits notes a wait before an attempt. Those for a turn under a rate limit depend on who
+// comes first.
 func (s *seen) waits(workflowID string, mark interpreter.TimerMark, delay time.Duration) {
-	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || delay <= 0 {
+	if !slices.Contains(interpreter.WaitReasons(), mark.Reason) || mark.Reason == interpreter.ReasonTurn || delay <= 0 {
 		return
 	}
 	s.mu.Lock()

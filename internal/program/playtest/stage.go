@@ -8,9 +8,11 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
@@ -28,12 +30,17 @@ import (
 	"reprise/workflows"
 )
 
+// runID is the ID of every run: execution_id in expressions.
+const runID = "test"
+
 const (
 	// longestRun is when a run ends that nothing else ends: one that awaits an answer which
 	// the test does not give.
 	longestRun = 10 * 365 * 24 * time.Hour
 	// idleLimit bounds how long a tool that runs may take, in time as it is.
 	idleLimit = 5 * time.Minute
+	// mostAttempts bounds the attempts of a test.
+	mostAttempts = 20_000
 )
 
 // Options say how tests run.
@@ -59,8 +66,9 @@ type stage struct {
 	schema  *schema // in PostgreSQL; nil without one
 	// attempts is held by activities that run: a run that failed leaves some behind.
 	attempts sync.RWMutex
-	stopOnce sync.Once
-	stopped  string // why the test had the run stop
+	// attemptsMade counts them, so that a run that goes in a circle ends.
+	attemptsMade atomic.Int64
+	stopped      atomic.Pointer[string] // why the test had the run stop, nil for not
 }
 
 // outcome is what became of a run.
@@ -100,7 +108,7 @@ func (s *stage) writeFiles() error {
 	if err != nil {
 		return fmt.Errorf("open the folder of the test: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, name := range playbook.SortedKeys(s.test.Files) {
 		if dir := parentOf(name); dir != "" {
 			if err := root.MkdirAll(dir, 0o750); err != nil {
@@ -126,10 +134,9 @@ func (s *stage) since() time.Duration { return s.now().Sub(s.begun) }
 
 // stop ends the run, as the test has failed. Only the first reason counts.
 func (s *stage) stop(why string) {
-	s.stopOnce.Do(func() {
-		s.stopped = why
+	if s.stopped.CompareAndSwap(nil, &why) {
 		s.env.CancelWorkflow()
-	})
+	}
 }
 
 // run makes the run.
@@ -195,6 +202,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	environment.SetLogger(log.NewStructuredLogger(quiet))
 	s.env = environment.NewTestWorkflowEnvironment()
 	s.env.SetStartTime(s.begun)
+	s.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: runID, TaskQueue: workflows.DefaultTaskQueue})
 	s.env.SetTestTimeout(idleLimit)
 	s.env.SetWorkflowRunTimeout(longestRun)
 	s.env.SetWorkerOptions(worker.Options{
@@ -278,6 +286,7 @@ func ignored(onReject func(error)) *testsuite.TestUpdateCallback {
 
 func (s *stage) perform(act *playbook.TestAct) {
 	verb := act.Verb()
+	s.script.perform(act)
 	switch verb {
 	case playbook.ActCancel:
 		s.env.CancelWorkflow()

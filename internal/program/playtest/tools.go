@@ -23,8 +23,12 @@ func (s *stage) around(activity string, run activities.ActivityFunc) activities.
 		attempt := &doing{in: in}
 		ctx = context.WithValue(ctx, doingKey{}, attempt)
 		who, writes := s.callerOf(in), activity == interpreter.WriteActivity(in.Tool)
-		if s.stopped != "" {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("the test has failed: %s", s.stopped)
+		if why := s.stopped.Load(); why != nil {
+			return interpreter.ToolResult{}, tool.ConfigErrorf("the test has failed: %s", *why)
+		}
+		if s.attemptsMade.Add(1) > mostAttempts {
+			s.script.complain(s.test.Pos, fmt.Sprintf("the run makes more than %d attempts; does it end?", mostAttempts))
+			s.stop("there are too many attempts")
 		}
 		if err := s.fence(in); err != nil {
 			return interpreter.ToolResult{}, err

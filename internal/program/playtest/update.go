@@ -57,7 +57,7 @@ func Update(suite *Suite, reports []*Report) (changed int, left []string, err er
 
 // comparable reports whether the run has come to something that can be expected of it.
 func (r *Report) comparable() bool {
-	return r.stage != nil && r.outcome.err == nil && r.stage.stopped == ""
+	return r.stage != nil && r.outcome.err == nil && r.stage.stopped.Load() == nil
 }
 
 // edit puts a text in the place of lines, counted from 0.
@@ -69,7 +69,7 @@ type edit struct {
 // edit is what writes into a test what came; false where the test is written in one line.
 func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
 	at := yamltree.IndexOf(test, "expect")
-	if at < 0 || test.Style&yaml.FlowStyle != 0 {
+	if at < 0 || test.Style&yaml.FlowStyle != 0 || test.Content[at+1].Kind != yaml.MappingNode {
 		return edit{}, false
 	}
 	key, value := test.Content[at], test.Content[at+1]
@@ -169,6 +169,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 			if i < len(list.Items) {
 				wanted, _ := list.Items[i].(map[string]any)
 				item, _ = chosenOf(loweredHeaders(wanted), request.what).(map[string]any)
+				asWritten(item)
 				if coversRequest(wanted, request.what) {
 					item = wanted
 				}
@@ -231,7 +232,7 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("update the tests: %w", err)
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }() // which is gone where all went well
 	_, err = temporary.Write(data)
 	if closed := temporary.Close(); err == nil {
 		err = closed

@@ -27,6 +27,7 @@ type Plan struct {
 	// Summary and Details are what Temporal's UI shows of the run from its start to its end.
 	Summary, Details string
 	Input            workflows.Input
+	Labels           map[string]string  // of the playbook; lists find the run by them
 	Schedule         *playbook.Schedule // that the playbook has, nil for none
 	Memo             map[string]any     // kept with the run
 	Once             bool               // no run may ever have had the ID
@@ -53,6 +54,9 @@ func (p *Plan) use(known connect.Attributes) {
 		alone := slices.Contains(known.Added, name) && !slices.Contains(known.Added, workflows.PlaybookAttribute)
 		return p.Input.SearchAttributes && known.Has(name) && !alone
 	}
+	if !has(workflows.LabelsAttribute) {
+		p.Labels = nil
+	}
 	p.Input.DeadLetters, p.Input.NextRetry = has(workflows.DeadLettersAttribute), has(workflows.NextRetryAttribute)
 }
 
@@ -68,7 +72,22 @@ func (p *Plan) attributes() temporal.SearchAttributes {
 		origin := temporal.NewSearchAttributeKeyKeyword(workflows.OriginAttribute)
 		attributes = append(attributes, origin.ValueSet(again.Origin.WorkflowID))
 	}
+	if labels := p.labels(); len(labels) > 0 {
+		attributes = append(attributes, temporal.NewSearchAttributeKeyKeywordList(workflows.LabelsAttribute).ValueSet(labels))
+	}
 	return temporal.NewSearchAttributes(attributes...)
+}
+
+// labels are those that fit a search attribute, each as name=value.
+func (p *Plan) labels() []string {
+	const most, longest = 50, 255 // labels, and bytes of one
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
+		if label := name + "=" + p.Labels[name]; len(label) <= longest && len(all) < most {
+			all = append(all, label)
+		}
+	}
+	return all
 }
 
 // Priority is what the run starts with: unless it shares a fairness key it has one of

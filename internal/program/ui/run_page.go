@@ -57,6 +57,7 @@ type runView struct {
 	Notes     []string
 	Warnings  []string // that say more than the failure does
 	Temporal  string   // link into its UI
+	HasLog    bool
 	Commands  []string
 }
 
@@ -135,6 +136,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	shown.values(input, result)
 	shown.draw(book, input.Source)
 	shown.Actions = s.actions(shown.Status, v.person)
+	shown.HasLog = s.Log != nil
 	if s.TemporalUI != nil {
 		shown.Temporal = s.TemporalUI(found.WorkflowID, found.LastRunID())
 	}

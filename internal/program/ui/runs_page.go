@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,15 +42,15 @@ var spans = []struct {
 
 // runsView is the list of runs.
 type runsView struct {
-	Playbook, Status, Since string
-	Person                  bool
-	Statuses                []interpreter.Status
-	Spans                   []option
-	Rows                    []runRow
-	Next                    string // address of the next page, "" for none
-	First                   string // of the first page, "" where this is it
-	Filtered                bool
-	Problem                 string
+	Playbook, Label, Status, Since string
+	Person                         bool
+	Statuses                       []interpreter.Status
+	Spans                          []option
+	Rows                           []runRow
+	Next                           string // address of the next page, "" for none
+	First                          string // of the first page, "" where this is it
+	Filtered                       bool
+	Problem                        string
 }
 
 type option struct{ Value, Name string }
@@ -75,7 +76,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	v.frame.Title, v.frame.Section, v.frame.Live = "Runs", "/", true
 	query := r.URL.Query()
 	shown := &runsView{
-		Playbook: query.Get("playbook"), Status: query.Get("status"), Since: query.Get("since"), Person: query.Get("person") != "",
+		Playbook: query.Get("playbook"), Label: query.Get("label"), Status: query.Get("status"), Since: query.Get("since"), Person: query.Get("person") != "",
 		Statuses: interpreter.StatusesOf(interpreter.OfRun),
 	}
 	filter, err := shown.filter(v.frame.At)
@@ -102,7 +103,10 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 
 // filter reads the filters.
 func (v *runsView) filter(now time.Time) (runs.Filter, error) {
-	filter := runs.Filter{Playbook: v.Playbook, NeedsPerson: v.Person}
+	filter := runs.Filter{Playbook: v.Playbook, Label: v.Label, NeedsPerson: v.Person}
+	if v.Label != "" && !strings.Contains(v.Label, "=") {
+		return filter, &pageError{http.StatusBadRequest, "A label is NAME=VALUE, such as team=sales."}
+	}
 	if v.Status != "" {
 		filter.Status = interpreter.Status(v.Status)
 		if !slices.Contains(v.Statuses, filter.Status) {
@@ -115,7 +119,7 @@ func (v *runsView) filter(now time.Time) (runs.Filter, error) {
 			filter.Since = now.Add(-span.ago)
 		}
 	}
-	v.Filtered = v.Playbook != "" || v.Status != "" || v.Since != "" || v.Person
+	v.Filtered = v.Playbook != "" || v.Label != "" || v.Status != "" || v.Since != "" || v.Person
 	return filter, nil
 }
 

@@ -135,6 +135,29 @@ func (s *Server) stepActions(status *runs.Status, step *runs.Step, person Person
 	return append(all, action{Command: steer.Set, Name: "Change speed"})
 }
 
+// logPage shows the last lines that the worker of this machine has logged about a run.
+func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error {
+	if s.Log == nil {
+		return &pageError{http.StatusNotFound, "No worker logs where this page is served. Each worker has its own log."}
+	}
+	found, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	const most = 300
+	shown := struct {
+		Run   runs.Found
+		Lines []string
+		Most  int
+	}{Run: found, Most: most}
+	if shown.Lines, err = s.Log(r.Context(), found, most); err != nil {
+		return err
+	}
+	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+found.WorkflowID, "/", !found.Ended()
+	s.write(w, v, http.StatusOK, "log", shown)
+	return nil
+}
+
 // eventsPage lists the events of a run without those of its iterations.
 func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.find(r)

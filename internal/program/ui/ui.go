@@ -35,8 +35,10 @@ type Options struct {
 	Library *Library
 	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
 	TemporalUI func(workflowID, runID string) string
-	Logger     *slog.Logger     // nil discards
-	Now        func() time.Time // nil is time.Now
+	// Log gives the last lines that a worker has logged about a run; nil leaves the page out.
+	Log    func(ctx context.Context, run runs.Found, most int) ([]string, error)
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
 }
 
 // Said is who changes something, and why.
@@ -63,6 +65,7 @@ func New(options Options) *Server {
 		"GET /{$}":                    s.runsPage,
 		"GET /runs/{id}":              s.runPage,
 		"GET /runs/{id}/events":       s.eventsPage,
+		"GET /runs/{id}/log":          s.logPage,
 		"GET /runs/{id}/steps/{step}": s.stepPage,
 		"GET /runs/{id}/confirm":      s.confirmPage,
 		"POST /runs/{id}/do":          s.change,

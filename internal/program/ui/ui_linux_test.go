@@ -137,7 +137,10 @@ func newWorld(t *testing.T) *world {
 	}
 	server := ui.New(ui.Options{
 		Client: counting, Namespace: env.Namespace, Runs: &runs.Reader{Client: counting, Namespace: env.Namespace},
-		Access: ui.Access{Key: key, Owner: "ada@host", Holder: holder, Hosts: []string{listener.Addr().String()}}, Again: starts("-anew"), Reprocess: starts("-again"),
+		Access: ui.Access{Key: key, Owner: "ada@host", Holder: holder, Hosts: []string{listener.Addr().String()}}, Log: func(_ context.Context, run runs.Found, most int) ([]string, error) {
+			return []string{"WARN fetch: " + hostile + " of " + run.WorkflowID}, nil
+		},
+		Again: starts("-anew"), Reprocess: starts("-again"),
 		Library: &ui.Library{
 			Names: func() []string { return []string{"asks", "broken"} },
 			Read: func(name string) (ui.Book, error) {
@@ -239,7 +242,7 @@ func TestPages(t *testing.T) {
 		require.Contains(t, body, "<h1>Run failed iterations again?</h1>", "it is confirmed first")
 	})
 	t.Run("calls", func(t *testing.T) {
-		for _, path := range []string{"/", "/?playbook=patients", "/?person=1", "/inbox", "/failed", "/schedules", "/playbooks", "/playbooks/asks", "/runs/" + waiting, "/runs/" + url.PathEscape(hostileID+w.queue)} {
+		for _, path := range []string{"/", "/?playbook=patients", "/?person=1", "/?label=team=sales", "/inbox", "/failed", "/schedules", "/playbooks", "/playbooks/asks", "/runs/" + waiting, "/runs/" + url.PathEscape(hostileID+w.queue)} {
 			before := w.calls.Load()
 			status, body, header := w.get(path)
 			require.Equal(t, http.StatusOK, status)
@@ -447,7 +450,7 @@ func (w *world) tokens(t *testing.T) {
 func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string), waiting, ended string) {
 	for name, path := range map[string]string{
 		"runs": "/", "run": "/runs/" + waiting, "failed": "/runs/" + url.PathEscape(ended), "step": "/runs/" + waiting + "/steps/fetch",
-		"events": "/runs/" + url.PathEscape(ended) + "/events", "confirm": "/runs/" + waiting + "/confirm?command=cancel", "inbox": "/inbox", "lists": "/failed", "schedules": "/schedules", "books": "/playbooks", "book": "/playbooks/asks",
+		"events": "/runs/" + url.PathEscape(ended) + "/events", "log": "/runs/" + url.PathEscape(ended) + "/log", "confirm": "/runs/" + waiting + "/confirm?command=cancel", "inbox": "/inbox", "lists": "/failed", "schedules": "/schedules", "books": "/playbooks", "book": "/playbooks/asks",
 	} {
 		browser.Open(w.url + path)
 		until(fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === 'complete'`, path))
