@@ -1,0 +1,354 @@
+package scaffold
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+
+	"reprise/interpreter/expression"
+)
+
+// maxCurl is the longest line of curl that is read, in bytes.
+const maxCurl = 1 << 20
+
+// FromCurl reads a command line of curl, as people type it and as browsers copy it for bash. The error says what
+// cannot be read, and never a value of it.
+func FromCurl(line string) (*Description, error) {
+	words, err := curlWords(line)
+	if err != nil {
+		return nil, err
+	}
+	c := &curl{d: &Description{}}
+	for len(words) > 0 {
+		if words, err = c.word(words); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.finish(); err != nil {
+		return nil, err
+	}
+	c.d.hide()
+	return c.d, nil
+}
+
+// curlWords are the arguments of the first curl of a script of a shell. Variables stay as they are written.
+func curlWords(line string) (words []string, err error) {
+	line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "$ "))
+	switch {
+	case len(line) > maxCurl:
+		return nil, fmt.Errorf("the line has %d bytes; at most %d are read", len(line), maxCurl)
+	case strings.Contains(line, "^\n"), strings.Contains(line, "^\r\n"):
+		return nil, errors.New(`the line is one for cmd of Windows; copy it as "cURL (bash)"`)
+	}
+	defer func() { // the parser and the expansion are not ours
+		if failure := recover(); failure != nil {
+			words, err = nil, errors.New("the line cannot be read as one of a shell")
+		}
+	}()
+	script, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+	if err != nil {
+		return nil, errors.New("the line cannot be read as one of a shell: " + reasonOf(err))
+	}
+	var found []*syntax.Word
+	syntax.Walk(script, func(node syntax.Node) bool {
+		call, isCall := node.(*syntax.CallExpr)
+		if isCall && found == nil && len(call.Args) > 0 && strings.HasSuffix(call.Args[0].Lit(), "curl") {
+			found = call.Args
+		}
+		return found == nil
+	})
+	if found == nil {
+		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+	}
+	config := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
+		if name == "IFS" {
+			return ""
+		}
+		return "$" + name
+	})}
+	for _, word := range found[1:] { // each is one word: nothing is split, and {1..9} stays as it is
+		literal, err := expand.Literal(config, word)
+		if err != nil {
+			return nil, errors.New("the line has something that only a shell can work out, such as $(…)")
+		}
+		words = append(words, literal)
+	}
+	return words, nil
+}
+
+// reasonOf is the message of a parser without what it quotes.
+func reasonOf(err error) string {
+	var of syntax.ParseError
+	if errors.As(err, &of) {
+		return fmt.Sprintf("line %d, column %d: %s", of.Pos.Line(), of.Pos.Col(), of.Text)
+	}
+	return "it is not one"
+}
+
+// curl gathers what the words of a command say.
+type curl struct {
+	d       *Description
+	address string
+	data    []string // of -d, one after the other
+	isJSON  bool     // by --json
+	get     bool
+}
+
+// Options of curl: those that say something of the request take a word by its long name; of the others it
+// matters only whether they have a value.
+var (
+	curlShort = map[byte]string{
+		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
+		'I': "head", 'o': "output", 'm': "max-time", 'x': "proxy", 'E': "cert", 'c': "cookie-jar", 'w': "write-out", 'T': "upload-file",
+		'D': "dump-header", 'r': "range", 'K': "config", 'C': "continue-at", 'y': "speed-time", 'Y': "speed-limit", 'z': "time-cond", 'U': "proxy-user", 'Q': "quote", 'P': "ftp-port",
+	}
+	curlReads = []string{
+		"request", "header", "data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json", "form", "form-string", "user", "oauth2-bearer",
+		"cookie", "user-agent", "referer", "url", "url-query",
+	}
+	curlSkips = []string{
+		"output", "max-time", "proxy", "cert", "cookie-jar", "write-out", "dump-header", "range", "connect-timeout", "retry", "retry-delay", "retry-max-time",
+		"cacert", "capath", "key", "key-type", "cert-type", "pass", "proxy-user", "limit-rate", "max-redirs", "resolve", "interface", "ciphers", "tls-max", "config",
+		"continue-at", "speed-time", "speed-limit", "time-cond", "quote", "ftp-port", "trace", "trace-ascii", "stderr", "unix-socket", "noproxy", "dns-servers", "aws-sigv4", "output-dir",
+		"connect-to", "doh-url", "max-filesize", "netrc-file", "proto", "proto-redir", "rate", "socks5", "socks5-hostname", "expect100-timeout", "keepalive-time", "request-target", "upload-file",
+	}
+)
+
+// word reads the next option or address, and gives the words behind it.
+func (c *curl) word(words []string) ([]string, error) {
+	word, rest := words[0], words[1:]
+	switch {
+	case word == "--":
+		return rest, nil
+	case strings.HasPrefix(word, "--"):
+		name, value, attached := strings.Cut(word[2:], "=")
+		if attached {
+			return rest, c.option(name, value)
+		}
+		return c.named(name, rest)
+	case len(word) > 1 && word[0] == '-':
+		return c.letters(word[1:], rest)
+	case c.address != "":
+		return nil, errors.New("the line requests several addresses; give it one")
+	}
+	c.address = word
+	return rest, nil
+}
+
+// letters reads short options, which may stand together with a value behind the last.
+func (c *curl) letters(letters string, rest []string) ([]string, error) {
+	for i := range len(letters) {
+		name, known := curlShort[letters[i]]
+		switch {
+		case !known: // one such as -s, which says nothing of the request
+		case name == "get" || name == "head":
+			if err := c.option(name, ""); err != nil {
+				return nil, err
+			}
+		case i+1 < len(letters):
+			return rest, c.option(name, letters[i+1:])
+		default:
+			return c.named(name, rest)
+		}
+	}
+	return rest, nil
+}
+
+// named reads an option by its long name, with the next word as its value where it has one.
+func (c *curl) named(name string, rest []string) ([]string, error) {
+	if !slices.Contains(curlReads, name) && !slices.Contains(curlSkips, name) {
+		return rest, c.option(name, "")
+	}
+	if len(rest) == 0 {
+		return nil, fmt.Errorf("the option %q of curl has no value", name)
+	}
+	return rest[1:], c.option(name, rest[0])
+}
+
+func (c *curl) option(name, value string) error {
+	switch name {
+	case "request":
+		c.d.Method = strings.ToUpper(value)
+	case "get":
+		c.get = true
+	case "head":
+		c.d.Method = "HEAD"
+	case "url":
+		c.address = value
+	case "header":
+		c.header(value)
+	case "user-agent", "referer": // nobody's business but the browser's
+	case "cookie":
+		c.d.Headers = append(c.d.Headers, Pair{"cookie", value})
+	case "user":
+		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Basic " + basic(value)})
+	case "oauth2-bearer":
+		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Bearer " + value})
+	case "json":
+		c.isJSON = true
+		return c.content(value)
+	case "data", "data-raw", "data-binary", "data-ascii":
+		return c.content(value)
+	case "data-urlencode", "url-query":
+		c.data = append(c.data, encoded(value))
+	case "form", "form-string", "upload-file":
+		return fmt.Errorf("curl's --%s sends files, and tool http sends JSON, text or a form of fields", name)
+	case "aws-sigv4":
+		return errors.New("curl's --aws-sigv4 signs requests, which no connection does")
+	case "config":
+		return errors.New("curl's --config reads a file; put its options into the line")
+	}
+	return nil
+}
+
+// content adds a body. That of a file is not read.
+func (c *curl) content(value string) error {
+	if strings.HasPrefix(value, "@") {
+		return errors.New("the body is in a file; put it into the line, in place of @FILE")
+	}
+	c.data = append(c.data, value)
+	return nil
+}
+
+func (c *curl) header(value string) {
+	name, text, found := strings.Cut(value, ":")
+	if name = strings.ToLower(strings.TrimSpace(name)); found && name != "" && strings.TrimSpace(text) != "" {
+		c.d.Headers = append(c.d.Headers, Pair{name, strings.TrimSpace(text)})
+	}
+}
+
+// basic encodes user and password, as the header has them.
+func basic(user string) string {
+	if !strings.Contains(user, ":") {
+		user += ":?"
+	}
+	return base64.StdEncoding.EncodeToString([]byte(user))
+}
+
+// encoded is a value of --data-urlencode as a pair of a form.
+func encoded(value string) string {
+	name, text, found := strings.Cut(value, "=")
+	if !found {
+		return url.QueryEscape(value)
+	}
+	return name + "=" + url.QueryEscape(text)
+}
+
+// finish makes the request of what was gathered.
+func (c *curl) finish() error {
+	if c.address == "" {
+		return errors.New("the line has no address; expected one such as https://api.example.com/users")
+	}
+	if err := c.d.setAddress(c.address); err != nil {
+		return err
+	}
+	data := strings.Join(c.data, "&")
+	switch {
+	case c.get:
+		c.d.Params = append(c.d.Params, pairsOf(data)...)
+	case len(c.data) > 0:
+		if c.d.Method == "" {
+			c.d.Method = "POST"
+		}
+		if c.isJSON {
+			data = strings.Join(c.data, "")
+		}
+		contentType, _ := find(c.d.Headers, "content-type")
+		c.d.setBody(data, expression.Text(contentType))
+	}
+	if c.d.Method == "" {
+		c.d.Method = "GET"
+	}
+	if !slices.Contains(methods, c.d.Method) {
+		return errors.New("the method of the request is none of " + strings.Join(methods, ", "))
+	}
+	return nil
+}
+
+// methods are those that tool http sends.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// setAddress takes an address apart.
+func (r *Request) setAddress(address string) error {
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	parsed, err := url.Parse(strings.NewReplacer("{", "%7B", "}", "%7D", " ", "%20").Replace(address))
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return errors.New("the address cannot be read; it must look like https://host/path")
+	}
+	base := url.URL{Scheme: parsed.Scheme, Host: parsed.Host, User: parsed.User}
+	r.Base, r.Path = base.String(), parsed.Path
+	r.Params = append(r.Params, pairsOf(parsed.RawQuery)...)
+	return nil
+}
+
+// pairsOf are those of a query or form, in order; numbers are numbers.
+func pairsOf(query string) (pairs []Pair) {
+	for _, part := range strings.Split(query, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if name = unescaped(name); name == "" {
+			continue
+		}
+		pairs = addPair(pairs, name, numberOf(unescaped(value)))
+	}
+	return pairs
+}
+
+// addPair adds a value; the values of one name are a list.
+func addPair(pairs []Pair, name string, value any) []Pair {
+	for i := range pairs {
+		if pairs[i].Name != name {
+			continue
+		}
+		list, isList := pairs[i].Value.([]any)
+		if !isList {
+			list = []any{pairs[i].Value}
+		}
+		pairs[i].Value = append(slices.Clip(list), value)
+		return pairs
+	}
+	return append(pairs, Pair{name, value})
+}
+
+func unescaped(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		return strings.ToValidUTF8(plain, "\uFFFD")
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// numberOf is the number that a text is, where it is written as numbers are, else the text.
+func numberOf(text string) any {
+	const most = 9 // digits of a number that is surely none of an identifier
+	if len(text) == 0 || len(text) > most || len(text) > 1 && text[0] == '0' || strings.Trim(text, "0123456789") != "" {
+		return text
+	}
+	value, err := expression.Decode([]byte(text))
+	if err != nil {
+		return text
+	}
+	return value
+}
+
+// setBody reads a body by its content type.
+func (r *Request) setBody(text, contentType string) {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	value, err := expression.Decode([]byte(text))
+	_, isMap := value.(map[string]any)
+	_, isList := value.([]any)
+	switch {
+	case err == nil && (isMap || isList):
+		r.Body = value
+	case strings.Contains(contentType, "json") || strings.HasPrefix(strings.TrimSpace(text), "<") || !strings.Contains(text, "="):
+		r.Text = text
+	default:
+		r.Form = pairsOf(text)
+	}
+}

@@ -1,0 +1,347 @@
+package scaffold
+
+import (
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/internal/base/secrets"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Description is a request as somebody has described it, and what is known of its answers. Once hide was called,
+// nothing in it is secret.
+type Description struct {
+	Name string // of what is requested, "" for not said
+	Desc string // one line, "" for none
+	Request
+	// Accepts are parameters that the API knows and that the request does not have, with their usual values, nil for none.
+	Accepts []Pair
+	Answer  *Answer // nil where none is known
+	// Later are requests of the same kind that followed, in order.
+	Later []Request
+	// Poll is the request that asks how far a job has come which Request has begun; nil for none.
+	Poll *Request
+	// Notes are what people have to know of how it was read.
+	Notes []string
+	// login is what logs in; nil for nothing.
+	login *login
+	// given are values that are passed with each run, since they must not be in a file.
+	given []string
+}
+
+// Request is one request.
+type Request struct {
+	Method  string // in upper case
+	Base    string // scheme and host, with a prefix of the path where the document says so
+	Path    string // with {names} where something is filled in
+	Params  []Pair
+	Headers []Pair // by names in lower case
+	Body    any    // of JSON, canonical; nil for none
+	Form    []Pair
+	Text    string // a body that is neither
+}
+
+// Answer is an answer of HTTP.
+type Answer struct {
+	Headers map[string]string // by names in lower case
+	Body    any               // canonical
+	Linked  bool              // the header Link leads to the next page
+}
+
+// Pair is a name with a value.
+type Pair struct {
+	Name  string
+	Value any // canonical, or a template
+}
+
+// template is a text with templates, which is written as it is. In other texts braces are text.
+type template string
+
+// find gives the value of a name, whatever its case.
+func find(pairs []Pair, name string) (any, bool) {
+	for _, pair := range pairs {
+		if strings.EqualFold(pair.Name, name) {
+			return pair.Value, true
+		}
+	}
+	return nil, false
+}
+
+func without(pairs []Pair, drop func(Pair) bool) []Pair {
+	return slices.DeleteFunc(slices.Clone(pairs), drop)
+}
+
+// login is how a request logs in, without the secret itself.
+type login struct {
+	name string // of the connection
+	form string // what it looks like
+}
+
+// token finds what can only be a token: by the beginnings that providers give theirs, and JSON Web Tokens.
+var token = regexp.MustCompile(`^(sk_|pk_|rk_|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|shpat_|shpss_|pat-|secret_|ntn_|key-|AKIA|SG\.|EAA|ya29\.|AIza|eyJ[A-Za-z0-9_-]{10,}\.)`)
+
+// strong are names that nothing but a secret has.
+var strong = regexp.MustCompile(`(?i)(^|[_.-])(passwords?|passwd|pwd|secret|(access|auth|api|id|refresh|csrf|xsrf)?[_-]?token|api[_-]?key|app[_-]?key|access[_-]?key|signature|sig|sid|session([_-]?id)?|auth|authorization|credentials?|private[_-]?key)$`)
+
+// isSecret reports whether a value must not get into a file.
+func isSecret(name string, value any) bool {
+	text, isText := value.(string)
+	switch {
+	case !isText:
+		return value != nil && strong.MatchString(splitCamel(name))
+	case token.MatchString(text):
+		return true
+	case isPageName(name):
+		return false
+	case strong.MatchString(splitCamel(name)):
+		return true
+	}
+	return secrets.NamesSecret(name) && secrets.LooksSecret(text)
+}
+
+// isPageName reports whether a name is that of what leads to another page.
+func isPageName(name string) bool { return !secrets.NamesSecret("token_" + name) }
+
+// browser are headers that browsers send by themselves, and those that the tool sets.
+var browser = regexp.MustCompile(`^(sec-.*|user-agent|origin|referer|accept-language|accept-encoding|priority|pragma|cache-control|dnt|te|connection|content-length|host|if-none-match|if-modified-since|upgrade-insecure-requests|x-requested-with|:.*|postman-token|traceparent|tracestate|newrelic|x-client-data)$`)
+
+// hide takes everything secret out of the description: what logs in becomes a connection, and what cannot be one a
+// value that is passed with each run.
+func (d *Description) hide() {
+	d.hideUser()
+	d.headers()
+	d.Params = d.hidePairs(d.Params, "parameter")
+	d.Form = d.hidePairs(d.Form, "form field")
+	d.Body = d.hideIn(d.Body, "")
+	d.hidePath()
+	for i := range d.Later {
+		d.Later[i].Headers = nil
+		d.Later[i].Params = without(d.Later[i].Params, func(p Pair) bool { return isSecret(p.Name, p.Value) })
+		d.Later[i].Body = d.hideIn(d.Later[i].Body, "")
+	}
+	if d.Answer != nil {
+		d.Answer.Body = hidden(d.Answer.Body)
+	}
+}
+
+// host is the scheme and host of the requests.
+func (d *Description) host() string {
+	parsed, err := url.Parse(d.Base)
+	if err != nil || parsed.Host == "" {
+		return ""
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
+// hideUser takes user and password out of the address.
+func (d *Description) hideUser() {
+	parsed, err := url.Parse(d.Base)
+	if err != nil || parsed.User == nil {
+		return
+	}
+	parsed.User = nil
+	d.Base = parsed.String()
+	d.loginBy(parsed.Scheme + "://USER:PASSWORD@" + parsed.Host)
+}
+
+// loginBy has the request log in by a connection; the first way that is found counts.
+func (d *Description) loginBy(form string) bool {
+	if d.login != nil {
+		return false
+	}
+	d.login = &login{name: d.connectionName(), form: form}
+	return true
+}
+
+// connectionName is made of the host: github of api.github.com.
+func (d *Description) connectionName() string {
+	parsed, err := url.Parse(d.host())
+	if err != nil || parsed.Hostname() == "" {
+		return "api"
+	}
+	labels := strings.Split(parsed.Hostname(), ".")
+	labels = slices.DeleteFunc(labels, func(label string) bool { return slices.Contains([]string{"www", "api", "rest", "app"}, label) })
+	if len(labels) > 1 {
+		labels = labels[:len(labels)-1]
+	}
+	if len(labels) == 0 {
+		return "api"
+	}
+	return nameOf(labels[len(labels)-1], "api")
+}
+
+// headers keeps those that the request needs.
+func (d *Description) headers() {
+	var kept []Pair
+	isLogin := func(p Pair) bool { return p.Name == "authorization" }
+	slices.SortStableFunc(d.Headers, func(a, b Pair) int { // what logs in most surely goes first
+		switch {
+		case isLogin(a) == isLogin(b):
+			return 0
+		case isLogin(a):
+			return -1
+		}
+		return 1
+	})
+	for _, header := range d.Headers {
+		text := expression.Text(header.Value)
+		switch {
+		case header.Name == "authorization":
+			d.authorization(text)
+		case header.Name == "cookie":
+			if d.login != nil || !d.loginBy("header:Cookie: COOKIES@"+d.host()) {
+				d.Notes = append(d.Notes, "the cookies were left out: the request logs in by another header")
+			}
+		case browser.MatchString(header.Name):
+		case playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value):
+			d.headerLogin(header.Name)
+		case header.Name == "accept" && (text == "*/*" || strings.HasPrefix(text, "application/json") && !strings.Contains(text, "version")):
+		case header.Name == "content-type" && d.says(text):
+		default:
+			kept = append(kept, header)
+		}
+	}
+	d.Headers = kept
+}
+
+// says reports whether the tool sends the content type by itself.
+func (d *Description) says(contentType string) bool {
+	media, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	switch strings.TrimSpace(media) {
+	case "application/json":
+		return d.Body != nil || d.Text == ""
+	case "application/x-www-form-urlencoded":
+		return d.Form != nil || d.Text == ""
+	}
+	return false
+}
+
+func (d *Description) headerLogin(name string) {
+	if d.loginBy("header:" + canonicalHeader(name) + ": VALUE@" + d.host()) {
+		return
+	}
+	d.Notes = append(d.Notes, "the header "+canonicalHeader(name)+" holds a secret and was left out: a connection has one header")
+}
+
+func canonicalHeader(name string) string {
+	words := strings.Split(name, "-")
+	for i, word := range words {
+		if word != "" {
+			words[i] = strings.ToUpper(word[:1]) + word[1:]
+		}
+	}
+	return strings.Join(words, "-")
+}
+
+// authorization makes a connection of what logs in.
+func (d *Description) authorization(value string) {
+	scheme, rest, _ := strings.Cut(value, " ")
+	switch strings.ToLower(scheme) {
+	case "bearer":
+		d.loginBy("bearer:TOKEN@" + d.host())
+	case "basic":
+		form := strings.Replace(d.host(), "://", "://USER:PASSWORD@", 1)
+		if decoded, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.HasSuffix(string(decoded), ":") {
+			form = strings.Replace(form, "USER:PASSWORD", "KEY", 1)
+		}
+		d.loginBy(form)
+	default:
+		form := "header:Authorization: " + scheme + " VALUE@" + d.host()
+		if rest == "" { // the value itself is the secret
+			form = "header:Authorization: VALUE@" + d.host()
+		}
+		d.loginBy(form)
+	}
+}
+
+// hidePairs makes a value that is passed with each run of each pair that holds a secret.
+func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
+	all := slices.Clone(pairs)
+	for i, pair := range all {
+		if isSecret(pair.Name, pair.Value) {
+			all[i].Value = d.pass(pair.Name, what)
+		}
+	}
+	return all
+}
+
+// pass is the template of a value that each run is given.
+func (d *Description) pass(name, what string) template {
+	key := playbook.FreeName(nameOf(name, "secret"))
+	if !slices.Contains(d.given, key) {
+		d.given = append(d.given, key)
+		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
+			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/language.md#connections)")
+	}
+	return template("{{ " + key + " }}")
+}
+
+// hideIn takes secrets out of a body.
+func (d *Description) hideIn(value any, name string) any {
+	switch of := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(of))
+		for _, key := range playbook.SortedKeys(of) {
+			shown[key] = d.hideIn(of[key], key)
+		}
+		return shown
+	case []any:
+		shown := make([]any, len(of))
+		for i, item := range of {
+			shown[i] = d.hideIn(item, name)
+		}
+		return shown
+	case string:
+		if isSecret(name, of) {
+			return d.pass(name, "member")
+		}
+	}
+	return value
+}
+
+// hidePath takes segments out of the path that can only be tokens.
+func (d *Description) hidePath() {
+	segments := strings.Split(d.Path, "/")
+	for i, segment := range segments {
+		if token.MatchString(segment) || strings.HasPrefix(segment, "bot") && secrets.LooksSecret(segment) && len(segment) > 30 {
+			d.pass("path_token", "part of the path")
+			segments[i] = "{path_token}"
+		}
+	}
+	d.Path = strings.Join(segments, "/")
+}
+
+// hidden is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
+func hidden(value any) any {
+	const mostRows, mostText = 2, 200
+	switch of := value.(type) {
+	case map[string]any:
+		shown := make(map[string]any, len(of))
+		for _, key := range playbook.SortedKeys(of) {
+			if text, isText := of[key].(string); isText && text != "" && isSecret(key, text) {
+				shown[key] = secrets.Stars
+				continue
+			}
+			shown[key] = hidden(of[key])
+		}
+		return shown
+	case []any:
+		shown := make([]any, 0, mostRows)
+		for _, item := range of[:min(len(of), mostRows)] {
+			shown = append(shown, hidden(item))
+		}
+		return shown
+	case string:
+		if token.MatchString(of) {
+			return secrets.Stars
+		}
+		if text := []rune(of); len(text) > mostText {
+			return string(text[:mostText])
+		}
+	}
+	return value
+}

@@ -1,0 +1,157 @@
+package scaffold
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"reprise/interpreter/expression"
+)
+
+// MaxDocument is the largest HAR file or document of OpenAPI that is read, in bytes.
+const MaxDocument = 64 << 20
+
+// archive is what is read of a HAR file (version 1.2).
+type archive struct {
+	Log struct {
+		Entries []entry `json:"entries"`
+	} `json:"log"`
+}
+
+type entry struct {
+	Request struct {
+		Method   string  `json:"method"`
+		URL      string  `json:"url"`
+		Headers  []named `json:"headers"`
+		PostData *struct {
+			MimeType string  `json:"mimeType"`
+			Text     string  `json:"text"`
+			Params   []named `json:"params"`
+		} `json:"postData"`
+	} `json:"request"`
+	Response struct {
+		Status  int     `json:"status"`
+		Headers []named `json:"headers"`
+		Content struct {
+			MimeType string `json:"mimeType"`
+			Text     string `json:"text"`
+			Encoding string `json:"encoding"`
+		} `json:"content"`
+	} `json:"response"`
+}
+
+type named struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// FromHAR reads a recording of a browser, and finds the requests in it that are of one kind and that answer JSON: those
+// of which there are most; of equally many the first. The error says what is missing, and no value of the file.
+func FromHAR(data []byte) (*Description, error) {
+	if len(data) > MaxDocument {
+		return nil, fmt.Errorf("the HAR file has more than %d MiB", MaxDocument>>20)
+	}
+	var of archive
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(data), "\uFEFF")), &of); err != nil {
+		return nil, errors.New("the file is no HAR file, which is JSON with log.entries")
+	}
+	kinds := map[string][]*Description{}
+	var order []string
+	for _, one := range of.Log.Entries {
+		described := one.describe()
+		if described == nil {
+			continue
+		}
+		kind := described.kind()
+		if kinds[kind] == nil {
+			order = append(order, kind)
+		}
+		kinds[kind] = append(kinds[kind], described)
+	}
+	if len(order) == 0 {
+		return nil, errors.New("the HAR file has no request that was answered with JSON")
+	}
+	most := order[0]
+	for _, kind := range order {
+		if len(kinds[kind]) > len(kinds[most]) {
+			most = kind
+		}
+	}
+	first := kinds[most][0]
+	for _, later := range kinds[most][1:] {
+		first.Later = append(first.Later, later.Request)
+	}
+	if len(order) > 1 {
+		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has requests of %d kinds; this is %s %s", len(order), first.Method, first.Path))
+	}
+	first.hide()
+	return first, nil
+}
+
+// kind is the same for requests that differ only in their parameters.
+func (d *Description) kind() string {
+	query := ""
+	if body, isMap := d.Body.(map[string]any); isMap { // of GraphQL, many things have one address
+		query = expression.Text(body["operationName"]) + expression.Text(body["query"])
+	}
+	return strings.Join([]string{d.Method, d.Base, d.Path, query}, " ")
+}
+
+// describe is a request that was answered with JSON, nil for others.
+func (e entry) describe() *Description {
+	d := &Description{}
+	d.Method = strings.ToUpper(strings.ToValidUTF8(e.Request.Method, ""))
+	if !slices.Contains(methods, d.Method) || d.Method == "OPTIONS" || e.Response.Status >= 400 || d.setAddress(e.Request.URL) != nil {
+		return nil
+	}
+	body, isJSON := e.answer()
+	if !isJSON {
+		return nil
+	}
+	for _, header := range e.Request.Headers {
+		d.Headers = append(d.Headers, Pair{strings.ToLower(strings.ToValidUTF8(header.Name, "")), strings.ToValidUTF8(header.Value, "")})
+	}
+	if post := e.Request.PostData; post != nil {
+		d.setBody(post.Text, post.MimeType)
+		if post.Text == "" {
+			for _, param := range post.Params {
+				d.Form = addPair(d.Form, unescaped(param.Name), unescaped(param.Value))
+			}
+			d.Text = ""
+		}
+	}
+	d.Answer = &Answer{Headers: map[string]string{}, Body: body}
+	for _, header := range e.Response.Headers {
+		d.Answer.Headers[strings.ToLower(header.Name)] = header.Value
+	}
+	d.Answer.Linked = strings.Contains(d.Answer.Headers["link"], `rel="next"`) || strings.Contains(d.Answer.Headers["link"], "rel=next")
+	return d
+}
+
+// answer is the value of the answer; false where that is no map or list of JSON.
+func (e entry) answer() (any, bool) {
+	text := []byte(e.Response.Content.Text)
+	if e.Response.Content.Encoding == "base64" {
+		decoded, err := base64.StdEncoding.DecodeString(e.Response.Content.Text)
+		if err != nil {
+			return nil, false
+		}
+		text = decoded
+	}
+	if !utf8.Valid(text) {
+		return nil, false
+	}
+	value, err := expression.Decode(text)
+	if err != nil {
+		return nil, false
+	}
+	switch value.(type) {
+	case map[string]any, []any:
+		return value, true
+	}
+	return nil, false
+}

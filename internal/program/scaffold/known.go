@@ -1,0 +1,101 @@
+package scaffold
+
+import (
+	"net/url"
+	"strings"
+)
+
+// service is what is known of the answers of an API by its host, where nothing else says what they look like.
+type service struct {
+	host    string   // its end
+	answer  string   // JSON; RESOURCE stands for the last part of the path
+	accepts []string // parameters that the API knows
+	linked  bool     // the header Link leads to the next page
+	path    string   // a part of the path that requests have, "" for any
+}
+
+// services are APIs that many use. Their styles of paging are in their documentation.
+var services = []service{
+	{host: "api.github.com", answer: `[{"id": 1}]`, accepts: []string{"per_page"}, linked: true},
+	{host: "gitlab.com", answer: `[{"id": 1}]`, accepts: []string{"per_page"}, linked: true},
+	{host: "sentry.io", answer: `[{"id": "1"}]`, linked: true},
+	{host: "api.stripe.com", answer: `{"object": "list", "data": [{"id": "x_1"}], "has_more": false}`, accepts: []string{"limit", "starting_after"}},
+	{host: ".myshopify.com", answer: `{"RESOURCE": [{"id": 1}]}`, accepts: []string{"limit"}, linked: true},
+	{host: "api.hubapi.com", answer: `{"results": [{"id": "1"}], "paging": {"next": {"after": "2"}}}`, accepts: []string{"limit", "after"}},
+	{host: "api.notion.com", answer: `{"results": [{"id": "1"}], "has_more": false, "next_cursor": null}`, accepts: []string{"page_size", "start_cursor"}},
+	{host: "slack.com", answer: `{"ok": true, "items": [{"id": "1"}], "response_metadata": {"next_cursor": "x"}}`, accepts: []string{"limit", "cursor"}, path: ".list"},
+	{host: ".zendesk.com", answer: `{"RESOURCE": [{"id": 1}], "meta": {"has_more": false, "after_cursor": "x"}, "links": {"next": "https://x"}}`, accepts: []string{"page[size]", "page[after]"}},
+	{host: "api.fda.gov", answer: `{"meta": {"results": {"skip": 0, "limit": 1, "total": 1}}, "results": [{"id": "1"}]}`, accepts: []string{"skip", "limit"}},
+	{host: "api.airtable.com", answer: `{"records": [{"id": "rec1"}], "offset": "x"}`, accepts: []string{"pageSize", "offset"}},
+	{host: "graph.microsoft.com", answer: `{"value": [{"id": "1"}], "@odata.nextLink": "https://x"}`, accepts: []string{"$top"}},
+	{host: ".googleapis.com", answer: `{"items": [{"id": "1"}], "nextPageToken": "x"}`, accepts: []string{"maxResults", "pageToken"}},
+	{host: "api.twilio.com", answer: `{"RESOURCE": [{"sid": "1"}], "next_page_uri": "/x"}`, accepts: []string{"PageSize"}},
+	{host: "api.spotify.com", answer: `{"items": [{"id": "1"}], "next": "https://x", "limit": 1, "offset": 0, "total": 1}`, accepts: []string{"limit", "offset"}},
+	{host: "api.intercom.io", answer: `{"data": [{"id": "1"}], "pages": {"next": {"starting_after": "x"}}}`, accepts: []string{"per_page", "starting_after"}},
+	{host: "app.asana.com", answer: `{"data": [{"gid": "1"}], "next_page": {"offset": "x", "uri": "https://x"}}`, accepts: []string{"limit", "offset"}},
+	{host: "api.pagerduty.com", answer: `{"RESOURCE": [{"id": "1"}], "limit": 1, "offset": 0, "more": false}`, accepts: []string{"limit", "offset"}},
+	{host: ".atlassian.net", answer: `{"issues": [{"id": "1"}], "startAt": 0, "maxResults": 1, "total": 1}`, accepts: []string{"startAt", "maxResults"}},
+	{host: ".salesforce.com", answer: `{"records": [{"Id": "1"}], "done": true, "totalSize": 1, "nextRecordsUrl": "/x"}`, path: "/query"},
+	{host: "pokeapi.co", answer: `{"count": 1, "next": "https://x", "results": [{"name": "x"}]}`, accepts: []string{"limit", "offset"}},
+}
+
+// know adds what is known of the API's answers where the description has none: by its host, else by the parameters that
+// the request has.
+func (w *writer) know() {
+	if w.of.Answer != nil && (w.of.Answer.Body != nil || w.of.Answer.Linked) {
+		return
+	}
+	parsed, err := url.Parse(w.of.Base)
+	if err != nil {
+		return
+	}
+	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
+	last := segments[len(segments)-1]
+	for _, one := range services {
+		if !strings.HasSuffix("."+parsed.Hostname(), "."+strings.TrimPrefix(one.host, ".")) || !strings.Contains(w.of.Path, one.path) || !w.lists(last, one) {
+			continue
+		}
+		w.of.Answer = &Answer{Body: decoded(strings.Replace(one.answer, "RESOURCE", resourceOf(last), 1)), Linked: one.linked}
+		for _, name := range one.accepts {
+			w.of.Accepts = append(w.of.Accepts, Pair{name, nil})
+		}
+		w.made.Notes = append(w.made.Notes, "how it pages is what is known of "+strings.TrimPrefix(one.host, ".")+"; starter try shows what it answers")
+		return
+	}
+	w.guess()
+}
+
+// lists reports whether a request asks for many things: by its parameters, by its name, or by its path.
+func (w *writer) lists(last string, of service) bool {
+	if w.of.Method == "POST" {
+		return w.of.Body != nil && (strings.HasSuffix(last, "query") || strings.HasSuffix(last, "search"))
+	}
+	f := newFinder(w.of)
+	for _, names := range [][]string{sizeParams, pageParams, offsetParams, cursorParams} {
+		if name, _ := f.param(names); name != "" {
+			return true
+		}
+	}
+	return w.of.Method == "GET" && (of.path != "" || strings.HasSuffix(strings.TrimSuffix(last, ".json"), "s"))
+}
+
+// resourceOf is a name in JSON without characters that would end it.
+func resourceOf(segment string) string {
+	segment = strings.TrimSuffix(segment, ".json")
+	if !identifier.MatchString(segment) {
+		return "items"
+	}
+	return strings.ToLower(segment)
+}
+
+// guess supposes where rows are of a request whose parameters number pages or rows.
+func (w *writer) guess() {
+	f := newFinder(w.of)
+	for _, names := range [][]string{pageParams, offsetParams} {
+		if name, _ := f.param(names); name != "" && w.of.Method == "GET" {
+			w.of.Answer = &Answer{Body: decoded(`{"data": [{"id": 1}]}`)}
+			w.made.Notes = append(w.made.Notes, "what the API answers is not known: the playbook expects its rows in data; starter try shows where they are")
+			return
+		}
+	}
+}

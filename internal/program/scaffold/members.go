@@ -1,0 +1,148 @@
+package scaffold
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// member is a value somewhere in an answer.
+type member struct {
+	path  []string
+	value any
+}
+
+// name is the last part of its path, in the form of plain.
+func (m member) name() string { return plain(m.path[len(m.path)-1]) }
+
+// parent is the part before that, "" for none.
+func (m member) parent() string {
+	if len(m.path) < 2 {
+		return ""
+	}
+	return plain(m.path[len(m.path)-2])
+}
+
+var notPlain = regexp.MustCompile(`[^a-z0-9]`)
+
+// plain is a name without what styles of writing differ in: page[number], pageNumber and page_number are one.
+func plain(name string) string { return notPlain.ReplaceAllString(strings.ToLower(name), "") }
+
+// mostDepth is how deep members of answers are looked for.
+const mostDepth = 4
+
+// membersOf are the members of maps in an answer, those of the least depth first, lists not entered.
+func membersOf(answer any) []member {
+	var all []member
+	level := []member{{value: answer}}
+	for range mostDepth {
+		var deeper []member
+		for _, of := range level {
+			values := expression.MapOf(of.value)
+			for _, key := range playbook.SortedKeys(values) {
+				deeper = append(deeper, member{path: append(slices.Clip(of.path), key), value: values[key]})
+			}
+		}
+		all = append(all, deeper...)
+		level = deeper
+	}
+	return all
+}
+
+// usualRows are names of what holds the rows of an answer.
+var usualRows = []string{
+	"data", "items", "results", "records", "rows", "entries", "value", "values", "list", "objects", "content", "nodes", "edges", "members", "elements", "collection", "resources", "hits",
+}
+
+// rowsOf finds the rows of an answer: nil where the answer itself is the list, ok false where there are none. resource
+// is the last part of the path of the request.
+func rowsOf(answer any, resource string) (path []string, ok bool) {
+	if _, isList := answer.([]any); isList {
+		return nil, true
+	}
+	best, points := member{}, -1
+	for _, one := range membersOf(answer) {
+		list, isList := one.value.([]any)
+		if !isList {
+			continue
+		}
+		score := 1
+		if len(list) > 0 && expression.MapOf(list[0]) != nil {
+			score += 4
+		}
+		if slices.Contains(usualRows, one.name()) {
+			score += 3
+		}
+		if one.name() == plain(resource) || one.name()+"s" == plain(resource) {
+			score += 4
+		}
+		score -= len(one.path) - 1
+		if slices.Contains([]string{"errors", "warnings", "links", "included", "facets", "ids"}, one.name()) {
+			score -= 6
+		}
+		if score > points {
+			best, points = one, score
+		}
+	}
+	return best.path, points > 0
+}
+
+// at is the value at a path, nil where there is none.
+func at(value any, path []string) any {
+	for _, key := range path {
+		value = expression.MapOf(value)[key]
+	}
+	return value
+}
+
+// set is an answer with another value at a path; what is on the way is made.
+func set(value any, path []string, to any) any {
+	if len(path) == 0 {
+		return to
+	}
+	changed := map[string]any{}
+	for key, member := range expression.MapOf(value) {
+		changed[key] = member
+	}
+	changed[path[0]] = set(changed[path[0]], path[1:], to)
+	return changed
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// expressionOf is how an expression names a member of a value.
+func expressionOf(root string, path []string) string {
+	for _, key := range path {
+		if identifier.MatchString(key) {
+			root += "." + key
+			continue
+		}
+		quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(key)
+		root += "['" + quoted + "']"
+	}
+	return root
+}
+
+// collectable reports whether a path can stand in collect, which is dotted.
+func collectable(path []string) bool {
+	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
+}
+
+// keyOf is the column by which rows are told apart, "" where that is not known.
+func keyOf(rows any) string {
+	list, _ := rows.([]any)
+	if len(list) == 0 {
+		return ""
+	}
+	first := expression.MapOf(list[0])
+	for _, name := range []string{"id", "uuid", "guid", "gid", "key", "_id", "Id", "ID", "number", "code", "sid", "sys_id", "object_id"} {
+		switch first[name].(type) {
+		case string, int:
+			return name
+		}
+	}
+	return ""
+}

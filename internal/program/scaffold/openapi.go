@@ -1,0 +1,369 @@
+package scaffold
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi2"
+	"github.com/getkin/kin-openapi/openapi2conv"
+	"github.com/getkin/kin-openapi/openapi3"
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/expression"
+)
+
+// Operation is one that a document of OpenAPI describes.
+type Operation struct {
+	ID     string // operationId, else method and path
+	Method string
+	Path   string
+	Desc   string // one line
+}
+
+// Document is a document of OpenAPI: 3.0, 3.1, or Swagger 2.0.
+type Document struct {
+	of   *openapi3.T
+	from string // where it was read, for servers without a host
+}
+
+// ReadOpenAPI reads a document in JSON or YAML. References to other files are not followed. from is its URL, "" for a file.
+func ReadOpenAPI(data []byte, from string) (of *Document, err error) {
+	if len(data) > MaxDocument {
+		return nil, fmt.Errorf("the document has more than %d MiB", MaxDocument>>20)
+	}
+	defer func() { // its readers are not ours
+		if recover() != nil {
+			of, err = nil, errors.New("the document cannot be read as OpenAPI")
+		}
+	}()
+	var head struct {
+		Swagger string `yaml:"swagger"`
+		OpenAPI string `yaml:"openapi"`
+	}
+	if err := yaml.Unmarshal(data, &head); err != nil || head.Swagger == "" && head.OpenAPI == "" {
+		return nil, errors.New("the file is no document of OpenAPI: it has neither openapi nor swagger with a version")
+	}
+	document := &Document{from: from}
+	if head.Swagger != "" {
+		document.of, err = readSwagger(data)
+	} else {
+		document.of, err = openapi3.NewLoader().LoadFromData(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the document of OpenAPI: %w", err)
+	}
+	return document, nil
+}
+
+// readSwagger reads version 2.0.
+func readSwagger(data []byte) (*openapi3.T, error) {
+	var tree any
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		return nil, err
+	}
+	asJSON, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	var old openapi2.T
+	if err := json.Unmarshal(asJSON, &old); err != nil {
+		return nil, err
+	}
+	return openapi2conv.ToV3(&old)
+}
+
+// Operations are all of the document, by path and method; those that read go first.
+func (d *Document) Operations() (all []Operation) {
+	if d.of.Paths == nil {
+		return nil
+	}
+	for path, item := range d.of.Paths.Map() {
+		for method, operation := range item.Operations() {
+			one := Operation{ID: operation.OperationID, Method: method, Path: path, Desc: firstLine(cmp.Or(operation.Summary, operation.Description))}
+			one.ID = cmp.Or(one.ID, method+" "+path)
+			all = append(all, one)
+		}
+	}
+	order := func(o Operation) string {
+		if o.Method == "GET" {
+			return "0" + o.Path
+		}
+		return "1" + o.Path + o.Method
+	}
+	slices.SortFunc(all, func(a, b Operation) int { return cmp.Compare(order(a), order(b)) })
+	return all
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+// find is the operation of an ID, which may be its method and path.
+func (d *Document) find(id string) (Operation, error) {
+	all := d.Operations()
+	var ids []string
+	for _, one := range all {
+		if one.ID == id || strings.EqualFold(one.Method+" "+one.Path, id) {
+			return one, nil
+		}
+		ids = append(ids, one.ID)
+	}
+	if near := expression.Suggest(id, ids); near != "" {
+		return Operation{}, fmt.Errorf("the document has no operation %q; did you mean %q?", id, near)
+	}
+	const most = 10
+	more := ""
+	if len(ids) > most {
+		more = fmt.Sprintf(" and %d more", len(ids)-most)
+	}
+	return Operation{}, fmt.Errorf("the document has no operation %q; it has %s%s", id, strings.Join(ids[:min(len(ids), most)], ", "), more)
+}
+
+// Describe describes an operation.
+func (d *Document) Describe(id string) (of *Description, err error) {
+	one, err := d.find(id)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if recover() != nil {
+			of, err = nil, fmt.Errorf("operation %q of the document cannot be read", id)
+		}
+	}()
+	item := d.of.Paths.Value(one.Path)
+	operation := item.GetOperation(one.Method)
+	of = &Description{Name: cmp.Or(operation.OperationID, one.Path), Desc: one.Desc}
+	of.Method, of.Path = one.Method, one.Path
+	if err := d.setBase(of, operation); err != nil {
+		return nil, err
+	}
+	for _, refs := range []openapi3.Parameters{item.Parameters, operation.Parameters} {
+		for _, ref := range refs {
+			if ref.Value != nil {
+				of.addParameter(ref.Value)
+			}
+		}
+	}
+	of.body(operation)
+	of.Answer = answerOf(operation)
+	d.security(of, operation)
+	of.hide()
+	return of, nil
+}
+
+// setBase takes the first server. One without a host belongs to where the document is.
+func (d *Document) setBase(of *Description, operation *openapi3.Operation) error {
+	servers := d.of.Servers
+	if operation.Servers != nil && len(*operation.Servers) > 0 {
+		servers = *operation.Servers
+	}
+	address := ""
+	if len(servers) > 0 && servers[0] != nil {
+		address = servers[0].URL
+		for name, variable := range servers[0].Variables {
+			if variable != nil {
+				address = strings.ReplaceAll(address, "{"+name+"}", variable.Default)
+			}
+		}
+	}
+	var base Request
+	if !strings.Contains(address, "://") && d.from != "" {
+		if err := base.setAddress(d.from); err == nil {
+			address = base.Base + "/" + strings.TrimPrefix(address, "/")
+		}
+	}
+	base = Request{}
+	if err := base.setAddress(strings.TrimRight(address, "/")); err != nil || !strings.Contains(address, "://") {
+		of.Base = "https://api.example.com"
+		of.Notes = append(of.Notes, "the document names no server: set the address in workload")
+		of.Path = strings.TrimRight(address, "/") + of.Path
+		return nil
+	}
+	of.Base, of.Path = base.Base, strings.TrimRight(base.Path, "/")+of.Path
+	return nil
+}
+
+// addParameter adds one that is required, and notes the others.
+func (d *Description) addParameter(p *openapi3.Parameter) {
+	value := usual(p)
+	pair := Pair{p.Name, value}
+	switch {
+	case p.In == openapi3.ParameterInQuery && p.Required:
+		d.Params = append(d.Params, pair)
+	case p.In == openapi3.ParameterInQuery:
+		d.Accepts = append(d.Accepts, pair)
+	case p.In == openapi3.ParameterInHeader && p.Required:
+		d.Headers = append(d.Headers, Pair{strings.ToLower(p.Name), value})
+	}
+}
+
+// usual is a value that a parameter may have.
+func usual(p *openapi3.Parameter) any {
+	if p.Example != nil {
+		return canonical(p.Example)
+	}
+	for _, name := range sorted(p.Examples) {
+		if example := p.Examples[name]; example != nil && example.Value != nil {
+			return canonical(example.Value.Value)
+		}
+	}
+	if p.Schema == nil || p.Schema.Value == nil {
+		return ""
+	}
+	schema := p.Schema.Value
+	if schema.Default != nil {
+		return canonical(schema.Default)
+	}
+	if schema.Type.Is(openapi3.TypeInteger) && schema.Example == nil {
+		if slices.Contains(sizeParams, plain(p.Name)) && schema.Max != nil {
+			return int(*schema.Max)
+		}
+		return nil // a parameter that is not said
+	}
+	if schema.Type.Is(openapi3.TypeBoolean) {
+		return false
+	}
+	return sample(p.Schema, p.Name, 0)
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// canonical is a value of a document as values of the language are; nil where that is not possible.
+func canonical(value any) any {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	decoded, err := expression.Decode(encoded)
+	if err != nil {
+		return nil
+	}
+	return decoded
+}
+
+// body is what the request sends.
+func (d *Description) body(operation *openapi3.Operation) {
+	if operation.RequestBody == nil || operation.RequestBody.Value == nil {
+		return
+	}
+	content := operation.RequestBody.Value.Content
+	for _, media := range sorted(content) {
+		if content[media] == nil {
+			continue
+		}
+		value := exampleOf(content[media])
+		switch {
+		case strings.Contains(media, "json"):
+			d.Body = value
+			return
+		case media == "application/x-www-form-urlencoded":
+			d.Form = pairsOfMap(value)
+			return
+		}
+	}
+	d.Notes = append(d.Notes, "the body of the request is of a kind that is not made: "+strings.Join(sorted(content), ", "))
+}
+
+func exampleOf(media *openapi3.MediaType) any {
+	if media.Example != nil {
+		return canonical(media.Example)
+	}
+	for _, name := range sorted(media.Examples) {
+		if example := media.Examples[name]; example != nil && example.Value != nil && example.Value.Value != nil {
+			return canonical(example.Value.Value)
+		}
+	}
+	return sample(media.Schema, "", 0)
+}
+
+// answerOf is what a success answers; nil where that is not said.
+func answerOf(operation *openapi3.Operation) *Answer {
+	if operation.Responses == nil {
+		return nil
+	}
+	responses := operation.Responses.Map()
+	for _, status := range []string{"200", "2XX", "201", "202", "203", "206", "default"} {
+		ref := responses[status]
+		if ref == nil || ref.Value == nil {
+			continue
+		}
+		answer := &Answer{Headers: map[string]string{}}
+		for name := range ref.Value.Headers {
+			answer.Linked = answer.Linked || strings.EqualFold(name, "link")
+		}
+		text := operation.Description
+		if ref.Value.Description != nil {
+			text += *ref.Value.Description
+		}
+		answer.Linked = answer.Linked || linkHeader.MatchString(text)
+		for _, media := range sorted(ref.Value.Content) {
+			if one := ref.Value.Content[media]; one != nil && strings.Contains(media, "json") {
+				answer.Body = exampleOf(one)
+				break
+			}
+		}
+		return answer
+	}
+	return nil
+}
+
+// linkHeader finds texts that speak of the header.
+var linkHeader = regexp.MustCompile("(?i)\\blink[`'\"]? (response )?header|`link` header|rel=\"?next")
+
+// security has the request log in as the document says.
+func (d *Document) security(of *Description, operation *openapi3.Operation) {
+	requirements := d.of.Security
+	if operation.Security != nil {
+		requirements = *operation.Security
+	}
+	if d.of.Components == nil {
+		return
+	}
+	for _, requirement := range requirements {
+		for _, name := range sorted(requirement) {
+			ref := d.of.Components.SecuritySchemes[name]
+			if ref != nil && ref.Value != nil && of.loginOf(ref.Value) {
+				return
+			}
+		}
+	}
+}
+
+// loginOf adds what a scheme asks for, with a word in place of the secret.
+func (d *Description) loginOf(scheme *openapi3.SecurityScheme) bool {
+	switch {
+	case scheme.Type == "http" && strings.EqualFold(scheme.Scheme, "basic"):
+		d.authorization("Basic ")
+	case scheme.Type == "http", scheme.Type == "openIdConnect", scheme.Type == "oauth2" && (scheme.Flows == nil || scheme.Flows.ClientCredentials == nil):
+		d.authorization("Bearer TOKEN")
+	case scheme.Type == "oauth2":
+		d.loginBy(fmt.Sprintf(`{"oauth2": {"token_url": %s, "client_id": "ID", "client_secret": "SECRET"}}`, strconv.Quote(scheme.Flows.ClientCredentials.TokenURL)))
+	case scheme.Type == "apiKey" && scheme.In == "header":
+		if strings.EqualFold(scheme.Name, "authorization") {
+			d.authorization("VALUE")
+		} else {
+			d.headerLogin(strings.ToLower(scheme.Name))
+		}
+	case scheme.Type == "apiKey" && scheme.In == "query":
+		d.Params = append(d.Params, Pair{scheme.Name, d.pass(scheme.Name, "parameter")})
+	case scheme.Type == "apiKey" && scheme.In == "cookie":
+		d.loginBy("header:Cookie: " + scheme.Name + "=VALUE@" + d.host())
+	default:
+		return false
+	}
+	return true
+}

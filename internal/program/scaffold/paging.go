@@ -1,0 +1,493 @@
+package scaffold
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+)
+
+// The styles of APIs.
+const (
+	StylePage    = "page"
+	StyleOffset  = "offset"
+	StyleCursor  = "cursor"
+	StyleLink    = "link"
+	StylePoll    = "poll"
+	StyleExport  = "export"
+	StyleGraphQL = "graphql"
+	StyleWebhook = "webhook"
+)
+
+// Styles are those that a playbook can be made for.
+var Styles = []string{StylePage, StyleOffset, StyleCursor, StyleLink, StylePoll, StyleExport, StyleGraphQL, StyleWebhook}
+
+// Names of parameters, by what they say, in the form of plain.
+var (
+	pageParams   = []string{"page", "pagenumber", "pageno", "pagenum", "pageindex", "currentpage", "pg", "p"}
+	offsetParams = []string{"offset", "skip", "startindex", "startat", "start", "resultoffset", "firstresult", "pageoffset", "sysparmoffset", "recordoffset", "from"}
+	sizeParams   = []string{
+		"limit", "perpage", "pagesize", "maxresults", "size", "count", "pagelimit", "top", "take", "rows", "resultsperpage", "itemsperpage", "sysparmlimit", "resultlimit", "first", "max", "n",
+	}
+	cursorParams = []string{
+		"cursor", "pagetoken", "nexttoken", "nextpagetoken", "nextcursor", "after", "startcursor", "startingafter", "pageafter", "pagecursor", "continuationtoken", "continuation", "marker",
+		"bookmark", "scrollid", "paginationtoken", "afterid", "sinceid", "pagekey", "aftercursor", "fromcursor", "continue", "nextpage", "token", "next",
+	}
+)
+
+// Names of members of answers, by what they say.
+var (
+	moreMembers  = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "truncated", "moreresults"}
+	lastMembers  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords"}
+	totalMembers = []string{"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements", "totalsize", "numfound", "totalhits", "count", "totalrows", "recordcount"}
+	pagesMembers = []string{"totalpages", "pagecount", "lastpage", "numpages", "numberofpages", "pages", "maxpage"}
+	urlMembers   = []string{"next", "nextpage", "nextpageurl", "nexturl", "nextlink", "nexthref", "odatanextlink", "nextrecordsurl", "nextpagelink", "nextpageuri", "nextpagepath"}
+	markMembers  = []string{
+		"nextcursor", "nextpagetoken", "nexttoken", "continuationtoken", "nextpagecursor", "endcursor", "aftercursor", "paginationtoken", "cursor", "scrollid", "bookmark", "nextmarker",
+		"marker", "after", "next", "nextpage", "continue", "continuation", "pagetoken", "nextafter", "offset",
+	}
+)
+
+// paging is how an API pages, and what a playbook and its test need of that.
+type paging struct {
+	style string
+	// when is the expression that says that there is more.
+	when string
+	// Of params, url and body one says how the next request differs.
+	params []Pair
+	url    string
+	body   any
+	// more and last make an answer of one that leads on, and of one that does not.
+	more, last func(answer any) any
+	// moreHeaders are the headers of an answer that leads on.
+	moreHeaders map[string]string
+	// sent are the parameters of the second request of the test, nil where they are not compared.
+	sent map[string]any
+	// sized says that a page that is not full is the last one, so that the number of rows has to be known.
+	sized bool
+}
+
+// finder finds how a request pages.
+type finder struct {
+	of      *Description
+	answer  any
+	rows    []string
+	hasRows bool
+	members []member
+	size    string // name of the parameter for the number of rows of a page, "" for none
+}
+
+func newFinder(of *Description) *finder {
+	f := &finder{of: of}
+	segments := strings.Split(strings.Trim(of.Path, "/"), "/")
+	resource := strings.TrimSuffix(segments[len(segments)-1], ".json")
+	if of.Answer != nil {
+		f.answer = of.Answer.Body
+		f.rows, f.hasRows = rowsOf(f.answer, resource)
+		f.members = membersOf(f.answer)
+	}
+	f.size, _ = f.param(sizeParams)
+	return f
+}
+
+// known are the parameters that the request has or that the API accepts.
+func (f *finder) known() []Pair {
+	return slices.Concat(f.of.Params, f.of.Accepts, pairsOfMap(f.of.Body))
+}
+
+func pairsOfMap(value any) (pairs []Pair) {
+	for _, one := range membersOf(value) {
+		if len(one.path) == 1 {
+			pairs = append(pairs, Pair{one.path[0], one.value})
+		}
+	}
+	return pairs
+}
+
+// param finds the first parameter of some names, in their order.
+func (f *finder) param(names []string) (name string, value any) {
+	for _, wanted := range names {
+		for _, pair := range f.known() {
+			if plain(strings.TrimPrefix(pair.Name, "$")) == wanted {
+				return pair.Name, pair.Value
+			}
+		}
+	}
+	return "", nil
+}
+
+// inBody reports whether a parameter is a member of the body.
+func (f *finder) inBody(name string) bool {
+	if body, isMap := f.of.Body.(map[string]any); isMap {
+		_, inParams := find(f.of.Params, name)
+		_, inBody := body[name]
+		return inBody || !inParams && f.of.Method == "POST"
+	}
+	return false
+}
+
+// member finds the first member of some names that fits.
+func (f *finder) member(names []string, fits func(member) bool) (member, bool) {
+	for _, wanted := range names {
+		for _, one := range f.members {
+			if one.name() == wanted && fits(one) {
+				return one, true
+			}
+		}
+	}
+	return member{}, false
+}
+
+func isNumber(m member) bool { _, is := m.value.(int); return is }
+
+func isBool(m member) bool { _, is := m.value.(bool); return is }
+
+// isAddress reports whether a member leads somewhere.
+func isAddress(m member) bool {
+	text, isText := m.value.(string)
+	return isText && (strings.Contains(text, "://") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "?"))
+}
+
+func isMark(m member) bool {
+	switch value := m.value.(type) {
+	case nil:
+		return true
+	case string:
+		return !isAddress(m) && value != ""
+	}
+	return false
+}
+
+// find finds how the request pages: "" of style for not at all.
+func (f *finder) find() paging {
+	for _, look := range []func() (paging, bool){f.graphql, f.compared, f.linkHeader, f.ownMark, f.address, f.mark, f.lastRow, f.offset, f.page} {
+		if found, ok := look(); ok {
+			return found
+		}
+	}
+	return paging{}
+}
+
+// rowsText is how an expression names the rows of an answer.
+func (f *finder) rowsText() string { return expressionOf("response", f.rows) }
+
+// linkHeader is the header Link (RFC 8288).
+func (f *finder) linkHeader() (paging, bool) {
+	if f.of.Answer == nil || !f.of.Answer.Linked {
+		return paging{}, false
+	}
+	return paging{
+		style: StyleLink, when: "this.meta.links.next is defined", url: "{{ this.meta.links.next }}",
+		moreHeaders: map[string]string{"link": fmt.Sprintf(`<%s>; rel="next"`, f.nextAddress())},
+	}, true
+}
+
+// nextAddress is that of the second page of a test.
+func (f *finder) nextAddress() string { return f.of.Base + f.of.filledPath() + "?page=2" }
+
+// address is a member that holds the address of the next page.
+func (f *finder) address() (paging, bool) {
+	isNext := func(m member) bool {
+		return isAddress(m) && (slices.Contains(urlMembers, m.name()) || m.parent() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.name()))
+	}
+	for _, one := range f.members {
+		if !isNext(one) {
+			continue
+		}
+		text := expressionOf("response", one.path)
+		return paging{
+			style: StyleLink, when: text, url: "{{ " + text + " }}",
+			more: func(answer any) any { return set(answer, one.path, f.nextAddress()) },
+			last: func(answer any) any { return set(answer, one.path, nil) },
+		}, true
+	}
+	return paging{}, false
+}
+
+// ownMark is a mark that the next request sends as the parameter of the same name.
+func (f *finder) ownMark() (paging, bool) {
+	for _, one := range f.members {
+		if !slices.Contains(markMembers, one.name()) || !isMark(one) || one.value == nil {
+			continue
+		}
+		if param, _ := f.param([]string{one.name()}); param != "" {
+			return f.marked(one.path, param), true
+		}
+	}
+	return paging{}, false
+}
+
+// mark is a member that the next request sends back.
+func (f *finder) mark() (paging, bool) {
+	found, ok := f.member(markMembers, func(m member) bool {
+		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.name()) || f.cursorParam(m) != "")
+	})
+	if !ok || found.name() == "offset" && f.cursorParam(found) == "" {
+		return paging{}, false
+	}
+	param := f.cursorParam(found)
+	if param == "" {
+		param = guessedParam(found.path[len(found.path)-1])
+	}
+	return f.marked(found.path, param), true
+}
+
+// marked is paging by a member whose value the next request sends as a parameter.
+func (f *finder) marked(path []string, param string) paging {
+	text := expressionOf("response", path)
+	p := paging{
+		style: StyleCursor, when: text,
+		more: func(answer any) any { return set(answer, path, "mark-2") },
+		last: func(answer any) any { return set(answer, path, nil) },
+	}
+	if more, has := f.member(moreMembers, isBool); has {
+		p.when = expressionOf("response", more.path)
+		inner := p
+		p.more = func(answer any) any { return set(inner.more(answer), more.path, true) }
+		p.last = func(answer any) any { return set(inner.last(answer), more.path, false) }
+	}
+	f.send(&p, param, template("{{ "+text+" }}"), "mark-2")
+	return p
+}
+
+// send has the next request send a parameter; sent is its value in a test.
+func (f *finder) send(p *paging, param string, value template, sent any) {
+	if f.inBody(param) {
+		p.body = map[string]any{param: value}
+		return
+	}
+	p.params, p.sent = []Pair{{param, value}}, map[string]any{param: sent}
+}
+
+// cursorParam is the parameter that a mark is sent as: one of its own name before others.
+func (f *finder) cursorParam(m member) string {
+	own := strings.TrimPrefix(m.name(), "next")
+	names := []string{m.name(), own}
+	switch own {
+	case "cursor", "endcursor", "pagecursor":
+		names = append(names, "cursor", "after", "startcursor", "pagecursor", "pageafter")
+	case "pagetoken", "token", "paginationtoken":
+		names = append(names, "pagetoken", "nextpagetoken", "paginationtoken", "nexttoken")
+	case "after":
+		names = append(names, "pageafter")
+	}
+	if name, _ := f.param(names); name != "" {
+		return name
+	}
+	if own == "offset" {
+		return ""
+	}
+	name, _ := f.param(cursorParams)
+	return name
+}
+
+// guessedParam is what a parameter is probably called.
+func guessedParam(name string) string {
+	for _, prefix := range []string{"next_", "next"} {
+		if rest, has := strings.CutPrefix(name, prefix); has && rest != "" {
+			return strings.ToLower(rest[:1]) + rest[1:]
+		}
+	}
+	if plain(name) == "endcursor" {
+		return "after"
+	}
+	if plain(name) == "next" {
+		return "cursor"
+	}
+	return name
+}
+
+// lastRow is paging by the key of the last row, as Stripe's starting_after.
+func (f *finder) lastRow() (paging, bool) {
+	param, _ := f.param([]string{"startingafter", "afterid", "sinceid", "lastid"})
+	more, has := f.member(moreMembers, isBool)
+	key := keyOf(at(f.answer, f.rows))
+	if param == "" || !f.hasRows || key == "" {
+		return paging{}, false
+	}
+	p := paging{style: StyleCursor, when: "len(" + f.rowsText() + ") > 0"}
+	if has {
+		p.when = expressionOf("response", more.path)
+		p.more = func(answer any) any { return set(answer, more.path, true) }
+		p.last = func(answer any) any { return set(answer, more.path, false) }
+	}
+	f.send(&p, param, template("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
+	p.sent = nil
+	if !has {
+		p.last = func(answer any) any { return set(answer, f.rows, []any{}) }
+	}
+	return p, true
+}
+
+// offset counts rows.
+func (f *finder) offset() (paging, bool) {
+	param, value := f.param(offsetParams)
+	if param == "" || !f.hasRows {
+		return paging{}, false
+	}
+	if _, isText := value.(string); isText {
+		return paging{}, false
+	}
+	first, _ := value.(int)
+	return f.counted(param, first), true
+}
+
+func (f *finder) counted(param string, first int) paging {
+	p := paging{style: StyleOffset}
+	next := "len(pages)"
+	if first != 0 {
+		next = fmt.Sprintf("len(pages) + %d", first)
+	}
+	f.ends(&p)
+	f.send(&p, param, template("{{ "+next+" }}"), first+testRows)
+	f.of.Params = f.first(param, first)
+	return p
+}
+
+// first are the parameters of the request with one that the first page needs.
+func (f *finder) first(param string, value int) []Pair {
+	if f.inBody(param) {
+		return f.of.Params
+	}
+	pairs := slices.Clone(f.of.Params)
+	for i := range pairs {
+		if pairs[i].Name == param {
+			return pairs
+		}
+	}
+	return append(pairs, Pair{param, value})
+}
+
+// page counts pages.
+func (f *finder) page() (paging, bool) {
+	param, value := f.param(pageParams)
+	if param == "" || !f.hasRows {
+		return paging{}, false
+	}
+	first, isNumber := value.(int)
+	if !isNumber {
+		first = 1
+	}
+	return f.numbered(param, first), true
+}
+
+func (f *finder) numbered(param string, first int) paging {
+	p := paging{style: StylePage}
+	next := "_retry.page"
+	if first != 0 {
+		next = fmt.Sprintf("_retry.page + %d", first)
+	}
+	if pages, has := f.member(pagesMembers, isNumber); has {
+		p.when = "_retry.page < " + expressionOf("response", pages.path)
+		p.more = func(answer any) any { return set(answer, pages.path, 2) }
+		p.last = p.more
+	} else {
+		f.ends(&p)
+	}
+	f.send(&p, param, template("{{ "+next+" }}"), first+1)
+	f.of.Params = f.first(param, first)
+	return p
+}
+
+// ends says when pages that are counted end: as the answer says, else with one that is not full.
+func (f *finder) ends(p *paging) {
+	rows := f.rowsText()
+	if more, has := f.member(moreMembers, isBool); has {
+		p.when = expressionOf("response", more.path)
+		p.more = func(answer any) any { return set(answer, more.path, true) }
+		p.last = func(answer any) any { return set(answer, more.path, false) }
+		return
+	}
+	if last, has := f.member(lastMembers, isBool); has {
+		p.when = "not " + expressionOf("response", last.path)
+		p.more = func(answer any) any { return set(answer, last.path, false) }
+		p.last = func(answer any) any { return set(answer, last.path, true) }
+		return
+	}
+	if total, has := f.member(totalMembers, isNumber); has {
+		p.when = "len(pages) + len(" + rows + ") < " + expressionOf("response", total.path)
+		p.more = func(answer any) any { return set(answer, total.path, testRows+1) }
+		p.last = p.more
+		return
+	}
+	if f.size != "" {
+		p.sized, p.when = true, "len("+rows+") == page_size"
+		return
+	}
+	p.when = "len(" + rows + ") > 0"
+	p.last = func(answer any) any { return set(answer, f.rows, []any{}) }
+}
+
+// testRows is how many rows the first page of a test has.
+const testRows = 2
+
+// compared finds the parameter in which later requests differ, and where its value comes from.
+func (f *finder) compared() (paging, bool) {
+	if len(f.of.Later) == 0 {
+		return paging{}, false
+	}
+	later := f.of.Later[0]
+	for _, pair := range slices.Concat(later.Params, pairsOfMap(later.Body), pairsOfMap(expression.MapOf(later.Body)["variables"])) {
+		before, had := find(slices.Concat(f.of.Params, pairsOfMap(f.of.Body), pairsOfMap(expression.MapOf(f.of.Body)["variables"])), pair.Name)
+		if had && expression.Text(before) == expression.Text(pair.Value) {
+			continue
+		}
+		if path, found := f.source(pair.Value); found {
+			return f.marked(path, pair.Name), true
+		}
+		number, isNumber := pair.Value.(int)
+		first, wasNumber := before.(int)
+		switch {
+		case !isNumber || had && !wasNumber || !f.hasRows:
+		case slices.Contains(offsetParams, plain(pair.Name)), number-first > 1 && had:
+			return f.counted(pair.Name, first), true
+		case had:
+			return f.numbered(pair.Name, first), true
+		default: // the first request of a browser often names no page
+			return f.numbered(pair.Name, number-1), true
+		}
+	}
+	return paging{}, false
+}
+
+// source is where an answer has a value that the next request sends.
+func (f *finder) source(value any) ([]string, bool) {
+	const least = 4 // characters of a value that is not there by chance
+	text := expression.Text(value)
+	for _, one := range f.members {
+		if held, isText := one.value.(string); isText && held == text && len(text) >= least {
+			return one.path, true
+		}
+	}
+	return nil, false
+}
+
+// graphql pages by a pageInfo in the answer (the specification of cursor connections of GraphQL).
+func (f *finder) graphql() (paging, bool) {
+	query, isText := expression.MapOf(f.of.Body)["query"].(string)
+	if !isText || !strings.Contains(query, "{") {
+		return paging{}, false
+	}
+	for _, one := range f.members {
+		if one.name() != "pageinfo" {
+			continue
+		}
+		f.rows, f.hasRows = rowsOf(at(f.answer, one.path[:len(one.path)-1]), "nodes")
+		f.rows = append(slices.Clone(one.path[:len(one.path)-1]), f.rows...)
+		info := expressionOf("response", one.path)
+		variable := "after"
+		if !strings.Contains(query, "$after") && strings.Contains(query, "$cursor") {
+			variable = "cursor"
+		}
+		more := func(answer any, has bool, end any) any {
+			return set(set(answer, append(slices.Clone(one.path), "hasNextPage"), has), append(slices.Clone(one.path), "endCursor"), end)
+		}
+		return paging{
+			style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: template("{{ " + info + ".endCursor }}")}},
+			more: func(answer any) any { return more(answer, true, "mark-2") },
+			last: func(answer any) any { return more(answer, false, nil) },
+		}, true
+	}
+	return paging{style: StyleGraphQL}, true
+}

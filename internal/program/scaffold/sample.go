@@ -1,0 +1,95 @@
+package scaffold
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Bounds of a sample that is made of a schema.
+const (
+	mostSampleDepth   = 6
+	mostSampleMembers = 40
+)
+
+// sample is a value that fits a schema, for people to change and for tests to answer with; name is that of the
+// member, "" for none. Circular schemas end where they are deep.
+func sample(ref *openapi3.SchemaRef, name string, depth int) any {
+	if ref == nil || ref.Value == nil || depth > mostSampleDepth {
+		return nil
+	}
+	schema := ref.Value
+	switch {
+	case schema.Example != nil:
+		return canonical(schema.Example)
+	case len(schema.Examples) > 0:
+		return canonical(schema.Examples[0])
+	case schema.Const != nil:
+		return canonical(schema.Const)
+	case schema.Default != nil:
+		return canonical(schema.Default)
+	case len(schema.Enum) > 0:
+		return canonical(schema.Enum[0])
+	}
+	members := map[string]any{}
+	for _, part := range schema.AllOf {
+		if inner, isMap := sample(part, name, depth+1).(map[string]any); isMap {
+			for key, value := range inner {
+				members[key] = value
+			}
+		}
+	}
+	for _, choices := range []openapi3.SchemaRefs{schema.OneOf, schema.AnyOf} {
+		if len(choices) > 0 && len(schema.Properties) == 0 {
+			return sample(firstOf(choices), name, depth+1)
+		}
+	}
+	if len(schema.Properties) > 0 || len(members) > 0 || schema.Type.Includes(openapi3.TypeObject) {
+		return sampleMembers(schema, members, depth)
+	}
+	if schema.Items != nil || schema.Type.Includes(openapi3.TypeArray) {
+		return []any{sample(schema.Items, strings.TrimSuffix(name, "s"), depth+1)}
+	}
+	return sampleScalar(schema, name)
+}
+
+// firstOf is the first choice that is not null.
+func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
+	isNull := func(ref *openapi3.SchemaRef) bool { return ref.Value != nil && ref.Value.Type.Is("null") }
+	if i := slices.IndexFunc(choices, func(ref *openapi3.SchemaRef) bool { return !isNull(ref) }); i >= 0 {
+		return choices[i]
+	}
+	return choices[0]
+}
+
+func sampleMembers(schema *openapi3.Schema, members map[string]any, depth int) any {
+	for i, key := range sorted(schema.Properties) {
+		if i == mostSampleMembers {
+			break
+		}
+		members[key] = sample(schema.Properties[key], key, depth+1)
+	}
+	return members
+}
+
+func sampleScalar(schema *openapi3.Schema, name string) any {
+	lower := strings.ToLower(name)
+	switch {
+	case schema.Type.Includes(openapi3.TypeBoolean):
+		return false
+	case schema.Type.Includes(openapi3.TypeInteger), schema.Type.Includes(openapi3.TypeNumber):
+		return 1
+	case schema.Format == "date-time":
+		return "2024-01-01T00:00:00Z"
+	case schema.Format == "date":
+		return "2024-01-01"
+	case schema.Format == "uuid":
+		return "00000000-0000-4000-8000-000000000001"
+	case schema.Format == "email":
+		return "ada@example.com"
+	case schema.Format == "uri", schema.Format == "url", strings.HasSuffix(lower, "url"), strings.HasSuffix(lower, "link"), strings.HasSuffix(lower, "href"):
+		return "https://api.example.com/" + lower
+	}
+	return "text"
+}

@@ -1,0 +1,102 @@
+// Package scaffold writes a playbook, with its test, of what people have: a line of curl, a HAR file, a
+// document of OpenAPI, or the style in which an API pages. Nothing secret gets into what it writes.
+package scaffold
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reprise/activities/tool"
+)
+
+// Sinks are where the rows of a new playbook may go.
+var Sinks = []string{SinkSQLite, SinkPostgres, SinkFile, SinkNone}
+
+// The words of Sinks.
+const (
+	SinkSQLite   = "sqlite"
+	SinkPostgres = "postgres"
+	SinkFile     = "file"
+	SinkNone     = "none"
+)
+
+// Options say how a playbook is made of a description.
+type Options struct {
+	Name  string // of the playbook; "" follows from the description
+	File  string // name of its file, which the test names; "" is that of the playbook
+	Sink  string // one of Sinks, "" is SinkSQLite
+	Each  string // name of the element where a request is made for each of a list; "" for one request
+	Style string // one of Styles, in place of what is found; ""
+}
+
+// FileOf is the name of the file of a playbook.
+func FileOf(name string) string { return name + ".yaml" }
+
+// Made is a playbook that was written.
+type Made struct {
+	Name     string
+	Playbook []byte
+	Test     []byte // nil where none can be made
+	// Style is that of its paging, "" for none.
+	Style string
+	// Connections are those that it needs, with what to set.
+	Connections []Connection
+	// Notes are what people have to know, such as what was left out.
+	Notes []string
+}
+
+// Connection is one that a playbook names.
+type Connection struct {
+	Name     string `json:"name"`
+	Variable string `json:"variable"` // of the environment
+	Form     string `json:"form"`     // what it looks like, with words in place of secrets
+}
+
+// Make writes the playbook of a description. The error says what cannot be made of it.
+func Make(of *Description, options Options) (*Made, error) {
+	options.Sink = cmp.Or(options.Sink, SinkSQLite)
+	if !slices.Contains(Sinks, options.Sink) {
+		return nil, fmt.Errorf("the sink %q is unknown; expected one of %s", options.Sink, strings.Join(Sinks, ", "))
+	}
+	if options.Style != "" && !slices.Contains(Styles, options.Style) {
+		return nil, fmt.Errorf("the style %q is unknown; expected one of %s", options.Style, strings.Join(Styles, ", "))
+	}
+	w := &writer{of: of, Options: options, made: &Made{Name: nameOf(cmp.Or(options.Name, of.Name), "new_playbook")}}
+	if options.Each != "" && nameOf(options.Each, "") != options.Each {
+		return nil, fmt.Errorf("the element %q cannot be a name; expected letters, digits and _, such as user_id", options.Each)
+	}
+	w.plan()
+	w.write()
+	w.made.Notes = append(slices.Clone(of.Notes), w.made.Notes...)
+	return w.made, nil
+}
+
+// maxName is how long names are made.
+const maxName = 40
+
+var notName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// nameOf makes a name of a text; fallback is for one without letters.
+func nameOf(text, fallback string) string {
+	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(splitCamel(text)), "_"), "_")
+	name = strings.Trim(name[:min(len(name), maxName)], "_")
+	if name == "" {
+		return fallback
+	}
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "n" + name
+	}
+	return name
+}
+
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+func splitCamel(text string) string { return camel.ReplaceAllString(text, "${1}_$2") }
+
+// connection is one by its name.
+func connection(name, form string) Connection {
+	return Connection{Name: name, Variable: tool.ConnectionVariable(name), Form: form}
+}

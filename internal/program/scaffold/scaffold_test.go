@@ -1,0 +1,243 @@
+package scaffold_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/activities"
+	"reprise/internal/program/playtest"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// checked makes a playbook of a description: it is valid without warnings, its own test passes, and neither
+// has anything secret.
+func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *scaffold.Made {
+	t.Helper()
+	made, err := scaffold.Make(of, options)
+	require.NoError(t, err)
+	file := source.NewFile(made.Name+".yaml", made.Playbook)
+	_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	require.Empty(t, found, "%s\n%s", file.FormatAll(found), made.Playbook)
+	shown := string(made.Playbook) + string(made.Test) + strings.Join(made.Notes, "\n")
+	require.NotContains(t, shown, "SECRET", "a secret got into a file")
+	for _, one := range made.Connections {
+		require.NotContains(t, one.Form, "SECRETSECRET")
+		require.Contains(t, string(made.Playbook), "auth: "+one.Name)
+	}
+	require.NotContains(t, shown, "hunter2")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, made.Name+".yaml"), made.Playbook, 0o600))
+	path := filepath.Join(dir, made.Name+"_test.yaml")
+	require.NoError(t, os.WriteFile(path, made.Test, 0o600))
+	suite, err := playtest.Load(path)
+	require.NoError(t, err, "%s\n%s", made.Playbook, made.Test)
+	for _, test := range suite.Tests.Tests {
+		report := suite.Run(test, playtest.Options{})
+		for _, failure := range report.Failures {
+			t.Errorf("%s\n%s\n%s", failure.Text(filepath.Base(path)), made.Playbook, made.Test)
+		}
+	}
+	return made
+}
+
+// styleOf is "-" for none.
+func styleOf(made *scaffold.Made) string {
+	if made.Style == "" {
+		return "-"
+	}
+	return made.Style
+}
+
+// TestCurl: each line gives a playbook whose test passes, in the style that the API has.
+func TestCurl(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/curl.txt")
+	require.NoError(t, err)
+	cases := strings.Split(string(text), "\n## ")[1:]
+	require.GreaterOrEqual(t, len(cases), 40)
+	sinks := scaffold.Sinks
+	for i, one := range cases {
+		head, line, _ := strings.Cut(one, "\n")
+		name, style, _ := strings.Cut(head, " ")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of, err := scaffold.FromCurl(line)
+			require.NoError(t, err)
+			made := checked(t, of, scaffold.Options{Name: name, Sink: sinks[i%len(sinks)]})
+			require.Equal(t, style, styleOf(made), "%s", made.Playbook)
+		})
+	}
+}
+
+// fixtures are the files of a folder with the style that each says.
+func fixtures(t *testing.T, pattern string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	styles := map[string]string{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var head struct {
+			Style string `json:"x-style"`
+		}
+		require.NoError(t, json.Unmarshal(data, &head))
+		styles[name] = head.Style
+	}
+	return styles
+}
+
+// TestOpenAPI: each document gives a playbook whose test passes; the style is that of the API.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	all := fixtures(t, "testdata/openapi/*.json")
+	require.GreaterOrEqual(t, len(all), 25)
+	for path, style := range all {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			document, err := scaffold.ReadOpenAPI(data, "")
+			require.NoError(t, err)
+			of, err := document.Describe(document.Operations()[0].ID)
+			require.NoError(t, err)
+			made := checked(t, of, scaffold.Options{Name: name})
+			require.Equal(t, style, styleOf(made), "%s", made.Playbook)
+		})
+	}
+}
+
+// TestHAR: each recording gives a playbook whose test passes; the style is found by comparing requests.
+func TestHAR(t *testing.T) {
+	t.Parallel()
+	all := fixtures(t, "testdata/har/*.har")
+	require.GreaterOrEqual(t, len(all), 10)
+	for path, style := range all {
+		name := strings.TrimSuffix(filepath.Base(path), ".har")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			of, err := scaffold.FromHAR(data)
+			require.NoError(t, err)
+			made := checked(t, of, scaffold.Options{Name: name})
+			require.Equal(t, style, styleOf(made), "%s", made.Playbook)
+		})
+	}
+}
+
+// TestMistakes: what cannot be read is said, and never a value of it.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for line, message := range map[string]string{
+		"":                                        "has no curl",
+		"wget https://a.test":                     "has no curl",
+		"curl":                                    "has no address",
+		"curl 'https://a.test":                    "line 1",
+		"curl ftp://a.test/x":                     "must look like https://host/path",
+		"curl https://a.test $(cat x)":            "only a shell can work out",
+		"curl https://a.test -d @SECRET.json":     "the body is in a file",
+		"curl https://a.test -F file=@SECRET":     "sends files",
+		"curl https://a.test https://b.test":      "several addresses",
+		"curl https://a.test -H":                  `"header" of curl has no value`,
+		"curl https://a.test ^\n -H 'a: SECRET'":  "cURL (bash)",
+		"curl --aws-sigv4 aws:amz https://a.test": "--aws-sigv4",
+	} {
+		_, err := scaffold.FromCurl(line)
+		require.ErrorContains(t, err, message, line)
+		require.NotContains(t, err.Error(), "SECRET")
+	}
+	for text, message := range map[string]string{
+		"":                         "no HAR file",
+		`{"log": {"entries": []}}`: "no request that was answered with JSON",
+		`{"log": {"entries": [{"request": {"method": "GET", "url": "x://SECRET"}}]}}`: "no request that was answered with JSON",
+	} {
+		_, err := scaffold.FromHAR([]byte(text))
+		require.ErrorContains(t, err, message)
+		require.NotContains(t, err.Error(), "SECRET")
+	}
+	for text, message := range map[string]string{
+		"": "no document of OpenAPI", "[]": "no document of OpenAPI", "a: [": "no document of OpenAPI", `{"openapi": "3.0.0", "paths": 3}`: "read the document",
+	} {
+		_, err := scaffold.ReadOpenAPI([]byte(text), "")
+		require.ErrorContains(t, err, message)
+	}
+	data, err := os.ReadFile("testdata/openapi/petstore.json")
+	require.NoError(t, err)
+	document, err := scaffold.ReadOpenAPI(data, "")
+	require.NoError(t, err)
+	_, err = document.Describe("showPetByID")
+	require.ErrorContains(t, err, `did you mean "showPetById"?`)
+	for _, options := range []scaffold.Options{{Sink: "mysql"}, {Style: "soap"}, {Each: "a b"}} {
+		_, err = scaffold.Make(scaffold.FromStyle(scaffold.StylePage), options)
+		require.ErrorContains(t, err, "expected")
+	}
+}
+
+func FuzzCurl(f *testing.F) {
+	text, err := os.ReadFile("testdata/curl.txt")
+	require.NoError(f, err)
+	for _, one := range strings.Split(string(text), "\n## ")[1:] {
+		_, line, _ := strings.Cut(one, "\n")
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		of, err := scaffold.FromCurl(line)
+		if err == nil {
+			valid(t, of)
+		}
+	})
+}
+
+func FuzzHAR(f *testing.F) {
+	names, err := filepath.Glob("testdata/har/*.har")
+	require.NoError(f, err)
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		of, err := scaffold.FromHAR(data)
+		if err == nil {
+			valid(t, of)
+		}
+	})
+}
+
+// valid makes a playbook of whatever was read: it has no errors.
+func valid(t *testing.T, of *scaffold.Description) {
+	t.Helper()
+	made, err := scaffold.Make(of, scaffold.Options{})
+	require.NoError(t, err)
+	file := source.NewFile("made.yaml", made.Playbook)
+	_, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	require.Empty(t, found.Errors(), "%s\n%s", file.FormatAll(found), made.Playbook)
+}
+
+// TestStyles: each style gives a playbook whose test passes, with every sink, for one request and for each of a list.
+func TestStyles(t *testing.T) {
+	t.Parallel()
+	for _, style := range scaffold.Styles {
+		for _, sink := range scaffold.Sinks {
+			for _, each := range []string{"", "account_id"} {
+				if each != "" && (style == scaffold.StyleExport || style == scaffold.StyleWebhook) {
+					continue
+				}
+				t.Run(style+"_"+sink+"_"+each, func(t *testing.T) {
+					t.Parallel()
+					made := checked(t, scaffold.FromStyle(style), scaffold.Options{Name: "made", Sink: sink, Each: each, Style: style})
+					require.Equal(t, style, made.Style)
+				})
+			}
+		}
+	}
+}

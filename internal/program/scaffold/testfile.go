@@ -1,0 +1,226 @@
+package scaffold
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/internal/program/recording"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/yamltree"
+)
+
+// test is the test of the playbook: a page that fails once, then all pages.
+func (w *writer) test() []byte {
+	test := mapping()
+	add(test, "name", text(w.testName()))
+	if workload := w.testWorkload(); len(workload.Content) > 0 {
+		add(test, "workload", workload)
+	}
+	if connections := w.testConnections(); len(connections.Content) > 0 {
+		add(test, "connections", connections)
+	}
+	answers, expect := w.answers()
+	add(test, "answers", answers)
+	add(test, "expect", expect)
+	top := mapping()
+	add(top, "playbook", text(cmp.Or(w.File, FileOf(w.made.Name))))
+	add(top, "tests", sequence(test))
+	return []byte(yamltree.Encode(top))
+}
+
+func sequence(items ...*yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.SequenceNode, Content: items}
+}
+
+func (w *writer) testName() string {
+	switch {
+	case w.paging.style == StyleExport, w.paging.style == StylePoll:
+		return "a job that takes its time"
+	case w.paging.style == StyleWebhook:
+		return "an answer after two hours"
+	case w.paging.when != "":
+		return "two pages, the first after a failure"
+	}
+	return "an answer after a failure"
+}
+
+func (w *writer) testWorkload() *yaml.Node {
+	workload := mapping()
+	if w.paging.sized {
+		add(workload, pageSize, recording.Node(testRows, true))
+	}
+	if w.element != "" && len(w.elements) != 1 {
+		add(workload, w.list, recording.Node(w.elements[:1], true))
+	}
+	workload.Style = yaml.FlowStyle
+	return workload
+}
+
+// testConnections are made up: a test sends nothing.
+func (w *writer) testConnections() *yaml.Node {
+	connections := mapping()
+	if login := w.of.login; login != nil {
+		form := login.form
+		if strings.HasPrefix(form, "{") { // whose tokens would have to be answered as well
+			form = "bearer:TOKEN"
+		}
+		add(connections, login.name, text(form))
+	}
+	return connections
+}
+
+// answers are those of the test, and what comes of them.
+func (w *writer) answers() (answers, expect *yaml.Node) {
+	switch w.paging.style {
+	case StyleExport:
+		return w.exportAnswers()
+	case StyleWebhook:
+		return w.webhookAnswers()
+	case StylePoll:
+		return w.pollAnswers()
+	}
+	key := stepName
+	if w.element != "" {
+		key += "[0]"
+	}
+	bodies := w.bodies()
+	entries, requests := []*yaml.Node{flow("status", recording.Node(503, true))}, []*yaml.Node{flow(), flow()}
+	for i, body := range bodies {
+		entry := mapping()
+		if headers := w.paging.moreHeaders; i == 0 && len(bodies) > 1 && headers != nil {
+			fields := map[string]any{}
+			for name, header := range headers {
+				fields[name] = header
+			}
+			add(entry, "headers", recording.Node(fields, true))
+		}
+		add(entry, "body", recording.Node(body, false))
+		entries = append(entries, entry)
+	}
+	if len(bodies) > 1 {
+		second := flow()
+		if w.paging.sent != nil {
+			add(second, "params", recording.Node(w.paging.sent, true))
+		}
+		requests = append(requests, second)
+	}
+	answers = mapping()
+	add(answers, key, sequence(entries...))
+	expect = w.expected(len(bodies))
+	add(expect, "requests", flow(key, flowList(requests...)))
+	add(expect, "waits", flow(key, flowList(text("1s"))))
+	return answers, expect
+}
+
+func flowList(items ...*yaml.Node) *yaml.Node {
+	list := sequence(items...)
+	list.Style = yaml.FlowStyle
+	return list
+}
+
+// expected is the status and the result of the run.
+func (w *writer) expected(bodies int) *yaml.Node {
+	expect := mapping()
+	add(expect, "status", text("completed"))
+	rows := testRows
+	if bodies > 1 && w.found.hasRows { // else each page is one
+		rows++
+	}
+	switch {
+	case w.element != "":
+		add(expect, "result", flow("done", recording.Node(1, true), "of", recording.Node(1, true)))
+	case w.collects(), w.found.hasRows && w.paging.when == "":
+		add(expect, "result", flow("rows", recording.Node(rows, true)))
+	case w.found.hasRows: // the last page alone
+		add(expect, "result", flow("rows", recording.Node(1, true)))
+	default:
+		add(expect, "result", flow("status", recording.Node(200, true)))
+	}
+	return expect
+}
+
+// bodies are the answers of two pages, or of one where there are no more.
+func (w *writer) bodies() []any {
+	answer := w.found.answer
+	if !w.found.hasRows {
+		if answer == nil {
+			answer = map[string]any{"id": 1}
+		}
+		if w.paging.when == "" {
+			return []any{answer}
+		}
+		return []any{change(w.paging.more, set(answer, []string{"n"}, 1)), change(w.paging.last, set(answer, []string{"n"}, 2))}
+	}
+	rows := madeRows(at(answer, w.found.rows))
+	first := set(answer, w.found.rows, rows[:testRows])
+	if w.paging.when == "" {
+		return []any{first}
+	}
+	second := set(answer, w.found.rows, rows[testRows:])
+	first, second = change(w.paging.more, first), change(w.paging.last, second)
+	if empty, _ := at(second, w.found.rows).([]any); len(empty) == 0 { // the rows end with a page that has none
+		first = set(first, w.found.rows, rows)
+	}
+	return []any{first, second}
+}
+
+// change is an answer after a change, nil for none.
+func change(by func(any) any, answer any) any {
+	if by == nil {
+		return answer
+	}
+	return by(answer)
+}
+
+// madeRows are three rows like the first of a list, which differ in their keys.
+func madeRows(list any) []any {
+	known, _ := list.([]any)
+	first := any(map[string]any{"id": 1})
+	if len(known) > 0 && known[0] != nil {
+		first = known[0]
+	}
+	rows := make([]any, 0, testRows+1)
+	key := keyOf([]any{first})
+	for i := range testRows + 1 {
+		members, isMap := first.(map[string]any)
+		switch {
+		case isMap && key != "":
+			if number, isNumber := members[key].(int); isNumber {
+				rows = append(rows, set(first, []string{key}, number+i))
+			} else {
+				rows = append(rows, set(first, []string{key}, fmt.Sprintf("%s-%d", expression.Text(members[key]), i+1)))
+			}
+		case isMap:
+			rows = append(rows, set(first, []string{"n"}, i+1))
+		default:
+			rows = append(rows, fmt.Sprintf("%s-%d", expression.Text(first), i+1))
+		}
+	}
+	return rows
+}
+
+// pollAnswers are those of a job that ends with its second answer.
+func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
+	answer := w.found.answer
+	if expression.MapOf(answer) == nil {
+		answer = map[string]any{"id": "job-1"}
+	}
+	key := stepName
+	if w.element != "" {
+		key += "[0]"
+	}
+	open := recording.Node(set(answer, []string{"status"}, "running"), true)
+	done := recording.Node(set(answer, []string{"status"}, "done"), true)
+	answers = mapping()
+	add(answers, key, sequence(flow("status", recording.Node(503, true)), flow("body", open), flow("body", done)))
+	expect = mapping()
+	add(expect, "status", text("completed"))
+	if w.element == "" {
+		add(expect, "result", flow("status", text("done")))
+	}
+	add(expect, "waits", flow(key, flowList(text("1s"), text("30s"))))
+	return answers, expect
+}

@@ -1,0 +1,586 @@
+package scaffold
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/recording"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/yamltree"
+)
+
+// writer writes one playbook with its test.
+type writer struct {
+	Options
+
+	of     *Description
+	made   *Made
+	found  *finder
+	paging paging
+	// element is the name of the loop's element, list the key of workload that has them; "" without a loop.
+	element, list string
+	elements      []any
+	table         string // for the rows
+	loads         bool   // rows go to warehouse
+}
+
+// plan decides how the request pages, what it loops over, and what its rows are called.
+func (w *writer) plan() {
+	w.know()
+	w.found = newFinder(w.of)
+	switch w.Style {
+	case "":
+		w.paging = w.found.find()
+		if w.paging.style == "" && w.found.isJob() {
+			w.paging.style = StylePoll
+		}
+	case StylePoll, StyleExport, StyleWebhook:
+		w.paging.style = w.Style
+	default:
+		if w.paging = w.found.find(); w.paging.style != w.Style {
+			w.assume()
+		}
+	}
+	w.made.Style = w.paging.style
+	w.planLoop()
+	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
+	last := segments[len(segments)-1]
+	if n := len(segments); strings.HasPrefix(last, "{") && n > 1 {
+		last = segments[n-2]
+	}
+	if n := len(w.found.rows); n > 0 && !slices.Contains(usualRows, plain(w.found.rows[n-1])) {
+		last = w.found.rows[n-1]
+	}
+	w.table = nameOf(strings.TrimSuffix(last, ".json"), w.made.Name)
+	if w.Name == "" && w.of.Name == "" {
+		w.made.Name = w.table
+	}
+}
+
+// assume has the request page in the style that was asked for, by the names that this style usually has.
+func (w *writer) assume() {
+	usual := styleOf(w.Style)
+	if w.of.Answer == nil || !w.found.hasRows {
+		w.of.Answer = usual.Answer
+	} else {
+		w.of.Answer = &Answer{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
+	}
+	w.of.Accepts = append(w.of.Accepts, usual.Accepts...)
+	if w.Style == StyleGraphQL && w.of.Body == nil {
+		w.of.Body, w.of.Method = usual.Body, "POST"
+	}
+	w.of.Later = nil
+	w.found = newFinder(w.of)
+	look := map[string]func() (paging, bool){
+		StylePage: w.found.page, StyleOffset: w.found.offset, StyleCursor: w.found.mark, StyleGraphQL: w.found.graphql,
+		StyleLink: func() (paging, bool) {
+			if p, ok := w.found.address(); ok {
+				return p, true
+			}
+			return w.found.linkHeader()
+		},
+	}[w.Style]
+	w.paging, _ = look()
+	w.made.Notes = append(w.made.Notes, "the names of parameters and members are those that this style usually has; starter try shows what the API answers")
+}
+
+// merge is an answer with what another one has beside its rows.
+func merge(answer, more any, rows []string) any {
+	if len(rows) == 0 {
+		return more
+	}
+	merged := answer
+	for key, value := range expression.MapOf(more) {
+		if _, isList := value.([]any); !isList {
+			merged = set(merged, []string{key}, value)
+		}
+	}
+	return merged
+}
+
+// isJob reports whether the answer is that of a job which has not ended.
+func (f *finder) isJob() bool {
+	status, has := f.member([]string{"status", "state"}, func(m member) bool {
+		text, isText := m.value.(string)
+		return isText && len(m.path) == 1 && slices.Contains(openStatuses, strings.ToLower(text))
+	})
+	return has && status.value != nil && !f.hasRows && f.of.Method == "GET"
+}
+
+// openStatuses are those of jobs that have not ended.
+var openStatuses = []string{"pending", "queued", "running", "processing", "in_progress", "started", "created", "waiting", "inprogress"}
+
+var (
+	inPath   = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
+	asColon  = regexp.MustCompile(`/:([A-Za-z_][A-Za-z0-9_]*)`)
+	likeAnID = regexp.MustCompile(`^(\d+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{24})$`)
+)
+
+// planLoop finds what of the path is filled in, and by what.
+func (w *writer) planLoop() {
+	w.of.Path = asColon.ReplaceAllString(w.of.Path, "/{$1}")
+	if w.Each == "" {
+		return
+	}
+	w.element = playbook.FreeName(w.Each)
+	w.list = playbook.FreeName(w.element + "s")
+	segments := strings.Split(w.of.Path, "/")
+	place := slices.IndexFunc(segments, func(segment string) bool { return segment == "{"+w.Each+"}" })
+	if place < 0 {
+		place = lastIndex(segments, inPath.MatchString)
+	}
+	if place < 0 {
+		if place = lastIndex(segments, likeAnID.MatchString); place >= 0 {
+			w.elements = []any{numberOf(segments[place])}
+		}
+	}
+	switch {
+	case place >= 0:
+		segments[place] = "{" + w.element + "}"
+		w.of.Path = strings.Join(segments, "/")
+	default:
+		w.of.Params = append(without(w.of.Params, func(p Pair) bool { return p.Name == w.Each }), Pair{w.Each, template("{{ " + w.element + " }}")})
+	}
+	if w.elements == nil {
+		w.elements = []any{"A"}
+		w.made.Notes = append(w.made.Notes, "workload."+w.list+" has a made-up element: put your own there, or pass them with --set "+w.list+"='[…]'")
+	}
+}
+
+func lastIndex(list []string, fits func(string) bool) int {
+	for i := len(list) - 1; i >= 0; i-- {
+		if fits(list[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// filledPath is the path with something in each of its places.
+func (r *Request) filledPath() string { return inPath.ReplaceAllString(r.Path, "1") }
+
+// write writes both files.
+func (w *writer) write() {
+	top := mapping()
+	add(top, "apiVersion", text(playbook.Version))
+	add(top, "kind", text("Playbook"))
+	head := flow("name", text(w.made.Name))
+	if w.of.Desc != "" {
+		add(head, "description", text(escaped(w.of.Desc)))
+		head.Style = 0
+	}
+	add(top, "metadata", head)
+	steps := w.steps()
+	add(top, "workload", w.workload())
+	add(top, "workflow", steps)
+	add(top, "output", w.output())
+	top.HeadComment = w.comment()
+	w.made.Playbook = []byte(yamltree.Encode(top))
+	w.made.Test = w.test()
+	if login := w.of.login; login != nil {
+		w.made.Connections = append(w.made.Connections, connection(login.name, login.form))
+	}
+	if w.loads {
+		w.made.Connections = append(w.made.Connections, connection(warehouse, "postgres://USER:PASSWORD@HOST/DATABASE"))
+	}
+}
+
+// warehouse is the connection of the database that rows go to.
+const warehouse = "warehouse"
+
+// comment says what the file needs.
+func (w *writer) comment() string {
+	lines := []string{terminal.OneLine(w.made.Name + ": " + w.of.Method + " " + w.of.Path)}
+	if login := w.of.login; login != nil {
+		lines = append(lines, "Connection "+login.name+": set "+connection(login.name, "").Variable)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// workload has what differs between runs.
+func (w *writer) workload() *yaml.Node {
+	workload := mapping()
+	add(workload, "api", text(w.of.Base))
+	for _, name := range w.places() {
+		add(workload, name, text("1"))
+	}
+	for _, name := range w.of.given {
+		if !slices.Contains(w.places(), name) {
+			add(workload, name, text(""))
+		}
+	}
+	if w.paging.sized {
+		add(workload, pageSize, recording.Node(w.pageSize(), true))
+	}
+	if w.element != "" {
+		add(workload, w.list, recording.Node(w.elements, true))
+	}
+	return workload
+}
+
+// pageSize is the key of workload for the number of rows of a page.
+const pageSize = "page_size"
+
+func (w *writer) pageSize() int {
+	const usual = 100
+	_, value := w.found.param([]string{plain(w.found.size)})
+	if n, isNumber := value.(int); isNumber && n > 0 {
+		return n
+	}
+	return usual
+}
+
+// places are the names in the path that workload has.
+func (w *writer) places() (names []string) {
+	for _, match := range inPath.FindAllStringSubmatch(w.of.Path, -1) {
+		if name := w.placeName(match[1]); match[1] != w.element && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// placeName is the key of workload for a place of the path.
+func (w *writer) placeName(name string) string { return playbook.FreeName(nameOf(name, "id")) }
+
+// url is the address as a template.
+func (w *writer) url() string {
+	path := escaped(w.of.Path)
+	return "{{ api }}" + inPath.ReplaceAllStringFunc(path, func(place string) string {
+		name := strings.Trim(place, "{}")
+		if name == w.element {
+			return "{{ " + name + " }}"
+		}
+		return "{{ " + w.placeName(name) + " }}"
+	})
+}
+
+// steps are those of the playbook.
+func (w *writer) steps() *yaml.Node {
+	switch w.paging.style {
+	case StyleExport:
+		return w.exportSteps()
+	case StyleWebhook:
+		return w.webhookSteps()
+	}
+	step := mapping()
+	add(step, "step", text(stepName))
+	w.request(step)
+	if w.element != "" {
+		w.loop(step)
+	}
+	add(step, "retry", w.policies())
+	if sink := w.sink(); sink != nil && w.element == "" {
+		add(step, "sink", sink)
+	}
+	return &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{step}}
+}
+
+// stepName is that of the step that fetches.
+const stepName = "fetch"
+
+// request adds the fields of the request to a step.
+func (w *writer) request(step *yaml.Node) {
+	add(step, "tool", text("http"))
+	if w.of.login != nil {
+		add(step, "auth", text(w.of.login.name))
+	}
+	if w.of.Method != "GET" {
+		add(step, "method", text(w.of.Method))
+	}
+	add(step, "url", quoted(w.url()))
+	params := slices.Clone(w.of.Params)
+	if name, usual := w.found.param(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
+		params = withPair(params, Pair{name, usual}, false) // large pages are fewer requests
+	}
+	if w.paging.sized {
+		params = withPair(params, Pair{w.found.size, template("{{ " + pageSize + " }}")}, w.found.inBody(w.found.size))
+	}
+	for _, part := range []struct {
+		name  string
+		pairs []Pair
+	}{{"params", params}, {"headers", w.of.Headers}, {"form", w.of.Form}} {
+		if len(part.pairs) == 0 {
+			continue
+		}
+		fields := mapping()
+		for _, pair := range part.pairs {
+			if pair.Value != nil && yamltree.IndexOf(fields, pair.Name) < 0 && !strings.Contains(pair.Name, "{{") {
+				add(fields, pair.Name, value(pair.Value))
+			}
+		}
+		if len(fields.Content) > 0 {
+			fields.Style = flowIfShort(part.pairs)
+			add(step, part.name, fields)
+		}
+	}
+	switch {
+	case w.of.Body != nil:
+		add(step, "body", value(w.body()))
+	case w.of.Text != "":
+		add(step, "body", text(escaped(w.of.Text)))
+	}
+}
+
+// body is that of the request, with the number of rows of a page where that stands in it.
+func (w *writer) body() any {
+	if w.paging.sized && w.found.inBody(w.found.size) {
+		return set(w.of.Body, []string{w.found.size}, template("{{ "+pageSize+" }}"))
+	}
+	return w.of.Body
+}
+
+// withPair replaces or adds a pair, unless it stands elsewhere.
+func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
+	for i := range pairs {
+		if pairs[i].Name == pair.Name {
+			pairs[i] = pair
+			return pairs
+		}
+	}
+	if elsewhere {
+		return pairs
+	}
+	return append(pairs, pair)
+}
+
+func (w *writer) loop(step *yaml.Node) {
+	loop := mapping()
+	add(loop, "in", quoted("{{ "+w.list+" }}"))
+	add(loop, "element", text(w.element))
+	add(loop, "mode", text("parallel"))
+	add(loop, "max_concurrency", recording.Node(5, true))
+	if sink := w.sink(); sink != nil {
+		add(loop, "sink", sink)
+	}
+	add(step, "loop", loop)
+}
+
+// policies are those of the step: what failed and may work later, and what there is more of.
+func (w *writer) policies() *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	if _, isOK := expression.MapOf(w.found.answer)["ok"].(bool); isOK {
+		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.ok == false", flow("fail", quoted("{{ response.error }}"))))
+	}
+	if w.paging.style == StyleGraphQL {
+		list.Content = append(list.Content, policy("The answer says that it did not work.", "response.errors", flow("fail", quoted("{{ response.errors[0].message }}"))))
+	}
+	list.Content = append(list.Content, w.failurePolicy())
+	if w.paging.style == StylePoll {
+		list.Content = append(list.Content, pollPolicy("response.status"))
+	}
+	if w.paging.when == "" {
+		return list
+	}
+	then := mapping()
+	add(then, "max_attempts", recording.Node(mostPages, true))
+	next := mapping()
+	switch {
+	case w.paging.url != "":
+		add(next, "url", quoted(w.paging.url))
+	case w.paging.body != nil:
+		add(next, "body", value(w.paging.body))
+	default:
+		params := mapping()
+		for _, pair := range w.paging.params {
+			add(params, pair.Name, value(pair.Value))
+		}
+		params.Style = yaml.FlowStyle
+		add(next, "params", params)
+	}
+	next.Style = yaml.FlowStyle
+	add(then, "next_call", next)
+	switch {
+	case len(w.found.rows) == 0:
+		add(then, "collect", flow("strategy", text("append")))
+	case collectable(w.found.rows):
+		add(then, "collect", flow("path", text(strings.Join(w.found.rows, "."))))
+	}
+	list.Content = append(list.Content, policy("There is more: the next page.", w.paging.when, then))
+	return list
+}
+
+// mostPages is how many pages a playbook requests at most.
+const mostPages = 1000
+
+// failurePolicy tries again what may work later.
+func (w *writer) failurePolicy() *yaml.Node {
+	return policy("It failed and may work later; after 429, when the server says so.", "error.class in ['retryable', 'rate_limited']",
+		flow("max_attempts", recording.Node(5, true)))
+}
+
+// pollPolicy asks again until a job has ended.
+func pollPolicy(status string) *yaml.Node {
+	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
+	return policy("It has not ended: ask again, for an hour.", "lower("+status+") in "+open,
+		flow("max_attempts", recording.Node(120, true), "delay", text("30s")))
+}
+
+func policy(comment, when string, then *yaml.Node) *yaml.Node {
+	n := mapping()
+	add(n, "when", quoted("{{ "+when+" }}"))
+	add(n, "then", then)
+	n.HeadComment = comment
+	return n
+}
+
+// collects reports whether the result of the call is the list of rows.
+func (w *writer) collects() bool {
+	return w.paging.when != "" && collectable(w.found.rows)
+}
+
+// sink is what writes the rows away, nil for none.
+func (w *writer) sink() *yaml.Node {
+	if w.Sink == SinkNone {
+		return nil
+	}
+	sink := mapping()
+	switch w.Sink {
+	case SinkFile:
+		path := w.made.Name + ".jsonl"
+		if w.element != "" {
+			path = w.made.Name + "/{{ " + w.element + " }}.jsonl"
+		}
+		add(sink, "tool", text("file"))
+		add(sink, "path", quoted(path))
+		add(sink, "mode", text("overwrite"))
+	default:
+		w.tableSink(sink)
+	}
+	if args := w.sinkArgs(); args != "" {
+		add(sink, "args", quoted(args))
+	}
+	return sink
+}
+
+func (w *writer) tableSink(sink *yaml.Node) {
+	add(sink, "tool", text(w.Sink))
+	if w.Sink == SinkSQLite {
+		add(sink, "path", text(w.made.Name+".db"))
+	} else {
+		add(sink, "auth", text(warehouse))
+		w.loads = true
+	}
+	add(sink, "table", text(w.table))
+	if key := keyOf(at(w.found.answer, w.found.rows)); w.found.hasRows && key != "" {
+		add(sink, "mode", text("upsert"))
+		add(sink, "key", text(key))
+	}
+	add(sink, "schema_contract", text("evolve"))
+}
+
+// sinkArgs are the rows where the result is something else; "" where it is them.
+func (w *writer) sinkArgs() string {
+	rows := "result"
+	if !w.collects() && len(w.found.rows) > 0 {
+		rows = expressionOf(rows, w.found.rows)
+	}
+	first := any(map[string]any{})
+	if list, _ := at(w.found.answer, w.found.rows).([]any); w.found.hasRows && len(list) > 0 {
+		first = list[0]
+	}
+	if _, isMap := first.(map[string]any); !isMap && first != nil && w.Sink != SinkFile {
+		return "{{ map(" + rows + ", {'value': #}) }}"
+	}
+	if rows == "result" {
+		return ""
+	}
+	return "{{ " + rows + " }}"
+}
+
+// output is what a run gives.
+func (w *writer) output() *yaml.Node {
+	switch {
+	case w.paging.style == StyleExport:
+		return flow("rows", quoted("{{ len("+downloadStep+") }}"))
+	case w.paging.style == StyleWebhook:
+		return quoted("{{ start }}")
+	case w.element != "":
+		return flow("done", quoted("{{ "+stepName+".stats.success }}"), "of", quoted("{{ "+stepName+".stats.total }}"))
+	case w.collects():
+		return flow("rows", quoted("{{ len("+stepName+") }}"))
+	case w.found.hasRows:
+		return flow("rows", quoted("{{ len("+expressionOf(stepName, w.found.rows)+") }}"))
+	case w.paging.style == StylePoll:
+		return flow("status", quoted("{{ "+stepName+".status }}"))
+	}
+	return flow("status", quoted("{{ steps."+stepName+".meta.status }}"))
+}
+
+// Nodes of YAML.
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
+
+func add(n *yaml.Node, key string, value *yaml.Node) {
+	n.Content = append(n.Content, recording.Text(key), value)
+}
+
+func text(text string) *yaml.Node { return recording.Text(text) }
+
+// quoted is a text in double quotes, as templates are written.
+func quoted(text string) *yaml.Node {
+	n := recording.Text(text)
+	if n.Style == 0 && strings.Contains(text, "{{") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// flow is a map in one line, of keys and nodes.
+func flow(pairs ...any) *yaml.Node {
+	n := mapping()
+	n.Style = yaml.FlowStyle
+	for i := 0; i+1 < len(pairs); i += 2 {
+		add(n, pairs[i].(string), pairs[i+1].(*yaml.Node)) // as they are written above
+	}
+	return n
+}
+
+// value is any value, in whose texts braces are text.
+func value(of any) *yaml.Node {
+	switch of := of.(type) {
+	case template:
+		return quoted(string(of))
+	case string:
+		return text(escaped(of))
+	case map[string]any:
+		n := mapping()
+		for _, key := range playbook.SortedKeys(of) {
+			if !strings.Contains(key, "{{") { // no key may have a template
+				add(n, key, value(of[key]))
+			}
+		}
+		n.Style = flowIfShort(of)
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Style: flowIfShort(of)}
+		for _, item := range of {
+			n.Content = append(n.Content, value(item))
+		}
+		return n
+	}
+	return recording.Node(of, true)
+}
+
+// flowIfShort writes what fits into one line there.
+func flowIfShort(of any) yaml.Style {
+	const most = 70
+	if shown := fmt.Sprint(of); len(shown) <= most && !strings.Contains(shown, "\n") {
+		return yaml.FlowStyle
+	}
+	return 0
+}
+
+// braces are what begins a template, or what is refused because it does in Jinja.
+var braces = regexp.MustCompile(`\{[{%#]`)
+
+// escaped is a text in which braces are text.
+func escaped(text string) string {
+	return braces.ReplaceAllStringFunc(text, func(found string) string { return "{{ '" + found + "' }}" })
+}

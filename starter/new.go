@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/playbook"
+	"reprise/playbooks"
+)
+
+// newOptions is the command line of new.
+type newOptions struct {
+	file      string // "" follows from the name
+	curl      string
+	har       string
+	openapi   string
+	operation string
+	example   string
+	style     string
+	sink      string
+	each      string
+	yes       bool
+	force     bool
+	output    string
+}
+
+func newNewCommand(a *app) *cobra.Command {
+	o := &newOptions{}
+	command := &cobra.Command{
+		Use: "new [FILE]", Args: cobra.MaximumNArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				o.file = args[0]
+			}
+			return a.new(o)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.curl, "curl", "", "a command line of curl; - reads it from standard input")
+	flags.StringVar(&o.har, "har", "", "HAR `FILE` that a browser has saved")
+	flags.StringVar(&o.openapi, "openapi", "", "document of OpenAPI, a `FILE` or URL")
+	flags.StringVar(&o.operation, "operation", "", "operation of the document, by its operationId or as 'GET /path'")
+	flags.StringVar(&o.example, "example", "", "`NAME` of an example that comes with starter")
+	flags.StringVar(&o.style, "style", "", "style of the API: "+strings.Join(scaffold.Styles, ", "))
+	flags.StringVar(&o.sink, "sink", "", "where rows go: "+strings.Join(scaffold.Sinks, ", ")+"; by default sqlite")
+	flags.StringVar(&o.each, "each", "", "`NAME` of an element: make the request for each element of a list")
+	flags.BoolVar(&o.yes, "yes", false, "ask nothing and use defaults")
+	flags.BoolVar(&o.force, "force", false, "replace files that exist")
+	outputFlag(command, &o.output)
+	return command
+}
+
+// created is what new prints as JSON.
+type created struct {
+	Name        string                `json:"name"`
+	Playbook    string                `json:"playbook"`
+	Test        string                `json:"test,omitempty"`
+	Style       string                `json:"style,omitempty"`
+	Connections []scaffold.Connection `json:"connections"`
+	Notes       []string              `json:"notes"`
+}
+
+// new writes a playbook and its test.
+func (a *app) new(o *newOptions) error {
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
+		return usageError("FILE %q must end with .yaml", o.file)
+	}
+	if err := a.askNew(o); err != nil {
+		return err
+	}
+	made, err := a.makeNew(o)
+	if err != nil {
+		return err
+	}
+	if o.file == "" {
+		o.file = scaffold.FileOf(made.Name)
+	}
+	doc := created{Name: made.Name, Playbook: o.file, Style: made.Style, Connections: orEmpty(made.Connections), Notes: orEmpty(made.Notes)}
+	files := []newFile{{o.file, made.Playbook}}
+	if made.Test != nil {
+		doc.Test = strings.TrimSuffix(o.file, ".yaml") + playbook.TestSuffix
+		files = append(files, newFile{doc.Test, made.Test})
+	}
+	if err := writeNew(files, o.force); err != nil {
+		return err
+	}
+	if o.output == "json" {
+		return terminal.PrintJSON(a.Out, doc)
+	}
+	_, err = io.WriteString(a.Out, doc.text(terminal.PaperOf(a.Out).Width))
+	return err
+}
+
+// text says what was written, and what to do next.
+func (c created) text(width int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) {
+		terminal.WriteWrapped(&b, terminal.OneLine(fmt.Sprintf(format, args...)), width)
+	}
+	wrote := c.Playbook
+	if c.Test != "" {
+		wrote += " and " + c.Test
+	}
+	if c.Style != "" {
+		wrote += " (style: " + c.Style + ")"
+	}
+	line("wrote %s", wrote)
+	for _, note := range c.Notes {
+		line("note: %s", note)
+	}
+	for _, one := range c.Connections {
+		line("set the connection %s:", one.Name)
+		_, _ = fmt.Fprintf(&b, "  export %s=%s\n", one.Variable, terminal.ShellWord(one.Form))
+	}
+	line("next:")
+	name := terminal.ShellWord(c.Playbook)
+	_, _ = fmt.Fprintf(&b, "  starter try %s\n", name)
+	if c.Test != "" {
+		_, _ = fmt.Fprintf(&b, "  starter test %s\n", terminal.ShellWord(c.Test))
+	}
+	_, _ = fmt.Fprintf(&b, "  starter run %s\n", name)
+	return b.String()
+}
+
+// newFile is a file that is to be written.
+type newFile struct {
+	path string
+	data []byte
+}
+
+// writeNew writes all files or none: it replaces none that exists, unless that is forced.
+func writeNew(files []newFile, force bool) error {
+	for _, file := range files {
+		if _, err := os.Lstat(file.path); err == nil && !force {
+			return usageError("%s exists; give another FILE, or --force to replace it", file.path)
+		}
+	}
+	for _, file := range files {
+		if err := os.MkdirAll(filepath.Dir(file.path), 0o750); err != nil {
+			return fmt.Errorf("write the playbook: %w", err)
+		}
+		if err := os.WriteFile(file.path, file.data, 0o600); err != nil {
+			return fmt.Errorf("write the playbook: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeNew makes the playbook of what the flags describe.
+func (a *app) makeNew(o *newOptions) (*scaffold.Made, error) {
+	if o.example != "" {
+		return exampleFiles(o.example, o.file)
+	}
+	described, err := a.describe(o)
+	if err != nil {
+		return nil, err
+	}
+	options := scaffold.Options{Sink: o.sink, Each: o.each, Style: o.style}
+	if o.file != "" {
+		options.File = filepath.Base(o.file)
+		options.Name = strings.TrimSuffix(options.File, ".yaml")
+	}
+	made, err := scaffold.Make(described, options)
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	return made, nil
+}
+
+// describe reads the description.
+func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
+	var described *scaffold.Description
+	var err error
+	switch {
+	case o.curl != "":
+		line := o.curl
+		if line == "-" {
+			var data []byte
+			if data, err = io.ReadAll(io.LimitReader(a.In, scaffold.MaxDocument)); err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			line = string(data)
+		}
+		if described, err = scaffold.FromCurl(line); err != nil {
+			return nil, usageError("--curl: %w", err)
+		}
+	case o.har != "":
+		var data []byte
+		if data, err = readDocument(o.har); err == nil {
+			described, err = scaffold.FromHAR(data)
+		}
+		if err != nil {
+			return nil, usageError("--har: %w", err)
+		}
+	case o.openapi != "":
+		var document *scaffold.Document
+		if document, err = a.readOpenAPI(o.openapi); err == nil {
+			described, err = describeOperation(document, o.operation)
+		}
+		if err != nil {
+			return nil, usageError("--openapi: %w", err)
+		}
+	default:
+		described = scaffold.FromStyle(o.style)
+	}
+	return described, nil
+}
+
+// describeOperation describes an operation, the only one where none is named.
+func describeOperation(document *scaffold.Document, id string) (*scaffold.Description, error) {
+	all := document.Operations()
+	if id == "" && len(all) != 1 {
+		var ids []string
+		for _, one := range all[:min(len(all), mostOperations)] {
+			ids = append(ids, one.ID)
+		}
+		return nil, fmt.Errorf("the document has %s; name one with --operation, such as %s", terminal.Count(len(all), "operation"), strings.Join(ids, ", "))
+	}
+	if id == "" {
+		id = all[0].ID
+	}
+	return document.Describe(id)
+}
+
+// mostOperations is how many operations are named.
+const mostOperations = 10
+
+// readDocument reads a file of a bounded size.
+func readDocument(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readBounded(file)
+}
+
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, scaffold.MaxDocument+1))
+	if err == nil && len(data) > scaffold.MaxDocument {
+		err = fmt.Errorf("it has more than %d MiB", scaffold.MaxDocument>>20)
+	}
+	return data, err
+}
+
+// documentTimeout is how long the server of a document may take.
+const documentTimeout = 30 * time.Second
+
+// readOpenAPI reads a document from a file or a URL.
+func (a *app) readOpenAPI(from string) (*scaffold.Document, error) {
+	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
+		data, err := readDocument(from)
+		if err != nil {
+			return nil, err
+		}
+		return scaffold.ReadOpenAPI(data, "")
+	}
+	ctx, cancel := context.WithTimeout(a.interrupts.graceful, documentTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, errors.New("the URL of the document cannot be read")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the document: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("fetch the document: HTTP %d", response.StatusCode)
+	}
+	data, err := readBounded(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the document: %w", err)
+	}
+	return scaffold.ReadOpenAPI(data, from)
+}
+
+// exampleFiles are those of an example, with its test where it has one.
+func exampleFiles(name, file string) (*scaffold.Made, error) {
+	name = strings.TrimSuffix(strings.TrimPrefix(name, exampleScheme), ".yaml")
+	data, err := fs.ReadFile(playbooks.FS, name+".yaml")
+	if err != nil {
+		return nil, usageError("there is no example %q, expected one of %s", name, strings.Join(exampleNames(), ", "))
+	}
+	made := &scaffold.Made{Name: name, Playbook: data}
+	if test, err := fs.ReadFile(playbooks.FS, name+playbook.TestSuffix); err == nil {
+		if file != "" {
+			test = []byte(strings.Replace(string(test), "playbook: "+name+".yaml", "playbook: "+filepath.Base(file), 1))
+		}
+		made.Test = test
+	}
+	return made, nil
+}
