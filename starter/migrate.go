@@ -132,15 +132,15 @@ func (a *app) printMigration(file *source.File, m *migrate.Migration, options mi
 func overwrite(name string, data []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
-		return usageError("write the playbook %q: %w; --write needs a file", name, err)
+		return usageError("write %q: %w; --write needs a file", name, err)
 	}
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return fmt.Errorf("write the playbook %q: %w", name, err)
+		return fmt.Errorf("write %q: %w", name, err)
 	}
 	next, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
 	if err != nil {
-		return fmt.Errorf("write the playbook %q: %w", name, err)
+		return fmt.Errorf("write %q: %w", name, err)
 	}
 	defer os.Remove(next.Name()) //nolint:errcheck // it is gone once it is renamed
 	_, err = next.Write(data)
@@ -154,7 +154,7 @@ func overwrite(name string, data []byte) error {
 		err = os.Rename(next.Name(), target)
 	}
 	if err != nil {
-		return fmt.Errorf("write the playbook %q: %w", name, err)
+		return fmt.Errorf("write %q: %w", name, err)
 	}
 	return nil
 }

@@ -161,7 +161,10 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 
 func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) error {
 	for _, suite := range suites {
-		changed, left, err := playtest.Update(suite, reports)
+		text, changed, left, err := playtest.Updated(suite, reports)
+		if err == nil && changed > 0 {
+			err = overwrite(suite.Path, text)
+		}
 		if err != nil {
 			return err
 		}

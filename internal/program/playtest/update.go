@@ -2,8 +2,6 @@ package playtest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,19 +12,19 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Update writes into a file of tests what came in the place of what is expected: into the
-// keys of expect that are there. Comments and all else stay. It reports how many tests it has
+// Updated is a file of tests with what came in the place of what is expected: in the
+// keys of expect that are there. Comments and all else stay. It reports how many tests have
 // changed. A test whose run had no result, or whose expect stands in a map in one line, is left as
 // it is, and named.
-func Update(suite *Suite, reports []*Report) (changed int, left []string, err error) {
+func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []string, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the tests again: %w", err)
+		return nil, 0, nil, fmt.Errorf("read the tests again: %w", err)
 	}
 	lines := strings.SplitAfter(string(suite.Tests.File.Bytes()), "\n")
 	tests := yamltree.Keys(root.Content[0])["tests"]
 	if tests == nil {
-		return 0, nil, nil
+		return nil, 0, nil, nil
 	}
 	var edits []edit
 	for _, report := range reports {
@@ -49,10 +47,7 @@ func Update(suite *Suite, reports []*Report) (changed int, left []string, err er
 	for _, one := range edits {
 		lines = slices.Replace(lines, one.from, one.to, one.text)
 	}
-	if len(edits) == 0 {
-		return 0, left, nil
-	}
-	return len(edits), left, replaceFile(suite.Path, []byte(strings.Join(lines, "")))
+	return []byte(strings.Join(lines, "")), len(edits), left, nil
 }
 
 // comparable reports whether the run has come to something that can be expected of it.
@@ -220,31 +215,4 @@ func replaceNode(n *yaml.Node, v any) {
 		flowing(&made)
 	}
 	*n = made
-}
-
-// replaceFile writes a file in one step, so that nobody sees half of it.
-func replaceFile(path string, data []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("update the tests: %w", err)
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".starter-test-*")
-	if err != nil {
-		return fmt.Errorf("update the tests: %w", err)
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // which is gone where all went well
-	_, err = temporary.Write(data)
-	if closed := temporary.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(temporary.Name(), info.Mode().Perm())
-	}
-	if err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("update the tests: %w", err)
-	}
-	return nil
 }
