@@ -213,38 +213,63 @@ func (d *decoder) namedLists(n *yaml.Node, what string) []namedList {
 	return lists
 }
 
-// callName of a test: the step, what chooses iterations, and the place of a sink.
-var callName = regexp.MustCompile(`^([A-Za-z_][\w/]*)(?:\[(\d+)\]|\{([^{}]*)\})?((?:\.[\w\[\].]+)?)$`)
+// callPart is a step of the name of a call: what chooses iterations, and the place of a sink.
+var callPart = regexp.MustCompile(`^([A-Za-z_]\w*)(?:\[(\d+)\]|\{([^{}]*)\})?((?:\.[\w\[\].]+)?)$`)
+
+// callParts are the steps of a name, which slashes outside of braces set apart.
+var callParts = regexp.MustCompile(`(?:[^/{]|\{[^{}]*\}?)+`)
 
 func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
 	name := CallName{Pos: position(n), Written: n.Value}
-	match := callName.FindStringSubmatch(n.Value)
-	if match == nil {
+	parts := callParts.FindAllString(n.Value, -1)
+	places := make([]string, len(parts))
+	for i, part := range parts {
+		match := callPart.FindStringSubmatch(part)
+		if match == nil || match[4] != "" && i < len(parts)-1 {
+			parts = nil
+			break
+		}
+		chosen, ok := d.iterations(name.Pos, part, match[2], match[3])
+		if !ok {
+			return name, false
+		}
+		if places[i] = match[1] + match[4]; i < len(parts)-1 {
+			name.Outer = append(name.Outer, chosen)
+		} else {
+			name.Iterations = chosen
+		}
+	}
+	if len(parts) == 0 || strings.Count(n.Value, "/") < len(parts)-1 {
 		d.errorf(name.Pos, codeBadName, `%q names no call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, shorten(n.Value))
 		return name, false
 	}
-	name.Place = match[1] + match[4]
-	if match[2] != "" {
-		index, err := strconv.Atoi(match[2])
-		if err != nil {
-			d.errorf(name.Pos, codeBadNumber, "%q is no index of an iteration", shorten(match[2]))
-			return name, false
-		}
-		name.Index = &index
-	}
-	if match[3] == "" {
-		return name, true
-	}
-	name.Element = map[string]string{}
-	for part := range strings.SplitSeq(match[3], ",") {
-		at := strings.IndexAny(part, ":=")
-		if at < 1 {
-			d.errorf(name.Pos, codeBadName, `%q chooses no element; write members with their values, such as "fetch{id: p03}"`, shorten(n.Value))
-			return name, false
-		}
-		name.Element[strings.TrimSpace(part[:at])] = strings.Trim(strings.TrimSpace(part[at+1:]), `"'`)
-	}
+	name.Place = strings.Join(places, "/")
 	return name, true
+}
+
+// iterations reads what chooses iterations: an index, or members of an element.
+func (d *decoder) iterations(pos source.Position, part, index, members string) (chosen Iterations, ok bool) {
+	if index != "" {
+		number, err := strconv.Atoi(index)
+		if err != nil {
+			d.errorf(pos, codeBadNumber, "%q is no index of an iteration", shorten(index))
+			return chosen, false
+		}
+		chosen.Index = &number
+	}
+	if members == "" {
+		return chosen, true
+	}
+	chosen.Element = map[string]string{}
+	for member := range strings.SplitSeq(members, ",") {
+		at := strings.IndexAny(member, ":=")
+		if at < 1 {
+			d.errorf(pos, codeBadName, `%q chooses no element; write members with their values, such as "fetch{id: p03}"`, shorten(part))
+			return chosen, false
+		}
+		chosen.Element[strings.TrimSpace(member[:at])] = strings.Trim(strings.TrimSpace(member[at+1:]), `"'`)
+	}
+	return chosen, true
 }
 
 func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {

@@ -47,16 +47,27 @@ type Test struct {
 var DefaultClock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // CallName names the calls of a step, or of a sink, as tests do: fetch, fetch[2],
-// fetch{id: p03}, fetch.sink, outer/fetch.
+// fetch{id: p03}, fetch.sink, outer/fetch, outer[1]/fetch.
 type CallName struct {
 	Pos     source.Position
 	Written string
 	// Place is the step, or the place of a sink, behind the steps that run its playbook.
 	Place string
+	// Iterations chooses iterations of the step, and Outer those of the steps that run its
+	// playbook, the first one first.
+	Iterations
+	Outer []Iterations
+}
+
+// Iterations are some of those of a loop.
+type Iterations struct {
 	// Index is the iteration, nil for all; Element are members of the element, nil for all.
 	Index   *int
 	Element map[string]string
 }
+
+// All reports whether all iterations are meant.
+func (i Iterations) All() bool { return i.Index == nil && i.Element == nil }
 
 // TestAnswers are what the attempts of some calls get, in this order.
 type TestAnswers struct {

@@ -38,7 +38,11 @@ func (i *inbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 }
 
 func (i *inbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	i.stage.seen.enter(workflow.GetInfo(ctx).WorkflowExecution.ID, in.Args)
+	info, parent := workflow.GetInfo(ctx), ""
+	if info.ParentWorkflowExecution != nil {
+		parent = info.ParentWorkflowExecution.ID
+	}
+	i.stage.seen.enter(info.WorkflowExecution.ID, parent, in.Args)
 	return i.Next.ExecuteWorkflow(workflows.WithRehearsal(ctx, i.stage), in)
 }
 

@@ -341,21 +341,16 @@ func (s *stage) requestsOf(name playbook.CallName) []request {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
 	all := slices.DeleteFunc(slices.Clone(s.seen.requests[name.Place]), func(r request) bool { return !r.who.is(name) })
-	return byIteration(all, func(r request) *int { return r.who.index })
+	return byIteration(all, func(r request) caller { return r.who })
 }
 
 // waitsOf are how long some calls waited.
 func (s *stage) waitsOf(name playbook.CallName) []time.Duration {
 	s.seen.mu.Lock()
-	all := slices.Clone(s.seen.paused[name.Place])
-	s.seen.mu.Unlock()
+	defer s.seen.mu.Unlock()
 	var delays []time.Duration
-	for _, w := range byIteration(all, func(w wait) *int { return w.index }) {
-		who := caller{place: name.Place, index: w.index}
-		if w.index != nil {
-			who.element = s.seen.element(stepOf(name.Place), 1, *w.index)
-		}
-		if who.is(name) {
+	for _, w := range byIteration(s.seen.paused[name.Place], func(w wait) caller { return w.who }) {
+		if w.who.is(name) {
 			delays = append(delays, w.delay)
 		}
 	}
@@ -413,7 +408,7 @@ func (s *stage) rowsOf(name playbook.CallName) []any {
 	s.seen.mu.Lock()
 	defer s.seen.mu.Unlock()
 	rows := []any{}
-	for _, w := range byIteration(s.seen.written[name.Place], func(w write) *int { return w.who.index }) {
+	for _, w := range byIteration(s.seen.written[name.Place], func(w write) caller { return w.who }) {
 		if w.who.is(name) {
 			rows = append(rows, w.rows...)
 		}

@@ -95,6 +95,10 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 	for _, test := range tests.Tests {
 		for _, answers := range test.Answers {
 			check(answers.CallName)
+			if outer := known.outerLoop(answers.CallName); outer != "" && shared(answers) > 1 {
+				say(answers.Pos, "conflicting-keys", "step %q runs its playbooks side by side, so that the order of their requests is not fixed; "+
+					"name its iteration: %q", outer, outer+"[0]/"+strings.TrimPrefix(answers.Place, outer+"/"))
+			}
 			if step := known.steps[stepOf(answers.Place)]; step != nil && unordered(step, answers) {
 				say(answers.Pos, "conflicting-keys", "step %q makes its requests side by side, so that their order is not fixed; name the iteration: %q, "+
 					"%q or `element` in each answer", step.Name, step.Name+"[0]", step.Name+"{id: p03}")
@@ -130,14 +134,32 @@ func stepOf(place string) string {
 // unordered reports whether several iterations share a list of answers whose order they
 // would have to agree on.
 func unordered(step *playbook.Step, answers *playbook.TestAnswers) bool {
-	if step.Loop == nil || step.Loop.Mode != playbook.Parallel || answers.Index != nil || answers.Element != nil {
-		return false
-	}
-	shared := 0
+	return inParallel(step) && answers.Index == nil && answers.Element == nil && shared(answers) > 1
+}
+
+func inParallel(step *playbook.Step) bool {
+	return step != nil && step.Loop != nil && step.Loop.Mode == playbook.Parallel
+}
+
+// shared is how many of the answers are for any iteration.
+func shared(answers *playbook.TestAnswers) int {
+	n := 0
 	for _, answer := range answers.Answers {
 		if answer.Element == nil && answer.Recorded == "" {
-			shared++
+			n++
 		}
 	}
-	return shared > 1
+	return n
+}
+
+// outerLoop is a step that runs the playbook of a call side by side with itself, where the name
+// does not say in which iteration; "" for none.
+func (n *names) outerLoop(name playbook.CallName) string {
+	parts := strings.Split(name.Place, "/")
+	for i, chosen := range name.Outer {
+		if step := strings.Join(parts[:i+1], "/"); chosen.All() && inParallel(n.steps[step]) {
+			return step
+		}
+	}
+	return ""
 }

@@ -15,10 +15,8 @@ import (
 // it does, and then how it ends.
 func (s *stage) answerFromOutside(workflowID string, seen call.Seen) {
 	place := s.seen.within(workflowID) + seen.Step
-	who := caller{place: place, visit: seen.Visit, index: seen.Index, attempt: seen.Attempt}
-	if seen.Index != nil {
-		who.element = s.seen.element(place, seen.Visit, *seen.Index)
-	}
+	who := caller{place: place, visit: seen.Visit, attempt: seen.Attempt}
+	who.iteration, who.outer = s.seen.iteration(workflowID, seen.Index)
 	said := false
 	for {
 		answer := s.script.next(who, (*playbook.TestAnswer).FromOutside)

@@ -123,11 +123,7 @@ func (s *stage) answersPos() source.Position {
 
 // entryFor is what to write for a request that has no answer, as YAML.
 func (s *stage) entryFor(u unanswered) string {
-	name := u.who.place
-	if u.who.index != nil {
-		name = u.who.name()
-	}
-	return fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", name, u.needs, brief(u.request))
+	return fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.name(), u.needs, brief(u.request))
 }
 
 // unused are the answers that nobody asked for.

@@ -1,10 +1,13 @@
 package playtest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"go.temporal.io/sdk/activity"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -52,35 +55,67 @@ type complaint struct {
 
 // caller is a call as tests name it.
 type caller struct {
-	place   string
+	place string
+	iteration
+	// outer are the iterations whose runs it is of, the first one first.
+	outer   []iteration
 	visit   int
+	attempt int
+}
+
+// iteration is one of a loop, or none.
+type iteration struct {
 	index   *int
 	element any
-	attempt int
-	page    int
 }
 
 // name is what a person calls it.
 func (c caller) name() string {
-	if c.index == nil {
-		return c.place
+	parts := strings.Split(c.place, "/")
+	for i, part := range parts {
+		of := c.iteration
+		if i < len(parts)-1 {
+			of = iteration{}
+			if i < len(c.outer) {
+				of = c.outer[i]
+			}
+		}
+		if of.index == nil {
+			continue
+		}
+		step, rest, sink := strings.Cut(part, ".")
+		if parts[i] = fmt.Sprintf("%s[%d]", step, *of.index); sink {
+			parts[i] += "." + rest
+		}
 	}
-	step, rest, sink := strings.Cut(c.place, ".")
-	name := fmt.Sprintf("%s[%d]", step, *c.index)
-	if sink {
-		name += "." + rest
-	}
-	return name
+	return strings.Join(parts, "/")
 }
 
 // is reports whether a name of a test is one of the call.
 func (c caller) is(name playbook.CallName) bool {
-	if name.Place != c.place || name.Index != nil && (c.index == nil || *name.Index != *c.index) {
+	if name.Place != c.place || !c.iteration.is(name.Iterations) {
 		return false
 	}
-	for member, wanted := range name.Element {
-		value := c.element
-		if object, isMap := c.element.(map[string]any); isMap {
+	for i, chosen := range name.Outer {
+		of := iteration{}
+		if i < len(c.outer) {
+			of = c.outer[i]
+		}
+		if !of.is(chosen) {
+			return false
+		}
+	}
+	return true
+}
+
+// is reports whether an iteration is one of those that are chosen.
+func (i iteration) is(chosen playbook.Iterations) bool {
+	if chosen.Index != nil && (i.index == nil || *chosen.Index != *i.index) {
+		return false
+	}
+	for member, wanted := range chosen.Element {
+		value := i.element
+		if object, isMap := i.element.(map[string]any); isMap {
 			value = object[member]
 		}
 		if expression.Text(value) != wanted {
@@ -117,10 +152,13 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 }
 
 func chosen(name playbook.CallName) int {
-	if name.Index != nil || name.Element != nil {
-		return 1
+	n := 0
+	for _, one := range append([]playbook.Iterations{name.Iterations}, name.Outer...) {
+		if !one.All() {
+			n++
+		}
 	}
-	return 0
+	return n
 }
 
 // next uses up the next answer of a call that fits; nil where there is none.
@@ -226,7 +264,7 @@ func (s *script) notLost() []string {
 }
 
 // callerOf is the call that an attempt belongs to.
-func (s *stage) callerOf(in interpreter.ToolInput) caller {
+func (s *stage) callerOf(ctx context.Context, in interpreter.ToolInput) caller {
 	prefix := ""
 	for _, parent := range in.Parents {
 		prefix += parent.Step + "/"
@@ -235,9 +273,9 @@ func (s *stage) callerOf(in interpreter.ToolInput) caller {
 	if place == "" {
 		place = in.Step
 	}
-	who := caller{place: prefix + place, visit: in.Visit, index: in.Index, attempt: in.Attempt, page: in.Page}
-	if in.Index != nil {
-		who.element = s.seen.element(prefix+in.Step, in.Visit, *in.Index)
+	who := caller{place: prefix + place, visit: in.Visit, attempt: in.Attempt}
+	if activity.IsActivity(ctx) {
+		who.iteration, who.outer = s.seen.iteration(activity.GetInfo(ctx).WorkflowExecution.ID, in.Index)
 	}
 	return who
 }

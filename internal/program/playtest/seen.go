@@ -1,7 +1,6 @@
 package playtest
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +16,8 @@ import (
 type seen struct {
 	mu       sync.Mutex
 	prefixes map[string]string          // steps above a workflow, by its ID
-	elements map[visitOf]map[int]any    // of loops, by index
+	elements map[string]map[int]any     // of iterations, by the ID of their workflow and their index
+	outer    map[string][]iteration     // whose runs a workflow is of, by its ID
 	requests map[string][]request       // by place
 	paused   map[string][]wait          // by place
 	written  map[string][]write         // by place
@@ -28,11 +28,6 @@ type seen struct {
 	visited  map[string]map[string]bool // steps, by the hash of their playbook
 }
 
-type visitOf struct {
-	step  string
-	visit int
-}
-
 type request struct {
 	who  caller
 	at   time.Duration
@@ -40,9 +35,8 @@ type request struct {
 }
 
 type wait struct {
-	index  *int
-	reason interpreter.Reason
-	delay  time.Duration
+	who   caller
+	delay time.Duration
 }
 
 type write struct {
@@ -58,21 +52,26 @@ type verdict struct {
 
 func newSeen() *seen {
 	return &seen{
-		prefixes: map[string]string{}, elements: map[visitOf]map[int]any{}, requests: map[string][]request{}, paused: map[string][]wait{},
+		prefixes: map[string]string{}, elements: map[string]map[int]any{}, outer: map[string][]iteration{}, requests: map[string][]request{}, paused: map[string][]wait{},
 		written: map[string][]write{}, keys: map[string]bool{}, verdicts: map[string][]verdict{}, policies: map[*playbook.Policy]bool{},
 		targets: map[*playbook.Target]bool{}, visited: map[string]map[string]bool{},
 	}
 }
 
 // enter notes a workflow that begins: what is above it, and the elements of its calls.
-func (s *seen) enter(workflowID string, args []any) {
+func (s *seen) enter(workflowID, parentID string, args []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	prefix := ""
+	s.outer[workflowID] = s.outer[parentID]
 	switch in := args[0].(type) {
 	case workflows.Input:
 		if in.Called != nil {
 			prefix = prefixOf(in.Called.Parents)
+			s.outer[workflowID] = nil
+			if len(in.Called.Parents) > 0 { // who waits for it
+				s.outer[workflowID] = append(slices.Clone(s.outer[parentID]), s.iterationOf(parentID, in.Called.Index))
+			}
 		}
 	case workflows.LoopInput:
 		prefix = prefixOf(parentsOf(in.Task))
@@ -80,18 +79,18 @@ func (s *seen) enter(workflowID string, args []any) {
 		prefix = prefixOf(parentsOf(in.Task))
 		for _, snapshot := range in.Calls {
 			if snapshot.Index != nil {
-				s.learn(visitOf{prefix + in.Task.Step, in.Task.Visit}, *snapshot.Index, snapshot.Element.Data)
+				s.learn(workflowID, *snapshot.Index, snapshot.Element.Data)
 			}
 		}
 	}
 	s.prefixes[workflowID] = prefix
 }
 
-func (s *seen) learn(visit visitOf, index int, element any) {
-	if s.elements[visit] == nil {
-		s.elements[visit] = map[int]any{}
+func (s *seen) learn(workflowID string, index int, element any) {
+	if s.elements[workflowID] == nil {
+		s.elements[workflowID] = map[int]any{}
 	}
-	s.elements[visit][index] = element
+	s.elements[workflowID][index] = element
 }
 
 func parentsOf(task workflows.Task) []interpreter.Parent {
@@ -122,10 +121,19 @@ func (s *seen) within(workflowID string) string {
 	return s.prefixes[workflowID]
 }
 
-func (s *seen) element(step string, visit, index int) any {
+// iteration is the one of an index which a workflow runs, and the iterations whose run it is of.
+func (s *seen) iteration(workflowID string, index *int) (of iteration, outer []iteration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.elements[visitOf{step, visit}][index]
+	return s.iterationOf(workflowID, index), s.outer[workflowID]
+}
+
+func (s *seen) iterationOf(workflowID string, index *int) iteration {
+	of := iteration{index: index}
+	if index != nil {
+		of.element = s.elements[workflowID][*index]
+	}
+	return of
 }
 
 // requested notes a request.
@@ -144,7 +152,8 @@ func (s *seen) waits(workflowID string, mark interpreter.TimerMark, delay time.D
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	place := s.prefixes[workflowID] + mark.Call
-	s.paused[place] = append(s.paused[place], wait{mark.Index, mark.Reason, delay})
+	who := caller{place: place, iteration: s.iterationOf(workflowID, mark.Index), outer: s.outer[workflowID]}
+	s.paused[place] = append(s.paused[place], wait{who, delay})
 }
 
 // wrote notes what a sink has written. What a table or file has once is noted once.
@@ -198,11 +207,20 @@ func (s *seen) followed(book *playbook.Playbook, step *playbook.Step, arrivals [
 	}
 }
 
-// byIteration puts what iterations did side by side in the order of the collection.
-func byIteration[T any](all []T, index func(T) *int) []T {
+// byIteration puts what iterations did side by side in the order of their collections.
+func byIteration[T any](all []T, who func(T) caller) []T {
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b T) int { return cmp.Compare(position(index(a)), position(index(b))) })
+	slices.SortStableFunc(sorted, func(a, b T) int { return slices.Compare(positions(who(a)), positions(who(b))) })
 	return sorted
+}
+
+// positions are those of a call in the loops around it.
+func positions(who caller) []int {
+	var all []int
+	for _, outer := range who.outer {
+		all = append(all, position(outer.index))
+	}
+	return append(all, position(who.index))
 }
 
 func position(index *int) int {

@@ -40,9 +40,7 @@ type InvalidError struct {
 	Found source.Diagnostics
 }
 
-func (e *InvalidError) Error() string {
-	return fmt.Sprintf("%s: %d problems", e.File.Name, len(e.Found.Errors()))
-}
+func (e *InvalidError) Error() string { return e.Found.Errors().Error() }
 
 // PathOf is the file of tests of a playbook.
 func PathOf(book string) string {

@@ -18,11 +18,11 @@ import (
 
 // around answers attempts in place of tools, keeps what tests compare of them, and keeps them
 // within the folder of the test.
-func (s *stage) around(activity string, run activities.ActivityFunc) activities.ActivityFunc {
+func (s *stage) around(name string, run activities.ActivityFunc) activities.ActivityFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		attempt := &doing{in: in}
 		ctx = context.WithValue(ctx, doingKey{}, attempt)
-		who, writes := s.callerOf(in), activity == interpreter.WriteActivity(in.Tool)
+		who, writes := s.callerOf(ctx, in), name == interpreter.WriteActivity(in.Tool)
 		if why := s.stopped.Load(); why != nil {
 			return interpreter.ToolResult{}, tool.ConfigErrorf("the test has failed: %s", *why)
 		}

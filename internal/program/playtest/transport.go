@@ -48,7 +48,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	who := t.stage.callerOf(in)
+	who := t.stage.callerOf(request.Context(), in)
 	t.stage.seen.requested(who, t.stage.since(), in.OperationKey, seen)
 	if t.stage.script.loses(who) {
 		return nil, loseWorker(request.Context())
