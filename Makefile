@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-main_sources := go.mod go.sum $(shell find activities interpreter internal playbooks starter worker workflows \
+main_sources := go.mod go.sum embed.go $(wildcard *.md) $(shell find docs activities interpreter internal playbooks starter worker workflows \
 	-type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
 devserver_sources := $(shell find devserver -type f -not -name '*_test.go')
 # The server that the starter brings up: temporal of PATH, or the one built here.
@@ -36,6 +36,10 @@ bin/devserver: $(devserver_sources)
 .PHONY: test
 test: ## run every test, on a real Temporal server and a real PostgreSQL
 	@scripts/test
+
+.PHONY: site
+site: bin/starter ## write the documentation as web pages, into site/
+	@bin/starter docs --write site
 
 .PHONY: lint
 lint: ## check format, style, vet, workflow determinism and known vulnerabilities

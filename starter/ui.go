@@ -170,7 +170,7 @@ func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folde
 		Reprocess: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
 			return a.reprocessAgain(ctx, *s, found, said)
 		},
-		Library: a.library(s, folder), TemporalUI: s.link, Log: a.workerLog(),
+		Library: a.library(s, folder), TemporalUI: s.link, Log: a.workerLog(), Docs: lazySite(),
 	})
 	return page{server: server, link: access.Link(base)}
 }

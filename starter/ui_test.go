@@ -123,6 +123,7 @@ output: "{{ vars.text }}"
 			require.Contains(t, d.does("dead-letters", "show", first+"/fetch#1/0"), "2 runs, the last "+id)
 		}
 	}
+	require.Contains(t, p.read(p.http.Get(p.base+"/docs/tutorial.html")), "<h1")
 	id := p.press("/playbooks/greet", "/playbooks/greet", url.Values{"in.name": {"Ada"}})
 	result := d.ends(id)
 	require.Equal(t, interpreter.Completed, result.Status)

@@ -99,6 +99,7 @@ type frame struct {
 	Live    bool // it changes by itself
 	At      time.Time
 	Books   bool // there is a folder of playbooks
+	Docs    bool // the documents are here too
 	Content any
 }
 
@@ -110,6 +111,9 @@ func (f frame) Sections() []link {
 	all := []link{{"Runs", "/"}, {"Inbox", "/inbox"}, {"Failed iterations", "/failed"}, {"Schedules", "/schedules"}}
 	if f.Books {
 		all = append(all, link{"Playbooks", "/playbooks"})
+	}
+	if f.Docs {
+		all = append(all, link{"Docs", "/docs/"})
 	}
 	return all
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Library *Library
 	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
 	TemporalUI func(workflowID, runID string) string
+	// Docs are the documents, below /docs/; nil leaves them out.
+	Docs http.Handler
 	// Log gives the last lines that a worker has logged about a run; nil leaves the page out.
 	Log    func(ctx context.Context, run runs.Found, most int) ([]string, error)
 	Logger *slog.Logger     // nil discards
@@ -77,6 +79,13 @@ func New(options Options) *Server {
 		"POST /sign-out":              s.signOut,
 	} {
 		s.mux.Handle(pattern, s.page(show))
+	}
+	if s.Docs != nil {
+		documents := http.StripPrefix("/docs", s.Docs)
+		s.mux.Handle("GET /docs/", s.page(func(w http.ResponseWriter, r *http.Request, _ *visit) error {
+			documents.ServeHTTP(w, r)
+			return nil
+		}))
 	}
 	if s.Access.Holder != nil {
 		s.mux.HandleFunc("POST /sign-in", s.signIn)
@@ -161,7 +170,7 @@ func (s *Server) page(handle pageHandler) http.Handler {
 			v.person, err = s.Access.person(r)
 		}
 		if err == nil {
-			v.frame = frame{Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil}
+			v.frame = frame{Person: v.person, Token: s.token(v.person), At: s.Now(), Books: s.Library != nil, Docs: s.Docs != nil}
 			err = s.checkChange(w, r, v)
 		}
 		if err == nil {

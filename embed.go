@@ -1,0 +1,9 @@
+// Package reprise holds the documents of the project, which the starter has in its binary.
+package reprise
+
+import "embed"
+
+// Documents are the Markdown files by their paths in the repository.
+//
+//go:embed README.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/decisions/*.md
+var Documents embed.FS

@@ -1,0 +1,175 @@
+package docsite
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"path"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+)
+
+// markdown keeps the HTML of the documents: they are ours, and a few anchors are written so.
+var markdown = goldmark.New(
+	goldmark.WithRendererOptions(html.WithUnsafe()),
+	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+)
+
+// render makes a page of a document. known are the web pages of documents, to which links lead.
+func render(name string, document []byte, known map[string]string) (*page, error) {
+	made := &page{Path: webPath(name), Source: name}
+	tree := markdown.Parser().Parse(text.NewReader(document), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
+	var nowhere []*ast.Link
+	err := ast.Walk(tree, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node := node.(type) {
+		case *ast.Heading:
+			made.begin(node, document)
+		case *ast.Link:
+			to, err := made.lead(string(node.Destination), known)
+			if err != nil {
+				return ast.WalkStop, err
+			}
+			if node.Destination = []byte(to); to == "" {
+				nowhere = append(nowhere, node)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range nowhere {
+		unlink(link)
+	}
+	made.collect(tree, document)
+	var body bytes.Buffer
+	if err := markdown.Renderer().Render(&body, document, tree); err != nil {
+		return nil, err
+	}
+	made.Body = template.HTML(body.String()) //nolint:gosec // of our documents
+	return made, nil
+}
+
+// begin notes a heading.
+func (p *page) begin(node *ast.Heading, document []byte) {
+	title := plain(node, document)
+	id, _ := node.AttributeString("id")
+	anchor := string(id.([]byte))
+	if node.Level == 1 && p.Title == "" {
+		p.Title, anchor = title, ""
+	}
+	const outlined = 2
+	if node.Level == outlined {
+		p.Outline = append(p.Outline, heading{ID: anchor, Title: title})
+	}
+	p.parts = append(p.parts, part{Page: p.Path, Of: p.Title, Anchor: anchor, Title: title})
+}
+
+// collect gives each part its text.
+func (p *page) collect(tree ast.Node, document []byte) {
+	at := -1
+	for node := tree.FirstChild(); node != nil; node = node.NextSibling() {
+		if _, begins := node.(*ast.Heading); begins {
+			at++
+			continue
+		}
+		if at >= 0 {
+			p.parts[at].Text += plain(node, document) + " "
+		}
+	}
+}
+
+// lead is where a link of the page leads; "" where the site does not have that.
+func (p *page) lead(to string, known map[string]string) (string, error) {
+	target, anchor, _ := strings.Cut(to, "#")
+	if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return to, nil
+	}
+	document := path.Join(path.Dir(p.Source), target)
+	if strings.HasPrefix(document, "..") {
+		return "", fmt.Errorf("the link %s leads out of the repository", to)
+	}
+	page, found := known[document]
+	if !found {
+		return "", nil
+	}
+	up := strings.Repeat("../", strings.Count(p.Path, "/"))
+	if anchor != "" {
+		anchor = "#" + anchor
+	}
+	return up + page + anchor, nil
+}
+
+// unlink puts the text of a link in its place: it leads to a file that is no page.
+func unlink(link *ast.Link) {
+	parent := link.Parent()
+	for child := link.FirstChild(); child != nil; {
+		next := child.NextSibling()
+		parent.InsertBefore(parent, link, child)
+		child = next
+	}
+	parent.RemoveChild(parent, link)
+}
+
+// plain is the text of a node as people read it.
+func plain(node ast.Node, document []byte) string {
+	var b strings.Builder
+	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch node := node.(type) {
+		case *ast.Text:
+			if entering {
+				b.Write(node.Segment.Value(document))
+				if node.SoftLineBreak() || node.HardLineBreak() {
+					b.WriteByte(' ')
+				}
+			}
+		case *ast.FencedCodeBlock, *ast.CodeBlock:
+			if entering {
+				b.Write(node.Lines().Value(document))
+			}
+		default:
+			if !entering && node.Type() == ast.TypeBlock {
+				b.WriteByte(' ')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// anchors gives headings the anchors that code forges give them, so that links work in both: small
+// letters, digits, - and _, a hyphen for each space, and a number for one that is there already.
+type anchors map[string]bool
+
+// Generate makes the anchor of a heading.
+func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
+	var b strings.Builder
+	for _, r := range strings.ToLower(string(value)) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			b.WriteRune(r)
+		}
+	}
+	id := b.String()
+	for n := 1; a[id]; n++ {
+		id = fmt.Sprintf("%s-%d", b.String(), n)
+	}
+	a[id] = true
+	return []byte(id)
+}
+
+// Put notes an anchor that is given.
+func (a anchors) Put(value []byte) { a[string(value)] = true }

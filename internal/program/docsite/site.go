@@ -1,0 +1,224 @@
+// Package docsite makes web pages of the project's documents: navigation, anchors, search, light
+// and dark. The starter serves them, and writes them as files for any web server.
+package docsite
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Site is the pages, made once. It is safe for concurrent use.
+type Site struct {
+	files map[string][]byte // by path
+	pages []*page
+}
+
+// page is one document.
+type page struct {
+	Path    string // of the web page: loading-data.html
+	Source  string // of the document: docs/loading-data.md
+	Title   string
+	Body    template.HTML
+	Outline []heading // of the second level
+	parts   []part
+}
+
+// heading is one of a page.
+type heading struct{ ID, Title string }
+
+// part is what search finds: the text from one heading to the next.
+type part struct {
+	Page   string `json:"page"`
+	Of     string `json:"of"` // the page's title
+	Anchor string `json:"anchor"`
+	Title  string `json:"title"`
+	Text   string `json:"text"`
+}
+
+// group is a part of the navigation.
+type group struct {
+	Name  string
+	pages []string // documents
+	Pages []*page
+}
+
+// groups are the documents in the order of reading. Those that no group names are left to links
+// and search: decisions, and the examples.
+var groups = []group{
+	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/recipes.md", "docs/writing.md", "docs/testing.md"}},
+	{Name: "Run", pages: []string{"docs/loading-data.md", "docs/operations.md", "docs/ui.md"}},
+	{Name: "Reference", pages: []string{"docs/language.md", "docs/tools.md"}},
+	{Name: "Inside", pages: []string{"docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
+}
+
+var (
+	//go:embed page.html site.css site.js
+	assets embed.FS
+	frame  = template.Must(template.ParseFS(assets, "page.html"))
+)
+
+// New makes the pages of documents and of examples, which are playbooks by their names.
+func New(documents, examples fs.FS) (*Site, error) {
+	s := &Site{files: map[string][]byte{}}
+	known := map[string]string{} // web pages by document
+	texts := map[string][]byte{}
+	err := fs.WalkDir(documents, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".md" {
+			return err
+		}
+		known[name] = webPath(name)
+		texts[name], err = fs.ReadFile(documents, name)
+		return err
+	})
+	if err == nil {
+		err = s.addExamples(examples, known)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the documents: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		made, err := render(name, texts[name], known)
+		if err != nil {
+			return nil, fmt.Errorf("make a page of %s: %w", name, err)
+		}
+		s.pages = append(s.pages, made)
+	}
+	return s, s.finish()
+}
+
+// addExamples makes a page of each playbook.
+func (s *Site) addExamples(examples fs.FS, known map[string]string) error {
+	names, err := fs.Glob(examples, "*.yaml")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(examples, name)
+		if err != nil {
+			return err
+		}
+		at := "playbooks/" + strings.TrimSuffix(name, ".yaml") + ".html"
+		known["playbooks/"+name] = at
+		s.pages = append(s.pages, &page{
+			Path: at, Source: "playbooks/" + name, Title: name,
+			Body:  template.HTML("<h1>" + template.HTMLEscapeString(name) + "</h1><pre><code>" + template.HTMLEscapeString(string(text)) + "</code></pre>"), //nolint:gosec // escaped
+			parts: []part{{Page: at, Of: "Examples", Title: name, Text: string(text)}},
+		})
+	}
+	return nil
+}
+
+// webPath is where the page of a document is.
+func webPath(document string) string {
+	if document == "README.md" {
+		return "index.html"
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(document, "docs/"), ".md") + ".html"
+	if !strings.Contains(document, "/") {
+		name = strings.ToLower(name)
+	}
+	return name
+}
+
+// finish makes the files.
+func (s *Site) finish() error {
+	navigation := make([]group, len(groups))
+	for i, one := range groups {
+		navigation[i].Name = one.Name
+		for _, document := range one.pages {
+			at := slices.IndexFunc(s.pages, func(p *page) bool { return p.Source == document })
+			if at < 0 {
+				return fmt.Errorf("there is no document %s", document)
+			}
+			navigation[i].Pages = append(navigation[i].Pages, s.pages[at])
+		}
+	}
+	search := &page{Path: "search.html", Title: "Search", Body: `<h1>Search</h1><p id="found" role="status"></p><ol id="results" class="results"></ol><noscript><p>Search needs a script. The pages are in the list beside this.</p></noscript>`}
+	var parts []part
+	for _, one := range append(slices.Clone(s.pages), search) {
+		var out bytes.Buffer
+		if err := frame.Execute(&out, view{page: one, Up: strings.Repeat("../", strings.Count(one.Path, "/")), Groups: navigation}); err != nil {
+			return fmt.Errorf("make %s: %w", one.Path, err)
+		}
+		s.files[one.Path] = out.Bytes()
+		parts = append(parts, one.parts...)
+	}
+	index, err := json.Marshal(parts)
+	if err != nil {
+		return fmt.Errorf("make the index: %w", err)
+	}
+	s.files["search.json"] = index
+	for _, name := range []string{"site.css", "site.js"} {
+		if s.files[name], err = assets.ReadFile(name); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// view is what a page shows.
+type view struct {
+	*page
+	Up     string // leads to the top
+	Groups []group
+}
+
+// types are those of the files.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
+}
+
+// ServeHTTP answers with a file of the site.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	name := cmp.Or(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"), "index.html")
+	text, found := s.files[name]
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+	case !found:
+		http.Error(w, "there is no such page", http.StatusNotFound)
+	default:
+		header.Set("Content-Type", types[path.Ext(name)])
+		_, _ = w.Write(text)
+	}
+}
+
+// Write writes the files into a folder, which is made if it is not there.
+func (s *Site) Write(folder string) error {
+	for name, text := range s.files {
+		at := filepath.Join(folder, filepath.FromSlash(name))
+		const folderMode, fileMode = 0o755, 0o644
+		err := os.MkdirAll(filepath.Dir(at), folderMode)
+		if err == nil {
+			err = os.WriteFile(at, text, fileMode)
+		}
+		if err != nil {
+			return fmt.Errorf("write the site: %w", err)
+		}
+	}
+	return nil
+}
+
+// Size is how many files the site has, and how many bytes.
+func (s *Site) Size() (files, bytes int) {
+	for _, text := range s.files {
+		bytes += len(text)
+	}
+	return len(s.files), bytes
+}

@@ -1,0 +1,77 @@
+// Search, and anchors beside headings. The pages work without.
+(() => {
+  'use strict';
+  const up = document.body.dataset.up;
+  for (const heading of document.querySelectorAll('main :is(h2, h3)[id]')) {
+    const link = document.createElement('a');
+    link.className = 'anchor';
+    link.href = '#' + heading.id;
+    link.textContent = '#';
+    link.ariaLabel = 'Link to this section';
+    heading.append(link);
+  }
+
+  const words = text => text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [];
+  // common are words of questions that say nothing of what is looked for.
+  const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or so that the there ' +
+    'this to was were what when where which who why will with you your').split(' '));
+  // stem has forms of a word found by one another.
+  const stem = word => word.length > 4 ? word.replace(/(?:ing|ed|es|s)$/, '') : word;
+
+  // inside are the pages for those who change Reprise; others ask more often.
+  const inside = /^(?:decisions\/|architecture|contributing|changelog)/;
+
+  // rank gives the parts that match, best first: those that have more of the words, and in
+  // their titles.
+  const rank = (parts, query) => {
+    let wanted = [...new Set(words(query))];
+    const telling = wanted.filter(word => !common.has(word));
+    if (telling.length) wanted = telling;
+    const stems = wanted.map(stem);
+    const rows = parts.map(part => {
+      const title = (part.title + ' ' + part.of).toLowerCase(), text = part.text.toLowerCase();
+      return stems.map((word, i) => {
+        const exact = part.title.toLowerCase() === wanted[i] ? 6 : 0;
+        const inTitle = part.title.toLowerCase().includes(word) ? 4 : title.includes(word) ? 1 : 0;
+        const times = text.split(word).length - 1;
+        return exact + inTitle + (times ? 1 + Math.log(times) : 0) / (1 + Math.log(1 + text.length / 2000));
+      });
+    });
+    const rare = stems.map((_, i) => Math.log(1 + parts.length / (1 + rows.filter(row => row[i] > 0).length)));
+    const phrase = query.trim().toLowerCase();
+    return parts.map((part, n) => {
+      const has = rows[n].filter(score => score > 0).length;
+      let score = rows[n].reduce((sum, one, i) => sum + one * rare[i], 0) * (has / stems.length) ** 2;
+      if (phrase.length > 3 && part.text.toLowerCase().includes(phrase)) score *= 2;
+      if (inside.test(part.page)) score /= 2;
+      return {part, score};
+    }).filter(one => one.score > 0).sort((x, y) => y.score - x.score);
+  };
+
+  // excerpt is what stands around the first of the words.
+  const excerpt = (text, query) => {
+    const lower = text.toLowerCase();
+    const at = Math.max(0, Math.min(...words(query).filter(word => !common.has(word)).map(word => lower.indexOf(stem(word))).filter(i => i >= 0), text.length) - 60);
+    return (at > 0 ? '… ' : '') + text.slice(at, at + 200).trim() + (at + 200 < text.length ? ' …' : '');
+  };
+
+  const show = async query => {
+    const parts = await (await fetch(up + 'search.json')).json();
+    const best = rank(parts, query).slice(0, 20);
+    document.getElementById('found').textContent = best.length ? '' : 'Nothing has these words.';
+    document.getElementById('results').replaceChildren(...best.map(({part}) => {
+      const item = document.createElement('li'), link = document.createElement('a'), text = document.createElement('p');
+      link.href = up + part.page + (part.anchor ? '#' + part.anchor : '');
+      link.textContent = part.of === part.title ? part.title : part.title + ' – ' + part.of;
+      text.textContent = excerpt(part.text, query);
+      item.append(link, text);
+      return item;
+    }));
+  };
+
+  const query = new URLSearchParams(location.search).get('q');
+  if (document.getElementById('results') && query) {
+    document.getElementById('q').value = query;
+    show(query);
+  }
+})();

@@ -1,0 +1,142 @@
+package docsite_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise"
+	"reprise/internal/program/docsite"
+	"reprise/internal/test/testenv"
+	"reprise/playbooks"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+var patience = testenv.Within(30 * time.Second)
+
+// questions are what people ask, and the sections that answer: one of them is among the first
+// three that search finds.
+var questions = map[string][]string{
+	"max_wait":                               {"language.html"},
+	"Retry-After":                            {"language.html"},
+	"how do I stop after the first failure?": {"language.html#loop", "language.html#failure-budget", "language.html"},
+	"what does exit code 4 mean?":            {"operations.html", "index.html"},
+	"why was my POST sent twice?":            {"language.html", "operations.html", "tools.html#http"},
+	"run a playbook every night":             {"operations.html#schedules", "recipes.html", "tutorial.html#9-test-it-and-put-it-on-a-schedule"},
+	"read only new rows":                     {"loading-data.html", "tutorial.html#7-only-what-is-new"},
+	"ask a person for approval":              {"tools.html#approval", "operations.html#answers", "tutorial.html#8-ask-a-person", "recipes.html"},
+	"test a playbook without an API":         {"testing.html"},
+	"write rows to PostgreSQL":               {"tools.html#postgres", "language.html", "recipes.html", "loading-data.html"},
+	"run failed iterations again":            {"operations.html#dead-letters", "ui.html"},
+	"pause a run":                            {"operations.html#steering", "ui.html"},
+	"how are secrets kept out of logs?":      {"language.html", "operations.html"},
+	"limit requests per second":              {"language.html", "operations.html"},
+	"call another playbook":                  {"tools.html#playbook", "language.html", "recipes.html"},
+	"backfill two years":                     {"loading-data.html", "playbooks/backfill.html"},
+	"replace a table":                        {"loading-data.html"},
+	"what happens when a worker dies":        {"operations.html", "language.html", "architecture.html", "loading-data.html", "decisions/0015-ledgers-hold-the-way-on.html"},
+	"pagination with a cursor":               {"recipes.html", "language.html"},
+	"poll an export job":                     {"recipes.html", "tools.html#webhook", "language.html"},
+	"webhook signature":                      {"language.html", "operations.html"},
+	"unknown-name":                           {"language.html"},
+	"state_of_another":                       {"loading-data.html", "language.html", "decisions/0030-state-between-runs.html"},
+	"idempotency key":                        {"language.html", "operations.html"},
+	"max_concurrency":                        {"language.html", "operations.html"},
+	"dead letter":                            {"operations.html#dead-letters", "language.html"},
+	"schema_contract evolve":                 {"loading-data.html", "tools.html"},
+	"metrics and traces":                     {"operations.html"},
+	"try a step without writing":             {"writing.html"},
+	"curl to playbook":                       {"writing.html"},
+	"who may use the page":                   {"ui.html"},
+	"only one run at a time for a key":       {"language.html#concurrency", "operations.html"},
+	"python in a step":                       {"tools.html#python", "operations.html"},
+	"Docker compose":                         {"operations.html", "contributing.html", "index.html"},
+	"what does partial_success mean":         {"language.html", "operations.html", "index.html"},
+}
+
+// TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
+// elsewhere, and search finds what people ask for.
+func TestSite(t *testing.T) {
+	t.Parallel()
+	site, err := docsite.New(reprise.Documents, playbooks.FS)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	require.NoError(t, site.Write(folder))
+	server := httptest.NewServer(site)
+	t.Cleanup(server.Close)
+	browser := testenv.NewBrowser(t)
+	var pages []string
+	require.NoError(t, filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {
+		if name, _ := filepath.Rel(folder, path); strings.HasSuffix(name, ".html") {
+			pages = append(pages, name)
+		}
+		return err
+	}))
+	require.Greater(t, len(pages), 50)
+	open := func(path string) {
+		browser.Open(server.URL + "/" + path)
+		require.Eventually(t, func() bool {
+			return browser.Eval(fmt.Sprintf(`location.pathname + location.search === %q && document.readyState === 'complete'`, "/"+path)) == "true"
+		}, patience, 20*time.Millisecond, path)
+	}
+
+	anchors, links := map[string]bool{}, map[string][]string{}
+	for _, page := range pages {
+		open(page)
+		for _, width := range []int{320, 1280} {
+			browser.Screen(width, "light")
+			require.Equal(t, "true", browser.Eval(`document.documentElement.scrollWidth <= innerWidth`), "%s at %d", page, width)
+		}
+		var found struct{ IDs, Links []string }
+		text := browser.Eval(`JSON.stringify({ids: [...document.querySelectorAll('[id]')].map(e => e.id), links: [...document.links].map(a => a.href)})`)
+		require.NoError(t, json.Unmarshal([]byte(text), &found))
+		anchors[page] = true
+		for _, id := range found.IDs {
+			anchors[page+"#"+id] = true
+		}
+		links[page] = found.Links
+		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`), page)
+		require.Equal(t, "0", browser.Eval(`[...document.querySelectorAll('[src], link[href]')].filter(e => !(e.src || e.href).startsWith(location.origin) && !(e.src || e.href).startsWith('data:')).length`))
+	}
+	for page, found := range links {
+		for _, link := range found {
+			path, ours := strings.CutPrefix(link, server.URL+"/")
+			if !ours {
+				require.Regexp(t, `^https?://[a-z]`, link)
+				continue
+			}
+			path, err := url.PathUnescape(path)
+			require.NoError(t, err)
+			require.True(t, anchors[strings.TrimSuffix(path, "#")], "%s links to %s", page, path)
+		}
+	}
+
+	began := time.Now()
+	defer func() { t.Log(time.Since(began)) }()
+	var wrong []string
+	for question, answers := range questions {
+		open("search.html?q=" + url.QueryEscape(question))
+		require.Eventually(t, func() bool { return browser.Eval(`document.querySelectorAll('#results a').length > 0`) == "true" }, patience, 20*time.Millisecond, question)
+		var best []string
+		require.NoError(t, json.Unmarshal([]byte(browser.Eval(`JSON.stringify([...document.querySelectorAll('#results a')].slice(0, 3).map(a => a.getAttribute('href')))`)), &best))
+		answered := false
+		for _, result := range best {
+			for _, answer := range answers {
+				answered = answered || result == answer || !strings.Contains(answer, "#") && strings.HasPrefix(result, answer+"#")
+			}
+		}
+		if !answered {
+			wrong = append(wrong, fmt.Sprintf("%q leads to %v", question, best))
+		}
+	}
+	require.Empty(t, wrong)
+}
