@@ -104,6 +104,7 @@ func TestSite(t *testing.T) {
 		}
 		links[page] = found.Links
 		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`), page)
+		require.Equal(t, "true", browser.Eval(`[...document.images].every(i => i.complete && i.naturalWidth > 0)`), "the pictures of %s", page)
 		require.Equal(t, "0", browser.Eval(`[...document.querySelectorAll('[src], link[href]')].filter(e => !(e.src || e.href).startsWith(location.origin) && !(e.src || e.href).startsWith('data:')).length`))
 	}
 	for page, found := range links {
