@@ -44,6 +44,9 @@ func newRunCommand(a *app) *cobra.Command {
 			if err := checkOutput(options.output); err != nil {
 				return err
 			}
+			if command.Flags().Changed("record") {
+				return usageError("a run records nothing, as workers make its requests; starter try FILE --record FILE records those of a step")
+			}
 			if command.Flags().Changed("workflow-id") {
 				if err := checkName("--workflow-id", options.workflowID); err != nil {
 					return err
@@ -57,6 +60,8 @@ func newRunCommand(a *app) *cobra.Command {
 	command.Flags().StringVarP(&options.workflowID, "workflow-id", "w", "", "ID of the run, default the playbook's name and a random part")
 	command.Flags().BoolVar(&options.detach, "detach", false, "start the run and do not follow it; needs a server that stays")
 	command.Flags().BoolVar(&options.strict, "strict", false, "a failed iteration makes the run at best a partial success")
+	command.Flags().String("record", "", "refused: starter try records")
+	_ = command.Flags().MarkHidden("record")
 	command.Flags().BoolVar(&options.serverEnds, "server-ends", false, "the server ends with this run: leave out what leads back to it")
 	_ = command.Flags().MarkHidden("server-ends") // for scripts/demo
 	command.Flags().StringSliceVar(&options.fullRefresh, "full-refresh", nil,

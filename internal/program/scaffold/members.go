@@ -63,14 +63,16 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 	if _, isList := answer.([]any); isList {
 		return nil, true
 	}
-	best, points := member{}, -1
+	best, points := member{}, 0
 	for _, one := range membersOf(answer) {
 		list, isList := one.value.([]any)
 		if !isList {
 			continue
 		}
-		score := 1
-		if len(list) > 0 && expression.MapOf(list[0]) != nil {
+		score := 0 // a list of texts or numbers is rows only by its name
+		if len(list) == 0 {
+			score++
+		} else if _, isMap := list[0].(map[string]any); isMap {
 			score += 4
 		}
 		if slices.Contains(usualRows, one.name()) {

@@ -67,7 +67,7 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 	if err := yaml.Unmarshal(data, &tree); err != nil {
 		return nil, err
 	}
-	asJSON, err := json.Marshal(tree)
+	asJSON, err := json.Marshal(withOneItem(tree))
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,24 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 		return nil, err
 	}
 	return openapi2conv.ToV3(&old)
+}
+
+// withOneItem has one schema where items is a list of them, which Swagger does not allow and some documents have.
+func withOneItem(tree any) any {
+	switch of := tree.(type) {
+	case map[string]any:
+		if list, isList := of["items"].([]any); isList && len(list) > 0 {
+			of["items"] = list[0]
+		}
+		for _, member := range of {
+			withOneItem(member)
+		}
+	case []any:
+		for _, item := range of {
+			withOneItem(item)
+		}
+	}
+	return tree
 }
 
 // Operations are all of the document, by path and method; those that read go first.
@@ -183,7 +201,9 @@ func (d *Document) setBase(of *Description, operation *openapi3.Operation) error
 	if err := base.setAddress(strings.TrimRight(address, "/")); err != nil || !strings.Contains(address, "://") {
 		of.Base = "https://api.example.com"
 		of.Notes = append(of.Notes, "the document names no server: set the address in workload")
-		of.Path = strings.TrimRight(address, "/") + of.Path
+		if !strings.Contains(address, "://") {
+			of.Path = strings.TrimRight(address, "/") + of.Path
+		}
 		return nil
 	}
 	of.Base, of.Path = base.Base, strings.TrimRight(base.Path, "/")+of.Path
@@ -193,6 +213,9 @@ func (d *Document) setBase(of *Description, operation *openapi3.Operation) error
 // addParameter adds one that is required, and notes the others.
 func (d *Description) addParameter(p *openapi3.Parameter) {
 	value := usual(p)
+	if _, isMap := value.(map[string]any); isMap {
+		value = "" // what is written in a query is text
+	}
 	pair := Pair{p.Name, value}
 	switch {
 	case p.In == openapi3.ParameterInQuery && p.Required:

@@ -146,7 +146,7 @@ func (w *writer) expected(bodies int) *yaml.Node {
 func (w *writer) bodies() []any {
 	answer := w.found.answer
 	if !w.found.hasRows {
-		if answer == nil {
+		if members, isMap := answer.(map[string]any); answer == nil || isMap && len(members) == 0 {
 			answer = map[string]any{"id": 1}
 		}
 		if w.paging.when == "" {
