@@ -41,6 +41,10 @@ test: ## run every test, on a real Temporal server and a real PostgreSQL
 site: bin/starter ## write the documentation as web pages, into site/
 	@bin/starter docs --write site
 
+.PHONY: picture
+picture: bin/starter bin/devserver ## draw the picture of the README, of a real run
+	@scripts/picture
+
 .PHONY: lint
 lint: ## check format, style, vet, workflow determinism and known vulnerabilities
 	@scripts/lint

@@ -35,6 +35,12 @@ func render(name string, document []byte, known map[string]string) (*page, error
 		switch node := node.(type) {
 		case *ast.Heading:
 			made.begin(node, document)
+		case *ast.Image:
+			to, err := made.lead(string(node.Destination), known)
+			if err != nil || to == "" {
+				return ast.WalkStop, fmt.Errorf("there is no picture %s: %w", node.Destination, err)
+			}
+			node.Destination = []byte(to)
 		case *ast.Link:
 			to, err := made.lead(string(node.Destination), known)
 			if err != nil {

@@ -75,11 +75,16 @@ func New(documents, examples fs.FS) (*Site, error) {
 	known := map[string]string{} // web pages by document
 	texts := map[string][]byte{}
 	err := fs.WalkDir(documents, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(name) != ".md" {
+		if err != nil || entry.IsDir() {
 			return err
 		}
-		known[name] = webPath(name)
-		texts[name], err = fs.ReadFile(documents, name)
+		text, err := fs.ReadFile(documents, name)
+		if path.Ext(name) == ".md" {
+			known[name], texts[name] = webPath(name), text
+		} else {
+			known[name] = strings.TrimPrefix(name, "docs/")
+			s.files[known[name]] = text
+		}
 		return err
 	})
 	if err == nil {
@@ -177,13 +182,13 @@ type view struct {
 
 // types are those of the files.
 var types = map[string]string{
-	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
+	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
 }
 
 // ServeHTTP answers with a file of the site.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "same-origin")
 	name := cmp.Or(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"), "index.html")

@@ -11,12 +11,21 @@
     heading.append(link);
   }
 
-  const words = text => text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [];
+  // words are those of a text; a name such as max_wait or Retry-After is one, and its parts are others.
+  const words = text => (text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [])
+    .flatMap(word => /[-._]/.test(word) ? [word, ...word.split(/[-._]+/).filter(Boolean)] : [word]);
   // common are words of questions that say nothing of what is looked for.
   const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or so that the there ' +
     'this to was were what when where which who why will with you your').split(' '));
   // stem has forms of a word found by one another.
-  const stem = word => word.length > 4 ? word.replace(/(?:ing|ed|es|s)$/, '') : word;
+  const stem = word => word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word.replace(/s$/, '');
+
+  // count counts the words of a text by their stems.
+  const count = text => {
+    const counts = new Map();
+    for (const word of words(text)) counts.set(stem(word), (counts.get(stem(word)) ?? 0) + 1);
+    return counts;
+  };
 
   // inside are the pages for those who change Reprise; others ask more often.
   const inside = /^(?:decisions\/|architecture|contributing|changelog)/;
@@ -27,21 +36,19 @@
     let wanted = [...new Set(words(query))];
     const telling = wanted.filter(word => !common.has(word));
     if (telling.length) wanted = telling;
-    const stems = wanted.map(stem);
+    const stems = [...new Set(wanted.map(stem))];
     const rows = parts.map(part => {
-      const title = (part.title + ' ' + part.of).toLowerCase(), text = part.text.toLowerCase();
-      return stems.map((word, i) => {
-        const exact = part.title.toLowerCase() === wanted[i] ? 6 : 0;
-        const inTitle = part.title.toLowerCase().includes(word) ? 4 : title.includes(word) ? 1 : 0;
-        const times = text.split(word).length - 1;
-        return exact + inTitle + (times ? 1 + Math.log(times) : 0) / (1 + Math.log(1 + text.length / 2000));
+      const title = count(part.title), of = count(part.of), text = count(part.text);
+      return stems.map(word => {
+        const times = text.get(word) ?? 0;
+        return (title.has(word) ? 3 + 3 / title.size : of.has(word) ? 1 : 0) + (times ? 1 + Math.log(times) : 0) / (1 + Math.log(1 + part.text.length / 2000));
       });
     });
     const rare = stems.map((_, i) => Math.log(1 + parts.length / (1 + rows.filter(row => row[i] > 0).length)));
     const phrase = query.trim().toLowerCase();
     return parts.map((part, n) => {
-      const has = rows[n].filter(score => score > 0).length;
-      let score = rows[n].reduce((sum, one, i) => sum + one * rare[i], 0) * (has / stems.length) ** 2;
+      const has = rows[n].reduce((sum, one, i) => sum + (one > 0 ? rare[i] : 0), 0) / rare.reduce((sum, one) => sum + one, 0);
+      let score = rows[n].reduce((sum, one, i) => sum + one * rare[i], 0) * has ** 2;
       if (phrase.length > 3 && part.text.toLowerCase().includes(phrase)) score *= 2;
       if (inside.test(part.page)) score /= 2;
       return {part, score};

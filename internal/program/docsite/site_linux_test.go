@@ -26,41 +26,40 @@ var patience = testenv.Within(30 * time.Second)
 // questions are what people ask, and the sections that answer: one of them is among the first
 // three that search finds.
 var questions = map[string][]string{
-	"max_wait":                               {"language.html"},
-	"Retry-After":                            {"language.html"},
-	"how do I stop after the first failure?": {"language.html#loop", "language.html#failure-budget", "language.html"},
-	"what does exit code 4 mean?":            {"operations.html", "index.html"},
-	"why was my POST sent twice?":            {"language.html", "operations.html", "tools.html#http"},
-	"run a playbook every night":             {"operations.html#schedules", "recipes.html", "tutorial.html#9-test-it-and-put-it-on-a-schedule"},
-	"read only new rows":                     {"loading-data.html", "tutorial.html#7-only-what-is-new"},
-	"ask a person for approval":              {"tools.html#approval", "operations.html#answers", "tutorial.html#8-ask-a-person", "recipes.html"},
+	"max_wait":                               {"language.html#requested-waits"},
+	"Retry-After":                            {"language.html#requested-waits"},
+	"how do I stop after the first failure?": {"language.html#loop"},
+	"what does exit code 4 mean?":            {"language.html#exit-codes"},
+	"why was my POST sent twice?":            {"language.html#attempts-and-keys"},
+	"run a playbook every night":             {"tutorial.html#9-test-it-and-put-it-on-a-schedule"},
+	"read only new rows":                     {"tutorial.html#7-only-what-is-new"},
+	"ask a person for approval":              {"tools.html#approval", "recipes.html#approval-before-a-load"},
 	"test a playbook without an API":         {"testing.html"},
-	"write rows to PostgreSQL":               {"tools.html#postgres", "language.html", "recipes.html", "loading-data.html"},
+	"write rows to PostgreSQL":               {"tools.html#postgres", "tools.html"},
 	"run failed iterations again":            {"operations.html#dead-letters", "ui.html"},
-	"pause a run":                            {"operations.html#steering", "ui.html"},
-	"how are secrets kept out of logs?":      {"language.html", "operations.html"},
-	"limit requests per second":              {"language.html", "operations.html"},
-	"call another playbook":                  {"tools.html#playbook", "language.html", "recipes.html"},
-	"backfill two years":                     {"loading-data.html", "playbooks/backfill.html"},
-	"replace a table":                        {"loading-data.html"},
-	"what happens when a worker dies":        {"operations.html", "language.html", "architecture.html", "loading-data.html", "decisions/0015-ledgers-hold-the-way-on.html"},
-	"pagination with a cursor":               {"recipes.html", "language.html"},
-	"poll an export job":                     {"recipes.html", "tools.html#webhook", "language.html"},
-	"webhook signature":                      {"language.html", "operations.html"},
-	"unknown-name":                           {"language.html"},
-	"state_of_another":                       {"loading-data.html", "language.html", "decisions/0030-state-between-runs.html"},
-	"idempotency key":                        {"language.html", "operations.html"},
-	"max_concurrency":                        {"language.html", "operations.html"},
-	"dead letter":                            {"operations.html#dead-letters", "language.html"},
-	"schema_contract evolve":                 {"loading-data.html", "tools.html"},
-	"metrics and traces":                     {"operations.html"},
-	"try a step without writing":             {"writing.html"},
-	"curl to playbook":                       {"writing.html"},
-	"who may use the page":                   {"ui.html"},
-	"only one run at a time for a key":       {"language.html#concurrency", "operations.html"},
-	"python in a step":                       {"tools.html#python", "operations.html"},
-	"Docker compose":                         {"operations.html", "contributing.html", "index.html"},
-	"what does partial_success mean":         {"language.html", "operations.html", "index.html"},
+	"pause a run":                            {"language.html#control"},
+	"how are secrets kept out of logs?":      {"operations.html#logs", "operations.html#secret-results"},
+	"limit requests per second":              {"language.html#rate_limit"},
+	"call another playbook":                  {"language.html#playbooks-in-playbooks"},
+	"backfill two years":                     {"playbooks/backfill.html"},
+	"replace a table":                        {"loading-data.html#full-refresh"},
+	"what happens when a worker dies":        {"operations.html#when-things-go-wrong"},
+	"pagination with a cursor":               {"playbooks/pagination_cursor.html"},
+	"poll an export job":                     {"recipes.html#polling"},
+	"webhook signature":                      {"language.html#triggers"},
+	"unknown-name":                           {"language.html#diagnostics"},
+	"state_of_another":                       {"language.html#names-of-states"},
+	"idempotency key":                        {"language.html#attempts-and-keys"},
+	"max_concurrency":                        {"language.html#loop"},
+	"dead letter":                            {"operations.html#dead-letters"},
+	"schema_contract evolve":                 {"loading-data.html#when-the-source-changes"},
+	"metrics and traces":                     {"operations.html#metrics-and-traces"},
+	"try a step without writing":             {"writing.html#try-a-step"},
+	"curl to playbook":                       {"writing.html#start-from-what-you-have"},
+	"who may use the page":                   {"ui.html#who-may-use-it"},
+	"only one run at a time for a key":       {"language.html#concurrency"},
+	"python in a step":                       {"tools.html#python"},
+	"what does partial_success mean":         {"language.html#statuses"},
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
@@ -105,6 +104,7 @@ func TestSite(t *testing.T) {
 		}
 		links[page] = found.Links
 		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`), page)
+		require.Equal(t, "true", browser.Eval(`[...document.images].every(i => i.complete && i.naturalWidth > 0)`), "the pictures of %s", page)
 		require.Equal(t, "0", browser.Eval(`[...document.querySelectorAll('[src], link[href]')].filter(e => !(e.src || e.href).startsWith(location.origin) && !(e.src || e.href).startsWith('data:')).length`))
 	}
 	for page, found := range links {
@@ -120,8 +120,6 @@ func TestSite(t *testing.T) {
 		}
 	}
 
-	began := time.Now()
-	defer func() { t.Log(time.Since(began)) }()
 	var wrong []string
 	for question, answers := range questions {
 		open("search.html?q=" + url.QueryEscape(question))
@@ -131,7 +129,7 @@ func TestSite(t *testing.T) {
 		answered := false
 		for _, result := range best {
 			for _, answer := range answers {
-				answered = answered || result == answer || !strings.Contains(answer, "#") && strings.HasPrefix(result, answer+"#")
+				answered = answered || result == answer
 			}
 		}
 		if !answered {
