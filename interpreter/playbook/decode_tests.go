@@ -13,7 +13,7 @@ import (
 )
 
 // testSections are those of a file of tests, which is no part of the language.
-var testSections = []*section{testsSection, testSection, testAnswerSection, testActSection, testExpectSection}
+var testSections = []*section{testsSection, testSection, testBeforeSection, testAnswerSection, testActSection, testExpectSection}
 
 // TestSections are the sections of a file of tests, for their documentation.
 func TestSections() []Section { return described(testSections) }
@@ -130,8 +130,8 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 	})
 }
 
-var testSection = sectionOf(section{name: "test", called: "a test"}, []keyOf[Test]{
-	{key{name: "name", doc: "what the test shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
+// testRunWords are those of a test that say how its run is made; an earlier run has them too.
+var testRunWords = []keyOf[Test]{
 	{key{name: "workload", doc: "laid over the workload of the playbook"}, testMap(func(t *Test, v map[string]any) { t.Workload = v })},
 	{
 		key{name: "connections", doc: "made-up connections by name: a URL, `bearer:TOKEN` and the like, or `{oauth2: …}`"},
@@ -140,7 +140,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, []keyOf[Tes
 	{key{name: "strict", doc: "a failed iteration keeps the run from being completed, as with `starter run --strict`"}, asBoolean(func(t *Test, v bool) { t.Strict = v })},
 	{key{name: "partition", doc: "the key of the partition that the run is about"}, asName(func(t *Test, v string) { t.Partition = v })},
 	{
-		key{name: "clock", doc: "when the run begins; default 2026-01-01T00:00:00Z"},
+		key{name: "clock", doc: "when the run begins; default 2026-01-01T00:00:00Z, or when the run before it ended"},
 		testTime(func(t *Test, at time.Time) { t.Clock = at }),
 	},
 	{key{name: "scheduled_at", doc: "when a schedule had the run due: `run.scheduled_at`"}, testTime(func(t *Test, at time.Time) { t.ScheduledAt = at })},
@@ -152,6 +152,36 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, []keyOf[Tes
 	{
 		key{name: "answers", doc: "what attempts get, by step: a list that is used up in order"},
 		as(kindLists, func(d *decoder, w written, t *Test) { t.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
+	},
+}
+
+// testBeforeSection is an entry of before.
+var testBeforeSection = sectionOf(section{name: "before", called: "an entry of before"}, testRunWords)
+
+// earlierRun is an entry of before.
+type earlierRun struct{ Test }
+
+func (*earlierRun) section() *section { return testBeforeSection }
+
+func (e *earlierRun) decode(d *decoder, f *fields, where at) bool {
+	e.Pos = f.pos
+	d.words(f, &e.Test, where)
+	return true
+}
+
+var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Concat([]keyOf[Test]{
+	{key{name: "name", doc: "what the test shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
+}, testRunWords, []keyOf[Test]{
+	{
+		key{name: "before", doc: "runs before this one, in the same folder and with the same states: the words above but `name`"},
+		as(kindSections, func(d *decoder, w written, t *Test) {
+			items, _ := d.items(w.node, w.what)
+			for _, item := range items {
+				if run := readSection[earlierRun](d, item, at{}); run != nil {
+					t.Before = append(t.Before, &run.Test)
+				}
+			}
+		}).of(testBeforeSection),
 	},
 	{
 		key{name: "at", doc: "what people do, and what else happens, at times of the run"},
@@ -172,7 +202,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, []keyOf[Tes
 			}
 		}).of(testExpectSection),
 	},
-})
+}))
 
 func (*Test) section() *section { return testSection }
 

@@ -39,8 +39,10 @@ type Test struct {
 	// states.
 	States  map[string]any
 	Answers []*TestAnswers
-	At      []*TestAct
-	Expect  TestExpect
+	// Before are runs before this one, in the same folder. They have no name and expect nothing.
+	Before []*Test
+	At     []*TestAct
+	Expect TestExpect
 }
 
 // DefaultClock is when the runs of tests begin that say nothing of it.

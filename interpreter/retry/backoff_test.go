@@ -192,3 +192,23 @@ func TestJitterIsUniform(t *testing.T) {
 		}
 	}
 }
+
+// TestWithoutRandomnessThereIsNoJitter: waits are those of the policy, and those that the other side
+// asks for.
+func TestWithoutRandomnessThereIsNoJitter(t *testing.T) {
+	t.Parallel()
+	asked := 30.0
+	for _, jitter := range []playbook.Jitter{"", playbook.JitterProportional, playbook.JitterFull, playbook.JitterNone} {
+		policy := &playbook.Policy{Number: 1, Then: playbook.Then{Repeats: true, Jitter: jitter}}
+		for _, row := range []struct {
+			after *float64
+			wait  time.Duration
+		}{{nil, time.Second}, {&asked, 30 * time.Second}} {
+			counters := retry.NewCounters(1)
+			decision, err := retry.Decide([]*playbook.Policy{policy},
+				interpreter.Outcome{Err: &interpreter.ErrorObject{Status: 503, RetryAfter: row.after}}, &counters, always{}, tables.Started, nil)
+			require.NoError(t, err)
+			require.Equal(t, row.wait, decision.Delay, "jitter %q", jitter)
+		}
+	}
+}

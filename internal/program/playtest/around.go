@@ -2,6 +2,7 @@ package playtest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -56,7 +57,7 @@ type outbound struct {
 func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := o.Next.GetInfo(ctx)
 	if info.FirstRunID == "" {
-		info.FirstRunID = info.WorkflowExecution.RunID
+		info.FirstRunID = fmt.Sprintf("%s-%d", info.WorkflowExecution.RunID, o.stage.number)
 	}
 	return info
 }

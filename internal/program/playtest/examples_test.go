@@ -187,3 +187,18 @@ func TestPostgres(t *testing.T) {
 	require.Contains(t, strings.Join(texts(report), "\n"), "the database of --postgres cannot be reached")
 	require.NotContains(t, strings.Join(texts(report), "\n"), "s3cret-word")
 }
+
+// BenchmarkFifty runs fifty tests of a playbook with one step of HTTP, which fails twice.
+func BenchmarkFifty(b *testing.B) {
+	suite, err := playtest.Load("../../../playbooks/error_retry_test.yaml")
+	require.NoError(b, err)
+	fifty := make([]playtest.Selected, 50)
+	for i := range fifty {
+		fifty[i] = playtest.Selected{Suite: suite, Test: suite.Tests.Tests[0]}
+	}
+	for b.Loop() {
+		for _, report := range playtest.RunAll(fifty, playtest.Options{}, nil) {
+			require.True(b, report.Passed())
+		}
+	}
+}

@@ -93,7 +93,7 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 		}
 	}
 	for _, test := range tests.Tests {
-		for _, answers := range test.Answers {
+		for _, answers := range answersOf(test) {
 			check(answers.CallName)
 			if outer := known.outerLoop(answers.CallName); outer != "" && shared(answers) > 1 {
 				say(answers.Pos, "conflicting-keys", "step %q runs its playbooks side by side, so that the order of their requests is not fixed; "+
@@ -123,6 +123,15 @@ func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Di
 		}
 	}
 	return found
+}
+
+// answersOf are those of a test, and of the runs before it.
+func answersOf(test *playbook.Test) []*playbook.TestAnswers {
+	all := slices.Clone(test.Answers)
+	for _, before := range test.Before {
+		all = append(all, before.Answers...)
+	}
+	return all
 }
 
 // stepOf is the step of a place.

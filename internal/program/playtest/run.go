@@ -3,6 +3,7 @@ package playtest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,13 +43,21 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 		report.fail(test.Pos, "run", fmt.Sprintf("step %s keeps its state between runs beside its rows, in PostgreSQL, for which no test can answer; run it with --postgres", step))
 		return report
 	}
-	stage, err := newStage(s, test, options)
-	if err != nil {
-		report.fail(test.Pos, "run", err.Error())
-		return report
+	var stage *stage
+	for i, run := range append(slices.Clone(test.Before), test) {
+		next, err := newStage(s, run, options, stage)
+		if err != nil {
+			report.fail(run.Pos, "run", err.Error())
+			return report
+		}
+		if stage = next; i == 0 {
+			defer func() { _ = next.close() }()
+		}
+		report.stage, report.outcome = stage, stage.run()
+		if run != test && !report.wentWell(run) {
+			return report
+		}
 	}
-	defer func() { _ = stage.close() }()
-	report.stage, report.outcome = stage, stage.run()
 	report.Clock = report.outcome.took
 	report.Failures = append(report.Failures, stage.misses()...)
 	if len(report.Failures) > 0 { // what the run has come to says nothing
@@ -66,6 +75,18 @@ func (s *Suite) Run(test *playbook.Test, options Options) *Report {
 	report.Failures = append(report.Failures, c.failures...)
 	report.Failures = append(report.Failures, stage.unused()...)
 	return report
+}
+
+// wentWell reports whether a run before that of the test has come to its end, with its answers.
+func (r *Report) wentWell(run *playbook.Test) bool {
+	r.Failures = append(r.Failures, r.stage.misses()...)
+	if err := r.outcome.err; err != nil {
+		r.fail(run.Pos, "before", err.Error())
+	}
+	if len(r.Failures) == 0 {
+		r.Failures = r.stage.unused()
+	}
+	return len(r.Failures) == 0
 }
 
 // keepsStateInPostgres is a step whose state is kept there, "" for none.

@@ -64,6 +64,7 @@ type stage struct {
 	seen    *seen
 	server  *server
 	schema  *schema // in PostgreSQL; nil without one
+	number  int     // of the run, behind those before it
 	// attempts is held by activities that run: a run that failed leaves some behind.
 	attempts sync.RWMutex
 	// attemptsMade counts them, so that a run that goes in a circle ends.
@@ -78,23 +79,41 @@ type outcome struct {
 	took   time.Duration
 }
 
-func newStage(suite *Suite, test *playbook.Test, options Options) (*stage, error) {
-	dir, err := os.MkdirTemp("", "starter-test-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the test: %w", err)
-	}
+// newStage is that of a test, or of a run before it. It has the folder and the states of the one
+// before, nil for none.
+func newStage(suite *Suite, test *playbook.Test, options Options, before *stage) (*stage, error) {
 	began := test.Clock
-	if began.IsZero() {
+	switch {
+	case began.IsZero() && before != nil:
+		began = before.now()
+	case began.IsZero():
 		began = playbook.DefaultClock
 	}
-	s := &stage{suite: suite, test: test, options: options, dir: dir, begun: began}
-	s.script, s.seen, s.server = newScript(suite, test), newSeen(), newServer(s.now, test.States)
+	s := &stage{suite: suite, test: test, options: options, begun: began, script: newScript(suite, test), seen: newSeen()}
+	s.server = newServer(s.now, test.States)
+	if before != nil {
+		s.dir, s.schema, s.number, s.server.states = before.dir, before.schema, before.number+1, before.server.states
+	} else if err := s.makePlaces(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	if err := s.writeFiles(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
+// makePlaces makes the folder of the test, and its schema.
+func (s *stage) makePlaces() (err error) {
+	if s.dir, err = os.MkdirTemp("", "starter-test-"); err != nil {
+		return fmt.Errorf("make a folder for the test: %w", err)
+	}
+	if s.options.Postgres != "" {
+		s.schema, err = newSchema(s.options.Postgres)
+	}
+	return err
+}
+
+// close drops the folder of the test, and what it has elsewhere.
 func (s *stage) close() error {
 	if s.schema != nil {
 		s.schema.drop()
@@ -317,13 +336,8 @@ func (s *stage) connections() (made, error) {
 		}
 		connections.given[name] = text
 	}
-	if s.options.Postgres != "" {
-		made, err := newSchema(s.options.Postgres)
-		if err != nil {
-			return connections, err
-		}
-		s.schema = made
-		connections.postgres, connections.names = made.url, postgresNames(s.suite.Book)
+	if s.schema != nil {
+		connections.postgres, connections.names = s.schema.url, postgresNames(s.suite.Book)
 	}
 	return connections, nil
 }

@@ -135,7 +135,7 @@ func (s *Suite) readCalled(name string) ([]byte, error) {
 // loadRecordings reads the recorded answers that tests name.
 func (s *Suite) loadRecordings() (found source.Diagnostics) {
 	for _, test := range s.Tests.Tests {
-		for _, answers := range test.Answers {
+		for _, answers := range answersOf(test) {
 			for _, answer := range answers.Answers {
 				if answer.Recorded == "" || s.recordings[answer.Recorded] != nil {
 					continue
