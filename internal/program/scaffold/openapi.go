@@ -159,9 +159,7 @@ func (d *Document) Describe(id string) (of *Description, err error) {
 	operation := item.GetOperation(one.Method)
 	of = &Description{Name: cmp.Or(operation.OperationID, one.Path), Desc: one.Desc}
 	of.Method, of.Path = one.Method, one.Path
-	if err := d.setBase(of, operation); err != nil {
-		return nil, err
-	}
+	d.setBase(of, operation)
 	for _, refs := range []openapi3.Parameters{item.Parameters, operation.Parameters} {
 		for _, ref := range refs {
 			if ref.Value != nil {
@@ -177,7 +175,7 @@ func (d *Document) Describe(id string) (of *Description, err error) {
 }
 
 // setBase takes the first server. One without a host belongs to where the document is.
-func (d *Document) setBase(of *Description, operation *openapi3.Operation) error {
+func (d *Document) setBase(of *Description, operation *openapi3.Operation) {
 	servers := d.of.Servers
 	if operation.Servers != nil && len(*operation.Servers) > 0 {
 		servers = *operation.Servers
@@ -204,10 +202,9 @@ func (d *Document) setBase(of *Description, operation *openapi3.Operation) error
 		if !strings.Contains(address, "://") {
 			of.Path = strings.TrimRight(address, "/") + of.Path
 		}
-		return nil
+		return
 	}
 	of.Base, of.Path = base.Base, strings.TrimRight(base.Path, "/")+of.Path
-	return nil
 }
 
 // addParameter adds one that is required, and notes the others.
