@@ -80,7 +80,6 @@ func (w *writer) exportSteps() *yaml.Node {
 	w.request(start)
 	add(start, "retry", sequence(w.failurePolicy()))
 	add(start, "next", text(awaitStep))
-
 	add(await, "step", text(awaitStep))
 	add(await, "tool", text("http"))
 	w.auth(await)
@@ -88,7 +87,6 @@ func (w *writer) exportSteps() *yaml.Node {
 	add(await, "retry", sequence(w.failurePolicy(), pollPolicy("response.status"),
 		policy("It has failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", flow("fail", quoted("{{ response.error | default('the export has failed') }}")))))
 	add(await, "next", text(downloadStep))
-
 	add(download, "step", text(downloadStep))
 	add(download, "tool", text("http"))
 	w.auth(download)
