@@ -29,12 +29,15 @@ type testOptions struct {
 	verbose  bool
 }
 
+// testOutputs are what reports are written as.
+var testOutputs = []string{"table", "json", "junit"}
+
 func newTestCommand(a *app) *cobra.Command {
 	o := &testOptions{}
 	command := &cobra.Command{
-		Use: "test [FILE...]",
+		Use: "test [FILE]...",
 		RunE: func(command *cobra.Command, files []string) error {
-			if err := choice("--output", o.output, []string{"table", "json", "junit"}); err != nil {
+			if err := choice("--output", o.output, testOutputs); err != nil {
 				return err
 			}
 			return a.test(command.Context(), files, o)
@@ -47,7 +50,8 @@ func newTestCommand(a *app) *cobra.Command {
 	flags.BoolVar(&o.update, "update", false, "write what came into the keys of expect that are there")
 	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test took")
 	flags.StringVar(&o.postgres, "postgres", "", "URL of a database in which each test gets a schema of its own")
-	flags.StringVarP(&o.output, "output", "o", "table", "table, json or junit")
+	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(testOutputs, ", "))
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(testOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
