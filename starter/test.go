@@ -89,14 +89,14 @@ func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) e
 	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres}, nil)
 	took := time.Since(began)
 	if o.update {
-		if err := a.updateTests(suites, reports); err != nil {
+		if reports, err = a.updateTests(suites, reports); err != nil {
 			return err
 		}
 	}
 	if err := a.showTests(suites, reports, took, o); err != nil {
 		return err
 	}
-	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed && !o.update {
+	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed {
 		return withStatus(exitFailed, errSaid)
 	}
 	return nil
@@ -163,23 +163,27 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 	return suites, nil
 }
 
-func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) error {
+// updateTests writes what came into the files of tests. It gives the reports without those of tests
+// that are right now.
+func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
+	shown := slices.DeleteFunc(slices.Clone(reports), func(r *playtest.Report) bool { return !r.Passed() })
 	for _, suite := range suites {
 		text, changed, left, err := playtest.Updated(suite, reports)
 		if err == nil && changed > 0 {
 			err = overwrite(suite.Path, text)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if changed > 0 {
 			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
-		for _, name := range left {
-			a.notef("%s: %q is left as it is: its run has no result that could be expected, or it stands in one line", suite.Path, name)
+		for _, report := range left {
+			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect stands in one line", suite.Path, report.Test.Name)
 		}
+		shown = append(shown, left...)
 	}
-	return nil
+	return shown, nil
 }
 
 func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, took time.Duration, o *testOptions) error {
