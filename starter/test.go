@@ -29,12 +29,15 @@ type testOptions struct {
 	verbose  bool
 }
 
+// testOutputs are what reports are written as.
+var testOutputs = []string{"table", "json", "junit"}
+
 func newTestCommand(a *app) *cobra.Command {
 	o := &testOptions{}
 	command := &cobra.Command{
-		Use: "test [FILE...]",
+		Use: "test [FILE]...",
 		RunE: func(command *cobra.Command, files []string) error {
-			if err := choice("--output", o.output, []string{"table", "json", "junit"}); err != nil {
+			if err := choice("--output", o.output, testOutputs); err != nil {
 				return err
 			}
 			return a.test(command.Context(), files, o)
@@ -47,7 +50,8 @@ func newTestCommand(a *app) *cobra.Command {
 	flags.BoolVar(&o.update, "update", false, "write what came into the keys of expect that are there")
 	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test took")
 	flags.StringVar(&o.postgres, "postgres", "", "URL of a database in which each test gets a schema of its own")
-	flags.StringVarP(&o.output, "output", "o", "table", "table, json or junit")
+	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(testOutputs, ", "))
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(testOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -85,14 +89,14 @@ func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) e
 	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres}, nil)
 	took := time.Since(began)
 	if o.update {
-		if err := a.updateTests(suites, reports); err != nil {
+		if reports, err = a.updateTests(suites, reports); err != nil {
 			return err
 		}
 	}
 	if err := a.showTests(suites, reports, took, o); err != nil {
 		return err
 	}
-	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed && !o.update {
+	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed {
 		return withStatus(exitFailed, errSaid)
 	}
 	return nil
@@ -159,23 +163,27 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 	return suites, nil
 }
 
-func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) error {
+// updateTests writes what came into the files of tests. It gives the reports without those of tests
+// that are right now.
+func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
+	shown := slices.DeleteFunc(slices.Clone(reports), func(r *playtest.Report) bool { return !r.Passed() })
 	for _, suite := range suites {
 		text, changed, left, err := playtest.Updated(suite, reports)
 		if err == nil && changed > 0 {
 			err = overwrite(suite.Path, text)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if changed > 0 {
 			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
-		for _, name := range left {
-			a.notef("%s: %q is left as it is: its run has no result that could be expected, or it stands in one line", suite.Path, name)
+		for _, report := range left {
+			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect stands in one line", suite.Path, report.Test.Name)
 		}
+		shown = append(shown, left...)
 	}
-	return nil
+	return shown, nil
 }
 
 func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, took time.Duration, o *testOptions) error {

@@ -40,6 +40,9 @@ func TestRead(t *testing.T) {
 		_, err := bookshelf.Read(folder, name)
 		require.ErrorIs(t, err, bookshelf.ErrUnknown, "%q", name)
 	}
+	write(filepath.Join(folder, "nightly_test.yaml"), "its tests")
+	require.Contains(t, bookshelf.Names(folder), "nightly")
+	require.NotContains(t, bookshelf.Names(folder), "nightly_test")
 	_, err := bookshelf.Read(folder, "large")
 	require.ErrorContains(t, err, "large.yaml has 1048577 bytes, more than the 1048576 of a playbook")
 	_, err = bookshelf.Read(filepath.Join(folder, "gone"), "nightly")

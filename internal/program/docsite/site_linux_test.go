@@ -26,6 +26,8 @@ var patience = testenv.Within(30 * time.Second)
 // questions are what people ask, and the sections that answer: one of them is among the first
 // three that search finds.
 var questions = map[string][]string{
+	"why does my run hang?":                  {"waiting.html"},
+	"I know Airbyte":                         {"coming-from.html#airbytes-low-code-cdk"},
 	"max_wait":                               {"language.html#requested-waits"},
 	"Retry-After":                            {"language.html#requested-waits"},
 	"how do I stop after the first failure?": {"language.html#loop"},

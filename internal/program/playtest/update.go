@@ -15,8 +15,8 @@ import (
 // Updated is a file of tests with what came in the place of what is expected: in the
 // keys of expect that are there. Comments and all else stay. It reports how many tests have
 // changed. A test whose run had no result, or whose expect stands in a map in one line, is left as
-// it is, and named.
-func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []string, err error) {
+// it is, and is one of those left.
+func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("read the tests again: %w", err)
@@ -32,13 +32,13 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 			continue
 		}
 		if !report.comparable() {
-			left = append(left, report.Test.Name)
+			left = append(left, report)
 			continue
 		}
 		at := slices.Index(suite.Tests.Tests, report.Test)
 		one, ok := report.edit(tests.Content[at], lines)
 		if !ok {
-			left = append(left, report.Test.Name)
+			left = append(left, report)
 			continue
 		}
 		edits = append(edits, one)
