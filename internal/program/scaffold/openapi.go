@@ -250,7 +250,7 @@ func usual(p *openapi3.Parameter) any {
 	if schema.Type.Is(openapi3.TypeBoolean) {
 		return false
 	}
-	return sample(p.Schema, p.Name, 0)
+	return sample(p.Schema, p.Name)
 }
 
 func sorted[V any](m map[string]V) []string {
@@ -307,7 +307,7 @@ func exampleOf(media *openapi3.MediaType) any {
 			return canonical(example.Value.Value)
 		}
 	}
-	return sample(media.Schema, "", 0)
+	return sample(media.Schema, "")
 }
 
 // answerOf is what a success answers; nil where that is not said.

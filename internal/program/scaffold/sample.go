@@ -11,12 +11,23 @@ import (
 const (
 	mostSampleDepth   = 6
 	mostSampleMembers = 40
+	mostSampleValues  = 2000 // in all: schemas that name each other grow with every level
 )
 
-// sample is a value that fits a schema, for people to change and for tests to answer with; name is that of the
+// sampler makes one sample.
+type sampler struct {
+	left int // values that it may still make
+}
+
+// sample is what sampler.value makes of a schema.
+func sample(ref *openapi3.SchemaRef, name string) any {
+	return (&sampler{left: mostSampleValues}).value(ref, name, 0)
+}
+
+// value is a value that fits a schema, for people to change and for tests to answer with; name is that of the
 // member, "" for none. Circular schemas end where they are deep.
-func sample(ref *openapi3.SchemaRef, name string, depth int) any {
-	if ref == nil || ref.Value == nil || depth > mostSampleDepth {
+func (s *sampler) value(ref *openapi3.SchemaRef, name string, depth int) any {
+	if s.left--; ref == nil || ref.Value == nil || depth > mostSampleDepth || s.left < 0 {
 		return nil
 	}
 	schema := ref.Value
@@ -34,7 +45,7 @@ func sample(ref *openapi3.SchemaRef, name string, depth int) any {
 	}
 	members := map[string]any{}
 	for _, part := range schema.AllOf {
-		if inner, isMap := sample(part, name, depth+1).(map[string]any); isMap {
+		if inner, isMap := s.value(part, name, depth+1).(map[string]any); isMap {
 			for key, value := range inner {
 				members[key] = value
 			}
@@ -42,14 +53,14 @@ func sample(ref *openapi3.SchemaRef, name string, depth int) any {
 	}
 	for _, choices := range []openapi3.SchemaRefs{schema.OneOf, schema.AnyOf} {
 		if len(choices) > 0 && len(schema.Properties) == 0 {
-			return sample(firstOf(choices), name, depth+1)
+			return s.value(firstOf(choices), name, depth+1)
 		}
 	}
 	if len(schema.Properties) > 0 || len(members) > 0 || schema.Type.Includes(openapi3.TypeObject) {
-		return sampleMembers(schema, members, depth)
+		return s.members(schema, members, depth)
 	}
 	if schema.Items != nil || schema.Type.Includes(openapi3.TypeArray) {
-		return []any{sample(schema.Items, strings.TrimSuffix(name, "s"), depth+1)}
+		return []any{s.value(schema.Items, strings.TrimSuffix(name, "s"), depth+1)}
 	}
 	return sampleScalar(schema, name)
 }
@@ -63,12 +74,12 @@ func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
 	return choices[0]
 }
 
-func sampleMembers(schema *openapi3.Schema, members map[string]any, depth int) any {
+func (s *sampler) members(schema *openapi3.Schema, members map[string]any, depth int) any {
 	for i, key := range sorted(schema.Properties) {
 		if i == mostSampleMembers {
 			break
 		}
-		members[key] = sample(schema.Properties[key], key, depth+1)
+		members[key] = s.value(schema.Properties[key], key, depth+1)
 	}
 	return members
 }

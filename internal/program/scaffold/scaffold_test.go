@@ -2,6 +2,7 @@ package scaffold_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +133,24 @@ func TestHAR(t *testing.T) {
 			require.Equal(t, style, styleOf(made), "%s", made.Playbook)
 		})
 	}
+}
+
+// TestSchemasThatNameEachOther: a sample of them ends, however many they are.
+func TestSchemasThatNameEachOther(t *testing.T) {
+	t.Parallel()
+	var members []string
+	for i := range 40 {
+		members = append(members, fmt.Sprintf(`"m%d": {"$ref": "#/components/schemas/A"}`, i))
+	}
+	document, err := scaffold.ReadOpenAPI([]byte(`{"openapi": "3.0.3", "info": {"title": "a", "version": "1"}, "servers": [{"url": "https://a.test"}],
+		"paths": {"/a": {"get": {"operationId": "a", "responses": {"200": {"description": "ok", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}}}}},
+		"components": {"schemas": {"A": {"type": "object", "properties": {`+strings.Join(members, ", ")+`}}}}}`), "")
+	require.NoError(t, err)
+	of, err := document.Describe("a")
+	require.NoError(t, err)
+	made, err := scaffold.Make(of, scaffold.Options{})
+	require.NoError(t, err)
+	require.Less(t, len(made.Test), 200_000)
 }
 
 // TestMistakes: what cannot be read is said, and never a value of it.
