@@ -2,7 +2,11 @@ package scaffold
 
 import (
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
+
+	"reprise/interpreter/expression"
 )
 
 // service is what is known of the answers of an API by its host, where nothing else says what they look like.
@@ -46,7 +50,7 @@ func (w *writer) know() {
 		return
 	}
 	parsed, err := url.Parse(w.of.Base)
-	if err != nil {
+	if err != nil || w.queried() {
 		return
 	}
 	segments := strings.Split(strings.Trim(w.of.Path, "/"), "/")
@@ -98,4 +102,53 @@ func (w *writer) guess() {
 			return
 		}
 	}
+}
+
+// queried supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it stands.
+func (w *writer) queried() bool {
+	query, _ := expression.MapOf(w.of.Body)["query"].(string)
+	path := pageInfoPath(query)
+	if len(path) == 0 {
+		return false
+	}
+	rows := any([]any{map[string]any{"id": "1"}})
+	name := "nodes"
+	if !strings.Contains(query, "nodes") {
+		name, rows = "edges", []any{map[string]any{"node": map[string]any{"id": "1"}}}
+	}
+	path = append([]string{"data"}, path...)
+	answer := set(nil, append(slices.Clone(path), name), rows)
+	answer = set(answer, append(slices.Clone(path), "pageInfo"), map[string]any{"hasNextPage": false, "endCursor": nil})
+	w.of.Answer = &Answer{Body: answer}
+	return true
+}
+
+var queryToken = regexp.MustCompile(`"(?:\\.|[^"\\])*"|[A-Za-z_][A-Za-z0-9_]*|[{}():]`)
+
+// pageInfoPath is the path of what has the pageInfo of a query, by its aliases; nil where it has none.
+func pageInfoPath(query string) []string {
+	var open []string
+	last, inParens, isAliased := "", 0, false
+	for _, token := range queryToken.FindAllString(query, -1) {
+		switch {
+		case token == "(":
+			inParens++
+		case token == ")":
+			inParens = max(inParens-1, 0)
+		case inParens > 0 || token[0] == '"':
+		case token == "{":
+			open = append(open, last)
+		case token == "}":
+			open = open[:max(len(open)-1, 0)]
+		case token == ":":
+			isAliased = true
+		case token == "pageInfo" && len(open) > 1:
+			return slices.Clone(open[1:])
+		case isAliased: // what stands behind the alias, under which the answer has it
+			isAliased = false
+		default:
+			last = token
+		}
+	}
+	return nil
 }

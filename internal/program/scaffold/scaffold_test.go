@@ -73,6 +73,11 @@ func TestCurl(t *testing.T) {
 			require.NoError(t, err)
 			made := checked(t, of, scaffold.Options{Name: name, Sink: sinks[i%len(sinks)]})
 			require.Equal(t, style, styleOf(made), "%s", made.Playbook)
+			paged := style != "-" && style != scaffold.StylePoll && name != "graphql_mutation"
+			require.Equal(t, paged, strings.Contains(string(made.Playbook), "next_call"), "%s", made.Playbook)
+			if name == "graphql_nested" {
+				require.Contains(t, string(made.Playbook), "collect: {path: data.viewer.mine.edges}")
+			}
 		})
 	}
 }
