@@ -269,8 +269,12 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 			}
 		}
 	}
-	if o.Step != "" {
+	switch {
+	case o.Step == "":
+	case o.query != "":
 		command += " --step " + terminal.ShellWord(o.Step)
+	default:
+		command += " " + terminal.ShellWord(o.Step)
 	}
 	a.notef("to resume: %s", command)
 }
