@@ -57,7 +57,7 @@ type group struct {
 // groups are the documents in the order of reading. Those that no group names are left to links
 // and search: decisions, and the examples.
 var groups = []group{
-	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/coming-from.md"}},
+	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/editor.md", "docs/coming-from.md"}},
 	{Name: "Run", pages: []string{"docs/loading-data.md", "docs/operations.md", "docs/waiting.md", "docs/ui.md"}},
 	{Name: "Reference", pages: []string{"docs/language.md", "docs/tools.md"}},
 	{Name: "Inside", pages: []string{"docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},

@@ -1,0 +1,165 @@
+package lsp
+
+import (
+	"regexp"
+	"strings"
+)
+
+// place says where in a document a cursor is.
+type place struct {
+	// keys lead from the top of the document to the map that the cursor is in.
+	keys []string
+	// key is the key whose value the cursor is in, "" where it is at a key.
+	key string
+	// expression is set within {{ }}.
+	expression bool
+	// tool is the tool of the nearest call around, "" for none.
+	tool string
+}
+
+// keyed is a line that begins with a key: its dashes, the key, and the value.
+var keyed = regexp.MustCompile(`^( *)((?:- +)*)([\w.-]+):(?: +(.*))?$`)
+
+// written is a line that begins with a key, as keyed finds it. Columns are bytes.
+type written struct {
+	dash   int // column of the first dash, -1 for none
+	column int // of the key
+	key    string
+	value  string
+}
+
+func parse(line string) (written, bool) {
+	match := keyed.FindStringSubmatch(line)
+	if match == nil {
+		return written{}, false
+	}
+	w := written{dash: -1, column: len(match[1]) + len(match[2]), key: match[3], value: match[4]}
+	if match[2] != "" {
+		w.dash = len(match[1])
+	}
+	return w, true
+}
+
+// placeOf finds out where a cursor is, from what stands before it. The document need not be
+// YAML while somebody is typing it, so indentation and braces say it.
+func placeOf(t text, line, at int) place {
+	before := t.line(line)[:min(at, len(t.line(line)))]
+	p := place{expression: strings.LastIndex(before, "{{") > strings.LastIndex(before, "}}")}
+	own, found := parse(before)
+	if !found { // a key that is being typed, behind dashes or not
+		rest := strings.TrimLeft(before, " -")
+		own = written{dash: strings.IndexByte(before[:len(before)-len(rest)], '-'), column: len(before) - len(rest)}
+		own.value = rest
+	}
+	p.keys, p.key = flow(own.key, own.value)
+	p.tool = toolAround(t, line, own.column)
+	p.keys = append(around(t, line, own), p.keys...)
+	return p
+}
+
+// around are the keys that lead to a line, which is at one of a map or an item of a list.
+func around(t text, line int, at written) []string {
+	var keys []string
+	for n := line - 1; n >= 0; n-- {
+		above, found := parse(t.line(n))
+		switch {
+		case !found:
+			continue
+		case at.dash >= 0: // what has the list
+			if above.column > at.dash || above.column == at.dash && above.dash >= 0 {
+				continue
+			}
+			keys = append([]string{above.key}, keys...)
+		case above.column == at.column && above.dash >= 0: // the first key of the item
+		case above.column < at.column:
+			keys = append([]string{above.key}, keys...)
+		default:
+			continue
+		}
+		at = above
+	}
+	return keys
+}
+
+// flow follows the braces of a value: keys are those of the maps that are open at its end, under
+// the key that it belongs to, and last the key whose value the end is in.
+func flow(key, value string) (keys []string, last string) {
+	last = key
+	quote := byte(0)
+	start := 0
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case strings.HasPrefix(value[i:], "{{") || strings.HasPrefix(value[i:], "}}"):
+			i++
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{':
+			keys, last, start = append(keys, last), "", i+1
+		case c == '}' && len(keys) > 0:
+			keys, last = keys[:len(keys)-1], keys[len(keys)-1]
+		case c == ',' || c == '[':
+			start = i + 1
+			if len(keys) > 0 && c == ',' {
+				last = ""
+			}
+		case c == ':':
+			last = strings.Trim(value[start:i], " ")
+		}
+	}
+	keys = withoutEmpty(keys)
+	return keys, last
+}
+
+func withoutEmpty(keys []string) []string {
+	var some []string
+	for _, key := range keys {
+		if key != "" {
+			some = append(some, key)
+		}
+	}
+	return some
+}
+
+// toolAround finds the tool among the siblings of a key at a column.
+func toolAround(t text, line, column int) string {
+	begin := line
+	for ; begin > 0; begin-- { // the first key of the map
+		one, found := parse(t.line(begin))
+		if found && (one.column < column || one.column == column && one.dash >= 0) {
+			break
+		}
+	}
+	for n := begin; n < len(t); n++ {
+		one, found := parse(t.line(n))
+		switch {
+		case !found:
+		case n > line && (one.column < column || one.column == column && one.dash >= 0):
+			return ""
+		case one.column == column && one.key == "tool":
+			return strings.Trim(one.value, `"' `)
+		}
+	}
+	return ""
+}
+
+// sections are the sections of the language by the last keys that lead to them.
+var sections = map[string]string{
+	"": "playbook", "metadata": "metadata", "schedule": "schedule", "triggers": "trigger", "concurrency": "concurrency",
+	"partitions": "partitions", "workbook": "workbook entry", "workflow": "step", "loop": "loop", "incremental": "incremental",
+	"dead_letter": "dead_letter", "failure_budget": "failure_budget", "thresholds": "thresholds", "rate_limit": "rate_limit",
+	"retry": "retry policy", "then": "then", "next_call": "next_call", "collect": "collect", "per_iteration": "per_iteration",
+	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",
+}
+
+// section is the name of the section whose keys may stand at a place; "" where keys are free.
+func (p place) section() string {
+	last := ""
+	if len(p.keys) > 0 {
+		last = p.keys[len(p.keys)-1]
+	}
+	return sections[last]
+}

@@ -1,0 +1,198 @@
+// Package lsp is a language server of playbooks, for editors: problems while somebody types,
+// completion, hover, and steps that are found and renamed (Language Server Protocol 3.16).
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
+)
+
+// Server answers one editor. It is safe for concurrent use.
+type Server struct {
+	tools   playbook.Tools
+	options playbook.CheckOptions
+
+	mu        sync.Mutex
+	documents map[uri.URI]*document
+}
+
+// document is an open file.
+type document struct {
+	name string
+	text text
+	// book is what could be decoded last, nil for nothing.
+	book *playbook.Playbook
+}
+
+// mostBytes bounds a document that is looked at.
+const mostBytes = 4 << 20
+
+// New makes a server that checks playbooks for tools.
+func New(tools playbook.Tools, options playbook.CheckOptions) *Server {
+	return &Server{tools: tools, options: options, documents: map[uri.URI]*document{}}
+}
+
+// Serve answers requests on a stream until the editor ends it or ctx ends.
+func (s *Server) Serve(ctx context.Context, stream io.ReadWriteCloser) error {
+	conn := jsonrpc2.NewConn(jsonrpc2.NewStream(stream))
+	conn.Go(ctx, func(ctx context.Context, reply jsonrpc2.Replier, request jsonrpc2.Request) error {
+		if request.Method() == protocol.MethodExit {
+			return conn.Close()
+		}
+		result, err := s.answer(ctx, conn, request)
+		return reply(ctx, result, err)
+	})
+	select {
+	case <-ctx.Done():
+		_ = conn.Close()
+		<-conn.Done()
+	case <-conn.Done():
+	}
+	if err := conn.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		return fmt.Errorf("serve the editor: %w", err)
+	}
+	return nil
+}
+
+// decoded is a handler of the parameters of a method.
+func decoded[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any, error) {
+	var params P
+	if err := json.Unmarshal(request.Params(), &params); err != nil {
+		return nil, fmt.Errorf("%w: %w", jsonrpc2.ErrInvalidParams, err)
+	}
+	return handle(params)
+}
+
+// answer carries out one request.
+func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc2.Request) (any, error) {
+	show := func(at uri.URI, content string) (any, error) { return nil, s.show(ctx, conn, at, content) }
+	switch request.Method() {
+	case protocol.MethodInitialize:
+		return capabilities, nil
+	case protocol.MethodShutdown:
+		return nil, nil //nolint:nilnil // the protocol's null; exit follows
+	case protocol.MethodTextDocumentDidOpen:
+		return decoded(request, func(p protocol.DidOpenTextDocumentParams) (any, error) {
+			return show(p.TextDocument.URI, p.TextDocument.Text)
+		})
+	case protocol.MethodTextDocumentDidChange:
+		return decoded(request, func(p protocol.DidChangeTextDocumentParams) (any, error) {
+			if len(p.ContentChanges) == 0 {
+				return nil, nil //nolint:nilnil // nothing has changed
+			}
+			return show(p.TextDocument.URI, p.ContentChanges[len(p.ContentChanges)-1].Text)
+		})
+	case protocol.MethodTextDocumentDidClose:
+		return decoded(request, func(p protocol.DidCloseTextDocumentParams) (any, error) {
+			return s.close(ctx, conn, p.TextDocument.URI)
+		})
+	case protocol.MethodTextDocumentCompletion:
+		return decoded(request, func(p protocol.CompletionParams) (any, error) { return s.complete(p.TextDocumentPositionParams), nil })
+	case protocol.MethodTextDocumentHover:
+		return decoded(request, func(p protocol.HoverParams) (any, error) { return s.hover(p.TextDocumentPositionParams), nil })
+	case protocol.MethodTextDocumentDefinition:
+		return decoded(request, func(p protocol.DefinitionParams) (any, error) { return s.definition(p.TextDocumentPositionParams), nil })
+	case protocol.MethodTextDocumentReferences:
+		return decoded(request, func(p protocol.ReferenceParams) (any, error) { return s.references(p.TextDocumentPositionParams), nil })
+	case protocol.MethodTextDocumentRename:
+		return decoded(request, s.rename)
+	case protocol.MethodTextDocumentDocumentSymbol:
+		return decoded(request, func(p protocol.DocumentSymbolParams) (any, error) { return s.symbols(p.TextDocument.URI), nil })
+	}
+	if strings.HasPrefix(request.Method(), "$/") || request.Method() == protocol.MethodInitialized {
+		return nil, nil //nolint:nilnil // notifications that may be passed over
+	}
+	return nil, fmt.Errorf("%w: %s", jsonrpc2.ErrMethodNotFound, request.Method())
+}
+
+// capabilities are what editors may ask for.
+var capabilities = protocol.InitializeResult{
+	Capabilities: protocol.ServerCapabilities{
+		TextDocumentSync:   protocol.TextDocumentSyncKindFull,
+		CompletionProvider: &protocol.CompletionOptions{TriggerCharacters: []string{" ", "{", ".", ":"}},
+		HoverProvider:      true, DefinitionProvider: true, ReferencesProvider: true, RenameProvider: true, DocumentSymbolProvider: true,
+	},
+	ServerInfo: &protocol.ServerInfo{Name: "reprise"},
+}
+
+// show takes a document as it is now, and publishes its problems.
+func (s *Server) show(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, content string) error {
+	doc, problems := s.check(at, content)
+	s.mu.Lock()
+	if before := s.documents[at]; before != nil && doc.book == nil {
+		doc.book = before.book // what is typed is no YAML yet
+	}
+	s.documents[at] = doc
+	s.mu.Unlock()
+	return publish(ctx, conn, at, problems)
+}
+
+func publish(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, problems []protocol.Diagnostic) error {
+	if err := conn.Notify(ctx, protocol.MethodTextDocumentPublishDiagnostics, &protocol.PublishDiagnosticsParams{URI: at, Diagnostics: problems}); err != nil {
+		return fmt.Errorf("publish problems: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) close(ctx context.Context, conn jsonrpc2.Conn, at uri.URI) (any, error) {
+	s.mu.Lock()
+	delete(s.documents, at)
+	s.mu.Unlock()
+	return nil, publish(ctx, conn, at, []protocol.Diagnostic{})
+}
+
+// find is an open document, nil for none.
+func (s *Server) find(at uri.URI) *document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.documents[at]
+}
+
+// check looks for the problems of a document.
+func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagnostic) {
+	doc := &document{name: filepath.Base(string(at)), text: newText(content)}
+	var found source.Diagnostics
+	switch file := source.NewFile(doc.name, []byte(content)); {
+	case len(content) > mostBytes:
+		return doc, []protocol.Diagnostic{}
+	case strings.HasSuffix(doc.name, playbook.TestSuffix):
+		_, found = playbook.DecodeTests(file)
+	case !isPlaybook(content):
+		return doc, []protocol.Diagnostic{}
+	default:
+		doc.book, found = playbook.Validate(file, s.tools, s.options)
+	}
+	problems := make([]protocol.Diagnostic, 0, len(found))
+	for _, one := range found {
+		severity := protocol.DiagnosticSeverityError
+		if one.Severity == source.Warning {
+			severity = protocol.DiagnosticSeverityWarning
+		}
+		message := one.Message
+		if one.Note != "" {
+			message += "\n" + one.Note
+		}
+		problems = append(problems, protocol.Diagnostic{
+			Range: doc.text.at(one.Pos), Severity: severity, Code: one.Code, Source: "reprise", Message: message,
+		})
+	}
+	return doc, problems
+}
+
+// isPlaybook says whether a YAML file is meant to be a playbook: editors open others too.
+func isPlaybook(content string) bool {
+	return strings.Contains(content, "apiVersion: reprise/") || strings.Contains(content, "apiVersion: noetl.io/")
+}

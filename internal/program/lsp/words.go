@@ -1,0 +1,311 @@
+package lsp
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// names are those that expressions may use beside the workload, the steps and the element of
+// a loop (docs/language.md, names).
+var names = map[string]string{
+	"workload": "The inputs of the run.", "vars": "What steps have kept with vars.", "args": "What the route that led here has passed.",
+	"error": "The failure of the attempt; nil after a success.", "response": "The body of the answer.", "this": "The envelope of the answer: data, meta, status.",
+	"result": "What the step, or its page, has given; in sinks.", "_retry": "Counts of the call: page, attempt.", "_loop": "The loop: index, count.",
+	"run": "The run: id, started_at, scheduled_at.", "execution_id": "The workflow ID of the run.", "partition": "The partition of the run.",
+	"incremental": "What the step keeps between runs: value, watermark.",
+}
+
+// complete proposes what may be written at a place.
+func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.CompletionList {
+	list := &protocol.CompletionList{Items: []protocol.CompletionItem{}}
+	doc := s.find(at.TextDocument.URI)
+	if doc == nil {
+		return list
+	}
+	add := func(kind protocol.CompletionItemKind, label, detail, doc, insert string) {
+		list.Items = append(list.Items, protocol.CompletionItem{Kind: kind, Label: label, Detail: detail, Documentation: doc, InsertText: insert})
+	}
+	line := int(at.Position.Line)
+	p := placeOf(doc.text, line, offset(doc.text.line(line), at.Position.Character))
+	switch {
+	case p.expression:
+		s.completeExpression(doc, p, add)
+	case p.key == "tool":
+		for _, name := range s.tools.Names() {
+			spec, _ := s.tools.Spec(name)
+			add(protocol.CompletionItemKindModule, name, spec.Summary, spec.Doc, name)
+		}
+	case p.key == "next" || p.key == "else" || p.key == "then" && slices.Contains(p.keys, "next"):
+		for _, step := range steps(doc.text) {
+			add(protocol.CompletionItemKindReference, step.name, "step", "", step.name)
+		}
+	case p.key != "":
+		for _, value := range s.values(p) {
+			add(protocol.CompletionItemKindEnumMember, value, "", "", value)
+		}
+	default:
+		for _, key := range s.keys(p) {
+			add(protocol.CompletionItemKindProperty, key.Name, key.detail, key.Doc, key.Name+": ")
+		}
+	}
+	return list
+}
+
+// proposed is a key that may stand somewhere.
+type proposed struct {
+	playbook.Key
+
+	detail string
+}
+
+// keys are those that may stand at a place: of its section, and the fields of its tool.
+func (s *Server) keys(p place) []proposed {
+	var all []proposed
+	for _, section := range playbook.Sections() {
+		if section.Name != p.section() {
+			continue
+		}
+		for _, key := range section.Keys {
+			all = append(all, proposed{key, section.Name})
+		}
+		if spec, found := s.tools.Spec(p.tool); found && section.Open {
+			for _, field := range spec.Fields {
+				all = append(all, proposed{playbook.Key{Name: field.Name, Doc: field.Doc}, spec.Name})
+			}
+		}
+	}
+	return all
+}
+
+// values are the words that a field of a tool accepts.
+func (s *Server) values(p place) []string {
+	spec, found := s.tools.Spec(p.tool)
+	if !found {
+		return nil
+	}
+	for _, field := range spec.Fields {
+		if field.Name == p.key {
+			return field.Enum
+		}
+	}
+	return nil
+}
+
+// completeExpression proposes names and functions.
+func (s *Server) completeExpression(doc *document, p place, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
+	for _, function := range expression.Functions() {
+		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
+	}
+	for _, name := range sortedKeys(names) {
+		add(protocol.CompletionItemKindVariable, name, "", names[name], name)
+	}
+	for _, step := range steps(doc.text) {
+		add(protocol.CompletionItemKindVariable, step.name, "result of the step", "", step.name)
+	}
+	if doc.book == nil {
+		return
+	}
+	for _, key := range sortedKeys(doc.book.Workload) {
+		add(protocol.CompletionItemKindVariable, key, "workload", "", key)
+	}
+	for _, step := range doc.book.Steps {
+		if step.Loop != nil && step.Loop.Element != "" {
+			add(protocol.CompletionItemKindVariable, step.Loop.Element, "element of the loop of "+step.Name, "", step.Loop.Element)
+		}
+	}
+}
+
+func sortedKeys[V any](values map[string]V) []string { return playbook.SortedKeys(values) }
+
+// hover explains the word at a place; nil where there is nothing to say.
+func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
+	doc := s.find(at.TextDocument.URI)
+	if doc == nil {
+		return nil
+	}
+	line := int(at.Position.Line)
+	name, from := word(doc.text.line(line), offset(doc.text.line(line), at.Position.Character))
+	p := placeOf(doc.text, line, from)
+	explained := ""
+	switch {
+	case name == "":
+		return nil
+	case p.expression:
+		for _, function := range expression.Functions() {
+			if function.Name == name {
+				explained = "`" + function.Signature + "`\n\n" + function.Doc
+			}
+		}
+		if text, known := names[name]; known && explained == "" {
+			explained = "`" + name + "`\n\n" + text
+		}
+	case p.key == "tool":
+		if spec, found := s.tools.Spec(name); found {
+			explained = "tool `" + name + "`\n\n" + spec.Summary + "\n\n" + strings.TrimSpace(spec.Doc)
+		}
+	case p.key == "":
+		for _, key := range s.keys(p) {
+			if key.Name == name || slices.Contains(key.Aliases, name) {
+				explained = fmt.Sprintf("`%s` of %s\n\n%s", key.Name, key.detail, key.Doc)
+			}
+		}
+	}
+	if explained == "" {
+		return nil
+	}
+	within := span(doc.text, line, from, from+len(name))
+	return &protocol.Hover{Contents: protocol.MarkupContent{Kind: protocol.Markdown, Value: explained}, Range: &within}
+}
+
+// use is a place where a step is named.
+type use struct {
+	name       string
+	line, from int
+	definition bool
+}
+
+var (
+	definitions = regexp.MustCompile(`^ *(?:- +)?\{?\s*step: *["']?([A-Za-z_]\w*)`)
+	routes      = regexp.MustCompile(`\b(?:next|then|else|step): *["'\[{]?\s*["']?([A-Za-z_]\w*)`)
+	templates   = regexp.MustCompile(`\{\{.*?\}\}`)
+	identifier  = regexp.MustCompile(`(^|[^\w.'"])([A-Za-z_]\w*)`)
+	listed      = regexp.MustCompile(`^ *- *["']?([A-Za-z_]\w*)["']? *(?:#.*)?$`)
+	inList      = regexp.MustCompile(`\bnext: *\[([^\]]*)\]`)
+)
+
+// steps are the steps of a document, in its order.
+func steps(t text) []use {
+	var all []use
+	for n, line := range t {
+		if match := definitions.FindStringSubmatchIndex(line); match != nil {
+			p := placeOf(t, n, match[2])
+			if len(p.keys) > 0 && (p.keys[len(p.keys)-1] == "workflow" || p.keys[len(p.keys)-1] == "steps") {
+				all = append(all, use{name: line[match[2]:match[3]], line: n, from: match[2], definition: true})
+			}
+		}
+	}
+	return all
+}
+
+// uses are all places that name a step.
+func uses(t text, name string) []use {
+	found := map[use]bool{}
+	add := func(n, from, to int) {
+		if t[n][from:to] == name {
+			found[use{name: name, line: n, from: from}] = true
+		}
+	}
+	for n, line := range t {
+		for _, match := range routes.FindAllStringSubmatchIndex(line, -1) {
+			add(n, match[2], match[3])
+		}
+		if match := inList.FindStringSubmatchIndex(line); match != nil {
+			for _, one := range identifier.FindAllStringSubmatchIndex(line[match[2]:match[3]], -1) {
+				add(n, match[2]+one[4], match[2]+one[5])
+			}
+		}
+		if match := listed.FindStringSubmatchIndex(line); match != nil {
+			if p := placeOf(t, n, match[2]); len(p.keys) > 0 && p.keys[len(p.keys)-1] == "next" {
+				add(n, match[2], match[3])
+			}
+		}
+		for _, template := range templates.FindAllStringIndex(line, -1) {
+			for _, one := range identifier.FindAllStringSubmatchIndex(line[template[0]:template[1]], -1) {
+				add(n, template[0]+one[4], template[0]+one[5])
+			}
+		}
+	}
+	var all []use
+	for one := range found {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(x, y use) int {
+		if x.line != y.line {
+			return x.line - y.line
+		}
+		return x.from - y.from
+	})
+	return all
+}
+
+// named is the step whose name is at a place.
+func (s *Server) named(at protocol.TextDocumentPositionParams) (*document, use, bool) {
+	doc := s.find(at.TextDocument.URI)
+	if doc == nil {
+		return nil, use{}, false
+	}
+	line := int(at.Position.Line)
+	name, from := word(doc.text.line(line), offset(doc.text.line(line), at.Position.Character))
+	here := slices.ContainsFunc(uses(doc.text, name), func(one use) bool { return one.line == line && one.from == from })
+	for _, step := range steps(doc.text) {
+		if step.name == name && here {
+			return doc, step, true
+		}
+	}
+	return nil, use{}, false
+}
+
+func located(at uri.URI, t text, one use) protocol.Location {
+	return protocol.Location{URI: at, Range: span(t, one.line, one.from, one.from+len(one.name))}
+}
+
+// definition is where a step is.
+func (s *Server) definition(at protocol.TextDocumentPositionParams) []protocol.Location {
+	doc, step, found := s.named(at)
+	if !found {
+		return []protocol.Location{}
+	}
+	return []protocol.Location{located(at.TextDocument.URI, doc.text, step)}
+}
+
+// references are all places that name a step.
+func (s *Server) references(at protocol.TextDocumentPositionParams) []protocol.Location {
+	all := []protocol.Location{}
+	if doc, step, found := s.named(at); found {
+		for _, one := range uses(doc.text, step.name) {
+			all = append(all, located(at.TextDocument.URI, doc.text, one))
+		}
+	}
+	return all
+}
+
+// stepName is what a step may be called.
+var stepName = regexp.MustCompile(`^[A-Za-z_]\w{0,63}$`)
+
+// rename names a step otherwise, wherever it is named.
+func (s *Server) rename(p protocol.RenameParams) (any, error) {
+	doc, step, found := s.named(p.TextDocumentPositionParams)
+	switch {
+	case !found:
+		return nil, fmt.Errorf("there is no step at this place")
+	case !stepName.MatchString(p.NewName):
+		return nil, fmt.Errorf("%q is no name of a step: letters, digits and _, at most 64", p.NewName)
+	case slices.ContainsFunc(steps(doc.text), func(one use) bool { return one.name == p.NewName }):
+		return nil, fmt.Errorf("there is a step %s already", p.NewName)
+	}
+	var edits []protocol.TextEdit
+	for _, one := range uses(doc.text, step.name) {
+		edits = append(edits, protocol.TextEdit{Range: span(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName})
+	}
+	return &protocol.WorkspaceEdit{Changes: map[uri.URI][]protocol.TextEdit{p.TextDocument.URI: edits}}, nil
+}
+
+// symbols are the steps of a document.
+func (s *Server) symbols(at uri.URI) []protocol.DocumentSymbol {
+	all := []protocol.DocumentSymbol{}
+	if doc := s.find(at); doc != nil {
+		for _, step := range steps(doc.text) {
+			within := span(doc.text, step.line, step.from, step.from+len(step.name))
+			all = append(all, protocol.DocumentSymbol{Name: step.name, Kind: protocol.SymbolKindFunction, Range: within, SelectionRange: within})
+		}
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/lsp"
+	"reprise/interpreter/playbook"
+)
+
+func newLSPCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "lsp", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.lsp() },
+	}
+}
+
+// lsp answers an editor on the standard streams until that ends it.
+func (a *app) lsp() error {
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	server := lsp.New(activities.Default(), playbook.CheckOptions{Limits: limits})
+	return server.Serve(a.interrupts.graceful, standardStreams{Reader: a.In, out: a.Out})
+}
+
+// standardStreams are both as one, for programs: what is written is not made fit for a
+// terminal.
+type standardStreams struct {
+	io.Reader
+
+	out io.Writer
+}
+
+func (s standardStreams) Write(p []byte) (int, error) {
+	if screen, is := s.out.(*terminal.Screen); is {
+		return len(p), screen.Verbatim(p)
+	}
+	return s.out.Write(p)
+}
+
+// Close ends nothing: the streams are the process's.
+func (s standardStreams) Close() error { return nil }
