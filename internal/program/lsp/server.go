@@ -78,7 +78,7 @@ func decoded[P any](request jsonrpc2.Request, handle func(P) (any, error)) (any,
 
 // answer carries out one request.
 func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc2.Request) (any, error) {
-	show := func(at uri.URI, content string) (any, error) { return nil, s.show(ctx, conn, at, content) }
+	show := func(at uri.URI, content string) error { return s.show(ctx, conn, at, content) }
 	switch request.Method() {
 	case protocol.MethodInitialize:
 		return capabilities, nil
@@ -86,14 +86,14 @@ func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc
 		return nil, nil //nolint:nilnil // the protocol's null; exit follows
 	case protocol.MethodTextDocumentDidOpen:
 		return decoded(request, func(p protocol.DidOpenTextDocumentParams) (any, error) {
-			return show(p.TextDocument.URI, p.TextDocument.Text)
+			return nil, show(p.TextDocument.URI, p.TextDocument.Text)
 		})
 	case protocol.MethodTextDocumentDidChange:
 		return decoded(request, func(p protocol.DidChangeTextDocumentParams) (any, error) {
 			if len(p.ContentChanges) == 0 {
 				return nil, nil //nolint:nilnil // nothing has changed
 			}
-			return show(p.TextDocument.URI, p.ContentChanges[len(p.ContentChanges)-1].Text)
+			return nil, show(p.TextDocument.URI, p.ContentChanges[len(p.ContentChanges)-1].Text)
 		})
 	case protocol.MethodTextDocumentDidClose:
 		return decoded(request, func(p protocol.DidCloseTextDocumentParams) (any, error) {

@@ -279,7 +279,7 @@ func BenchmarkTyping(b *testing.B) {
 		published <- struct{}{}
 		return reply(ctx, nil, nil)
 	})
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for b.Loop() {
 		began := time.Now()
 		_ = conn.Notify(b.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: file, Text: text.String()}})

@@ -37,7 +37,7 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 	p := placeOf(doc.text, line, offset(doc.text.line(line), at.Position.Character))
 	switch {
 	case p.expression:
-		s.completeExpression(doc, p, add)
+		completeExpression(doc, add)
 	case p.key == "tool":
 		for _, name := range s.tools.Names() {
 			spec, _ := s.tools.Spec(name)
@@ -100,7 +100,7 @@ func (s *Server) values(p place) []string {
 }
 
 // completeExpression proposes names and functions.
-func (s *Server) completeExpression(doc *document, p place, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
+func completeExpression(doc *document, add func(kind protocol.CompletionItemKind, label, detail, doc, insert string)) {
 	for _, function := range expression.Functions() {
 		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
 	}
