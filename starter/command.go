@@ -133,7 +133,7 @@ func newRoot(a *app) *cobra.Command {
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
 		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
 		newDeadLettersCommand(a), newStateCommand(a), newBackfillCommand(a), newScheduleCommand(a), newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newMigrateCommand(a), newDevCommand(a),
-		newToolsCommand(a), newDocsCommand(a), newLSPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
+		newToolsCommand(a), newDocsCommand(a), newExplainCommand(a), newSchemaCommand(a), newLSPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
 	)
 	addHelp(root)
 	a.addCompletion(root)

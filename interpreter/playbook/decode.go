@@ -61,7 +61,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
 	{
 		key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
-		as(kindSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
+		as(WordSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
 	},
 	{
 		key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
@@ -85,7 +85,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{
 		key{name: "expect", doc: "when an open run is late"},
-		as(kindSection, (*decoder).expect).of(expectSection),
+		as(WordSection, (*decoder).expect).of(expectSection),
 	},
 	{
 		key{name: "concurrency", doc: "how many runs are open at a time that share a key, and what becomes of the others"},
@@ -93,17 +93,17 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{
 		key{name: "partitions", doc: "the parts, by time or of a list, of which each run is about one"},
-		as(kindSection, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
+		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
 	},
 	{
 		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
-		as(kindName, func(d *decoder, w written, p *Playbook) {
+		as(WordName, func(d *decoder, w written, p *Playbook) {
 			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
 		}),
 	},
 	{
 		key{name: "workload", doc: "inputs and their defaults; constants"},
-		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
+		as(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
 	},
 	{
 		key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
@@ -111,15 +111,15 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 	},
 	{
 		key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
-		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection),
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection),
 	},
 	{
 		key{name: "policies", doc: "lists of policies by name, for `- use: NAME` in any `retry`", nullable: true},
-		as(kindLists, func(*decoder, written, *Playbook) {}).of(policySection), // read before the others
+		as(WordLists, func(*decoder, written, *Playbook) {}).of(policySection), // read before the others
 	},
 	{
 		key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
-		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection),
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection),
 	},
 })
 
@@ -175,12 +175,12 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", labels: true}, []keyOf[Playbook]{
 	{
 		key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
-		as(kindName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) }),
+		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) }),
 	},
 	{key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })},
 	{
 		key{name: "labels", doc: "a map of texts"},
-		as(kindConstants, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
+		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
 	},
 	{
 		key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
@@ -188,7 +188,7 @@ var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", l
 	},
 	{
 		key{name: "triggers", doc: "whose signed deliveries start runs: a list", nullable: true, newer: true},
-		as(kindSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection),
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection),
 	},
 })
 

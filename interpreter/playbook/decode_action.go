@@ -19,7 +19,7 @@ var callKeys = []keyOf[Action]{
 	argsKey,
 	{
 		key{name: "auth", doc: "name of a connection that the worker knows"},
-		asNode(kindTextValue, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n }),
+		asNode(WordConnection, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n }),
 	},
 	{
 		key{name: "timeout", doc: "time limit of one attempt"},
@@ -49,7 +49,7 @@ func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
 	{
 		key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
-		asPart[Action](kindTextValue),
+		asPart[Action](WordConnection),
 	},
 }))
 
@@ -186,11 +186,11 @@ var workbookSection = sectionOf(section{name: "workbook entry", called: "an entr
 	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})},
 	{
 		key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
-		asPart[Action](kindTextValue),
+		asPart[Action](WordTool),
 	},
 	{
 		key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
-		as(kindSections, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection),
+		as(WordPolicies, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection),
 	},
 }))
 

@@ -18,20 +18,20 @@ const maxStateName = 500
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
 	{
 		key{name: "cursor_path", doc: "dotted path to the cursor, in each row that a page contributes"},
-		as(kindName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) }),
+		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) }),
 	},
 	{
 		key{name: "token", doc: "in place of `cursor_path`: what the source gives to continue from, such as `{{ response.next_sync_token }}`"},
 		asTextValue(func(i *Incremental, n *Node) { i.Token = n }),
 	},
-	{key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](kindText)},
+	{key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](WordScalar)},
 	{
 		key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
 		asOneOf(func(i *Incremental, t incremental.Type) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text),
 	},
 	{
 		key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
-		asPart[Incremental](kindDuration).or(0),
+		asPart[Incremental](WordLength).or(0),
 	},
 	{
 		key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
@@ -47,7 +47,7 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 	},
 	{
 		key{name: "key", doc: "what identifies a row that comes again, one name or a list; default the sink's `key`, else the whole row"},
-		as(kindTexts, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) }),
+		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) }),
 	},
 	{
 		key{name: "state", doc: "name of the state, from workload and element; default the playbook and the step, in a loop also the element"},

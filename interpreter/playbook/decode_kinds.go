@@ -8,7 +8,7 @@ import (
 
 // asInteger reads a whole number; one out of bounds is reported and set.
 func asInteger[T any](set func(*T, int)) reader[T] {
-	return as(kindInteger, func(d *decoder, w written, into *T) {
+	return as(WordInteger, func(d *decoder, w written, into *T) {
 		if v, ok := d.integer(w.node, w.what); ok {
 			within(d, w, v)
 			set(into, v)
@@ -18,7 +18,7 @@ func asInteger[T any](set func(*T, int)) reader[T] {
 
 // asNumber reads a number; one out of bounds is reported and set.
 func asNumber[T any](set func(*T, float64)) reader[T] {
-	return as(kindNumber, func(d *decoder, w written, into *T) {
+	return as(WordNumber, func(d *decoder, w written, into *T) {
 		if v, ok := d.number(w.node, w.what); ok {
 			within(d, w, v)
 			set(into, v)
@@ -42,11 +42,11 @@ func within[N int | float64](d *decoder, w written, number N) {
 }
 
 func asBoolean[T any](set func(*T, bool)) reader[T] {
-	return as(kindBoolean, func(d *decoder, w written, into *T) { set(into, d.boolean(w.node, w.what)) })
+	return as(WordBoolean, func(d *decoder, w written, into *T) { set(into, d.boolean(w.node, w.what)) })
 }
 
 func asDuration[T any](set func(*T, time.Duration)) reader[T] {
-	return as(kindDuration, func(d *decoder, w written, into *T) {
+	return as(WordDuration, func(d *decoder, w written, into *T) {
 		if v, ok := d.duration(w.node, w.what); ok {
 			set(into, v)
 		}
@@ -56,7 +56,7 @@ func asDuration[T any](set func(*T, time.Duration)) reader[T] {
 // asLimit reads a duration that must be longer than nothing; 0 where it could
 // not be read.
 func asLimit[T any](set func(*T, time.Duration)) reader[T] {
-	return as(kindLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what)) })
+	return as(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what)) })
 }
 
 // asOneOf reads one of a few words; what is none of them is reported and not
@@ -66,7 +66,7 @@ func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 	for i, one := range accepted {
 		texts[i] = string(one)
 	}
-	return as(kindChoice, func(d *decoder, w written, into *T) {
+	return as(WordChoice, func(d *decoder, w written, into *T) {
 		if one := d.oneOf(w.node, w.what, w.domain.accepted...); one != "" {
 			set(into, E(one))
 		}
@@ -75,7 +75,7 @@ func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
 
 // asText reads text; "" where it could not be read.
 func asText[T any](set func(*T, string)) reader[T] {
-	return as(kindText, func(d *decoder, w written, into *T) {
+	return as(WordText, func(d *decoder, w written, into *T) {
 		text, _ := d.text(w.node, w.what)
 		set(into, text)
 	})
@@ -83,30 +83,30 @@ func asText[T any](set func(*T, string)) reader[T] {
 
 // asName reads text that is not empty; "" where it could not be read.
 func asName[T any](set func(*T, string)) reader[T] {
-	return as(kindName, func(d *decoder, w written, into *T) {
+	return as(WordName, func(d *decoder, w written, into *T) {
 		name, _ := d.name(w.node, w.what)
 		set(into, name)
 	})
 }
 
 // asNode reads what may hold templates with one of the decoder's methods.
-func asNode[T any](kind kind, read func(d *decoder, n *yaml.Node, what string) *Node, set func(*T, *Node)) reader[T] {
+func asNode[T any](kind WordKind, read func(d *decoder, n *yaml.Node, what string) *Node, set func(*T, *Node)) reader[T] {
 	return as(kind, func(d *decoder, w written, into *T) { set(into, read(d, w.node, w.what)) })
 }
 
 func asCondition[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindCondition, (*decoder).condition, set)
+	return asNode(WordCondition, (*decoder).condition, set)
 }
 
 func asMap[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindMapValue, (*decoder).mapOrTemplate, set)
+	return asNode(WordMapValue, (*decoder).mapOrTemplate, set)
 }
 
 func asTextValue[T any](set func(*T, *Node)) reader[T] {
-	return asNode(kindTextValue, (*decoder).textValue, set)
+	return asNode(WordTextValue, (*decoder).textValue, set)
 }
 
 // asValue reads any value.
 func asValue[T any](set func(*T, *Node)) reader[T] {
-	return as(kindValue, func(d *decoder, w written, into *T) { set(into, d.value(w.node)) })
+	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.value(w.node)) })
 }

@@ -19,7 +19,7 @@ const (
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	{
 		key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
-		as(kindValue, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) }),
+		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) }),
 	},
 	{
 		key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
@@ -35,19 +35,19 @@ var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
 	},
 	{
 		key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(kindInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
+		as(WordInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
 	},
 	{
 		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default auto"},
-		as(kindInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch),
+		as(WordInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch),
 	},
 	{
 		key{name: "failure_budget", doc: "ends the loop early; off unless given"},
-		as(kindSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection),
+		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection),
 	},
 	{
 		key{name: "thresholds", doc: "shares of successes that decide the step's status"},
-		as(kindSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection),
+		as(WordSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection),
 	},
 	{
 		key{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},

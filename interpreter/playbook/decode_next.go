@@ -5,9 +5,9 @@ import "gopkg.in/yaml.v3"
 // routeSection is read into the target that an entry may be itself. What when,
 // then and else mean depends on which of them stand together: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
-	{key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](kindCondition)},
-	{key{name: "then", doc: "the steps to start"}, asPart[Target](kindTargets).of(targetSection)},
-	{key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](kindTargets).of(targetSection)},
+	{key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](WordCondition)},
+	{key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)},
+	{key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](WordTargets).of(targetSection)},
 	{key{name: "step", doc: targetStep.doc}, targetStep.into},
 	targetArgs,
 })
@@ -17,7 +17,7 @@ var targetSection = sectionOf(section{name: "next target"}, []keyOf[Target]{targ
 var (
 	targetStep = keyOf[Target]{
 		key{name: "step", doc: "the step to start", required: "step: load"},
-		as(kindName, func(d *decoder, w written, t *Target) {
+		as(WordName, func(d *decoder, w written, t *Target) {
 			t.Step, _ = d.name(w.node, w.what)
 			t.Pos = position(w.node)
 		}),

@@ -33,7 +33,7 @@ const runPlace = "run"
 
 // noticeWords are the words that every notice has.
 var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
-	{key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](kindTextValue)},
+	{key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](WordTool)},
 	{
 		key{name: "retry", doc: "policies for the notice's own failures"},
 		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies }),
@@ -47,7 +47,7 @@ var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
 	{
 		key{name: "on", doc: "the events to report, a name or a list: " + eventNames(), required: "on: [failed, late]"},
-		as(kindChoice, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...),
+		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...),
 	},
 }, noticeWords...))
 
@@ -69,7 +69,7 @@ type readsNotices interface {
 
 // asNotices reads a notice, or a list of them.
 func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
-	return as(kindSections, func(d *decoder, w written, into *T) {
+	return as(WordSome, func(d *decoder, w written, into *T) {
 		set(into, readsNotices(d).notices(w.node, s, w.at.under(w.name)))
 	}).of(s)
 }

@@ -39,7 +39,7 @@ const everyForm = "hour, day, week, month or year, or a duration such as 6h"
 var partitionsSection = sectionOf(section{name: "partitions", prefix: "partitions."}, []keyOf[partitionsRead]{
 	{
 		key{name: "every", doc: "how long a partition is: `hour`, `day`, `week`, `month` or `year` of the zone, or a duration", required: "every: day"},
-		as(kindText, func(d *decoder, w written, p *partitionsRead) { d.every(w.node, p) }),
+		as(WordLength, func(d *decoder, w written, p *partitionsRead) { d.every(w.node, p) }).also(partition.Units...),
 	},
 	{
 		key{name: "start", doc: "where the first partition begins: a date, or a time", required: "start: 2024-01-01"},

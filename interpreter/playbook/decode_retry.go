@@ -13,7 +13,7 @@ import (
 
 // asRetry reads the retry of the section whose tool is known.
 func asRetry[T any](set func(*T, []*Policy)) reader[T] {
-	return as(kindSections, func(d *decoder, w written, into *T) {
+	return as(WordPolicies, func(d *decoder, w written, into *T) {
 		set(into, d.retry(w.node, w.at.under(w.name), w.at.tool))
 	}).of(policySection)
 }
@@ -154,7 +154,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{
 		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
-		as(kindBoolean, (*decoder).restart).also("full"),
+		as(WordBoolean, (*decoder).restart).also("full"),
 	},
 	{
 		key{name: "allow_repeat", doc: "allow a request or a page to come again"},
@@ -287,7 +287,7 @@ var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
 	},
 	{
 		key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
-		as(kindText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) }),
+		as(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) }),
 	},
 	{
 		key{name: "into", doc: "name of what is collected; default `pages`"},

@@ -9,7 +9,7 @@ import (
 var scheduleSection = sectionOf(section{name: "schedule", prefix: "schedule."}, []keyOf[Schedule]{
 	{
 		key{name: "cron", doc: "times by the calendar: minute, hour, day of the month, month, day of the week; or a list of such"},
-		as(kindName, func(d *decoder, w written, s *Schedule) { d.cron(w.node, s) }),
+		as(WordNames, func(d *decoder, w written, s *Schedule) { d.cron(w.node, s) }),
 	},
 	{
 		key{name: "every", doc: "in place of `cron`: the time between two runs, in whole seconds"},

@@ -44,14 +44,14 @@ func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
 var testsSection = sectionOf(section{name: "tests", called: "a file of tests"}, []keyOf[Tests]{
 	{
 		key{name: "playbook", doc: "the file of the playbook, relative to this one", required: "playbook: users.yaml"},
-		as(kindName, func(d *decoder, w written, t *Tests) {
+		as(WordName, func(d *decoder, w written, t *Tests) {
 			t.PlaybookPos = position(w.node)
 			t.Playbook, _ = d.name(w.node, w.what)
 		}),
 	},
 	{
 		key{name: "tests", doc: "a list of tests", required: "tests: [{name: …, expect: {status: completed}}]"},
-		as(kindSections, func(d *decoder, w written, t *Tests) { t.Tests = d.tests(w.node, w.what) }).of(testSection),
+		as(WordSections, func(d *decoder, w written, t *Tests) { t.Tests = d.tests(w.node, w.what) }).of(testSection),
 	},
 })
 
@@ -79,12 +79,12 @@ func (d *decoder) tests(n *yaml.Node, what string) []*Test {
 
 // testWord is a word of a test that any YAML value can stand behind.
 func testWord[T any](set func(*T, any)) reader[T] {
-	return as(kindValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
+	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
 }
 
 // testMap is a word with a map of any values.
 func testMap[T any](set func(*T, map[string]any)) reader[T] {
-	return as(kindConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
+	return as(WordConstants, func(d *decoder, w written, into *T) { set(into, d.plainMap(w.node, w.what)) })
 }
 
 func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
@@ -97,7 +97,7 @@ func (d *decoder) plainMap(n *yaml.Node, what string) map[string]any {
 
 // testTexts is a word with a map of texts.
 func testTexts[T any](set func(*T, map[string]string)) reader[T] {
-	return as(kindConstants, func(d *decoder, w written, into *T) {
+	return as(WordConstants, func(d *decoder, w written, into *T) {
 		texts := map[string]string{}
 		if w.node.Kind != yaml.MappingNode {
 			d.errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
@@ -113,7 +113,7 @@ func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 
 // testTime is a word with a time.
 func testTime[T any](set func(*T, time.Time)) reader[T] {
-	return as(kindText, func(d *decoder, w written, into *T) {
+	return as(WordText, func(d *decoder, w written, into *T) {
 		text, ok := d.text(w.node, w.what)
 		if !ok {
 			return
@@ -151,7 +151,7 @@ var testRunWords = []keyOf[Test]{
 	},
 	{
 		key{name: "answers", doc: "what attempts get, by step: a list that is used up in order"},
-		as(kindLists, func(d *decoder, w written, t *Test) { t.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
+		as(WordLists, func(d *decoder, w written, t *Test) { t.Answers = d.testAnswers(w.node, w.what) }).of(testAnswerSection),
 	},
 }
 
@@ -174,7 +174,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 }, testRunWords, []keyOf[Test]{
 	{
 		key{name: "before", doc: "runs before this one, in the same folder and with the same states: the words above but `name`"},
-		as(kindSections, func(d *decoder, w written, t *Test) {
+		as(WordSections, func(d *decoder, w written, t *Test) {
 			items, _ := d.items(w.node, w.what)
 			for _, item := range items {
 				if run := readSection[earlierRun](d, item, at{}); run != nil {
@@ -185,7 +185,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 	},
 	{
 		key{name: "at", doc: "what people do, and what else happens, at times of the run"},
-		as(kindSections, func(d *decoder, w written, t *Test) {
+		as(WordSections, func(d *decoder, w written, t *Test) {
 			items, _ := d.items(w.node, w.what)
 			for _, item := range items {
 				if act := readSection[TestAct](d, item, at{}); act != nil {
@@ -196,7 +196,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 	},
 	{
 		key{name: "expect", doc: "what comes of the run; what is left out is not compared", required: "expect: {status: completed}"},
-		as(kindSection, func(d *decoder, w written, t *Test) {
+		as(WordSection, func(d *decoder, w written, t *Test) {
 			if expect := readSection[TestExpect](d, w.node, at{}); expect != nil {
 				t.Expect = *expect
 			}
@@ -318,7 +318,7 @@ func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {
 
 // said is a word for what is said from outside of an attempt that is awaited.
 func said(name, doc string) keyOf[TestAnswer] {
-	return keyOf[TestAnswer]{key{name: name, doc: doc}, as(kindConstants, func(d *decoder, w written, a *TestAnswer) {
+	return keyOf[TestAnswer]{key{name: name, doc: doc}, as(WordConstants, func(d *decoder, w written, a *TestAnswer) {
 		if name == "complete" {
 			a.Complete = d.plain(w.node)
 			return
@@ -415,7 +415,7 @@ func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
 
 // act is a word for what people do to the run or a step.
 func act(name, doc string) keyOf[TestAct] {
-	return keyOf[TestAct]{key{name: name, doc: doc}, as(kindConstants, func(d *decoder, w written, a *TestAct) {
+	return keyOf[TestAct]{key{name: name, doc: doc}, as(WordConstants, func(d *decoder, w written, a *TestAct) {
 		for word, value := range d.plainMap(w.node, w.what) {
 			text, isText := value.(string)
 			switch {
@@ -476,7 +476,7 @@ func (a *TestAct) decode(d *decoder, f *fields, where at) bool {
 
 // testList is a word with lists by the names of calls.
 func testList(set func(*TestExpect, []*TestList), read func(d *decoder, n *yaml.Node, what string) any) reader[TestExpect] {
-	return as(kindLists, func(d *decoder, w written, e *TestExpect) {
+	return as(WordLists, func(d *decoder, w written, e *TestExpect) {
 		var lists []*TestList
 		for _, list := range d.namedLists(w.node, w.what) {
 			one := &TestList{CallName: list.CallName}
@@ -531,7 +531,7 @@ var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []k
 	{key{name: "steps", doc: "status of steps by name, of those that are given"}, testTexts(func(e *TestExpect, v map[string]string) { e.Steps = v })},
 	{
 		key{name: "warnings", doc: "of the run: texts that they hold, one for each; `[]` for none"},
-		as(kindTexts, func(d *decoder, w written, e *TestExpect) {
+		as(WordTexts, func(d *decoder, w written, e *TestExpect) {
 			items, _ := d.items(w.node, w.what)
 			for _, item := range items {
 				text, _ := d.text(item, w.what)

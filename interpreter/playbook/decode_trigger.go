@@ -70,19 +70,19 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 	},
 	{
 		key{name: "name", doc: "name of the sender, for the runs' IDs; default that of the secret. Two entries of one name are one sender whose secret changes"},
-		as(kindName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) }),
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) }),
 	},
 	{
 		key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run is handed; nobody has signed them"},
-		as(kindTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) }),
+		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) }),
 	},
 	{
 		key{name: "events", doc: "the events that start a run; default all. Not of `hmac`"},
-		as(kindTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.texts(w.node, w.what) }),
+		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.texts(w.node, w.what) }),
 	},
 	{
 		key{name: "header", doc: "of `hmac`: the header with the signature"},
-		as(kindName, func(d *decoder, w written, t *Trigger) { t.Header = d.headerName(w.node, w.what) }),
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.Header = d.headerName(w.node, w.what) }),
 	},
 	{
 		key{name: "prefix", doc: "of `hmac`: what stands before the signature, such as `sha256=`; default nothing"},
@@ -102,7 +102,7 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 	},
 	{
 		key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none, and the same body is the same delivery"},
-		as(kindName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) }),
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) }),
 	},
 })
 

@@ -6,35 +6,47 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// kind is the type of what stands behind a word.
-type kind string
+// WordKind is the type of what stands behind a word.
+type WordKind string
 
 // The kinds of values. A template may stand in a value only.
 const (
-	kindText      kind = "text"
-	kindName      kind = "name" // text that is not empty
-	kindChoice    kind = "choice"
-	kindBoolean   kind = "boolean"
-	kindInteger   kind = "integer"
-	kindNumber    kind = "number"
-	kindDuration  kind = "duration"
-	kindLimit     kind = "limit" // a duration longer than nothing
-	kindCondition kind = "condition"
-	kindValue     kind = "value"
-	kindTextValue kind = "text value" // text, or a template
-	kindMapValue  kind = "map value"  // a map of values, or one template that gives it
-	kindConstants kind = "constants"  // a map without templates
-	kindTexts     kind = "texts"      // a list of texts
-	kindSection   kind = "section"
-	kindSections  kind = "sections"         // a list of them
-	kindLists     kind = "sections by name" // a map of names and lists of them
-	kindTargets   kind = "targets"          // the name of a step, a section, or a list of both
+	WordText       WordKind = "text"
+	WordName       WordKind = "name" // text that is not empty
+	WordChoice     WordKind = "choice"
+	WordChoices    WordKind = "choices" // a choice, or a list of them
+	WordBoolean    WordKind = "boolean"
+	WordInteger    WordKind = "integer"
+	WordNumber     WordKind = "number"
+	WordDuration   WordKind = "duration"
+	WordLimit      WordKind = "limit"  // a duration longer than nothing
+	WordLength     WordKind = "length" // a duration, or what the section makes of a text or a number
+	WordScalar     WordKind = "scalar" // text, a number or a boolean
+	WordCondition  WordKind = "condition"
+	WordValue      WordKind = "value"
+	WordCollection WordKind = "collection" // a list, a map, or one template that gives one
+	WordTextValue  WordKind = "text value" // text, or a template
+	WordTool       WordKind = "tool"       // the name of a tool, a template, or a map with kind and the tool's fields
+	WordConnection WordKind = "connection" // the name of a connection, or a template
+	WordMapValue   WordKind = "map value"  // a map of values, or one template that gives it
+	WordMap        WordKind = "map"        // a map of values
+	WordLabels     WordKind = "labels"     // a map of texts
+	WordConstants  WordKind = "constants"  // a map without templates
+	WordTexts      WordKind = "texts"      // a list of texts
+	WordNames      WordKind = "names"      // a text that is not empty, or a list of them
+	WordSection    WordKind = "section"
+	WordSections   WordKind = "sections"         // a list of them
+	WordSome       WordKind = "section or list"  // one section, or a list of them
+	WordPolicies   WordKind = "section or forms" // a list of sections, or an older form of it
+	WordKeyed      WordKind = "section or texts" // a section, or a list of texts
+	WordLists      WordKind = "sections by name" // a map of names and lists of them
+	WordTargets    WordKind = "targets"          // the name of a step, a section, or a list of both
 )
 
 // domain says what may stand behind a word: what a tool that completes or
 // checks a playbook needs to know of it, beside its name and meaning.
 type domain struct {
-	kind        kind
+	kind        WordKind
 	accepted    []string        // of a choice, else words that may stand in place of the kind
 	least, most *float64        // bounds, nil for none
 	byRule      bool            // the bounds are reported by a rule of check
@@ -149,7 +161,7 @@ type inner[U any] interface {
 // asSection reads a section of its own.
 func asSection[T, U any, P inner[U]](set func(*T, *U)) reader[T] {
 	return reader[T]{
-		domain: domain{kind: kindSection, of: func() *section { return P(nil).section() }},
+		domain: domain{kind: WordSection, of: func() *section { return P(nil).section() }},
 		read: func(d *decoder, w written, into *T) {
 			if u := readSection[U, P](d, w.node, at{place: w.at.under(w.name)}); u != nil {
 				set(into, u)
@@ -170,12 +182,12 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 }
 
 // as reads a word in a way of its own.
-func as[T any](kind kind, read func(d *decoder, w written, into *T)) reader[T] {
+func as[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
 	return reader[T]{domain: domain{kind: kind}, read: read}
 }
 
 // asPart is a word that its section reads.
-func asPart[T any](kind kind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
+func asPart[T any](kind WordKind) reader[T] { return reader[T]{domain: domain{kind: kind}} }
 
 // through reads a word into something that belongs to a T; nil for a T that has
 // none of it, where the word is refused elsewhere.

@@ -81,36 +81,6 @@ var sections = []*section{
 	sinkSection, noticeSection, notifySection, expectSection, routeSection, targetSection,
 }
 
-// Section describes a map of the language for its documentation.
-type Section struct {
-	Name string
-	// Open sections accept the fields of their tool beside Keys.
-	Open bool
-	Keys []Key
-}
-
-// Key describes one key of a section.
-type Key struct {
-	Name    string
-	Aliases []string
-	Doc     string
-}
-
-// Sections are all sections of the language with the keys that they accept, in
-// the order of the documentation.
-func Sections() []Section { return described(sections) }
-
-func described(sections []*section) []Section {
-	all := make([]Section, len(sections))
-	for i, s := range sections {
-		all[i] = Section{Name: s.name, Open: s.open}
-		for _, k := range s.keys {
-			all[i].Keys = append(all[i].Keys, Key{Name: k.name, Aliases: k.aliases, Doc: k.doc})
-		}
-	}
-	return all
-}
-
 // find returns the key that a word stands for.
 func (s *section) find(name string, older bool) (*key, bool) {
 	for i := range s.keys {

@@ -1,0 +1,216 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/playbook"
+)
+
+// place says where a section stands: its path as people write it, and its heading in
+// docs/language.md.
+type place struct{ path, heading string }
+
+var places = map[string]place{
+	"playbook": {"", "playbook"}, "metadata": {"metadata", "playbook"}, "schedule": {"metadata.schedule", "schedule"},
+	"trigger": {"metadata.triggers", "triggers"}, "concurrency": {"concurrency", "concurrency"}, "partitions": {"partitions", "partitions"},
+	"workbook entry": {"workbook", "workbook"}, "step": {"step", "step"}, "tool": {"tool", "tool"}, "loop": {"loop", "loop"},
+	"incremental": {"incremental", "incremental"}, "dead_letter": {"loop.dead_letter", "dead-letters"}, "failure_budget": {"loop.failure_budget", "loop"},
+	"thresholds": {"loop.thresholds", "loop"}, "rate_limit": {"rate_limit", "rate_limit"}, "retry policy": {"retry", "retry"}, "then": {"retry.then", "then"},
+	"next_call": {"retry.then.next_call", "next_call"}, "collect": {"retry.then.collect", "collect"},
+	"per_iteration": {"retry.then.per_iteration", "per_iteration"}, "sink": {"sink", "sink"}, "notice": {"on_failure", "on_success"},
+	"notify": {"notify", "notify"}, "expect": {"expect", "expect"}, "next entry": {"next", "next"}, "next target": {"next.then", "next"},
+}
+
+func (r *Reference) addKeys() {
+	for _, section := range playbook.Sections() {
+		r.keys[section.Name], r.spellings[section.Name] = map[string]Entry{}, map[string]string{}
+		at := places[section.Name]
+		for _, key := range section.Keys {
+			entry := Entry{
+				Kind: OfKey, Name: strings.TrimPrefix(at.path+"."+key.Name, "."), Doc: sentence(key.Doc), Type: Type(key), Bounds: bounds(key),
+				Default: key.Default, Words: key.Accepted, Where: r.where(section.Name), Required: key.Required, Example: key.Example,
+				Link: language(at.heading),
+			}
+			if key.Of != "" {
+				entry.Words = r.namesOf(key.Of)
+			}
+			r.keys[section.Name][key.Name] = entry
+			for _, other := range key.Aliases {
+				r.spellings[section.Name][other] = key.Name
+			}
+			for _, other := range key.Older {
+				r.spellings[section.Name][other] = key.Name
+			}
+			r.add(entry)
+		}
+	}
+}
+
+func (r *Reference) namesOf(section string) []string {
+	var names []string
+	for _, key := range r.sections[section].Keys {
+		names = append(names, key.Name)
+	}
+	return names
+}
+
+// types say what may stand behind keys.
+var types = map[playbook.WordKind]string{
+	playbook.WordText:       "text, without templates",
+	playbook.WordName:       "text that is not empty, without templates",
+	playbook.WordChoice:     "one of its words",
+	playbook.WordChoices:    "one of its words, or a list of them",
+	playbook.WordBoolean:    "true or false",
+	playbook.WordInteger:    "a whole number",
+	playbook.WordNumber:     "a number",
+	playbook.WordDuration:   "a duration such as 90s or 1m30s, or a number of seconds",
+	playbook.WordLimit:      "a duration such as 90s or 1m30s, or a number of seconds, longer than 0",
+	playbook.WordLength:     "a duration such as 90s, a number, or one of its words",
+	playbook.WordScalar:     "text, a number or a boolean, without templates",
+	playbook.WordCondition:  "a condition: one expression, in {{ }} or without",
+	playbook.WordValue:      "any value, with templates",
+	playbook.WordCollection: "a list, a map, or one template that gives one",
+	playbook.WordTextValue:  "text, with templates",
+	playbook.WordTool:       "the name of a tool, or a map with kind and the tool's fields",
+	playbook.WordConnection: "the name of a connection, or a template",
+	playbook.WordMapValue:   "a map of values, or one template that gives it",
+	playbook.WordMap:        "a map of names and values",
+	playbook.WordLabels:     "a map of texts",
+	playbook.WordConstants:  "a map of constants, without templates",
+	playbook.WordTexts:      "a list of texts",
+	playbook.WordNames:      "a text, or a list of texts",
+	playbook.WordSection:    "a map",
+	playbook.WordSections:   "a list of maps",
+	playbook.WordSome:       "a map, or a list of them",
+	playbook.WordPolicies:   "a list of policies",
+	playbook.WordKeyed:      "a map, or a list of texts",
+	playbook.WordLists:      "a map of names and lists of policies",
+	playbook.WordTargets:    "the name of a step, a map, or a list of both",
+}
+
+// Type says what may stand behind a key.
+func Type(key playbook.Key) string {
+	text := types[key.Kind]
+	if key.Kind == playbook.WordBoolean || key.Kind == playbook.WordInteger {
+		for _, word := range key.Accepted {
+			text += ", or " + word
+		}
+	}
+	return text
+}
+
+func bounds(key playbook.Key) string {
+	switch {
+	case key.Least != nil && key.Most != nil:
+		return fmt.Sprintf("%v to %v", *key.Least, *key.Most)
+	case key.Least != nil:
+		return fmt.Sprintf("at least %v", *key.Least)
+	case key.Most != nil:
+		return fmt.Sprintf("at most %v", *key.Most)
+	}
+	return ""
+}
+
+// anchors are the sections at which the paths of others begin.
+var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
+
+// where are the places of a section, from the nearest anchors.
+func (r *Reference) where(section string) []string {
+	if slices.Contains(anchors, section) {
+		return []string{anchorName(section)}
+	}
+	var paths []string
+	r.climb(section, "", map[string]bool{}, func(path string) { paths = append(paths, path) })
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func anchorName(section string) string {
+	if section == "playbook" {
+		return "the playbook"
+	}
+	return section
+}
+
+func (r *Reference) climb(section, path string, seen map[string]bool, visit func(string)) {
+	if slices.Contains(anchors, section) {
+		visit(strings.TrimPrefix(strings.ReplaceAll(section, " entry", "")+path, "playbook."))
+		return
+	}
+	if seen[section] {
+		return
+	}
+	seen[section] = true
+	for _, parent := range playbook.Sections() {
+		for _, key := range parent.Keys {
+			if key.Of != section {
+				continue
+			}
+			step := "." + key.Name
+			if key.Kind == playbook.WordLists {
+				step += ".NAME"
+			}
+			r.climb(parent.Name, step+path, seen, visit)
+		}
+	}
+	delete(seen, section)
+}
+
+// path finds keys by a path that begins at any section: the name of the section, or one of its
+// keys.
+func (r *Reference) path(question string) []Entry {
+	parts := strings.Split(question, ".")
+	var found []Entry
+	add := func(e Entry, ok bool) {
+		if !ok {
+			return
+		}
+		i := slices.IndexFunc(found, func(other Entry) bool {
+			return other.Doc == e.Doc && other.Type == e.Type && lastOf(other.Name) == lastOf(e.Name)
+		})
+		if i < 0 {
+			found = append(found, e)
+			return
+		}
+		found[i].Where = slices.Compact(slices.Sorted(slices.Values(slices.Concat(found[i].Where, e.Where))))
+	}
+	for _, section := range playbook.Sections() {
+		if len(parts) > 1 && slug(section.Name) == parts[0] {
+			add(r.walk(section.Name, parts[1:]))
+		}
+		add(r.walk(section.Name, parts))
+	}
+	return found
+}
+
+func slug(section string) string { return strings.ReplaceAll(section, " ", "_") }
+
+func lastOf(path string) string {
+	_, last, _ := cutLast(path)
+	return last
+}
+
+// walk follows keys down from a section.
+func (r *Reference) walk(section string, parts []string) (Entry, bool) {
+	entry, ok := r.Key(section, parts[0])
+	if !ok || len(parts) == 1 {
+		return entry, ok
+	}
+	of := r.Child(section, parts[0])
+	if of == "" {
+		return Entry{}, false
+	}
+	return r.walk(of, parts[1:])
+}
+
+// Child is the section that stands behind a key of a section, "" for none.
+func (r *Reference) Child(section, key string) string {
+	for _, one := range r.sections[section].Keys {
+		if one.Name == key || slices.Contains(one.Aliases, key) || slices.Contains(one.Older, key) {
+			return one.Of
+		}
+	}
+	return ""
+}

@@ -1,0 +1,335 @@
+// Package reference knows what there is to say of each word of the language: keys, names and
+// functions of expressions, tools and their fields, diagnostics, statuses, events and exit
+// codes. starter explain, the editor, starter mcp, the JSON Schema and llms-full.txt show it.
+package reference
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reprise/internal/base/exitcode"
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Kind says what an entry is about.
+type Kind string
+
+// The kinds of entries.
+const (
+	OfKey      Kind = "key"
+	OfTool     Kind = "tool"
+	OfField    Kind = "field"
+	OfName     Kind = "name"
+	OfFunction Kind = "function"
+	OfCode     Kind = "diagnostic"
+	OfStatus   Kind = "status"
+	OfEvent    Kind = "event"
+	OfExit     Kind = "exit code"
+)
+
+// Kinds are all of them, in the order in which they are listed.
+func Kinds() []Kind {
+	return []Kind{OfKey, OfTool, OfField, OfName, OfFunction, OfCode, OfStatus, OfEvent, OfExit}
+}
+
+// Entry is what there is to say of one word.
+type Entry struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"` // as people ask for it, such as retry.then.max_wait
+	Doc  string `json:"doc"`  // Markdown, one paragraph
+	// Type says what may stand there, Bounds from where to where a number may be, and Default
+	// what counts where the word is left out; each is "" for nothing to say.
+	Type    string `json:"type,omitempty"`
+	Bounds  string `json:"bounds,omitempty"`
+	Default string `json:"default,omitempty"`
+	// Words are those that are accepted: values of a choice, members of a name, or the keys
+	// and fields below a section or tool.
+	Words []string `json:"words,omitempty"`
+	// Where are the places in which it may stand.
+	Where    []string `json:"where,omitempty"`
+	Required bool     `json:"required,omitempty"`
+	Example  string   `json:"example,omitempty"` // YAML, or a call of a function
+	// Wrong is an example that has the diagnostic, and Right the same without it.
+	Wrong string `json:"wrong,omitempty"`
+	Right string `json:"right,omitempty"`
+	Link  string `json:"link"` // file and heading in the documentation
+}
+
+// Reference is every entry. It is immutable and safe for concurrent use.
+type Reference struct {
+	entries   []Entry
+	keys      map[string]map[string]Entry // by section and key
+	fields    map[string]map[string]Entry // by tool and field
+	sections  map[string]playbook.Section
+	spellings map[string]map[string]string // of keys: section, then any spelling, to the name
+}
+
+// New makes the reference of the language with a catalogue of tools.
+func New(tools playbook.Tools) *Reference {
+	r := &Reference{
+		keys: map[string]map[string]Entry{}, fields: map[string]map[string]Entry{}, sections: map[string]playbook.Section{},
+		spellings: map[string]map[string]string{},
+	}
+	for _, section := range playbook.Sections() {
+		r.sections[section.Name] = section
+	}
+	r.addKeys()
+	r.addTools(tools)
+	for _, name := range playbook.Names() {
+		r.add(Entry{
+			Kind: OfName, Name: name.Name, Doc: sentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Link: language("names"),
+		})
+	}
+	for _, function := range expression.Functions() {
+		r.add(Entry{Kind: OfFunction, Name: function.Name, Doc: function.Doc, Example: function.Signature, Link: language("functions")})
+	}
+	for _, code := range playbook.Codes() {
+		more := explanations[code.Code]
+		r.add(Entry{
+			Kind: OfCode, Name: code.Code, Doc: sentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right, Link: language(code.Code),
+		})
+	}
+	for _, status := range interpreter.Statuses() {
+		r.add(Entry{
+			Kind: OfStatus, Name: string(status.Status), Doc: sentence("it " + status.Doc), Where: []string{status.Of.String()}, Link: language("statuses"),
+		})
+	}
+	for _, kind := range runs.Kinds() {
+		r.add(Entry{Kind: OfEvent, Name: kind.Name, Doc: sentence(kind.Doc), Link: "docs/operations.md#events"})
+	}
+	for _, one := range exitcode.All() {
+		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Doc: sentence(one.Doc), Link: language("exit-codes")})
+	}
+	return r
+}
+
+func language(heading string) string { return "docs/language.md#" + heading }
+
+// sentence makes one of what a table says.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
+func (r *Reference) add(e Entry) { r.entries = append(r.entries, e) }
+
+func (r *Reference) addTools(tools playbook.Tools) {
+	for _, name := range tools.Names() {
+		spec, _ := tools.Spec(name)
+		link := "docs/tools.md#" + name
+		where := []string{"tool of a step"}
+		if spec.Writes {
+			where = append(where, "tool of a sink")
+		}
+		r.add(Entry{
+			Kind: OfTool, Name: name, Doc: spec.Summary + "\n\n" + strings.TrimSpace(spec.Doc), Words: spec.FieldNames(), Where: where,
+			Example: strings.TrimSpace(spec.Example), Link: link,
+		})
+		r.fields[name] = map[string]Entry{}
+		for _, field := range spec.Described() {
+			entry := Entry{
+				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc, Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
+				Where: []string{"a call of " + name}, Required: field.Required, Link: link,
+			}
+			r.fields[name][field.Name] = entry
+			r.add(entry)
+		}
+	}
+}
+
+// fieldTypes say what the fields of tools may hold.
+var fieldTypes = map[playbook.FieldKind]string{
+	playbook.KindValue:     "any value",
+	playbook.KindText:      "text",
+	playbook.KindMap:       "a map, or one template that gives it",
+	playbook.KindList:      "a list, or one template that gives it",
+	playbook.KindStatement: "SQL, whose templates become bind parameters",
+	playbook.KindCode:      "code, which is no template",
+	playbook.KindLiteral:   "a text or a list of texts, without templates",
+	playbook.KindDuration:  "a duration such as 90s, or a number of seconds",
+	playbook.KindNumber:    "a number",
+	playbook.KindBoolean:   "true or false",
+	playbook.KindRequest:   "a request: a map with the fields of http",
+	playbook.KindChoice:    "a word, or a map",
+	playbook.KindSteps:     "a list of steps",
+}
+
+// Entries are all, in the order of Kinds and of the documentation.
+func (r *Reference) Entries() []Entry { return slices.Clone(r.entries) }
+
+// Key is the entry of a key, in any spelling, of a section.
+func (r *Reference) Key(section, key string) (Entry, bool) {
+	e, ok := r.keys[section][cmp.Or(r.spellings[section][key], key)]
+	return e, ok
+}
+
+// Field is the entry of a field of a tool.
+func (r *Reference) Field(tool, field string) (Entry, bool) {
+	e, ok := r.fields[tool][field]
+	return e, ok
+}
+
+// Of is the entry of a name of a kind.
+func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
+	i := slices.IndexFunc(r.entries, func(e Entry) bool { return e.Kind == kind && e.Name == name })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return r.entries[i], true
+}
+
+// Find gives the entries that a question is about: a name of any kind, or a path of keys such as
+// retry.then.max_wait, which may begin at any section. What several sections say in the same
+// words is one entry.
+func (r *Reference) Find(question string) []Entry {
+	question = plain(question)
+	var found []Entry
+	for _, e := range r.entries {
+		if e.Kind != OfKey && e.Name == question {
+			found = append(found, e)
+		}
+	}
+	return append(r.path(question), found...)
+}
+
+// plain takes brackets of functions and lists off a question.
+func plain(question string) string {
+	question = strings.TrimSuffix(strings.TrimSpace(question), "()")
+	question = strings.TrimPrefix(question, "exit ")
+	for _, prefix := range []string{"workflow.", "workflow[]."} {
+		question = strings.TrimPrefix(question, prefix)
+	}
+	var out strings.Builder
+	for i := 0; i < len(question); i++ {
+		if end := strings.IndexByte(question[i:], ']'); question[i] == '[' && end > 0 {
+			i += end
+			continue
+		}
+		out.WriteByte(question[i])
+	}
+	return out.String()
+}
+
+// Suggest is the name that was meant, "" where none is near.
+func (r *Reference) Suggest(question string) string {
+	question = plain(question)
+	var names []string
+	for _, e := range r.entries {
+		names = append(names, e.Name)
+		if _, last, ok := cutLast(e.Name); ok {
+			names = append(names, last)
+		}
+	}
+	before, last, nested := cutLast(question)
+	if near := expression.Suggest(question, names); near != "" || !nested {
+		return near
+	}
+	if near := expression.Suggest(last, r.below(before)); near != "" {
+		return before + "." + near
+	}
+	return expression.Suggest(last, names)
+}
+
+func cutLast(path string) (before, last string, found bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// below are the words that stand below a path.
+func (r *Reference) below(path string) []string {
+	var names []string
+	for _, e := range r.Find(path) {
+		names = append(names, e.Words...)
+	}
+	return names
+}
+
+// Index lists the names of a kind, sorted as they are documented.
+func (r *Reference) Index(kind Kind) []string {
+	var names []string
+	for _, e := range r.entries {
+		if e.Kind == kind {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// Plural is what a kind is called in lists.
+func (k Kind) Plural() string {
+	switch k {
+	case OfStatus:
+		return "statuses"
+	default:
+		return string(k) + "s"
+	}
+}
+
+// Markdown is the entry as an editor shows it.
+func (e Entry) Markdown() string {
+	var b strings.Builder
+	title := e.Name
+	if e.Kind == OfFunction {
+		title = e.Example
+	}
+	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escaped(title), e.Kind, e.Doc)
+	for _, fact := range e.Facts() {
+		fmt.Fprintf(&b, "\n- %s: %s", fact.Name, fact.Text)
+	}
+	b.WriteString("\n")
+	for _, block := range []struct{ title, text string }{{"Wrong", e.Wrong}, {"Right", e.Right}, {"Example", e.block()}} {
+		if block.text != "" {
+			fmt.Fprintf(&b, "\n%s:\n\n```yaml\n%s\n```\n", block.title, strings.TrimRight(block.text, "\n"))
+		}
+	}
+	return b.String()
+}
+
+func escaped(text string) string {
+	return strings.NewReplacer("_", `\_`, "*", `\*`, "[", `\[`).Replace(text)
+}
+
+// block is the example where it is YAML.
+func (e Entry) block() string {
+	if e.Kind == OfFunction {
+		return ""
+	}
+	return e.Example
+}
+
+// Fact is one thing that is said of an entry.
+type Fact struct{ Name, Text string }
+
+// Facts are what is said of an entry besides its text and examples.
+func (e Entry) Facts() []Fact {
+	facts := []Fact{
+		{"type", e.Type},
+		{"bounds", e.Bounds},
+		{"default", e.Default},
+		{wordsOf[e.Kind], strings.Join(e.Words, ", ")},
+		{"where", strings.Join(e.Where, ", ")},
+		{"link", e.Link},
+	}
+	if e.Required {
+		facts[2].Text = "none, it is required"
+	}
+	return slices.DeleteFunc(facts, func(fact Fact) bool { return fact.Text == "" })
+}
+
+// wordsOf says what Entry.Words are.
+var wordsOf = map[Kind]string{OfKey: "accepts", OfField: "accepts", OfTool: "fields", OfName: "members"}

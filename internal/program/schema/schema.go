@@ -1,0 +1,222 @@
+// Package schema writes the JSON Schema of playbooks, for editors and other tools. It is made of
+// the tables that decode the language and of the specs of the tools, so it knows every word,
+// type, bound and default that they do. What takes more than one place to see, such as names
+// and routes, it leaves to starter validate.
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/playbook"
+)
+
+// File is where the schema stands in the repository.
+const File = "schema/playbook.schema.json"
+
+// node is a schema, or a part of one.
+type node map[string]any
+
+// generator carries what the definitions share.
+type generator struct {
+	tools    playbook.Tools
+	sections map[string]playbook.Section
+}
+
+// Generate is the schema, draft 7, as indented JSON that ends with a line break. It accepts each playbook
+// that starter validate finds no error in, given the same tools.
+func Generate(tools playbook.Tools) ([]byte, error) {
+	g := &generator{tools: tools, sections: map[string]playbook.Section{}}
+	definitions := node{}
+	for _, section := range playbook.Sections() {
+		g.sections[section.Name] = section
+	}
+	for _, section := range playbook.Sections() {
+		definitions[slug(section.Name)] = g.section(section)
+	}
+	for _, name := range g.toolNames() {
+		definitions[fieldsOf(name)] = g.fields(name)
+	}
+	root := node{
+		"$schema":     "http://json-schema.org/draft-07/schema#",
+		"title":       "Reprise playbook",
+		"description": "A playbook that starter runs. Playbooks of " + playbook.OlderVersion + " are checked by starter validate only.",
+		"definitions": definitions,
+		"if":          whereIs("apiVersion", node{"const": playbook.Version}),
+		"then":        ref("playbook"),
+		"else": node{
+			"type":       "object",
+			"required":   []string{"apiVersion", "kind", "metadata", "workflow"},
+			"properties": node{"apiVersion": node{"enum": []string{playbook.Version, playbook.OlderVersion}}, "kind": node{"enum": []string{"Playbook"}}},
+		},
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+func slug(section string) string { return strings.ReplaceAll(section, " ", "_") }
+
+func ref(section string) node { return node{"$ref": "#/definitions/" + slug(section)} }
+
+// fieldsOf is the name of the definition with the fields of a tool.
+func fieldsOf(tool string) string { return "fields_of_" + tool }
+
+// whereIs is true of a map whose key has a value.
+func whereIs(key string, value node) node {
+	return node{"required": []string{key}, "properties": node{key: value}}
+}
+
+func anyOf(some ...node) node { return node{"anyOf": some} }
+
+// section is the definition of a section.
+func (g *generator) section(s playbook.Section) node {
+	properties, all := node{}, []node{}
+	for _, key := range s.Keys {
+		one := described(g.value(s, key), key)
+		for _, name := range spellings(key) {
+			properties[name] = one
+		}
+		if key.Required && s.Name != "retry policy" && s.Name != "next entry" {
+			all = append(all, requires(spellings(key)...))
+		}
+	}
+	definition := node{"type": "object", "properties": properties}
+	switch s.Name {
+	case "retry policy": // a use stands alone
+		definition["if"], definition["then"], definition["else"] = node{"required": []string{"use"}}, node{"maxProperties": 1}, node{"required": []string{"when"}}
+	case "next entry":
+		all = append(all, routeRules()...)
+	case "playbook":
+		all = append(all, node{"properties": node{"workflow": node{"minItems": 1}}})
+	case "partitions":
+		unit := node{"enum": []string{"hour", "day", "week", "month", "year"}}
+		all = append(all, node{"properties": node{"every": anyOf(unit, types("number"), node{"type": "string", "pattern": durationPattern})}})
+	case "concurrency":
+		all = append(all, requires("key"))
+	case "schedule":
+		all = append(all, requires("cron", "every"))
+	case "incremental":
+		all = append(all, requires("initial_value", "token"))
+	}
+	if !s.Open {
+		definition["additionalProperties"] = false
+	} else if s.Name != "tool" { // which the section around it completes
+		all = append(all, g.calls(s)...)
+	}
+	if len(all) > 0 {
+		definition["allOf"] = all
+	}
+	return definition
+}
+
+// durationPattern is that of Go's durations, such as 1h30m.
+const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+
+// routeRules are what an entry of next has to have together.
+func routeRules() []node {
+	return []node{
+		{"oneOf": []node{{"required": []string{"step"}}, {"required": []string{"then"}}, {"required": []string{"else"}}}},
+		{"dependencies": node{"then": []string{"when"}, "args": []string{"step"}, "else": node{"not": node{"required": []string{"when"}}}}},
+	}
+}
+
+func spellings(key playbook.Key) []string { return append([]string{key.Name}, key.Aliases...) }
+
+func requires(names ...string) node {
+	some := make([]node, len(names))
+	for i, name := range names {
+		some[i] = node{"required": []string{name}}
+	}
+	if len(some) == 1 {
+		return some[0]
+	}
+	return anyOf(some...)
+}
+
+// described adds what people read to the schema of a value.
+func described(value node, key playbook.Key) node {
+	with := node{"description": strings.ReplaceAll(Sentence(key), "`", ""), "markdownDescription": Sentence(key)}
+	for word, one := range value {
+		with[word] = one
+	}
+	if _, isRef := value["$ref"]; isRef { // beside which draft 7 reads nothing
+		delete(with, "$ref")
+		with["allOf"] = []node{value}
+	}
+	if key.Default != "" {
+		with["default"] = valueOf("default: " + key.Default)
+	}
+	if example := valueOf(key.Example); example != nil && key.Kind != playbook.WordSections {
+		with["examples"] = []any{example}
+	}
+	return with
+}
+
+// Sentence is what a key says, with its example, in Markdown.
+func Sentence(key playbook.Key) string {
+	text := key.Doc
+	if text != "" {
+		text = strings.ToUpper(text[:1]) + text[1:] + "."
+	}
+	return text + " Such as `" + key.Example + "`."
+}
+
+// valueOf is the value of the one key of a text of YAML, nil for none.
+func valueOf(text string) any {
+	var pair map[string]any
+	if yaml.Unmarshal([]byte(text), &pair) != nil || len(pair) != 1 {
+		return nil
+	}
+	for _, value := range pair {
+		if data, err := json.Marshal(value); err == nil { // times become text
+			var plain any
+			if json.Unmarshal(data, &plain) == nil {
+				return plain
+			}
+		}
+	}
+	return nil
+}
+
+// toolNames are all that tool may have, that which calls the workbook too.
+func (g *generator) toolNames() []string {
+	names := append([]string{playbook.WorkbookTool}, g.tools.Names()...)
+	slices.Sort(names)
+	return names
+}
+
+// spec is the spec of a tool; that of workbook has the name of an entry.
+func (g *generator) spec(tool string) playbook.ToolSpec {
+	if tool == playbook.WorkbookTool {
+		return playbook.ToolSpec{Name: tool, Fields: []playbook.Field{{
+			Name: "name", Kind: playbook.KindLiteral, Required: true, Doc: "The name of the entry.",
+		}}}
+	}
+	spec, _ := g.tools.Spec(tool)
+	return spec
+}
+
+// callable are the tools that a section may call.
+func (g *generator) callable(section string) []string {
+	return slices.DeleteFunc(g.toolNames(), func(name string) bool {
+		spec := g.spec(name)
+		switch section {
+		case "step":
+			return spec.SinkOnly
+		case "workbook entry":
+			return spec.SinkOnly || name == playbook.WorkbookTool
+		}
+		return !spec.Writes
+	})
+}

@@ -1,0 +1,196 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"reprise/interpreter/playbook"
+)
+
+// routing are the words of a step that calls nothing.
+var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on_failure"}
+
+// calls are the rules of a section that calls a tool: which fields stand beside it, for each
+// tool.
+func (g *generator) calls(s playbook.Section) []node {
+	var rules []node
+	for _, name := range g.callable(s.Name) {
+		rules = append(rules, node{"if": isTool(name), "then": g.call(s, g.spec(name))})
+	}
+	known := node{"enum": g.toolNames()}
+	rules = append(rules, node{"properties": node{"tool": anyOf(known, node{"type": "string", "pattern": `\{\{`}, types("object"))}})
+	without := node{"not": node{"required": []string{"tool"}}}
+	switch s.Name {
+	case "step":
+		rules = append(rules, node{"if": without, "then": node{"propertyNames": node{"enum": routing}}})
+	case "notice", "notify":
+		older := node{"required": []string{"kind"}} // a form that validate takes with a warning
+		rules = append(rules, node{"if": node{"not": anyOf(node{"required": []string{"tool"}}, older)}, "then": g.call(s, g.spec(playbook.NoticeTool))})
+	}
+	return rules
+}
+
+// isTool is true of a call of the tool, whose fields may be grouped.
+func isTool(name string) node {
+	return whereIs("tool", anyOf(node{"const": name}, node{
+		"type": "object", "required": []string{"kind"}, "properties": node{"kind": node{"const": name}},
+	}))
+}
+
+// call is what a section has that calls a tool.
+func (g *generator) call(s playbook.Section, spec playbook.ToolSpec) node {
+	names := spec.FieldNames()
+	for _, key := range s.Keys {
+		names = append(names, spellings(key)...)
+	}
+	inTool := spec.FieldNames()
+	for _, key := range g.sections["tool"].Keys {
+		inTool = append(inTool, key.Name)
+	}
+	fields := node{"$ref": "#/definitions/" + fieldsOf(spec.Name)}
+	grouped := node{"if": types("object"), "then": node{"propertyNames": node{"enum": sorted(inTool)}, "allOf": []node{fields}}}
+	all := []node{fields}
+	if s.Name != "workbook entry" || spec.Name == playbook.WorkbookTool { // to which callers hand the rest
+		all = append(all, demands(spec)...)
+	}
+	return node{"propertyNames": node{"enum": sorted(names)}, "properties": node{"tool": grouped}, "allOf": all}
+}
+
+func sorted(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// demands are the fields that a call has to have, beside tool or under it.
+func demands(spec playbook.ToolSpec) []node {
+	has := func(name string) []node {
+		return []node{
+			{"required": []string{name}},
+			{"properties": node{"tool": node{"type": "object", "required": []string{name}}}, "required": []string{"tool"}},
+		}
+	}
+	var all []node
+	for _, field := range spec.Fields {
+		if field.Required {
+			all = append(all, anyOf(has(field.Name)...))
+		}
+	}
+	for _, group := range spec.RequireOneOf {
+		var some []node
+		for _, name := range group {
+			some = append(some, has(name)...)
+		}
+		all = append(all, anyOf(some...))
+	}
+	return all
+}
+
+// fields is the definition with the types of a tool's fields.
+func (g *generator) fields(tool string) node {
+	properties := node{}
+	for _, field := range g.spec(tool).Fields {
+		properties[field.Name] = g.field(field)
+	}
+	return node{"properties": properties}
+}
+
+func (g *generator) field(field playbook.Field) node {
+	value := node{"description": FieldSentence(field), "markdownDescription": FieldSentence(field)}
+	for word, one := range g.fieldKind(field) {
+		value[word] = one
+	}
+	if field.Default != "" && len(field.Enum) > 0 {
+		value["default"] = field.Default
+	}
+	return value
+}
+
+// FieldSentence is what a field of a tool says, with its default.
+func FieldSentence(field playbook.Field) string {
+	text := field.Doc
+	if field.Default != "" {
+		text += " Default: " + field.Default + "."
+	}
+	return text
+}
+
+func (g *generator) fieldKind(field playbook.Field) node {
+	written := node{"type": "string", "pattern": template}
+	switch field.Kind {
+	case playbook.KindText, playbook.KindStatement:
+		return anyOf(words(field, "string", "number", "boolean"), written)
+	case playbook.KindLiteral:
+		return anyOf(words(field, "string"), list(words(field, "string"), 0))
+	case playbook.KindChoice:
+		return anyOf(words(field, "string"), g.keysOf(field))
+	case playbook.KindMap:
+		if len(field.Keys) > 0 {
+			return anyOf(g.keysOf(field), written)
+		}
+		return anyOf(types("object"), written)
+	case playbook.KindList:
+		return anyOf(types("array"), written)
+	case playbook.KindCode:
+		return types("string")
+	case playbook.KindNumber:
+		return anyOf(types("number"), written)
+	case playbook.KindBoolean:
+		return anyOf(types("boolean"), written)
+	case playbook.KindDuration:
+		return anyOf(durations(node{"type": "number", "minimum": 0}), written)
+	case playbook.KindRequest:
+		return g.request()
+	case playbook.KindSteps:
+		return list(ref("step"), 1)
+	case playbook.KindValue:
+	}
+	return node{}
+}
+
+// request is a map with the fields of http.
+func (g *generator) request() node {
+	properties := node{"auth": types("string")}
+	for _, field := range g.spec(playbook.NoticeTool).Fields {
+		properties[field.Name] = node{}
+	}
+	return node{"type": "object", "required": []string{"url"}, "properties": properties, "additionalProperties": false}
+}
+
+// keysOf is a map with fixed keys.
+func (g *generator) keysOf(field playbook.Field) node {
+	properties, required := node{}, []string{}
+	for _, key := range field.Keys {
+		properties[key.Name] = g.field(key)
+		if key.Required {
+			required = append(required, key.Name)
+		}
+	}
+	return node{"type": "object", "properties": properties, "additionalProperties": false, "required": required}
+}
+
+// words are the texts that a field accepts, in any case; all of some types where it accepts any.
+func words(field playbook.Field, kinds ...string) node {
+	if len(field.Enum) == 0 {
+		return types(kinds...)
+	}
+	patterns := make([]string, len(field.Enum))
+	for i, word := range field.Enum {
+		patterns[i] = anyCase(word)
+	}
+	return anyOf(node{"enum": field.Enum}, node{"type": "string", "pattern": "^(" + strings.Join(patterns, "|") + ")$"})
+}
+
+// anyCase is a pattern of a word in any case.
+func anyCase(word string) string {
+	var pattern strings.Builder
+	for _, r := range word {
+		if lower, upper := unicode.ToLower(r), unicode.ToUpper(r); lower != upper {
+			pattern.WriteString("[" + string(upper) + string(lower) + "]")
+			continue
+		}
+		pattern.WriteRune(r)
+	}
+	return pattern.String()
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reprise/activities"
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/reference"
+	"reprise/internal/program/schema"
+)
+
+func newExplainCommand(a *app) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "explain [WORD]", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			return a.explain(strings.Join(args, ""), output)
+		},
+	}
+	outputFlag(command, &output)
+	return command
+}
+
+// explain prints what there is to say of a word, or lists the words.
+func (a *app) explain(word, output string) error {
+	r := reference.New(activities.Default())
+	if word == "" {
+		return a.explainIndex(r, output)
+	}
+	found := r.Find(word)
+	if len(found) == 0 {
+		if near := r.Suggest(word); near != "" {
+			return usageError("%q is no word of Reprise; did you mean %q?", word, near)
+		}
+		return usageError("%q is no word of Reprise; %s explain lists all of them", word, terminal.Program())
+	}
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, found)
+	}
+	var b strings.Builder
+	for i, entry := range found {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		writeEntry(&b, entry, terminal.PaperOf(a.Out).Width)
+	}
+	_, err := io.WriteString(a.Out, b.String())
+	return err
+}
+
+// writeEntry writes an entry for eyes.
+func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
+	title := entry.Name
+	if entry.Kind == reference.OfFunction {
+		title = entry.Example
+	}
+	fmt.Fprintf(b, "%s (%s)\n\n", title, entry.Kind)
+	for paragraph := range strings.SplitSeq(reflowed(entry.Doc, width), "\n") {
+		b.WriteString(paragraph + "\n")
+	}
+	b.WriteString("\n")
+	for _, fact := range entry.Facts() {
+		terminal.WriteWrapped(b, fact.Name+": "+fact.Text, width)
+	}
+	examples := []struct{ name, text string }{{"wrong", entry.Wrong}, {"right", entry.Right}, {"example", entry.Example}}
+	for _, one := range examples {
+		if one.text == "" || entry.Kind == reference.OfFunction {
+			continue
+		}
+		fmt.Fprintf(b, "%s:\n  %s\n", one.name, strings.ReplaceAll(strings.TrimRight(one.text, "\n"), "\n", "\n  "))
+	}
+}
+
+// explainIndex lists all words by their kinds.
+func (a *app) explainIndex(r *reference.Reference, output string) error {
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, r.Entries())
+	}
+	var b strings.Builder
+	for _, kind := range reference.Kinds() {
+		fmt.Fprintf(&b, "%s:\n", kind.Plural())
+		for _, line := range terminal.Wrap(strings.Join(r.Index(kind), "  "), terminal.PaperOf(a.Out).Width-2) {
+			b.WriteString("  " + line + "\n")
+		}
+	}
+	_, err := io.WriteString(a.Out, b.String())
+	return err
+}
+
+func newSchemaCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := schema.Generate(activities.Default())
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(text)
+			return err
+		},
+	}
+}
