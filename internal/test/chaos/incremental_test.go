@@ -281,6 +281,8 @@ func (r *incrementalRound) killInRun() {
 	run, release, _ := r.held()
 	r.kill()
 	release()
+	r.await("the held request is answered", func() bool { return r.source.held() == 0 })
+	r.source.overtake()
 	r.startWorker()
 	r.finish(run)
 }

@@ -27,7 +27,7 @@ type clocked struct {
 	shops    []string
 	current  map[string]map[int]version // of each shop, by ID
 	versions map[string]bool            // all that there ever were
-	given    []version                  // that answers had
+	given    []version                  // that answers had, but for those replaced before they were asked for again
 	number   int
 	tokens   map[string]int // what a token has seen, by its text
 	requests int
@@ -70,12 +70,8 @@ func newClocked(t *testing.T, random *rand.Rand, late time.Duration, shops ...st
 
 // change makes a row, or changes or deletes one.
 func (c *clocked) change(shop string) {
-	rows, now := c.current[shop], time.Now()
-	c.number++
-	made := version{
-		ID: len(rows) + 1, Version: c.number, At: now.UTC().Truncate(time.Second).Format(time.RFC3339), Shop: shop,
-		seen: now.Add(time.Duration(c.random.Int64N(int64(c.late) + 1))),
-	}
+	rows := c.current[shop]
+	made := c.made(shop, len(rows)+1)
 	switch c.random.IntN(6) {
 	case 0, 1:
 		if len(rows) > 0 {
@@ -92,6 +88,27 @@ func (c *clocked) change(shop string) {
 	}
 	rows[made.ID] = made
 	c.versions[made.key()] = true
+}
+
+// made is a version of now.
+func (c *clocked) made(shop string, id int) version {
+	now := time.Now()
+	c.number++
+	return version{
+		ID: id, Version: c.number, At: now.UTC().Truncate(time.Second).Format(time.RFC3339), Shop: shop,
+		seen: now.Add(time.Duration(c.random.Int64N(int64(c.late) + 1))),
+	}
+}
+
+// overtake changes the rows of the last answer: who asks for it again is given others.
+func (c *clocked) overtake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, row := range c.given[max(0, len(c.given)-clockedPage):] {
+		made := c.made(row.Shop, row.ID)
+		c.current[row.Shop][row.ID] = made
+		c.versions[made.key()] = true
+	}
 }
 
 // rest lets nothing change from now on, and returns once all is seen.
@@ -219,6 +236,9 @@ func (c *clocked) page(shop, since, order, after string) map[string]any {
 	}
 	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool { return row.At < since || place(row) <= after })
 	slices.SortFunc(rows, func(a, b version) int { return strings.Compare(place(a), place(b)) })
+	c.given = slices.DeleteFunc(c.given, func(row version) bool { // whoever asks again has not kept what came before
+		return row.Shop == shop && row.At >= since && place(row) > after && c.current[shop][row.ID].Version != row.Version
+	})
 	c.given = append(c.given, rows[:min(len(rows), clockedPage)]...)
 	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
 	if len(rows) > clockedPage {
