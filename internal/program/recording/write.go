@@ -108,8 +108,8 @@ func maskedHeaders(headers map[string]string, known *secrets.Set) map[string]any
 	return shown
 }
 
-// Masked is a value without secrets: texts in which the set finds some, and members that are named
-// like one, such as access_token. nil is no set.
+// Masked is a value without secrets: texts in which the set finds some or that hold one, and members that are one
+// by their names, such as access_token. nil is no set.
 func Masked(value any, known *secrets.Set) any {
 	if known == nil {
 		return starred(value)
@@ -122,13 +122,11 @@ func starred(value any) any {
 	case map[string]any:
 		shown := make(map[string]any, len(value))
 		for _, key := range playbook.SortedKeys(value) {
-			text, isText := value[key].(string)
-			switch {
-			case isText && text != "" && secrets.NamesSecret(key):
+			if text, isText := value[key].(string); isText && secrets.IsMember(key, text) {
 				shown[key] = secrets.Stars
-			default:
-				shown[key] = starred(value[key])
+				continue
 			}
+			shown[key] = starred(value[key])
 		}
 		return shown
 	case []any:
@@ -137,6 +135,8 @@ func starred(value any) any {
 			shown[i] = starred(item)
 		}
 		return shown
+	case string:
+		return secrets.WithoutInside(value)
 	}
 	return value
 }

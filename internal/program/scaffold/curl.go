@@ -43,8 +43,10 @@ func curlWords(line string) (words []string, err error) {
 	switch {
 	case len(line) > maxCurl:
 		return nil, fmt.Errorf("the line has %d bytes; at most %d are read", len(line), maxCurl)
-	case strings.Contains(line, "^\n"), strings.Contains(line, "^\r\n"):
-		return nil, errors.New(`the line is one for cmd of Windows; copy it as "cURL (bash)"`)
+	case strings.Contains(line, "Invoke-WebRequest"):
+		return nil, errors.New(`the line is one for PowerShell; copy it as "cURL (bash)"`)
+	case isCmd(line):
+		return cmdWords(line)
 	}
 	defer func() { // the parser and the expansion are not ours
 		if failure := recover(); failure != nil {
@@ -58,7 +60,7 @@ func curlWords(line string) (words []string, err error) {
 	var found []*syntax.Word
 	syntax.Walk(script, func(node syntax.Node) bool {
 		call, isCall := node.(*syntax.CallExpr)
-		if isCall && found == nil && len(call.Args) > 0 && strings.HasSuffix(call.Args[0].Lit(), "curl") {
+		if isCall && found == nil && len(call.Args) > 0 && isCurl(call.Args[0].Lit()) {
 			found = call.Args
 		}
 		return found == nil
@@ -82,6 +84,11 @@ func curlWords(line string) (words []string, err error) {
 	return words, nil
 }
 
+// isCurl reports whether a command is curl.
+func isCurl(command string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(command), ".exe"), "curl")
+}
+
 // reasonOf is the message of a parser without what it quotes.
 func reasonOf(err error) string {
 	var of syntax.ParseError
@@ -96,6 +103,7 @@ type curl struct {
 	d       *Description
 	address string
 	data    []string // of -d, one after the other
+	query   []Pair   // of --url-query
 	isJSON  bool     // by --json
 	get     bool
 }
@@ -113,10 +121,19 @@ var (
 		"cookie", "user-agent", "referer", "url", "url-query",
 	}
 	curlSkips = []string{
-		"output", "max-time", "proxy", "cert", "cookie-jar", "write-out", "dump-header", "range", "connect-timeout", "retry", "retry-delay", "retry-max-time",
-		"cacert", "capath", "key", "key-type", "cert-type", "pass", "proxy-user", "limit-rate", "max-redirs", "resolve", "interface", "ciphers", "tls-max", "config",
-		"continue-at", "speed-time", "speed-limit", "time-cond", "quote", "ftp-port", "trace", "trace-ascii", "stderr", "unix-socket", "noproxy", "dns-servers", "aws-sigv4", "output-dir",
-		"connect-to", "doh-url", "max-filesize", "netrc-file", "proto", "proto-redir", "rate", "socks5", "socks5-hostname", "expect100-timeout", "keepalive-time", "request-target", "upload-file",
+		"abstract-unix-socket", "alt-svc", "aws-sigv4", "cacert", "capath", "cert", "cert-type", "ciphers", "config", "connect-timeout", "connect-to",
+		"continue-at", "cookie-jar", "create-file-mode", "crlfile", "curves", "delegation", "dns-interface", "dns-ipv4-addr", "dns-ipv6-addr",
+		"dns-servers", "doh-url", "dump-header", "ech", "egd-file", "engine", "etag-compare", "etag-save", "expect100-timeout", "ftp-account",
+		"ftp-alternative-to-user", "ftp-method", "ftp-port", "ftp-ssl-ccc-mode", "happy-eyeballs-timeout-ms", "haproxy-clientip", "hostpubmd5",
+		"hostpubsha256", "hsts", "interface", "ip-tos", "ipfs-gateway", "keepalive-cnt", "keepalive-time", "key", "key-type", "krb", "libcurl",
+		"limit-rate", "local-port", "login-options", "mail-auth", "mail-from", "mail-rcpt", "max-filesize", "max-redirs", "max-time", "netrc-file",
+		"noproxy", "output", "output-dir", "parallel-max", "pass", "pinnedpubkey", "preproxy", "proto", "proto-default", "proto-redir", "proxy",
+		"proxy-cacert", "proxy-capath", "proxy-cert", "proxy-cert-type", "proxy-ciphers", "proxy-crlfile", "proxy-header", "proxy-key", "proxy-key-type",
+		"proxy-pass", "proxy-pinnedpubkey", "proxy-service-name", "proxy-tls13-ciphers", "proxy-tlsauthtype", "proxy-tlspassword", "proxy-tlsuser",
+		"proxy-user", "proxy1.0", "pubkey", "quote", "random-file", "range", "rate", "request-target", "resolve", "retry", "retry-delay", "retry-max-time",
+		"sasl-authzid", "service-name", "sigalgs", "socks4", "socks4a", "socks5", "socks5-gssapi-service", "socks5-hostname", "speed-limit", "speed-time",
+		"stderr", "telnet-option", "tftp-blksize", "time-cond", "tls-max", "tls13-ciphers", "tlsauthtype", "tlspassword", "tlsuser", "trace",
+		"trace-ascii", "trace-config", "unix-socket", "upload-file", "variable", "vlan-priority", "write-out",
 	}
 )
 
@@ -195,8 +212,13 @@ func (c *curl) option(name, value string) error {
 		return c.content(value)
 	case "data", "data-raw", "data-binary", "data-ascii":
 		return c.content(value)
-	case "data-urlencode", "url-query":
+	case "data-urlencode":
+		if strings.Contains(strings.SplitN(value, "=", 2)[0], "@") {
+			return errors.New("a value of --data-urlencode is in a file; put it into the line, in place of @FILE")
+		}
 		c.data = append(c.data, encoded(value))
+	case "url-query":
+		c.query = append(c.query, pairsOf(encoded(value))...)
 	case "form", "form-string", "upload-file":
 		return fmt.Errorf("curl's --%s sends files, and tool http sends JSON, text or a form of fields", name)
 	case "aws-sigv4":
@@ -248,6 +270,7 @@ func (c *curl) finish() error {
 	if err := c.d.setAddress(c.address); err != nil {
 		return err
 	}
+	c.d.Params = append(c.d.Params, c.query...)
 	data := strings.Join(c.data, "&")
 	switch {
 	case c.get:

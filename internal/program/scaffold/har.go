@@ -85,10 +85,10 @@ func FromHAR(data []byte) (*Description, error) {
 	for _, later := range kinds[most][1:] {
 		first.Later = append(first.Later, later.Request)
 	}
+	first.hide()
 	if len(order) > 1 {
 		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has requests of %d kinds; this is %s %s", len(order), first.Method, first.Path))
 	}
-	first.hide()
 	return first, nil
 }
 

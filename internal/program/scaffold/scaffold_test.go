@@ -172,7 +172,8 @@ func TestMistakes(t *testing.T) {
 		"curl https://a.test -F file=@SECRET":     "sends files",
 		"curl https://a.test https://b.test":      "several addresses",
 		"curl https://a.test -H":                  `"header" of curl has no value`,
-		"curl https://a.test ^\n -H 'a: SECRET'":  "cURL (bash)",
+		"curl https://a.test ^\n -H 'a: SECRET'":  "several addresses",
+		"Invoke-WebRequest -Uri https://a.test":   "cURL (bash)",
 		"curl --aws-sigv4 aws:amz https://a.test": "--aws-sigv4",
 	} {
 		_, err := scaffold.FromCurl(line)
