@@ -182,7 +182,7 @@ type view struct {
 
 // types are those of the files.
 var types = map[string]string{
-	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
+	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
 }
 
 // ServeHTTP answers with a file of the site.

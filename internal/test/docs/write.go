@@ -7,13 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 )
 
 // Pages are the files that are generated, or have generated parts, as they
-// should be now: name to text. dir is the folder of the documentation.
+// should be now: path in the folder of the documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
-	pages := map[string]string{"tools.md": Tools(catalogue)}
+	pages := map[string]string{
+		"tools.md": Tools(catalogue), "../llms.txt": reference.LLMs(), "../llms-full.txt": reference.New(catalogue).LLMsFull(),
+	}
 	for _, page := range []string{"language.md", "operations.md", "testing.md"} {
 		name := filepath.Join(dir, page)
 		text, err := os.ReadFile(name)

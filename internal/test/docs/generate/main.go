@@ -1,5 +1,5 @@
-// Command generate writes docs/tools.md and the generated parts of
-// docs/language.md. Run it at the top of the repository.
+// Command generate writes docs/tools.md, llms.txt, llms-full.txt and the generated parts of
+// other documents. Run it at the top of the repository.
 package main
 
 import (
