@@ -53,8 +53,8 @@ type TableTx interface {
 // those that are to be deleted apart from the others, and what the table holds of them by the
 // contract, for which the table may change.
 func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
-	if len(w.Rows) == 0 {
-		return w, nil
+	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
+		return w, err
 	}
 	settled, columns, err := w.settle(ctx, tx)
 	if err != nil {
@@ -65,11 +65,12 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 			if settled, columns, err = w.settle(ctx, tx); err != nil { // another write may have changed it
 				return err
 			}
-			for _, statement := range settled.changes {
-				if _, err := tx.Exec(ctx, statement); err != nil {
+			for _, w.changing = range settled.changes {
+				if _, err := tx.Exec(ctx, w.changing); err != nil {
 					return err
 				}
 			}
+			w.changing = ""
 			columns, err = tx.Columns(ctx, w)
 			return err
 		})

@@ -39,6 +39,7 @@ type Write struct {
 	contract contract
 	types    map[string]string     // declared types by columns
 	changes  []string              // statements that change the table, once the write is settled
+	changing string                // the statement that changes the table just now, "" for none
 	leftOut  interpreter.RowCounts // what is not written
 	rejected rejected
 	staging  staging

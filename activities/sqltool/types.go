@@ -30,15 +30,23 @@ const LongText = kindText
 func PostgresName(name string, _ []string) string {
 	const longest = 63
 	if len(name) > longest {
-		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one in args", len(name), longest)
+		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one", len(name), longest)
 	}
 	return unusableName(name)
 }
 
-// SQLiteName says why SQLite has no place for a name: it does not tell letter case apart.
+// SQLiteName says why SQLite has no place for a name: it does not distinguish a to z from A to Z.
 func SQLiteName(name string, others []string) string {
+	lower := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'A' && r <= 'Z' {
+				return r + 'a' - 'A'
+			}
+			return r
+		}, name)
+	}
 	for _, other := range others {
-		if strings.EqualFold(name, other) {
+		if lower(name) == lower(other) {
 			return fmt.Sprintf("SQLite cannot distinguish it from %q; give one of them another name in args", other)
 		}
 	}
