@@ -121,9 +121,10 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 			values []any
 			kind   = tx.Dialect().KindOf(column.Type)
 			bound  = limitOf(column.Type) > 0
+			rounds = tx.Dialect().LongNumbers != kindOther
 		)
 		for i, row := range w.Rows {
-			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value)) {
+			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value) || rounds && RoundsDeclared(column.Type, value)) {
 				rows, values = append(rows, i), append(values, value)
 			}
 		}
@@ -156,6 +157,16 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 		written.affected, err = insertAll(ctx, tx, w)
 	}
 	return written, err
+}
+
+// TypeOf is the type of a column of the table, "" where it is not known.
+func (w *Write) TypeOf(column string) string {
+	for _, one := range w.tableColumns {
+		if one.Name == column {
+			return one.Type
+		}
+	}
+	return ""
 }
 
 // columnsOf is the union of all rows' keys, sorted.

@@ -231,3 +231,23 @@ func (k Kind) HoldsDeclared(value any) bool {
 	}
 	return true
 }
+
+// RoundsDeclared reports whether SQLite would round a value that it keeps in a column that is declared so. Columns of
+// text and of no type keep all digits (sqlite.org/datatype3.html#determination_of_column_affinity).
+func RoundsDeclared(declared string, value any) bool {
+	number, isLong := value.(json.Number)
+	if !isLong {
+		return false
+	}
+	declared = strings.ToUpper(declared)
+	has := func(part string) bool { return strings.Contains(declared, part) }
+	if !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT") || has("BLOB") || declared == "" || declared == "ANY") {
+		return false
+	}
+	exact, isNumber := numberOf(number)
+	if !isNumber {
+		return true
+	}
+	rounded, _ := exact.Float64()
+	return math.IsInf(rounded, 0) || exact.Cmp(big.NewFloat(rounded)) != 0
+}

@@ -340,6 +340,33 @@ func changesThatFail(s *TableTest) {
 	require.Equal(s, []string{"id", "n"}, s.columns())
 }
 
+// longNumbers: no digit is lost in silence.
+func longNumbers(s *TableTest) {
+	long, double := json.Number("1234567890123456789012345678901234567890"), json.Number("10000000000000000000000")
+	evolve := row{"schema_contract": "evolve"}
+	s.Write(evolve, row{"id": 1, "n": 9223372036854775807, "word": long})
+	s.Write(evolve, row{"id": 2, "n": -9223372036854775808, "word": 1}, row{"id": 3, "n": double})
+	if s.db.Name == "postgres" {
+		s.Write(evolve, row{"id": 4, "n": long})
+		require.Equal(s, []any{row{"n": long}}, s.Query("SELECT n FROM "+s.Table+" WHERE id = 4", nil))
+		return
+	}
+	for _, contract := range []string{"evolve", "freeze"} {
+		require.Contains(s, s.Refuse(row{"schema_contract": contract}, row{"id": 4, "n": 4}, row{"id": 5, "n": long}).Message,
+			`row 2, column "n": SQLite would round the number `+long.String()+" in a column of type bigint; declare it as text")
+	}
+	for contract, want := range map[string]interpreter.RowCounts{
+		"discard_value": {DiscardedValues: 1}, "discard_row": {DiscardedRows: 1}, "freeze": {RejectedRows: 1},
+	} {
+		result, err := s.db.Call(s.t, s.In(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}}, row{"id": 6, "n": 6}, row{"id": 7, "n": long}))
+		require.NoError(s, err)
+		require.Equal(s, &want, result.Meta.LeftOut, contract)
+	}
+	require.Equal(s, []any{row{"row": 2, "column": "n", "value": `{"id":7,"n":` + long.String() + "}"}},
+		s.Query(`SELECT "row", "column", value FROM `+s.Table+"_aside", nil))
+	require.Equal(s, []any{row{"n": 9223372036854775807, "word": long.String()}}, s.Query("SELECT n, word FROM "+s.Table+" WHERE id = 1", nil))
+}
+
 // columnsWiden: what widens loses nothing, and nothing else does.
 func columnsWiden(s *TableTest) {
 	if s.db.Name == "sqlite" {
