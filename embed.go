@@ -3,8 +3,8 @@ package reprise
 
 import "embed"
 
-// Documents are the Markdown files, their pictures and what models read, by their paths in the
-// repository.
+// Documents are the Markdown files, with their pictures and the files that they name, and what models read, by their
+// paths in the repository.
 //
-//go:embed llms.txt llms-full.txt README.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/*.svg docs/decisions/*.md
+//go:embed llms.txt llms-full.txt README.md CONTRIBUTING.md CHANGELOG.md docs
 var Documents embed.FS

@@ -11,41 +11,41 @@ import (
 //go:embed guide.md
 var guide string
 
+// link is one of llms.txt.
+type link struct{ to, name, about string }
+
 // LLMs is llms.txt (https://llmstxt.org): what Reprise is, and where its documents are.
 func LLMs() string {
 	var b strings.Builder
 	head, _, _ := strings.Cut(guide, "\n## ")
 	b.WriteString(strings.TrimSpace(head) + "\n")
-	for _, section := range []struct {
-		title string
-		links [][3]string
-	}{
-		{"Reference", [][3]string{
-			{"llms-full.txt", "The whole reference", "every key, tool, field, name, function, diagnostic, status, event and exit code, with a guide before it"},
-			{"docs/language.md", "The language", "what each part of a playbook means"},
-			{"docs/tools.md", "The tools", "fields and examples of each tool"},
-			{"schema/playbook.schema.json", "JSON Schema", "of a playbook, for editors and for constrained output"},
-		}},
-		{"Guides", [][3]string{
-			{"docs/writing.md", "Writing a playbook", "starter new, try, eval, and starter mcp for models"},
-			{"docs/testing.md", "Testing a playbook", "files of tests, on skipped time"},
-			{"docs/recipes.md", "Recipes", "whole playbooks for common tasks, each tested"},
-			{"docs/loading-data.md", "Loading data", "sinks, states between runs, replacing tables"},
-			{"docs/tutorial.md", "Tutorial", "from nothing to an incremental load"},
-		}},
-		{"Optional", [][3]string{
-			{"docs/operations.md", "Operations", "running, observing and steering runs"},
-			{"docs/waiting.md", "Waiting", "waits, answers of people and of other systems"},
-			{"docs/coming-from.md", "Coming from another tool", "the words of Airflow, dlt and others"},
-			{"docs/architecture.md", "Architecture", "how it works inside"},
-		}},
-	} {
-		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
-		for _, link := range section.links {
-			fmt.Fprintf(&b, "- [%s](%s): %s\n", link[1], link[0], link[2])
-		}
+	words := []link{{"llms-full.txt", "The whole reference", "A guide, then every word of the language and of the programs."}}
+	for _, page := range Pages() {
+		words = append(words, link{Folder + page.Name + ".md", page.Title, page.About})
 	}
+	words = append(words, link{"schema/playbook.schema.json", "JSON Schema", "For editors, and for output that has to be a playbook."})
+	writeLinks(&b, "Reference", words)
+	writeLinks(&b, "Guides", []link{
+		{"docs/writing.md", "Writing a playbook", "`starter new`, `try` and `eval`."},
+		{"docs/testing.md", "Testing a playbook", "Files of tests, on skipped time."},
+		{"docs/recipes.md", "Recipes", "Whole playbooks for common tasks, each tested."},
+		{"docs/loading-data.md", "Loading data", "Sinks, states between runs, and replacing tables."},
+		{"docs/language.md", "The language", "What each part of a playbook means."},
+		{"docs/tutorial.md", "Tutorial", "From nothing to an incremental load."},
+	})
+	writeLinks(&b, "Optional", []link{
+		{"docs/operations.md", "Operations", "Running, observing and steering runs."},
+		{"docs/editor.md", "Editors and models", "`starter lsp` and `starter mcp`."},
+		{"docs/architecture.md", "Architecture", "How it works inside."},
+	})
 	return b.String()
+}
+
+func writeLinks(b *strings.Builder, title string, links []link) {
+	fmt.Fprintf(b, "\n## %s\n\n", title)
+	for _, one := range links {
+		fmt.Fprintf(b, "- [%s](%s): %s\n", one.name, one.to, one.about)
+	}
 }
 
 // LLMsFull is llms-full.txt: a guide, and all entries.

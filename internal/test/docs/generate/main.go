@@ -1,5 +1,5 @@
-// Command generate writes docs/tools.md, llms.txt, llms-full.txt and the generated parts of
-// other documents. Run it at the top of the repository.
+// Command generate writes docs/reference, llms.txt, llms-full.txt and the generated parts of other pages. Run it at the
+// top of the repository. The pages of the commands are written by make golden.
 package main
 
 import (
