@@ -137,7 +137,7 @@ type mcpValidate struct {
 }
 
 type mcpExplain struct {
-	Word string `json:"word,omitempty" jsonschema:"a key path such as retry.then.max_wait, a tool (http) or its field (http.url), a function (len), a diagnostic code, a status, an event or an exit code (exit 4); without it all of them are listed"`
+	Word string `json:"word,omitempty" jsonschema:"a key path such as retry.then.max_wait, a tool (http) or its field (http.url), a function (len), a diagnostic code, a status, an event, a metric, an environment variable or an exit code (exit 4); without it all of them are listed"`
 }
 
 type mcpEval struct {

@@ -45,7 +45,7 @@ var (
 	// tokenInside finds tokens by the beginnings that providers give theirs.
 	tokenInside = regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|shpat_|shpss_|secret_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|npm_|hf_|lin_api_)[A-Za-z0-9_.-]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
 	// assigned finds names with values: name=value, "name": "value", name%3Dvalue.
-	assigned = regexp.MustCompile(`([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
+	assigned = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2})?([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
 	// element finds elements of XML.
 	element = regexp.MustCompile(`<([A-Za-z0-9_.:-]+)[^<>]*>([^<>]+)<`)
 	// scheme finds what follows Bearer and Basic.

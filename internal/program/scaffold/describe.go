@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"encoding/base64"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -241,7 +242,7 @@ func (d *Description) loginBy(form string) bool {
 // connectionName is made of the host: github of api.github.com.
 func (d *Description) connectionName() string {
 	parsed, err := url.Parse(d.host())
-	if err != nil || parsed.Hostname() == "" {
+	if err != nil || parsed.Hostname() == "" || net.ParseIP(parsed.Hostname()) != nil || parsed.Hostname() == "localhost" {
 		return "api"
 	}
 	labels := strings.Split(parsed.Hostname(), ".")

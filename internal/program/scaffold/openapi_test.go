@@ -115,7 +115,7 @@ func TestOpenAPIShapes(t *testing.T) {
 			[]string{`api: "https://eu.api.test"`, "/v2/teams/{{ team_id }}/members", `x-version: "2024-01"`, "filter: active", "cursor: \"{{ response.next_cursor }}\""},
 			"header:X-Team-Key: VALUE@https://eu.api.test",
 		},
-		"3.0": {openAPI30, "POST /jobs", "-", []string{"method: POST", `api: "https://api.test"`, "/base/jobs"}, "https://USER:PASSWORD@api.test"},
+		"3.0": {openAPI30, "POST /jobs", "-", []string{"method: POST", `api: "https://api.test"`, "/base/jobs"}, `{"oauth2": {"token_url": "https://auth.test/token", "client_id": "ID", "client_secret": "SECRET"}}`},
 		"2.0": {swagger20, "items", scaffold.StylePage, []string{"https://api.test", "/v1/items", "appid: \"{{ appid }}\"", "per_page"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

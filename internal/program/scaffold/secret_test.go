@@ -90,7 +90,7 @@ func TestHARSecrets(t *testing.T) {
 func TestCurlAsBrowsersCopyIt(t *testing.T) {
 	t.Parallel()
 	const body = `{"q": "it's 5% \"big\"", "limit": 10}`
-	cmd := strings.NewReplacer(`"`, `^\^"`, `{`, `^{`, `}`, `^}`, `%`, `^%`).Replace(body)
+	cmd := strings.NewReplacer(`\`, `^\^\`, `"`, `^\^"`, `{`, `^{`, `}`, `^}`, `%`, `^%`).Replace(body)
 	forms := map[string]string{
 		"chrome":  "curl 'https://api.test/v1/rows?a=1&b=x%20y' \\\n  -H 'accept: application/json' \\\n  -H 'content-type: application/json' \\\n  -b 'sid=abc' \\\n  -H 'sec-ch-ua: \"Chromium\";v=\"130\"' \\\n  --data-raw $'{\"q\": \"it\\'s 5% \\\\\"big\\\\\"\", \"limit\": 10}'",
 		"firefox": "curl 'https://api.test/v1/rows?a=1&b=x%20y' --compressed -X POST -H 'User-Agent: Mozilla/5.0' -H 'Accept: application/json' -H 'Content-Type: application/json' -H 'Cookie: sid=abc' --data-raw $'{\"q\": \"it\\'s 5% \\\\\"big\\\\\"\", \"limit\": 10}'",
