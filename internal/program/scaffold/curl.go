@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,16 +58,9 @@ func curlWords(line string) (words []string, err error) {
 	if err != nil {
 		return nil, errors.New("the line cannot be read as one of a shell: " + reasonOf(err))
 	}
-	var found []*syntax.Word
-	syntax.Walk(script, func(node syntax.Node) bool {
-		call, isCall := node.(*syntax.CallExpr)
-		if isCall && found == nil && len(call.Args) > 0 && isCurl(call.Args[0].Lit()) {
-			found = call.Args
-		}
-		return found == nil
-	})
-	if found == nil {
-		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+	found, err := firstCurl(script)
+	if err != nil {
+		return nil, err
 	}
 	config := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -83,6 +77,39 @@ func curlWords(line string) (words []string, err error) {
 	}
 	return words, nil
 }
+
+// firstCurl is the first curl of a script.
+func firstCurl(script *syntax.File) (found []*syntax.Word, err error) {
+	var of *syntax.Stmt // the one that the walk is in, or was in last
+	syntax.Walk(script, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Stmt:
+			of = node
+		case *syntax.CallExpr:
+			switch {
+			case found == nil && len(node.Args) > 0 && isCurl(node.Args[0].Lit()):
+				found = node.Args
+				if of.Background {
+					err = errBackground
+				}
+				return false
+			case err != nil && (len(node.Assigns) == 0 || len(node.Args) > 0): // behind the & is no parameter
+				err = nil
+			}
+		}
+		return true
+	})
+	switch {
+	case found == nil:
+		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+	case err != nil && len(script.Stmts) == 1: // nothing is behind the &
+		err = nil
+	}
+	return found, err
+}
+
+// errBackground says that a shell would not read all of an address.
+var errBackground = errors.New("the address has an & outside of quotes, where a shell ends the command; put the address into quotes")
 
 // isCurl reports whether a command is curl.
 func isCurl(command string) bool {
@@ -106,13 +133,14 @@ type curl struct {
 	query   []Pair   // of --url-query
 	isJSON  bool     // by --json
 	get     bool
+	plain   bool // by --globoff, brackets of the address are text
 }
 
 // Options of curl: those that say something of the request take a word by its long name; of the others it
 // matters only whether they have a value.
 var (
 	curlShort = map[byte]string{
-		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
+		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'g': "globoff", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
 		'I': "head", 'o': "output", 'm': "max-time", 'x': "proxy", 'E': "cert", 'c': "cookie-jar", 'w': "write-out", 'T': "upload-file",
 		'D': "dump-header", 'r': "range", 'K': "config", 'C': "continue-at", 'y': "speed-time", 'Y': "speed-limit", 'z': "time-cond", 'U': "proxy-user", 'Q': "quote", 'P': "ftp-port",
 	}
@@ -164,7 +192,7 @@ func (c *curl) letters(letters string, rest []string) ([]string, error) {
 		name, known := curlShort[letters[i]]
 		switch {
 		case !known: // one such as -s, which says nothing of the request
-		case name == "get" || name == "head":
+		case name == "get" || name == "head" || name == "globoff":
 			if err := c.option(name, ""); err != nil {
 				return nil, err
 			}
@@ -198,7 +226,12 @@ func (c *curl) option(name, value string) error {
 		c.d.Method = "HEAD"
 	case "url":
 		c.address = value
+	case "globoff":
+		c.plain = true
 	case "header":
+		if strings.HasPrefix(value, "@") {
+			return errors.New("the headers are in a file; put them into the line, in place of @FILE")
+		}
 		c.header(value)
 	case "user-agent", "referer": // nobody's business but the browser's
 	case "cookie":
@@ -262,10 +295,16 @@ func encoded(value string) string {
 	return name + "=" + url.QueryEscape(text)
 }
 
+// globbed finds what curl makes several addresses of.
+var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
+
 // finish makes the request of what was gathered.
 func (c *curl) finish() error {
 	if c.address == "" {
 		return errors.New("the line has no address; expected one such as https://api.example.com/users")
+	}
+	if !c.plain && globbed.MatchString(c.address) {
+		return errors.New("the address stands for several, by {…,…} or […-…]; give it one, with {NAME} for what differs")
 	}
 	if err := c.d.setAddress(c.address); err != nil {
 		return err

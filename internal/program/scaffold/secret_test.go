@@ -139,4 +139,8 @@ func TestCurlOptions(t *testing.T) {
 	require.Equal(t, map[string]any{"c": 1}, of.Body)
 	_, err = scaffold.FromCurl(`curl https://api.test/x --data-urlencode 'a@file.txt'`)
 	require.ErrorContains(t, err, "file")
+	for _, line := range []string{"curl https://api.test/x &", "curl https://api.test/x & echo $!", "curl -g 'https://api.test/x'", "curl 'https://api.test/{id}/x'"} {
+		_, err = scaffold.FromCurl(line)
+		require.NoError(t, err, line)
+	}
 }
