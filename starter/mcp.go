@@ -121,11 +121,13 @@ func (s *mcpServer) call(ctx context.Context, in string, run func(*app) error) *
 		err = errors.Join(err, screen.Err)
 	}
 	result := &mcp.CallToolResult{}
-	if document := out.Bytes(); json.Valid(document) {
+	document := out.Bytes()
+	isJSON := json.Valid(document)
+	if isJSON || len(document) > 0 && err == nil {
 		result.Content = append(result.Content, &mcp.TextContent{Text: out.String()})
-		if document[0] == '{' {
-			result.StructuredContent = json.RawMessage(document)
-		}
+	}
+	if isJSON && document[0] == '{' {
+		result.StructuredContent = json.RawMessage(document)
 	}
 	if err != nil && (!errors.Is(err, errSaid) || screen.Err != nil || len(result.Content) == 0) {
 		result.IsError = true

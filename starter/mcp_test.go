@@ -168,7 +168,6 @@ func TestMCPAnswersAsCommands(t *testing.T) {
 		{"validate", map[string]any{"file": "bad.yaml"}, []string{"validate", "bad.yaml"}},
 		{"validate", map[string]any{"files": []string{"users.yaml", "users_test.yaml"}}, []string{"validate", "users.yaml", "users_test.yaml"}},
 		{"explain", map[string]any{"word": "retry.then.max_wait"}, []string{"explain", "retry.then.max_wait"}},
-		{"explain", map[string]any{}, []string{"explain"}},
 		{"eval", map[string]any{"expression": "n + 1", "names": json.RawMessage(`{"n": 12345678901234567}`)}, []string{"eval", "n + 1", "--with", "names.json"}},
 		{"test", map[string]any{"coverage": true}, []string{"test", "--coverage"}},
 		{"try", map[string]any{"file": "users.yaml", "dry_run": true}, []string{"try", "users.yaml", "--dry-run"}},
@@ -177,7 +176,11 @@ func TestMCPAnswersAsCommands(t *testing.T) {
 		require.False(t, failed, "%s: %s", row.tool, text)
 		require.Equal(t, timeless(commandIn(t, folder, nil, append(row.command, "--output", "json")...)), timeless(text), row.tool)
 	}
-	text, failed := callMCP(t, session, "validate", map[string]any{"text": mcpUsers})
+	text, failed := callMCP(t, session, "explain", nil)
+	require.False(t, failed)
+	require.Equal(t, commandIn(t, folder, nil, "explain"), text)
+	require.Less(t, len(text), 20_000, "the list of words is short")
+	text, failed = callMCP(t, session, "validate", map[string]any{"text": mcpUsers})
 	require.False(t, failed)
 	require.Contains(t, text, `"valid": true`)
 }
@@ -396,4 +399,51 @@ func TestMCPRuns(t *testing.T) {
 	all.WriteString(text)
 	require.Contains(t, all.String(), "no: ")
 	require.NotContains(t, all.String(), token)
+}
+
+// TestMCPCancels: a call that the client gives up ends, and so does the request that it makes; the next one is answered.
+func TestMCPCancels(t *testing.T) {
+	t.Parallel()
+	arrived, gone := make(chan struct{}), make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+		close(gone)
+	}))
+	t.Cleanup(api.Close)
+	session := mcpClient(t, mcpFolder(t, map[string]string{"users.yaml": mcpUsers}), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := session.CallTool(ctx, &mcp.CallToolParams{
+			Name: "try", Arguments: map[string]any{"file": "users.yaml", "workload": map[string]any{"api": api.URL}},
+		})
+		ended <- err
+	}()
+	<-arrived
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Fatal("the request goes on")
+	}
+	text, failed := callMCP(t, session, "validate", map[string]any{"file": "users.yaml"})
+	require.False(t, failed, text)
+}
+
+// TestMCPLongAnswer: an answer that no model can read is an error that says what to do.
+func TestMCPLongAnswer(t *testing.T) {
+	t.Parallel()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": strings.Repeat("long ", 300_000)})
+	}))
+	t.Cleanup(api.Close)
+	session := mcpClient(t, mcpFolder(t, map[string]string{"users.yaml": mcpUsers}), nil)
+	text, failed := callMCP(t, session, "try", map[string]any{"file": "users.yaml", "workload": map[string]any{"api": api.URL}})
+	require.True(t, failed)
+	require.Contains(t, text, "the answer has more than 1024 KiB; request less")
+	require.Less(t, len(text), 1000)
 }

@@ -259,7 +259,12 @@ func (s *mcpServer) addWriting() {
 	addMCPTool(s, &mcp.Tool{
 		Name: "explain", Annotations: local("Explain a word"),
 		Description: "Explains a word of the language: type, default, bounds and an example of a key; fields of a tool; what a diagnostic means with an example and the same mended.",
-	}, func(a *app, in mcpExplain) error { return a.explain(in.Word, "json") })
+	}, func(a *app, in mcpExplain) error {
+		if in.Word == "" { // as JSON, all that there is to say of all words is too much
+			return a.explain("", "table")
+		}
+		return a.explain(in.Word, "json")
+	})
 	addMCPTool(s, &mcp.Tool{
 		Name: "eval", Annotations: local("Evaluate an expression"),
 		Description: "Evaluates one expression, and gives the value of each of its parts.",

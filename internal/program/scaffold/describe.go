@@ -50,9 +50,8 @@ type Request struct {
 
 // Answer is an answer of HTTP.
 type Answer struct {
-	Headers map[string]string // by names in lower case
-	Body    any               // canonical
-	Linked  bool              // the header Link leads to the next page
+	Body   any  // canonical
+	Linked bool // the header Link leads to the next page
 }
 
 // Pair is a name with a value.
@@ -127,7 +126,7 @@ func (d *Description) hide() {
 		d.Headers[i].Value = d.known.Value(d.Headers[i].Value)
 	}
 	if d.Answer != nil {
-		d.Answer.Body, d.Answer.Headers = d.known.Value(hidden(d.Answer.Body)), nil
+		d.Answer.Body = d.known.Value(hidden(d.Answer.Body))
 	}
 }
 

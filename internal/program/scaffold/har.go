@@ -124,11 +124,11 @@ func (e entry) describe() *Description {
 			d.Text = ""
 		}
 	}
-	d.Answer = &Answer{Headers: map[string]string{}, Body: body}
+	d.Answer = &Answer{Body: body}
 	for _, header := range e.Response.Headers {
-		d.Answer.Headers[strings.ToLower(header.Name)] = header.Value
+		isNext := strings.Contains(header.Value, `rel="next"`) || strings.Contains(header.Value, "rel=next")
+		d.Answer.Linked = d.Answer.Linked || isNext && strings.EqualFold(header.Name, "link")
 	}
-	d.Answer.Linked = strings.Contains(d.Answer.Headers["link"], `rel="next"`) || strings.Contains(d.Answer.Headers["link"], "rel=next")
 	return d
 }
 

@@ -328,7 +328,7 @@ func answerOf(operation *openapi3.Operation) *Answer {
 		if ref == nil || ref.Value == nil {
 			continue
 		}
-		answer := &Answer{Headers: map[string]string{}}
+		answer := &Answer{}
 		for name := range ref.Value.Headers {
 			answer.Linked = answer.Linked || strings.EqualFold(name, "link")
 		}
