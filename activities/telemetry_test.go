@@ -56,7 +56,7 @@ func (l *listener) Attempt(ctx context.Context, in interpreter.ToolInput) (conte
 	}
 }
 
-func (l *listener) Ended(context.Context, meter.Part) {}
+func (l *listener) Ended(context.Context, meter.Span) {}
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

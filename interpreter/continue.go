@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A run that a step has started may take the place of an earlier one: it is another
+// A run that a step has started may replace an earlier one: it is another
 // attempt of the same call, or a reprocess runs the call again. Its operations are
 // those of the earlier run and have their keys, and calls that have ended well there
 // are not made again (language.md, section playbooks in playbooks).
@@ -72,7 +72,7 @@ type Recall struct {
 // MaxEarlier bounds the earlier runs that are asked.
 const MaxEarlier = 5
 
-// Kept is what a run that a step has started has done, for one that takes its place.
+// Kept is what a run that a step has started has done, for one that replaces it.
 // It travels through history.
 type Kept struct {
 	Run   RunInfo    `json:"run"`
@@ -222,13 +222,13 @@ func (l LeftOut) Result() IterationResult {
 }
 
 // MergeChosen adds the iterations of a loop over a choice of the elements.
-func (l *LoopResult) MergeChosen(indexes []int, part *LoopResult) {
-	if len(l.Results) > 0 && len(part.Results) == len(indexes) {
-		for place, index := range indexes {
-			l.Results[index] = part.Results[place]
+func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
+	if len(l.Results) > 0 && len(chosen.Results) == len(indexes) {
+		for position, index := range indexes {
+			l.Results[index] = chosen.Results[position]
 		}
 	}
-	rest := *part
+	rest := *chosen
 	rest.Results = nil
 	l.Merge(0, &rest)
 }

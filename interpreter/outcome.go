@@ -182,7 +182,7 @@ func (i *CallIncremental) value() map[string]any {
 }
 
 // withStates is what a loop knows of the states of its iterations, with what one of them, or a
-// part of the loop, has made of its own.
+// shard of the loop, has made of its own.
 func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	if of == nil {
 		return i

@@ -28,7 +28,7 @@ type Steering struct {
 	Run string `json:"run,omitempty"`
 	// Slot is what a loop gives one of its children.
 	Slot *slotGrant `json:"place,omitempty"`
-	// Shared is what the other parts of the loop use.
+	// Shared is what the other shards of the loop use.
 	Shared *Shared `json:"shared,omitempty"`
 }
 

@@ -227,7 +227,7 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describePart(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describeChild(r.book, task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
@@ -244,7 +244,7 @@ func (r *run) runLoop(
 	if step.Loop.StatsOnly {
 		broken.DropResults()
 	}
-	l := &loop{input: input, part: Part{Size: len(elements)}, result: broken}
+	l := &loop{input: input, shard: Shard{Size: len(elements)}, result: broken}
 	l.endedIn(ctx, record.Loop.WorkflowID, failure)
 	broken.Shrink(step.Name, payloadCap(ctx))
 	return broken, nil

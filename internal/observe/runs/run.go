@@ -189,7 +189,7 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// collectChildren collects what the children of a loop, or of a part of one, have.
+// collectChildren collects what the children of a loop, or of a shard of one, have.
 func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started

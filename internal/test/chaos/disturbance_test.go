@@ -58,7 +58,7 @@ func kinds(short bool, draw func(n int, swap func(i, j int))) []disturbance {
 	return quick
 }
 
-// anyLoop is sequential, parallel, in batches, or long enough to run in parts or
+// anyLoop is sequential, parallel, in batches, or long enough to run in shards or
 // to go on in another history.
 func anyLoop(r *round) shape {
 	if !r.short && r.turn%2 == 1 {

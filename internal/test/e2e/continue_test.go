@@ -375,8 +375,8 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 		left       []int
 	}{
 		"all of it": {loop: "mode: parallel\n      max_concurrency: 5", ends: "/fetch#1", slow: []any{25}, left: []int{25}},
-		"a part": {
-			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/part-400", slow: []any{425}, left: []int{425},
+		"a shard": {
+			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/shard-400", slow: []any{425}, left: []int{425},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 	}
 }
 
-// awaitEnded waits until so many iterations of a loop, or of a part of it, have ended.
+// awaitEnded waits until so many iterations of a loop, or of a shard of it, have ended.
 func (i *interrupted) awaitEnded(loop string, n int) {
 	i.t.Helper()
 	require.Eventually(i.t, func() bool {

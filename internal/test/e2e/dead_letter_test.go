@@ -392,9 +392,9 @@ func TestReprocessOfLargeElements(t *testing.T) {
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 }
 
-// TestReprocessInParts: the iterations of a reprocess keep their indexes where
+// TestReprocessInShards: the iterations of a reprocess keep their indexes where
 // it is too large for one history.
-func TestReprocessInParts(t *testing.T) {
+func TestReprocessInShards(t *testing.T) {
 	t.Parallel()
 	const n, third = 1215, 3 // two thirds are more batches of 2 than one history takes
 	w := newWorking(t)
@@ -439,11 +439,11 @@ func TestReprocessInParts(t *testing.T) {
 		require.Equal(t, want, letter.State, "iteration %d", letter.Index)
 	}
 	require.Equal(t, failed, open)
-	parts := 0
+	shards := 0
 	for _, history := range testenv.Histories(t, w.env.Client(), again.GetID(), "") {
-		if strings.Contains(history.WorkflowID, "/part-") {
-			parts++
+		if strings.Contains(history.WorkflowID, "/shard-") {
+			shards++
 		}
 	}
-	require.GreaterOrEqual(t, parts, 2, "the test is about a loop in parts")
+	require.GreaterOrEqual(t, shards, 2, "the test is about a loop in shards")
 }
