@@ -128,10 +128,10 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // which is when the activity's context ends. A call inside a Drive says itself
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	place, isPlaced := ctx.Value(slotKey{}).(*hostedSlot)
+	slot, hosted := ctx.Value(slotKey{}).(*hostedSlot)
 	switch {
-	case isPlaced:
-		place.keepMemory(ctx, done)
+	case hosted:
+		slot.keepMemory(ctx, done)
 	case !activity.IsActivity(ctx) || isHosted(ctx):
 		done()
 	default:

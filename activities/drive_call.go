@@ -180,7 +180,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	}
 	h.outcome = &made.outcome
 	h.apply(made.outcome)
-	h.holdBack(ctx, input)
+	h.pauseRateLimit(ctx, input)
 	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()), made.turn)
 	}
@@ -276,8 +276,8 @@ func (h *hostedCall) stops(ctx context.Context) bool {
 type sinkEnd int
 
 const (
-	// sinkGoesOn: it has not ended.
-	sinkGoesOn sinkEnd = iota
+	// sinkOpen: it has not ended.
+	sinkOpen sinkEnd = iota
 	// sinkDone: the call has gone on, behind this sink or behind one that a
 	// ledger held in its place.
 	sinkDone
@@ -300,7 +300,7 @@ type hostedSink struct {
 // sink writes what is due.
 func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
-	for end == sinkGoesOn && err == nil {
+	for end == sinkOpen && err == nil {
 		switch command := sink.Next(s.of.clock.now()); command.Kind {
 		case call.DoAttempt:
 			end, err = s.write(ctx, command.Input)
@@ -345,7 +345,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
-	return sinkGoesOn, nil
+	return sinkOpen, nil
 }
 
 // finish gives the call what came of its sink. A failure ends the call, and pages

@@ -18,7 +18,7 @@ const (
 // serviceActivities are the activities with which runs ask others, or tidy up. They
 // make no attempt of a step.
 var serviceActivities = []string{
-	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, HoldBackActivity, MayStartActivity, PlanActivity,
+	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.NoteActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 

@@ -74,8 +74,8 @@ func (l *loop) shardSize(ctx workflow.Context, n int) int {
 // Shared is what shards of a loop that linger use of its window: those that have
 // nothing left to start, while the next shard begins. Kept in workflow history.
 type Shared struct {
-	Slots int `json:"places,omitempty"` // batches that run at a time
-	Open  int `json:"open,omitempty"`   // iterations that are open, those that wait included
+	Slots int `json:"slots,omitempty"` // batches that run at a time
+	Open  int `json:"open,omitempty"`  // iterations that are open, those that wait included
 }
 
 func (s Shared) plus(other Shared) Shared {
@@ -92,7 +92,7 @@ func (s Shared) falls(reported Shared, width int) bool {
 // check finds what no loop shares.
 func (s Shared) check() error {
 	if s.Slots < 0 || s.Open < 0 || s.Slots > maxOpen || s.Open > maxOpen {
-		return fmt.Errorf("%d places and %d iterations that are shared", s.Slots, s.Open)
+		return fmt.Errorf("%d slots and %d iterations that are shared", s.Slots, s.Open)
 	}
 	return nil
 }

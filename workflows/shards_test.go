@@ -27,7 +27,7 @@ func TestShardsDoNotWaitForTheSlowest(t *testing.T) {
 			s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
 				if index := *in.Index; slices.Contains(slow, index) && !waited[index] {
 					waited[index] = true
-					return nil, told(time.Hour)
+					return nil, rateLimited(time.Hour)
 				}
 				return *in.Index, nil
 			})
@@ -69,7 +69,7 @@ func TestShardsThatDoNotLinger(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
 				if *in.Index == 399 && in.Attempt == 1 {
-					return nil, told(time.Hour)
+					return nil, rateLimited(time.Hour)
 				}
 				return *in.Index, nil
 			})

@@ -96,7 +96,7 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 func (c *Chosen) check(n int) error {
 	switch {
 	case len(c.Indexes) != n:
-		return fmt.Errorf("%d places for %d elements", len(c.Indexes), n)
+		return fmt.Errorf("%d indexes for %d elements", len(c.Indexes), n)
 	case n == 0:
 		return errors.New("none of the elements is chosen")
 	}

@@ -158,11 +158,11 @@ func withoutCredentials(headers map[string]string) map[string]string {
 // where none has.
 func (c *Call) Refused() *interpreter.ErrorObject { return c.refused }
 
-// HoldsBack is what all attempts under the rate limit of the last one have to wait for,
+// PausesRateLimit is the pause of all attempts under the rate limit of the last one,
 // as its answer says; false for nothing.
-func (c *Call) HoldsBack(input interpreter.ToolInput) (interpreter.HoldBackInput, bool) {
+func (c *Call) PausesRateLimit(input interpreter.ToolInput) (interpreter.PauseRateLimitInput, bool) {
 	if c.refused == nil || c.refused.Class != interpreter.ClassRateLimited || c.refused.RetryAfter == nil {
-		return interpreter.HoldBackInput{}, false
+		return interpreter.PauseRateLimitInput{}, false
 	}
 	attempt := interpreter.ToolInput{
 		Tool: input.Tool, Playbook: input.Playbook, Step: input.Step, Auth: input.Auth, RateLimit: input.RateLimit,
@@ -171,7 +171,7 @@ func (c *Call) HoldsBack(input interpreter.ToolInput) (interpreter.HoldBackInput
 	if address, has := input.Fields[playbook.FieldURL]; has {
 		attempt.Fields[playbook.FieldURL] = address
 	}
-	return interpreter.HoldBackInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
+	return interpreter.PauseRateLimitInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
 }
 
 // from names where a policy stands that the retry takes from elsewhere, by its number.

@@ -163,7 +163,7 @@ func (c *Call) stateSource(now time.Time) incremental.Source {
 			continue
 		}
 		field.Value.EachTemplate(func(leaf *playbook.Node) {
-			if !c.config.tellsSources(leaf) {
+			if !c.config.namesSource(leaf) {
 				return
 			}
 			if value, err := leaf.Render(scope, budget); err == nil {
@@ -179,9 +179,9 @@ func (c *Call) stateSource(now time.Time) incremental.Source {
 	return incremental.Source{CursorPath: section.CursorPath, Type: section.Type, Fingerprint: expression.Hash(parts...)}
 }
 
-// tellsSources reports whether a value of the request names workload or the element, and
+// namesSource reports whether a value of the request names workload or the element, and
 // nothing that differs from run to run.
-func (c *Config) tellsSources(leaf *playbook.Node) bool {
+func (c *Config) namesSource(leaf *playbook.Node) bool {
 	names := false
 	for _, ref := range leaf.Refs() {
 		_, isWorkload := c.Book.Workload[ref.Root]

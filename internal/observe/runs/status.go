@@ -12,7 +12,7 @@ import (
 const (
 	HeldByWait      = "wait"       // it waits before it tries again, polls or turns the page
 	HeldByRateLimit = "rate_limit" // it waits for its turn
-	HeldByWindow    = "window"     // of its loop, in which no place is free
+	HeldByWindow    = "window"     // of its loop, in which no slot is free
 	HeldByNoWorker  = "no_worker"  // no worker listens on its task queue
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it continues

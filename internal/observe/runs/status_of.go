@@ -72,9 +72,9 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	return status, heldBy, since
 }
 
-// underWay reports whether a loop has not ended, as far as its run knows: until
+// isOpenLoop reports whether a loop has not ended, as far as its run knows: until
 // then it counts every iteration as cancelled. The sink on the step comes after.
-func underWay(loop *workflows.LoopRecord) bool {
+func isOpenLoop(loop *workflows.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 

@@ -162,7 +162,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		}
 	}
 	step := q.stepOf(record)
-	if record.EndedAt.IsZero() && underWay(record.Loop) {
+	if record.EndedAt.IsZero() && isOpenLoop(record.Loop) {
 		if len(q.status.Above) > 0 {
 			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
 		}

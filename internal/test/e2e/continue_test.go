@@ -191,15 +191,15 @@ func (w *writing) awaitSlow(id string) {
 	w.t.Helper()
 	w.awaitRequests("/slow", 1)
 	require.Eventually(w.t, func() bool {
-		calls, still := w.underWay(id)
+		calls, still := w.openCalls(id)
 		return still && calls == 1
 	}, patience, tick)
 }
 
-// underWay counts the calls that a run and those below it await. It is false where one
+// openCalls counts the calls that a run and those below it await. It is false where one
 // of them is about to go on. A run is looked at before those below it: where it awaits
 // them and they have not ended, it awaits them still.
-func (w *writing) underWay(id string) (calls int, still bool) {
+func (w *writing) openCalls(id string) (calls int, still bool) {
 	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), id, "")
 	if err != nil || described.GetPendingWorkflowTask() != nil ||
 		described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -207,7 +207,7 @@ func (w *writing) underWay(id string) (calls int, still bool) {
 	}
 	calls = len(described.GetPendingActivities())
 	for _, child := range described.GetPendingChildren() {
-		below, still := w.underWay(child.GetWorkflowId())
+		below, still := w.openCalls(child.GetWorkflowId())
 		if !still {
 			return 0, false
 		}

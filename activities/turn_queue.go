@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// turnPatience is how long an attempt waits for its turn in its place. One whose
-	// turn is further away gives the place up and comes back for it.
+	// turnPatience is how long an attempt waits for its turn in its slot. One whose
+	// turn is further away releases the slot and comes back for it.
 	turnPatience = 5 * time.Second
 	// comesEarly is how long before its turn an attempt comes back, because timers
-	// are late and places are taken.
+	// are late and slots are taken.
 	comesEarly = 2 * time.Second
 	// firstAway is how long an attempt stays away for a turn that is far off, before
 	// it looks whether there is one sooner: who is before it may have gone. From then
@@ -30,7 +30,7 @@ const (
 	mostTries = 7
 )
 
-// waiter is an attempt that waits in its place.
+// waiter is an attempt that waits in its slot.
 type waiter struct {
 	ctx      context.Context
 	limit    ratelimit.Limit
@@ -51,11 +51,11 @@ type assignment struct {
 	putOff *putOffError
 }
 
-// away is the end of an attempt that gives up its place, because its turn is too far
+// away is the end of an attempt that releases its slot, because its turn is too far
 // away.
 func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
-		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
+		"the turn under the rate limit of %s is not yet; the attempt releases its slot for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
@@ -218,7 +218,7 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.L
 	return asked, request, l.pause
 }
 
-// The places in a line: first who comes for a turn, then who was promised one,
+// The order of a queue: first who comes for a turn, then who was promised one,
 // then who was not.
 const (
 	positionDue = iota
@@ -248,7 +248,7 @@ func byPosition(a, b *waiter) int {
 	return a.promise.Compare(b.promise)
 }
 
-// assign tells those who wait what a lease gives them: turns to the first in line,
+// assign tells those who wait what a lease gives them: turns to the first of the queue,
 // promises to the last. Who would have to wait for long is sent away. It gives
 // the time when to ask again. pause is what the lease was asked for with.
 func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
@@ -279,7 +279,7 @@ func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pa
 	return l.requeue(rest, free, lease.Interval(), crowded)
 }
 
-// remove takes those who were asked for out of the line, and gives those of them
+// remove takes those who were asked for out of the queue, and gives those of them
 // who still wait.
 func (l *turnQueue) remove(asked []*waiter) []*waiter {
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
@@ -287,7 +287,7 @@ func (l *turnQueue) remove(asked []*waiter) []*waiter {
 	return asked
 }
 
-// requeue puts those in line again who got no turn, of which the first free one is
+// requeue puts those in the queue again who got no turn, of which the first free one is
 // given. Who would have to wait for long is sent away. It gives the time when to ask
 // again.
 func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
@@ -323,7 +323,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	}
 	switch back := at.Add(-comesEarly); {
 	case w.called && !at.IsZero():
-		// Those who were called go to the turns in order, and this is its place.
+		// Those who were called go to the turns in order, and this is its order.
 		if soon := now.Add(comesEarly); back.Before(soon) {
 			back = soon
 		}

@@ -46,12 +46,12 @@ type pacer struct {
 	mu     sync.Mutex
 	queues map[string]*turnQueue
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
-	// places are those of the worker in which attempts wait, with how many.
-	places map[*delivery]int
+	// slots are those of the worker in which attempts wait, with how many.
+	slots map[*delivery]int
 }
 
 func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
-	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, places: map[*delivery]int{}}
+	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, slots: map[*delivery]int{}}
 }
 
 // turnQueue is the queue of one key.
@@ -115,27 +115,27 @@ func (p *pacer) await(ctx context.Context, limit ratelimit.Limit, in interpreter
 	}
 }
 
-// occupy counts an attempt that waits in its place, until it is undone.
+// occupy counts an attempt that waits in its slot, until it is undone.
 func (p *pacer) occupy(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.places[b.delivery]++
+	p.slots[b.delivery]++
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.places[b.delivery]--; p.places[b.delivery] == 0 {
-			delete(p.places, b.delivery)
+		if p.slots[b.delivery]--; p.slots[b.delivery] == 0 {
+			delete(p.slots, b.delivery)
 		}
 	}
 }
 
 // crowded reports whether attempts that wait have more than half of the worker's
-// places.
+// slots.
 func (p *pacer) crowded(ctx context.Context) bool {
-	most := hostOf(ctx).Places
+	most := hostOf(ctx).Slots
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return most > 0 && 2*len(p.places) > most
+	return most > 0 && 2*len(p.slots) > most
 }
 
 // acquire waits for the turn of an attempt that has begun; false if it cannot be
@@ -222,7 +222,7 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 	return err
 }
 
-// pause holds back all attempts under a limit, as the other side asked for patience, for
+// pause pauses all attempts under a limit, as the server asked, for
 // no longer than the operator says; the attempt that it asked waits by itself for as long
 // as its policy says.
 func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
