@@ -10,9 +10,9 @@ import (
 // those of the earlier run and have their keys, and calls that have ended well there
 // are not made again (language.md, section playbooks in playbooks).
 
-// Names of what asks earlier runs. They are part of histories.
+// Names of what reads earlier runs. They are part of histories.
 const (
-	// RecallActivity asks earlier runs what they have done.
+	// RecallActivity reads what earlier runs have done.
 	RecallActivity = "recall"
 	// EndedActivity reads from histories how iterations of loops have ended.
 	EndedActivity = "ended_iterations"
@@ -37,7 +37,7 @@ func (r RunInfo) Identity() string {
 	return r.RunID
 }
 
-// WholeLap tells the runs of one identity apart, "" for the first.
+// WholeLap distinguishes the runs of one identity, "" for the first.
 func (r RunInfo) WholeLap() string {
 	switch {
 	case r.Round == 0:
@@ -69,7 +69,7 @@ type Recall struct {
 	Suffix string   `json:"suffix,omitempty"`
 }
 
-// MaxEarlier bounds the earlier runs that are asked.
+// MaxEarlier bounds the earlier runs that are read.
 const MaxEarlier = 5
 
 // Kept is what a run that a step has started has done, for one that replaces it.
@@ -86,7 +86,7 @@ type Kept struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// Within leaves out the largest results until the others take no more than so many
+// Within leaves out the largest results until the others have no more than so many
 // bytes. What is left out is named.
 func (k Kept) Within(most int) Kept {
 	sizes, size := make([]int, len(k.Steps)), 0
@@ -113,7 +113,7 @@ func (k Kept) Within(most int) Kept {
 type KeptStep struct {
 	Step   string      `json:"step"`
 	Visit  int         `json:"visit"`
-	Print  string      `json:"print"` // of what was asked for
+	Print  string      `json:"print"` // of what was requested
 	From   string      `json:"from"`  // workflow ID of the run that has made the call
 	Result CallResult  `json:"result"`
 	Loop   *LoopRecord `json:"loop,omitempty"` // without its errors
@@ -189,7 +189,7 @@ func (l *KeptLoop) Add(run string) {
 type EndedInput struct {
 	Loops []string `json:"loops"`
 	// Key is what the operation keys of their run begin with; with it the answer has
-	// prints. Without it the loop is a part of the run that asks.
+	// prints. Without it the loop belongs to the run that reads.
 	Key string `json:"key,omitempty"`
 }
 
@@ -197,7 +197,7 @@ type EndedInput struct {
 // workflow history.
 type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
-	// Prints are those of what the iterations have asked for.
+	// Prints are those of what the iterations have requested.
 	Prints []string `json:"prints,omitempty"`
 	// Begun are those that were stopped.
 	Begun []BegunIteration `json:"begun,omitempty"`

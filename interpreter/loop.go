@@ -91,7 +91,7 @@ type LoopResult struct {
 }
 
 // NewLoopResult prepares the result of a loop over n elements. Every iteration
-// counts as cancelled until Add tells how it ended, so none is ever lost.
+// counts as cancelled until Add records how it ended, so none is ever lost.
 func NewLoopResult(n int) *LoopResult {
 	return &LoopResult{
 		Results: make([]expression.Value, n), Errors: []LoopError{},
@@ -201,7 +201,7 @@ func (l *LoopResult) addError(failure LoopError) {
 // Ended counts the iterations that succeeded or failed.
 func (l *LoopResult) Ended() int { return l.Stats.Success + l.Stats.Failed }
 
-// OverBudget checks the failure budget and, when it is spent, gives the error
+// OverBudget checks the failure budget and, when it is spent, returns the error
 // with the exact figures.
 func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *ErrorObject {
 	if budget == nil || l.Ended() == 0 || l.Ended() < budget.MinSamples {
@@ -321,7 +321,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	return result
 }
 
-// shortfall tells what failed in a loop, however that ended: its error may give way to
+// shortfall says what failed in a loop, however that ended: its error may give way to
 // that of its sink.
 func (l *LoopResult) shortfall(step *playbook.Step) string {
 	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g %%)",

@@ -119,7 +119,7 @@ func (c *Config) elementState(group string) (string, error) {
 	return group + "/" + expression.Text(element), nil
 }
 
-// stateRequest is what the host asks of whoever keeps the state.
+// stateRequest is the request to claim or move the state.
 func (c *Call) stateRequest(pending PendingState, now time.Time) interpreter.StateInput {
 	request := interpreter.StateInput{Place: c.statePlace(now)}
 	if pending.Move == nil {
@@ -201,7 +201,7 @@ func withoutQuery(url string) string {
 	return url
 }
 
-// StateAnswered takes what became of the claim or the move that was due.
+// StateAnswered applies the result of the claim or the move that was due.
 func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	pending := *c.state.head().State
 	if pending.Move != nil {
@@ -265,7 +265,7 @@ func (i *Incremental) reached() incremental.Cursor {
 	return i.Found
 }
 
-// moved notes a write, and where it has moved the watermark.
+// moved records a write, and where it has moved the watermark.
 func (s *State) moved(move *incremental.Move) {
 	own := *s.Incremental
 	own.Writes++
@@ -275,7 +275,7 @@ func (s *State) moved(move *incremental.Move) {
 	s.Incremental = &own
 }
 
-// claim tells what the call reads from what it has read before, or has read under another
+// claim distinguishes what the call reads from what it has read before, or has read under another
 // claim; "" where it keeps no state.
 func (c *Call) claim() string {
 	switch own := c.state.Incremental; {
