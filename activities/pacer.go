@@ -64,8 +64,8 @@ type turnQueue struct {
 	nextLease  time.Time         // when the next lease is requested
 	wake       chan struct{}     // signalled when nextLease became earlier
 	skew       time.Duration     // how far the server's clock is ahead, by the last lease
-	pause      time.Time         // nobody sends before
-	long       bool              // the other side asked for more than the pause
+	pause      time.Time         // no attempt is sent before
+	long       bool              // the server asked for more than the pause
 	askedUntil time.Time         // until when it asked to wait, the last time
 	answer     estimate          // how long a lease takes to arrive
 	ready      estimate          // how long an attempt takes to begin
@@ -160,7 +160,7 @@ const mostSends = 1000
 
 // use uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
-// case it gives the time when to look again.
+// case it returns the time of the next check.
 func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +259,7 @@ func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	return p.queues[id]
 }
 
-// lease requests turns of the workflow that holds the limit, and gives the time of the first
+// lease requests turns of the workflow that holds the limit, and returns the time of the first
 // turn by the clock of this machine.
 func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)

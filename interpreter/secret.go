@@ -45,8 +45,8 @@ func holdsSealed(v any) bool {
 }
 
 // RefuseSealed is the error of values that have a sealed result in them, where
-// nothing but a later call may use it; what names the place. The check at the
-// validation has refused the expressions that would get there.
+// nothing but a later call may use it; what names the place. The validation has
+// refused the expressions that would get there.
 func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	if !book.HasSecrets() || !slices.ContainsFunc(values, holdsSealed) {
 		return nil

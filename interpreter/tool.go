@@ -268,8 +268,7 @@ const MaxErrorType = 200
 // Error makes an ErrorObject usable as a Go error.
 func (e *ErrorObject) Error() string { return e.Message }
 
-// CheckActivity is the name of the local activity that checks a playbook at
-// the door.
+// CheckActivity is the name of the local activity that validates a playbook.
 const CheckActivity = "check"
 
 // CheckInput is the argument of CheckActivity; kept in workflow history.

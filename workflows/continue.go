@@ -229,7 +229,7 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// recordLoop records the loop of a visit, and gives those before it.
+// recordLoop records the loop of a visit, and returns those before it.
 func (r *run) recordLoop(record *StepRecord, id string) []string {
 	if r.input.Called == nil {
 		return nil

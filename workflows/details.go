@@ -36,7 +36,7 @@ func Describe(book *playbook.Playbook) string {
 	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, mostText), source.Code(shortHash(book), mostText))
 }
 
-// shortHash is as much of a playbook's hash as people need to tell it from others.
+// shortHash is as much of a playbook's hash as people need to distinguish it.
 func shortHash(book *playbook.Playbook) string {
 	const digits = 12
 	return book.Hash[:digits]

@@ -16,8 +16,8 @@ import (
 const MaxWorkflowID = 1000
 
 // IDWithin is the ID of a workflow that belongs to another: the other's ID and a
-// suffix. Where that is longer than Temporal takes, the end of the other's ID
-// gives way to a digest of it.
+// suffix. Where that is longer than Temporal accepts, a digest replaces the end
+// of the other's ID.
 func IDWithin(id, suffix string) string {
 	if len(id)+len(suffix) <= MaxWorkflowID {
 		return id + suffix

@@ -33,7 +33,7 @@ const (
 	heavyTask = 64_000
 
 	// fullHistory is what a leaf may come to with what is still to be written to
-	// its history: what the children under way give, and its own result.
+	// its history: the results of the running children, and its own.
 	fullHistory = 3_700_000
 )
 

@@ -73,8 +73,8 @@ type loop struct {
 	shared    Shared    // what other shards use of the window
 	allowance allowance // what the iterations may start, and have not been given
 	reported  *Shared   // what this shard uses, as it has reported to its loop; nil before it lingers
-	// largest is what the child that gave most takes in this history, bytes what
-	// all of them gave: more than the loop's result will take.
+	// largest is the size of the largest result of a child in this history, bytes the
+	// sum of all of them: more than the loop's result will have.
 	largest, bytes int
 }
 

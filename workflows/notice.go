@@ -28,7 +28,7 @@ const newsSignal = "news"
 
 // notices are what a run has sent, and what it is sending.
 type notices struct {
-	open   []*openNotice // the notices under way
+	open   []*openNotice // the notices that are being sent
 	ending bool          // the run only waits for its notices
 	// renewing says that the run continues as new once no attempt is running.
 	renewing bool
@@ -38,7 +38,7 @@ type notices struct {
 	outbox *outbox
 }
 
-// openNotice is a notice under way.
+// openNotice is a notice that is being sent.
 type openNotice struct {
 	sink     *playbook.Sink
 	controls *controls

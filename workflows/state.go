@@ -31,7 +31,7 @@ type Input struct {
 	NextRetry bool `json:"next_retry,omitempty"`
 	// Called is set for a run that a step of another run has started.
 	Called *Called `json:"called,omitempty"`
-	// Reprocess is set for a run that takes iterations of another run up again.
+	// Reprocess is set for a run that runs iterations of another run again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is what the run continues with, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
@@ -273,5 +273,5 @@ func (h hosted) apart() (any, call.Script) {
 	return h.DriveInput, script
 }
 
-// CallsOutput is what CallsWorkflow gives.
+// CallsOutput is the result of CallsWorkflow.
 type CallsOutput = interpreter.CallsOutput

@@ -68,7 +68,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	return result
 }
 
-// makeCall takes the call of a step to its end.
+// makeCall runs the call of a step to its end.
 func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *call.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)

@@ -18,7 +18,7 @@ type Counters struct {
 	NamedInRow int `json:"told_in_row,omitempty"`
 	Named      int `json:"told,omitempty"`
 	// Limits are the operator's; every failure is held to them, also those of
-	// policies whose condition the check at the door cannot judge.
+	// policies whose condition the validation cannot judge.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 }
 

@@ -33,7 +33,7 @@ type Iteration struct {
 }
 
 // Iterations adds to one visit of a step with a loop the iterations that failed,
-// wait or are under way, by index; those that went well or have not begun are only
+// wait or are running, by index; those that went well or have not begun are only
 // counted. They become the step's. It takes a call for
 // the loop and each of its shards, one for each of at most a hundred children, and one
 // for each of at most a hundred runs of other playbooks that they have started; of a run

@@ -269,7 +269,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 	return nil
 }
 
-// wasCancelled reports whether a batch ended because somebody cancelled what it
+// wasCancelled reports whether a batch ended because a cancel ended what it
 // belongs to, or terminated it.
 func wasCancelled(begun *child) bool {
 	switch begun.end.GetEventType() {
