@@ -13,7 +13,7 @@ const (
 	ReasonPaused      Reason = "paused"
 	ReasonPerson      Reason = "person" // a person decides
 	ReasonAnswer      Reason = "answer" // of the current attempt
-	ReasonSlot        Reason = "place"  // in the window of its loop
+	ReasonSlot        Reason = "slot"   // in the window of its loop
 	ReasonState       Reason = "state"  // another visit has the state of the step
 )
 
