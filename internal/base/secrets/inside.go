@@ -17,7 +17,7 @@ var credential = regexp.MustCompile(`(?i)(^|[_.-])(passwords?|passwd|pwd|otp|sec
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // NamesCredential reports whether nothing but a secret has a name: api_key and accessToken, but neither
-// country_code nor author, which NamesSecret takes for one.
+// country_code nor author, which NamesSecret counts as one.
 func NamesCredential(name string) bool {
 	return credential.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
 }
@@ -28,13 +28,14 @@ func NamesPage(name string) bool { return !NamesSecret("token_" + name) }
 // opaque is what keys and tokens look like: no words, no times, no sentences.
 var opaque = regexp.MustCompile(`^[A-Za-z0-9_.~+/=-]{20,}$`)
 
-// IsMember reports whether a member of an answer holds a secret, by its name and its value. An answer holds much that
-// is named like a secret and is none, such as the key of an issue and the code of an error.
+// IsMember reports whether a member of an answer is a secret, by its name and its value. An answer has much that
+// is named like a secret and is none, such as the key of an issue and the code of an error. Inside finds tokens by what
+// they look like.
 func IsMember(name, value string) bool {
 	switch {
 	case value == "" || NamesPage(name):
 		return false
-	case IsToken(value) || NamesCredential(name):
+	case NamesCredential(name):
 		return true
 	}
 	return NamesSecret(name) && opaque.MatchString(value) && strings.ContainsAny(value, "0123456789")
@@ -54,7 +55,7 @@ var (
 	graphType = regexp.MustCompile(`^\[*[A-Z][A-Za-z]*[!\]]*$`)
 )
 
-// HasInside reports whether a text holds a secret beside other things.
+// HasInside reports whether a text contains a secret beside other things.
 func HasInside(text string) bool { return WithoutInside(text) != text }
 
 // WithoutInside is a text whose secrets are stars.
