@@ -78,35 +78,6 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 // tableTx is a transaction for the rows of a table.
 type tableTx struct{ stateTx }
 
-// Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
-	if len(w.Rows) == 0 {
-		return 0, nil
-	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ")
-	insert, err := t.tx.PrepareContext(ctx, "INSERT INTO "+w.QuotedTable()+" ("+sqltool.QuoteNames(w.Columns)+") VALUES ("+marks+")"+w.Conflict())
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = insert.Close() }()
-	for i, row := range w.Rows {
-		values := make([]any, len(w.Columns))
-		for at, column := range w.Columns {
-			values[at] = columnValue(row[column])
-		}
-		result, err := insert.ExecContext(ctx, values...)
-		if err != nil {
-			return 0, fmt.Errorf("row %d: %w", w.Number(i), err)
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return 0, err
-		}
-		written += n
-	}
-	return written, nil
-}
-
 // Delete deletes rows by their keys.
 func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
 	const given, there = "reprise_given", "reprise_there"
