@@ -11,6 +11,8 @@
     heading.append(link);
   }
 
+  if (matchMedia('(max-width: 800px)').matches) for (const group of document.querySelectorAll('nav details')) group.open = false;
+
   // words are those of a text; a name such as max_wait or Retry-After is one, and its parts are others.
   const words = text => (text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [])
     .flatMap(word => /[-._]/.test(word) ? [word, ...word.split(/[-._]+/).filter(Boolean)] : [word]);

@@ -15,6 +15,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/program/schema"
 	"reprise/internal/test/docs"
+	"reprise/internal/test/samples"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -34,14 +35,18 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return made
 }
 
-// TestFile: the file of the repository is what the tables give.
-func TestFile(t *testing.T) {
+// TestGoldenFile: the file of the repository is what the tables give.
+func TestGoldenFile(t *testing.T) {
 	t.Parallel()
 	want, err := schema.Generate(activities.Default())
 	require.NoError(t, err)
-	got, err := os.ReadFile(filepath.Join(root, schema.File))
+	name := filepath.Join(root, schema.File)
+	if samples.Update() {
+		require.NoError(t, docs.WriteFile(name, string(want)))
+	}
+	got, err := os.ReadFile(name)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "run starter schema > "+schema.File)
+	require.Equal(t, string(want), string(got), "run make golden")
 }
 
 // plain is a YAML document as JSON has it; false for one that JSON cannot have.
