@@ -32,6 +32,9 @@
   // inside are the pages for those who change Reprise; others ask more often.
   const inside = /^(?:decisions\/|architecture|contributing|changelog)/;
 
+  // described is the reference: a question of several words looks for what explains first.
+  const described = /^reference\//;
+
   // rank gives the parts that match, best first: those that have more of the words, and in
   // their titles.
   const rank = (parts, query) => {
@@ -53,6 +56,7 @@
       let score = rows[n].reduce((sum, one, i) => sum + one * rare[i], 0) * has ** 2;
       if (phrase.length > 3 && part.text.toLowerCase().includes(phrase)) score *= 2;
       if (inside.test(part.page)) score /= 2;
+      if (described.test(part.page) && telling.length > 2) score *= .8;
       return {part, score};
     }).filter(one => one.score > 0).sort((x, y) => y.score - x.score);
   };

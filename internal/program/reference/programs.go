@@ -55,3 +55,36 @@ var variables = []variable{
 	{"TEMPORAL_ADDRESS", ofPrograms, "host:port of the Temporal server, as `--address`. Temporal's other variables, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`, count too.", "a local server of starter; 127.0.0.1:7233 of worker", "temporal.example.com:7233"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", ofPrograms, "Where metrics and traces are sent, as OTLP over HTTP. OpenTelemetry's other variables, such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` and `OTEL_SDK_DISABLED`, count too.", "nothing is sent", "http://localhost:4318"},
 }
+
+// file is a file that a program reads.
+type file struct{ name, of, doc, example string }
+
+// files are those that operators write; a test reads the examples.
+var files = []file{
+	{
+		"connections.yaml", ofWorkers + ", and serve",
+		"The file of `--connections`: a map of names to connections. A connection of `http` is `https://user:password@host`, `bearer:TOKEN` or " +
+			"`header:NAME: VALUE`, the last two perhaps with the host behind an `@`, or an OAuth 2.0 client. One of `postgres` is a URL. " +
+			"A connection that the file does not name is looked for in `REPRISE_AUTH_NAME`.",
+		`pg_main: postgres://user:password@db.example.com/clinic
+crm: bearer:TOKEN@https://crm.example.com
+orders:
+  oauth2:
+    token_url: https://login.example.com/oauth2/token
+    client_id: reprise
+    client_secret: SECRET`,
+	},
+	{
+		"rate-limits.yaml", ofWorkers,
+		"The file of `--rate-limits`: a map of keys, shared names or hosts to the `requests` and `per` that no playbook exceeds, and `max_pause`, how long a `Retry-After` of one attempt holds back the others.",
+		`api.example.com: {requests: 100, per: 1s}
+github: {requests: 5000, per: 1h, max_pause: 15m}`,
+	},
+	{
+		"callers.yaml", "serve, and ui",
+		"The file of `--tokens`: a map of callers to the SHA-256 hashes of their tokens, the playbooks that they may start, `*` for all, and their `role` in `starter ui`. " +
+			"`starter serve token new NAME` prints a token and its entry.",
+		`ci: {sha256: HASH, playbooks: [nightly]}
+ops: {sha256: [HASH, OTHER], playbooks: ["*"], role: operator}`,
+	},
+}

@@ -56,15 +56,14 @@ const readKeys = " Each heading is the path of a key. Below it: what the key say
 // readings say how pages are read.
 var readings = map[string]string{
 	"playbook": readKeys, "step": readKeys, "retry": readKeys, "loop": readKeys, "sinks": readKeys, "incremental": readKeys,
-	"tests":       " Each heading is the path of a key. The examples are tests that pass.",
-	"tools":       " Every tool also takes the keys of a call: `args`, `auth`, `timeout` and `idempotency`, as in a [step](step.md). Each field has a heading with its type, what counts without it, and an example, which is checked.",
-	"expressions": " Names come first, functions after them. A function is called as `f(x, y)` or as a filter, `x | f(y)`; `=>` stands before what an example gives, and `#` is the element in a condition.",
-	"diagnostics": " Each heading is the code that a message ends with. Both examples are checked: the wrong one gives the code, the right one nothing. `starter explain CODE` prints the same.",
-	"statuses":    " `of` says whose status it can be.",
-	"events":      " Each heading is the `event` of `starter events --output json`.",
-	"metrics":     " Nothing is counted unless `--metrics-address` or OpenTelemetry's variables ask for it. Each metric has its kind and labels.",
-	"configuration": " A flag counts more than the variable. What is not set has its default. Files that these variables name are described with the flag: " +
-		"[worker](worker.md), [starter](commands.md).",
+	"tests":             " Each heading is the path of a key. The examples are tests that pass.",
+	"tools":             " Every tool also takes the keys of a call: `args`, `auth`, `timeout` and `idempotency`, as in a [step](step.md). Each field has a heading with its type, what counts without it, and an example, which is checked.",
+	"expressions":       " Names come first, functions after them. A function is called as `f(x, y)` or as a filter, `x | f(y)`; `=>` stands before what an example gives, and `#` is the element in a condition.",
+	"diagnostics":       " Each heading is the code that a message ends with. Both examples are checked: the wrong one gives the code, the right one nothing. `starter explain CODE` prints the same.",
+	"statuses":          " `of` says whose status it can be.",
+	"events":            " Each heading is the `event` of `starter events --output json`.",
+	"metrics":           " Nothing is counted unless `--metrics-address` or OpenTelemetry's variables ask for it. Each metric has its kind and labels.",
+	"configuration":     " A flag counts more than the variable. What is not set has its default. Files come after the variables.",
 	"search-attributes": " `starter setup` adds them to a namespace. A filter is `--query` of `starter list`, or the list of Temporal's web UI: `RepriseStatus = \"failed\"`.",
 	"exit-codes":        " They are those of `starter run`; other commands give those that fit.",
 	"http-api":          " Each heading is a method and a path. The document itself is at `/v1/openapi.json`.",
@@ -97,9 +96,9 @@ func (w writer) sections(page reference.Page) string {
 
 func (w writer) section(section playbook.Section) string {
 	var b strings.Builder
-	title := "The top level"
+	title := "At a glance"
 	if at := reference.PathOfSection(section.Name); at != "" {
-		title = "The keys of " + code(at)
+		title = code(at) + " at a glance"
 	}
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
 	rows := [][]string{{"key", "what it says"}}
@@ -205,7 +204,7 @@ func exampleWords(e reference.Entry) string {
 		return "text expressions"
 	case reference.OfVariable:
 		return "sh"
-	case reference.OfTestKey:
+	case reference.OfTestKey, reference.OfFile:
 		return "yaml fragment"
 	default:
 		return "yaml"
@@ -249,7 +248,7 @@ func (w writer) facts(e reference.Entry, aliases []string) []string {
 }
 
 // places says what Entry.Where are.
-var places = map[reference.Kind]string{reference.OfName: "Known", reference.OfStatus: "Of", reference.OfVariable: "Read by"}
+var places = map[reference.Kind]string{reference.OfName: "Known", reference.OfStatus: "Of", reference.OfVariable: "Read by", reference.OfFile: "Read by"}
 
 // accepts says what Entry.Words are.
 var accepts = map[reference.Kind]string{reference.OfName: "Members", reference.OfMetric: "Labels", reference.OfTool: "Fields"}
