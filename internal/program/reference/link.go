@@ -24,7 +24,7 @@ func Pages() []Page {
 		{"step", "Step", "The keys of a step, with `tool`, `rate_limit` and `next`."},
 		{"retry", "Retry, pages and polls", "The keys of `retry`: what an attempt that failed, or a page that has a next one, leads to."},
 		{"loop", "Loop", "The keys of `loop`, with its failure budget, thresholds and dead letters."},
-		{"sinks", "Sinks", "The keys of `sink`. The fields of its tool stand beside them."},
+		{"sinks", "Sinks", "The keys of `sink`. The fields of its tool are beside them."},
 		{"incremental", "Incremental", "The keys of `incremental`: what a step keeps between runs."},
 		{"tools", "Tools", "What a step can call, and what a sink writes with."},
 		{"expressions", "Expressions", "The names and functions that expressions have."},
@@ -33,7 +33,7 @@ func Pages() []Page {
 		{"statuses", "Statuses", "What the status of a run, a step or an iteration means."},
 		{"events", "Events", "What `starter events` prints of a run."},
 		{"commands", "Commands of starter", "Each command of `starter` with its flags."},
-		{"worker", "Flags of worker", "The flags of `worker`, and the variables that stand for them."},
+		{"worker", "Flags of worker", "The flags of `worker`, with the variables that set them."},
 		{"http-api", "HTTP API", "The requests that `starter serve` answers."},
 		{"configuration", "Variables and files", "The environment variables and files that the programs read."},
 		{"metrics", "Metrics", "What a worker counts, for Prometheus and OpenTelemetry."},
@@ -83,7 +83,7 @@ func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + Anchor(e.Labe
 // OfDiagnostic is the file and heading that explain a diagnostic.
 func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
 
-// Label is the heading of an entry in the reference. Names that are functions too are told apart.
+// Label is the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
 func (e Entry) Label() string {
 	switch e.Kind {
 	case OfFunction:

@@ -93,7 +93,7 @@ func plainText(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
 }
 
-// unindented takes the indentation of the first line off all lines.
+// unindented removes the indentation of the first line from all lines.
 func unindented(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
