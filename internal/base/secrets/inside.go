@@ -44,7 +44,7 @@ func IsMember(name, value string) bool {
 // What is secret within a text: in addresses, in JSON within JSON, in queries of GraphQL, in commands.
 var (
 	// tokenInside finds tokens by the beginnings that providers give theirs.
-	tokenInside = regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|shpat_|shpss_|secret_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|npm_|hf_|lin_api_)[A-Za-z0-9_.-]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
+	tokenInside = regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|shpat_|shpss_|secret_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|npm_|hf_|lin_api_)[A-Za-z0-9_.-]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)*`)
 	// assigned finds names with values: name=value, "name": "value", name%3Dvalue.
 	assigned = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2})?([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
 	// element finds elements of XML.

@@ -107,7 +107,8 @@ func joined(line string) string {
 		case quote == 0 && (c == '\'' || c == '"'):
 			quote, dollar = c, c == '\'' && i > 0 && line[i-1] == '$'
 		case quote == 0 && c == '&' && i > 0 && i+1 < len(line) && !strings.ContainsAny(line[i-1:i]+line[i+1:i+2], " \t\r\n&|;<>"):
-			out.WriteByte('\\')
+			out.WriteString("'&'")
+			continue
 		}
 		out.WriteByte(c)
 	}
