@@ -91,13 +91,18 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 }
 
 // joined is a line in which each & of an address without quotes is text, as people mean it who put
-// the whole line into quotes. A shell would end the command there.
+// the whole line into quotes; a shell would end the command there. What stands behind a backslash
+// outside of quotes is text as well, as zsh pastes addresses.
 func joined(line string) string {
 	var out strings.Builder
 	quote, dollar := byte(0), false
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
+		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} ", line[i+1]) >= 0:
+			i++
+			out.WriteString("'" + line[i:i+1] + "'")
+			continue
 		case c == '\\' && (quote != '\'' || dollar) && i+1 < len(line):
 			out.WriteByte(c)
 			i++
