@@ -91,7 +91,7 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 }
 
 // joined is a line in which each & of an address without quotes is text, as people mean it who put
-// the whole line into quotes; a shell would end the command there. What stands behind a backslash
+// the whole line into quotes; a shell would end the command there. What follows a backslash
 // outside of quotes is text as well, as zsh pastes addresses.
 func joined(line string) string {
 	var out strings.Builder
