@@ -200,6 +200,9 @@ func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, to
 		return terminal.PrintJSON(a.Out, testsDocument(reports, coverage, took))
 	}
 	printReports(a.Out, reports, o.verbose)
+	if o.update && len(reports) == 0 {
+		return nil // all that had failed is written
+	}
 	for _, one := range coverage {
 		printCoverage(a.Out, one)
 	}

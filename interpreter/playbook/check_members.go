@@ -187,3 +187,60 @@ func pathKey(path []any, i int) (string, bool) {
 	key, ok := path[i].(string)
 	return key, ok
 }
+
+// MembersOf are the members of what a path of names leads to, as far as the language, the workload and
+// the steps say which there are: of error, this.meta, steps.NAME.error or workload.
+func (pb *Playbook) MembersOf(path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	switch root := path[0]; root {
+	case "this":
+		return envelopeMembers(path[1:])
+	case "steps":
+		if len(path) > 1 {
+			return envelopeMembers(path[2:])
+		}
+		var names []string
+		for _, step := range pb.Steps {
+			names = append(names, step.Name)
+		}
+		return names
+	case "vars":
+		return SortedKeys(varsOf(pb))
+	case "workload":
+		return keysAt(pb.Workload, path[1:])
+	default:
+		if _, isKey := pb.Workload[root]; isKey {
+			return keysAt(pb.Workload, path)
+		}
+		if len(path) == 1 {
+			return members[root]
+		}
+	}
+	return nil
+}
+
+func envelopeMembers(path []string) []string {
+	switch strings.Join(path, ".") {
+	case "":
+		return members["this"]
+	case "error":
+		return members["error"]
+	case "meta":
+		return metaMembers
+	case "meta." + IncrementalWord:
+		return metaStateMembers
+	}
+	return nil
+}
+
+// keysAt are the keys of the map that a path leads to.
+func keysAt(value any, path []string) []string {
+	for _, key := range path {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	object, _ := value.(map[string]any)
+	return SortedKeys(object)
+}
