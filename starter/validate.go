@@ -12,6 +12,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -26,6 +27,7 @@ type problem struct {
 	Code     string `json:"code"`
 	Message  string `json:"message"`
 	Note     string `json:"note,omitempty"` // such as YAML to write instead
+	Docs     string `json:"docs"`           // file and heading that explain the code
 }
 
 // validation is the output of `validate --output json`.
@@ -175,6 +177,7 @@ func (v *validator) report() error {
 	default:
 		if len(v.all) > 0 {
 			v.app.notef("%s", tally(v.all))
+			v.app.adviseExplain(v.all)
 		}
 	}
 	if err == nil && !v.result.Valid {
@@ -201,6 +204,19 @@ func (a *app) validateTests(name string, show bool) (source.Diagnostics, error) 
 	return nil, nil
 }
 
+// adviseExplain says where the codes of problems are explained.
+func (a *app) adviseExplain(found source.Diagnostics) {
+	if len(found) == 0 {
+		return
+	}
+	code, program := found[0].Code, terminal.Program()
+	text := fmt.Sprintf("For more, run %s explain %s, or %s docs --open %s.", program, code, program, code)
+	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
+		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)
+	}
+	a.notef("%s", terminal.PaperOf(a.Err).Paint(terminal.Quiet, text))
+}
+
 // tally counts problems, and warnings apart.
 func tally(found source.Diagnostics) string {
 	warnings := len(found.Warnings())
@@ -225,6 +241,7 @@ func problems(found source.Diagnostics) []problem {
 		}
 		list[i] = problem{
 			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message, Note: d.Note,
+			Docs: reference.OfDiagnostic(d.Code),
 		}
 	}
 	return list
