@@ -57,10 +57,12 @@ type routes struct {
 	forks bool
 	// behind are the steps that each leads to.
 	behind map[*Step]map[*Step]bool
+	// without are the steps that a run comes to without passing through each.
+	without map[*Step]map[*Step]bool
 }
 
 func newRoutes(pb *Playbook) *routes {
-	r := &routes{pb: pb, next: map[*Step][]*Step{}, behind: map[*Step]map[*Step]bool{}}
+	r := &routes{pb: pb, next: map[*Step][]*Step{}, behind: map[*Step]map[*Step]bool{}, without: map[*Step]map[*Step]bool{}}
 	for _, step := range pb.Steps {
 		together := 0 // entries without when are taken together
 		for _, route := range step.Next {
@@ -111,5 +113,8 @@ func (r *routes) canHaveRun(step, before *Step) bool {
 	}
 	// Of branches that run side by side one may have come far; but what every way leads to
 	// through the step runs later.
-	return r.reach([]*Step{r.pb.First()}, before)[step]
+	if r.without[before] == nil {
+		r.without[before] = r.reach([]*Step{r.pb.First()}, before)
+	}
+	return r.without[before][step]
 }
