@@ -505,7 +505,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 		"waiting for an answer": {running, workflows.Progress{Awaits: true, Waiting: 2}},
 		"waiting":               {paused, workflows.Progress{Waiting: 2}},
 		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
-		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
+		"waiting to retry":      {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
 	} {
 		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
 	}

@@ -191,17 +191,17 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	waiter := start(asks)
 	queued(waiter, 1)
 	said := d.does("status", holder)
-	require.Contains(t, said, "\nhas a turn under the concurrency key "+key+"; behind it: 1 run\n")
+	require.Contains(t, said, "\nhas a slot under the concurrency key "+key+"; queued behind it: 1 run\n")
 	turn := d.status(holder).Turn
 	require.Equal(t, []int{1, 1, 1}, []int{turn.Limit, turn.Running, turn.Waiting})
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
-	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
+	require.Contains(t, d.does("status", waiter), "to see the run ahead: starter status "+holder+"\n")
 
 	outer := start(parent)
 	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
 	require.Eventually(t, func() bool {
 		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")
-		return strings.Contains(got, "behind it: 3 runs")
+		return strings.Contains(got, "queued behind it: 3 runs")
 	}, patience, 100*time.Millisecond)
 	status := d.status(outer, "--step", "each")
 	require.Empty(t, status.Queue, "it is the runs below that wait")
@@ -210,8 +210,8 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
 	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")
-	require.Contains(t, text, "alone: "+alone+", waits for its turn under the concurrency key "+key+", place ")
-	require.Contains(t, text, "runs "+inLoop+"       waits for its turn under the concurrency key ")
+	require.Contains(t, text, "alone: "+alone+", queued for ")
+	require.Contains(t, text, "runs "+inLoop+"       queued for ")
 	d.does("cancel", outer, waiter, holder)
 }
 

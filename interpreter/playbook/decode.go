@@ -88,7 +88,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(WordSection, (*decoder).expect).of(expectSection),
 	},
 	{
-		key{name: "concurrency", doc: "how many runs are open at a time that share a key, and what becomes of the others"},
+		key{name: "concurrency", doc: "how many runs that share a key are open at a time, and what happens to the others"},
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
 	},
 	{
@@ -96,7 +96,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
 	},
 	{
-		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
+		key{name: "state", doc: "replaces the playbook's name in the names of its states; default `metadata.name`"},
 		as(WordName, func(d *decoder, w written, p *Playbook) {
 			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
 		}),

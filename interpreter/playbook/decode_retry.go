@@ -26,7 +26,7 @@ func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
 	}
 	if name, isUse := d.useOf(n); isUse {
 		if name != nil {
-			d.errorf(position(n), codeWrongType, "use stands in a list: retry: [{use: %s}]", shorten(name.Value))
+			d.errorf(position(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", shorten(name.Value))
 		}
 		return nil
 	}
@@ -75,9 +75,9 @@ var policySection = sectionOf(section{name: "retry policy", called: "a retry pol
 		key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
 		asCondition(func(p *Policy, n *Node) { p.When = n }),
 	},
-	{key{name: "stop_when", doc: "ends the call; asked before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
+	{key{name: "stop_when", doc: "ends the call; evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
 	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
-	{key{name: useWord, doc: "alone: the list of `policies` that stands here"}, asName(func(*Policy, string) {})},
+	{key{name: useWord, doc: "alone: the list of `policies` that is inserted here"}, asName(func(*Policy, string) {})},
 })
 
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {

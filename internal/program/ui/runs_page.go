@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -158,6 +159,9 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		}
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
+		}
+		if queue := run.Queue; queue != nil && queue.Position > 0 {
+			rows[i].Now = fmt.Sprintf("position %d under the concurrency key %s", queue.Position, queue.Name.Key)
 		}
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())

@@ -31,6 +31,8 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -39,7 +41,6 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 var patience = testenv.Within(30 * time.Second)
 
 const (
-	key     = "the-key-of-the-link"
 	hostile = `<img src=x onerror="document.title='hacked'">`
 )
 
@@ -62,6 +63,13 @@ metadata: {name: inputs}
 workload: {count: 3, day: today, list: [1], sure: true, api_token: hush}
 workflow: [{step: begin, vars: {a: 1}}]
 output: "{{ workload }}"
+`
+
+// broken leads to a step that is not there.
+const broken = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: broken}
+workflow: [{step: begin, vars: {a: 1}, next: [nowhere]}]
 `
 
 // approval asks, with a form whose fields are in no alphabet's order.
@@ -145,7 +153,8 @@ func newWorld(t *testing.T) *world {
 			Names: func() []string { return []string{"asks", "broken"} },
 			Read: func(name string) (ui.Book, error) {
 				if name == "broken" {
-					return ui.Book{Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
+					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))
+					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
 				}
 				book, err := interpreter.Load("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
@@ -262,6 +271,7 @@ func TestPages(t *testing.T) {
 	until(`document.title === 'Runs – Reprise'`)
 	require.Equal(t, "/", browser.Eval(`location.pathname + location.search`), "the key leaves the address")
 	t.Run("looks", func(t *testing.T) { w.looks(t, browser, until, waiting, hostileID+w.queue) })
+	t.Run("without a script", func(t *testing.T) { w.withoutScript(t, browser, until, waiting) })
 	t.Run("framed", func(t *testing.T) { w.framed(t, browser, until) })
 	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
 }
@@ -286,11 +296,17 @@ func (w *world) inbox(t *testing.T) {
 	require.Contains(t, body, "<h2 id=\"card-0\">Load October?</h2>")
 	require.False(t, strings.Contains(body, "<img src=x"))
 	require.Less(t, strings.Index(body, `name="form.zeta"`), strings.Index(body, `name="form.alpha"`), "the author's order")
+	of := "/inbox?run=" + url.QueryEscape(id)
+	w.shows("/runs/"+url.PathEscape(id), `<a href="`+of+`">Answer in the inbox</a>`)
+	_, body, _ = w.get(of)
+	require.Equal(t, 1, strings.Count(body, `name="form.zeta"`))
+	status, _, _ := w.get("/inbox?run=nobody-has-this")
+	require.Equal(t, http.StatusNotFound, status)
 	to := "/inbox/" + url.PathEscape(id)
 	form := func() url.Values {
 		return url.Values{"step": {"ask"}, "visit": {"1"}, "attempt": {"1"}, "option": {"approve"}, "form.alpha": {"9"}, "by": {"eve"}}
 	}
-	status, body := w.post(t, "/inbox", to, form())
+	status, body = w.post(t, "/inbox", to, form())
 	require.Equal(t, http.StatusUnprocessableEntity, status, body)
 	require.Contains(t, body, "the form needs zeta")
 	require.Contains(t, body, `value="9"`, "what was typed stays")
@@ -344,6 +360,7 @@ func (w *world) playbooks(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "broken.yaml:1:1: &lt;img")
 	require.NotContains(t, body, "Start a run")
+	require.Contains(t, body, `alt="The steps of the playbook`, "what is known of it is drawn")
 	status, _, _ = w.get("/playbooks/" + url.PathEscape("../asks"))
 	require.Equal(t, http.StatusNotFound, status)
 	_, body, _ = w.get("/playbooks/asks")
@@ -353,7 +370,7 @@ func (w *world) playbooks(t *testing.T) {
 	}
 	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
 	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, body, `Count: &#34;many&#34; is not what JSON has`)
+	require.Contains(t, body, `Count: &#34;many&#34; is not JSON`)
 	form.Set("in.count", "4")
 	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
 	require.Equal(t, http.StatusOK, status)
@@ -464,8 +481,11 @@ func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string)
 			}
 		}
 		require.NotEqual(t, "hacked", browser.Eval(`document.title`))
-		require.Empty(t, browser.Eval(`[...document.querySelectorAll('a, button, input:not([type=hidden]), select, summary, [tabindex]')]
-			.filter(c => !(c.innerText.trim() || c.labels?.length || c.ariaLabel)).map(c => c.outerHTML).join(' ')`), "controls without a name")
+		controls := browser.Controls()
+		require.NotEmpty(t, controls)
+		for _, control := range controls {
+			require.NotEmpty(t, control.Name, "%s: a %s has no name", name, control.Role)
+		}
 		require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style], [onclick], [onerror], [tabindex]:not([tabindex="0"])').length`))
 		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`))
 		require.Equal(t, "0", browser.Eval(`new Promise(done => { new ReportingObserver(all => done(all.length), {types: ['csp-violation'], buffered: true}).observe();
@@ -496,6 +516,22 @@ func tabs(t *testing.T, browser *testenv.Browser, name string) {
 		require.NotEqual(t, "none", browser.Eval(`getComputedStyle(document.activeElement).outlineStyle`), "%s: control %s", name, at)
 		before = at
 	}
+}
+
+// withoutScript: a run is paused and resumed, and its page read, where scripts are off.
+func (w *world) withoutScript(t *testing.T, browser *testenv.Browser, until func(string), id string) {
+	browser.Scripts(false)
+	defer browser.Scripts(true)
+	for _, step := range []struct{ command, verdict string }{{"pause", "Paused for"}, {"resume", "Waiting to retry"}} {
+		browser.Open(w.url + "/runs/" + id)
+		until(fmt.Sprintf(`location.pathname === %q && !!document.querySelector('button[value=%s]')`, "/runs/"+id, step.command))
+		browser.Click(fmt.Sprintf("button[value=%s]", step.command))
+		until(fmt.Sprintf(`!!document.querySelector('.note[role=status], .fault[role=status]') && document.querySelector('.verdict').innerText.startsWith(%q)`, step.verdict))
+	}
+	browser.Eval(`document.querySelector('.verdict').dataset.stays = 'yes'`)
+	browser.Click(`#input summary`)
+	until(`document.querySelector('#input').open`)
+	require.Equal(t, "yes", browser.Eval(`document.querySelector('.verdict').dataset.stays`))
 }
 
 // framed: a page elsewhere that has one of these in a frame shows nothing of it.
