@@ -31,7 +31,7 @@ const asksBelow = `
       - {step: ask, tool: approval, message: "Drop it?"}
 `
 
-// TestAnswersInChildRuns answers what runs below ask by the ID of the run above.
+// TestAnswersInChildRuns answers what child runs of ask by the ID of the run above.
 func TestAnswersInChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -45,9 +45,9 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Contains(t, said, "starter approve '"+inner+"' ask")
 	require.Contains(t, said, "starter approve '"+twin+"' ask")
 	refused := d.refuses(exitFailed, "approve", id, "ask")
-	require.Contains(t, refused, "2 attempts in runs below await an answer; name one of these by its ID")
+	require.Contains(t, refused, "2 attempts in child runs await an answer; name one of these by its ID")
 	require.Contains(t, refused, "starter approve '"+twin+"' ask")
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, here or in a run below")
+	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, here or in a child run")
 	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer awaits no answers")
 	d.does("approve", twin, "ask")
 
@@ -204,7 +204,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 		return strings.Contains(got, "queued behind it: 3 runs")
 	}, patience, 100*time.Millisecond)
 	status := d.status(outer, "--step", "each")
-	require.Empty(t, status.Queue, "it is the runs below that wait")
+	require.Empty(t, status.Queue, "it is the child runs that wait")
 	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
 	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)

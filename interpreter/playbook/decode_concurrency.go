@@ -10,7 +10,7 @@ type Concurrency struct {
 	OnConflict OnConflict
 }
 
-// OnConflict says what becomes of a run that finds no place free.
+// OnConflict says what becomes of a run that finds no slot free.
 type OnConflict string
 
 // The choices of on_conflict.

@@ -47,7 +47,7 @@ const (
 // loops waits in the iterations of a loop, behind a server that never answers.
 const loops = `apiVersion: reprise/v1
 kind: Playbook
-metadata: {name: patients}
+metadata: {name: patients, labels: {team: sales}}
 workload: {api: "http://127.0.0.1:1", api_token: "", text: ""}
 workflow:
   - step: fetch
@@ -55,6 +55,17 @@ workflow:
     url: "{{ workload.api }}/{{ item }}"
     loop: {in: [1, 2, 3], iterator: item, mode: parallel, max_concurrency: 3}
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 10, delay: 1h}}]
+`
+
+// decides waits for a person once its attempt has failed.
+const decides = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: decides}
+workflow:
+  - step: fetch
+    tool: http
+    url: "http://127.0.0.1:1/"
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 1, on_exhausted: pause}}]
 `
 
 const inputs = `apiVersion: reprise/v1
@@ -192,7 +203,7 @@ func (w *world) start(id, source string, workload map[string]any) string {
 	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
 	require.NoError(w.t, err)
 	_, err = start.Run(w.t.Context(), start.Target{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
-		WorkflowID: id, Playbook: book.Name, Summary: book.Name,
+		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Summary: book.Name,
 		Input: workflows.Input{Name: "book.yaml", Source: source, Workload: expression.Of(workload)},
 	}, known)
 	require.NoError(w.t, err)
@@ -237,6 +248,7 @@ func TestPages(t *testing.T) {
 	w.shows("/runs/"+url.PathEscape(hostileID+w.queue), "Failed after")
 	w.shows("/runs/"+waiting, "waiting to retry")
 
+	t.Run("filters", func(t *testing.T) { w.filters(t, waiting, hostileID+w.queue) })
 	t.Run("access", w.access)
 	t.Run("tokens", w.tokens)
 	t.Run("inbox", w.inbox)
@@ -274,6 +286,29 @@ func TestPages(t *testing.T) {
 	t.Run("without a script", func(t *testing.T) { w.withoutScript(t, browser, until, waiting) })
 	t.Run("framed", func(t *testing.T) { w.framed(t, browser, until) })
 	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
+}
+
+// filters: the list has the runs that its filters name, and no others.
+func (w *world) filters(t *testing.T, waiting, failed string) {
+	decided := w.start("decides-"+w.queue, decides, nil)
+	link := func(id string) string { return `href="/runs/` + url.PathEscape(id) + `"` }
+	w.shows("/?person=1", link(decided))
+	w.shows("/?label=team%3Dsales", link(waiting))
+	w.shows("/?status=failed", link(failed))
+	for query, has := range map[string][]bool{
+		"": {true, true, true}, "playbook=patients": {true, false, false}, "status=failed": {false, true, false}, "status=retry_pending": {false, false, true},
+		"since=1h": {true, true, true}, "since=1h&playbook=nightly": {false, true, false}, "label=team%3Dsales": {true, false, false},
+		"label=team%3Dops": {false, false, false}, "person=1": {false, false, true},
+	} {
+		_, body, _ := w.get("/?" + query)
+		for i, id := range []string{waiting, failed, decided} {
+			require.Equal(t, has[i], strings.Contains(body, link(id)), "%s: %s", query, id)
+		}
+	}
+	for _, query := range []string{"status=gone", "label=sales", "page=%25"} {
+		status, _, _ := w.get("/?" + query)
+		require.Equal(t, http.StatusBadRequest, status, query)
+	}
 }
 
 // post posts the form of a page, without a script, and gives where it leads.
@@ -527,6 +562,9 @@ func (w *world) withoutScript(t *testing.T, browser *testenv.Browser, until func
 		until(fmt.Sprintf(`location.pathname === %q && !!document.querySelector('button[value=%s]')`, "/runs/"+id, step.command))
 		browser.Click(fmt.Sprintf("button[value=%s]", step.command))
 		until(fmt.Sprintf(`!!document.querySelector('.note[role=status], .fault[role=status]') && document.querySelector('.verdict').innerText.startsWith(%q)`, step.verdict))
+		if step.command == "pause" {
+			w.shows("/?person=1", "/runs/"+id)
+		}
 	}
 	browser.Eval(`document.querySelector('.verdict').dataset.stays = 'yes'`)
 	browser.Click(`#input summary`)
