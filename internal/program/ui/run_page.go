@@ -244,6 +244,10 @@ func verdict(status *runs.Status, now time.Time) string {
 		return "Running for " + since + what + "."
 	}
 	word := status.Status.Word()
+	byPerson := func(step runs.Step) bool { return !step.Status.Ended() && step.HeldBy == runs.HeldByPerson }
+	if status.Status == interpreter.RetryPending && slices.ContainsFunc(status.Steps, byPerson) {
+		word = "waiting for a person"
+	}
 	if !status.Since.IsZero() {
 		word += " for " + terminal.Duration(now.Sub(status.Since))
 	}
