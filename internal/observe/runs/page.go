@@ -25,7 +25,7 @@ func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte
 	page := Page{}
 	query := filter.query()
 	if filter.NeedsPerson {
-		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", goingOn,
+		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", isOpen,
 			workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting,
 			workflows.StatusAttribute, interpreter.RetryPending, workflows.NextRetryAttribute) // what waits without a time waits for a person
 	}
