@@ -48,12 +48,12 @@ const (
 )
 
 var decodeCodes = []CodeDoc{
-	{codeAliasCycle, "a YAML alias stands inside of what it repeats"},
+	{codeAliasCycle, "a YAML alias is inside of what it repeats"},
 	{codeBadName, "a name is empty, too long, or has characters that names must not have"},
 	{codeBadNumber, "a number is infinite, no number, or too large"},
 	{codeConflict, "two keys of a map exclude each other"},
 	{codeDollarBraces, "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)"},
-	{codeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
+	{codeDuplicateKey, "a key occurs twice in a map, or beside another spelling of it"},
 	{codeEmpty, "the file, the workflow or an entry is empty"},
 	{codeEncoding, "the file is not UTF-8 text"},
 	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
@@ -65,7 +65,7 @@ var decodeCodes = []CodeDoc{
 	{codePath, "the path of collect cannot be read"},
 	{codeSeveralDocuments, "the file holds more than one YAML document"},
 	{codeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
-	{codeTemplateNotAllowed, "a template stands where the value must be known before the run"},
+	{codeTemplateNotAllowed, "a template is where the value must be known before the run"},
 	{codeTooDeep, "maps and lists are nested too deeply"},
 	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
 	{codeTooManyAliases, "YAML aliases repeat too much"},
