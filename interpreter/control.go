@@ -13,8 +13,8 @@ import (
 // workflow, where everybody sees it who describes the run.
 const ControlMemo = "reprise_control"
 
-// Control is what people have told a run that goes on (language.md, section
-// control). Kept in workflow history, and in the memo of the run's workflow.
+// Control is what people have told a run that goes on (docs/how-to/steer-a-run.md).
+// Kept in workflow history, and in the memo of the run's workflow.
 type Control struct {
 	// Version counts the commands, so that who hears of them in two ways knows
 	// which is the later one.

@@ -98,7 +98,7 @@ func (g *Graph) Begin() Routing {
 // Startable takes the steps that may start now out of the waiting ones and
 // marks them as running. A step waits while another branch can still reach it;
 // where that would make every branch wait, the first in the file goes on
-// (language.md, section next).
+// (docs/concepts/runs.md#routes).
 func (g *Graph) Startable(routing *Routing) []Start {
 	var starts []Start
 	for {

@@ -12,7 +12,7 @@ import (
 )
 
 // Call is the machine behind every call of a tool: from the first attempt to
-// the final outcome, sinks included (language.md, section calls). It decides
+// the final outcome, sinks included (docs/concepts/attempts.md). It decides
 // and never acts: Next says what its host has to do, and the host answers with
 // Attempted, Waited or SinkDone. Every host drives the same machine; all of
 // its progress is in its state, which nobody else writes, and what comes next is the head of

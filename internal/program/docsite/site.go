@@ -27,8 +27,8 @@ type Site struct {
 
 // page is one document.
 type page struct {
-	Path    string // of the web page: loading-data.html
-	Source  string // of the document: docs/loading-data.md
+	Path    string // of the web page: how-to/backfill.html
+	Source  string // of the document: docs/how-to/backfill.md
 	Title   string
 	Body    template.HTML
 	Outline []heading // of the second level
@@ -55,11 +55,20 @@ type group struct {
 }
 
 // groups are the documents in the order of reading. Those that no group names are left to links
-// and search: decisions, and the examples.
+// and search: most tasks, which docs/how-to/index.md lists, decisions, and the examples.
 var groups = []group{
-	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/editor.md", "docs/coming-from.md"}},
-	{Name: "Run", pages: []string{"docs/loading-data.md", "docs/operations.md", "docs/waiting.md", "docs/ui.md"}},
-	{Name: "Reference", pages: []string{"docs/language.md", "docs/tools.md"}},
+	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/coming-from.md"}},
+	{Name: "How to", pages: []string{
+		"docs/how-to/index.md", "docs/how-to/write-a-playbook.md", "docs/how-to/test-a-playbook.md", "docs/how-to/load-a-table.md",
+		"docs/how-to/schedule.md", "docs/how-to/look-at-a-run.md", "docs/how-to/steer-a-run.md", "docs/how-to/why-a-run-hangs.md",
+		"docs/how-to/failed-iterations.md", "docs/how-to/deploy.md", "docs/how-to/secrets.md",
+	}},
+	{Name: "Concepts", pages: []string{
+		"docs/concepts/runs.md", "docs/concepts/expressions.md", "docs/concepts/attempts.md", "docs/concepts/waits.md", "docs/concepts/loops.md",
+		"docs/concepts/written-once.md", "docs/concepts/state.md", "docs/concepts/answers.md", "docs/concepts/concurrency.md",
+		"docs/concepts/security.md", "docs/concepts/limits.md",
+	}},
+	{Name: "Reference", pages: []string{"docs/language.md", "docs/tools.md", "docs/operations.md", "docs/appendix/errors.md"}},
 	{Name: "Inside", pages: []string{"docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
 }
 

@@ -15,11 +15,11 @@ type place struct{ path, heading string }
 var places = map[string]place{
 	"playbook": {"", "playbook"}, "metadata": {"metadata", "playbook"}, "schedule": {"metadata.schedule", "schedule"},
 	"trigger": {"metadata.triggers", "triggers"}, "concurrency": {"concurrency", "concurrency"}, "partitions": {"partitions", "partitions"},
-	"workbook entry": {"workbook", "workbook"}, "step": {"step", "step"}, "tool": {"tool", "tool"}, "loop": {"loop", "loop"},
+	"workbook entry": {"workbook", "workbook"}, "step": {"step", "step"}, "tool": {"tool", "step"}, "loop": {"loop", "loop"},
 	"incremental": {"incremental", "incremental"}, "dead_letter": {"loop.dead_letter", "dead-letters"}, "failure_budget": {"loop.failure_budget", "loop"},
 	"thresholds": {"loop.thresholds", "loop"}, "rate_limit": {"rate_limit", "rate_limit"}, "retry policy": {"retry", "retry"}, "then": {"retry.then", "then"},
 	"next_call": {"retry.then.next_call", "next_call"}, "collect": {"retry.then.collect", "collect"},
-	"per_iteration": {"retry.then.per_iteration", "per_iteration"}, "sink": {"sink", "sink"}, "notice": {"on_failure", "on_success"},
+	"per_iteration": {"retry.then.per_iteration", "per_iteration"}, "sink": {"sink", "sink"}, "notice": {"on_failure", "notices"},
 	"notify": {"notify", "notify"}, "expect": {"expect", "expect"}, "next entry": {"next", "next"}, "next target": {"next.then", "next"},
 }
 

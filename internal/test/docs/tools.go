@@ -13,9 +13,9 @@ const toolsHead = `# The tools
 <!-- Generated from the specs of the tools: go run ./internal/test/docs/generate -->
 
 What a step can call. Every tool also takes the words of the language that stand
-with a call: args, auth, timeout and idempotency, as in [step](language.md#step). A
-tool that can write may be a [sink](language.md#sinks). The worker resolves what auth
-names: [connections](language.md#connections).
+with a call: args, auth, timeout and idempotency, as in [a step](language.md#step). A
+tool that can write may be a [sink](concepts/written-once.md). The worker resolves what auth
+names: [connections](concepts/security.md#connections).
 
 `
 
@@ -28,7 +28,7 @@ func Tools(catalogue playbook.Tools) string {
 		spec, _ := catalogue.Spec(name)
 		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(name), name), spec.Summary, sinkWord(spec)})
 	}
-	rows = append(rows, []string{"[`workbook`](language.md#workbook)", "Calls an entry of the playbook's workbook.", "no"})
+	rows = append(rows, []string{"[`workbook`](concepts/runs.md#workbook-and-named-policies)", "Calls an entry of the playbook's workbook.", "no"})
 	out.WriteString(table(rows))
 	for _, name := range catalogue.Names() {
 		spec, _ := catalogue.Spec(name)

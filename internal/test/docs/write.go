@@ -14,7 +14,7 @@ import (
 // should be now: name to text. dir is the folder of the documentation.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	pages := map[string]string{"tools.md": Tools(catalogue)}
-	for _, page := range []string{"language.md", "operations.md", "testing.md"} {
+	for _, page := range []string{"language.md", "operations.md", "how-to/test-a-playbook.md"} {
 		name := filepath.Join(dir, page)
 		text, err := os.ReadFile(name)
 		if err != nil {
