@@ -102,6 +102,22 @@ type Inspected struct {
 	SelfReferencing bool
 }
 
+// AddReference reads the name of a table with a foreign key to this one, and whether it
+// is this one itself.
+func (i *Inspected) AddReference(scan func(...any) error) error {
+	var (
+		table string
+		own   bool
+	)
+	err := scan(&table, &own)
+	if own {
+		i.SelfReferencing = true
+	} else {
+		i.Referencing = append(i.Referencing, table)
+	}
+	return err
+}
+
 // InspectedColumn is a column with what a row needs for it.
 type InspectedColumn struct {
 	Name     string
@@ -400,6 +416,10 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 
 // Doing is what the write does, as the head of a message.
 func (w *Write) Doing() string {
+	if w.changing != "" {
+		const shown = 300
+		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing, shown))
+	}
 	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
 	}

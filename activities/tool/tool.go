@@ -17,7 +17,7 @@ import (
 // ends is an io.Closer too.
 type Tool interface {
 	// Spec describes the tool's fields, for validation and for
-	// docs/tools.md. It needs no resources and always returns the same value.
+	// docs/reference/tools.md. It needs no resources and always returns the same value.
 	Spec() playbook.ToolSpec
 
 	// Run makes one attempt, and never a second one: the policies of the

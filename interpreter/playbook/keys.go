@@ -15,6 +15,8 @@ type key struct {
 	required string
 	nullable bool // without a value the word counts as left out
 	repeats  bool // asks for another attempt; words of then only
+	// stepsOnly words of then are not for the retry of sinks and notices.
+	stepsOnly bool
 	// The rest is filled in by sectionOf.
 	domain domain
 	what   string // the word in messages
@@ -29,7 +31,7 @@ type keyOf[T any] struct {
 }
 
 // section is a map of a playbook with known keys. This one table serves
-// decoding, the suggestions for misspelt keys, and docs/language.md.
+// decoding, the suggestions for misspelt keys, and docs/reference.
 type section struct {
 	name   string // as the documentation calls it
 	called string // as messages call it, where that is not name

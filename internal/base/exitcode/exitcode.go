@@ -1,4 +1,4 @@
-// Package exitcode holds what the commands exit with (docs/language.md#exit-codes).
+// Package exitcode holds what the commands exit with (docs/reference/exit-codes.md).
 package exitcode
 
 // The exit statuses. A worker never ends with the last two.

@@ -31,20 +31,16 @@ func AvoidedWords() []Avoided {
 
 var (
 	fenced     = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	generated  = regexp.MustCompile(`(?s)<!-- generated.*?<!-- end -->`)
 	codeInLine = regexp.MustCompile("`[^`\n]+`")
 	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
 	listMark   = regexp.MustCompile(`^(?:[-*]|\d+\.) `)
 	sentenceAt = regexp.MustCompile(`[.!?]["*)_]*(?:\s+|$)`)
 )
 
-// OwnText is a page without its generated parts.
-func OwnText(markdown string) string { return generated.ReplaceAllString(markdown, "") }
-
-// Prose are the paragraphs and entries of lists of a page: no code, tables, headings or generated
-// parts. What is code within a line is one word.
+// Prose are the paragraphs and entries of lists of a page: no code, tables or headings. Code within
+// a line is one word.
 func Prose(markdown string) []string {
-	text := fenced.ReplaceAllString(OwnText(markdown), "\n")
+	text := fenced.ReplaceAllString(markdown, "\n")
 	text = linkTarget.ReplaceAllString(codeInLine.ReplaceAllString(text, "code"), "]")
 	text = strings.NewReplacer("[", "", "]", "", "**", "").Replace(text)
 	var all []string

@@ -29,7 +29,7 @@ func ownPages(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	all := map[string]string{}
 	for _, page := range pages {
-		all[page] = docs.OwnText(read(t, page))
+		all[page] = read(t, page)
 	}
 	return all
 }
@@ -83,7 +83,7 @@ func TestEnglish(t *testing.T) {
 // TestSentences: the text that is checked is what people read.
 func TestSentences(t *testing.T) {
 	t.Parallel()
-	page := "# Title\n\nOne `a b` [link](x.md).\nTwo goes\non.\n\n- three\n- four. Five?\n\n| a |\n|---|\n\n```sh\nsix.\n```\n<!-- generated: x -->\nseven\n<!-- end -->\n"
+	page := "# Title\n\nOne `a b` [link](x.md).\nTwo goes\non.\n\n- three\n- four. Five?\n\n| a |\n|---|\n\n```sh\nsix.\n```\n"
 	var all []string
 	for _, paragraph := range docs.Prose(page) {
 		all = append(all, docs.Sentences(paragraph)...)

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/internal/observe/runs"
+	"reprise/interpreter"
+)
+
+// mostChildRuns bounds the runs of other playbooks that are listed.
+const mostChildRuns = 100
+
+// ChildRuns are the runs of other playbooks that a run has started. It takes events as
+// they come.
+type ChildRuns struct {
+	Rows []*ChildRun
+	// Left counts those that are not among the rows.
+	Left  int
+	known map[string]*ChildRun
+}
+
+// ChildRun is a run of another playbook.
+type ChildRun struct {
+	WorkflowID string
+	Step       string // with the iteration
+	Attempt    int
+	Status     interpreter.Status
+	Error      string
+	// Link leads to it in the web UI, "" where that is not known.
+	Link    string
+	seconds float64
+}
+
+// Took is how long it took, "" where it has not ended.
+func (r *ChildRun) Took() string {
+	if r.Status == interpreter.Running {
+		return ""
+	}
+	return took(time.Duration(r.seconds * float64(time.Second)))
+}
+
+// Add applies an event of the parent run.
+func (b *ChildRuns) Add(event runs.Event) {
+	switch {
+	case event.Child == "":
+	case event.Event == runs.ActionStarted:
+		b.begin(event)
+	case event.Event == runs.ActionCompleted || event.Event == runs.ActionError:
+		row := b.known[event.Child]
+		if row == nil {
+			return
+		}
+		row.Status, row.seconds = interpreter.Completed, event.Duration
+		if event.Error != nil {
+			row.Status, row.Error = interpreter.Failed, event.Error.Message
+			if event.Error.Kind == interpreter.KindCancelled || event.Error.Type == string(interpreter.KindCancelled) {
+				row.Status = interpreter.Cancelled
+			}
+		}
+	}
+}
+
+func (b *ChildRuns) begin(event runs.Event) {
+	if len(b.Rows) == mostChildRuns {
+		b.Left++
+		return
+	}
+	if b.known == nil {
+		b.known = map[string]*ChildRun{}
+	}
+	step := event.Step
+	if event.Index != nil {
+		step += fmt.Sprintf("[%d]", *event.Index)
+	}
+	row := &ChildRun{WorkflowID: event.Child, Step: step, Attempt: event.Attempt, Status: interpreter.Running}
+	b.Rows, b.known[event.Child] = append(b.Rows, row), row
+}

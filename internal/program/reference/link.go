@@ -1,0 +1,195 @@
+package reference
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Folder is where the pages of the reference are.
+const Folder = "docs/reference/"
+
+// Page is one of the reference.
+type Page struct {
+	Name  string // of the file, without .md
+	Title string
+	About string // one sentence
+}
+
+// Pages are those of the reference in the order of reading.
+func Pages() []Page {
+	return []Page{
+		{"playbook", "Playbook", "The keys at the top of a playbook, with `metadata`, `concurrency`, `partitions`, `workbook`, `policies` and notices."},
+		{"step", "Step", "The keys of a step, with `tool`, `rate_limit` and `next`."},
+		{"retry", "Retry, pages and polls", "The keys of `retry`: what an attempt that failed, or a page that has a next one, leads to."},
+		{"loop", "Loop", "The keys of `loop`, with its failure budget, thresholds and dead letters."},
+		{"sinks", "Sinks", "The keys of `sink`. The fields of its tool are beside them."},
+		{"incremental", "Incremental", "The keys of `incremental`: what a step keeps between runs."},
+		{"tools", "Tools", "What a step can call, and what a sink writes with."},
+		{"expressions", "Expressions", "The names and functions that expressions have."},
+		{"tests", "Test files", "The keys of a file of tests, such as `users_test.yaml`."},
+		{"diagnostics", "Diagnostics", "What `starter validate` reports, each with a wrong and a right playbook."},
+		{"statuses", "Statuses", "What the status of a run, a step or an iteration means."},
+		{"events", "Events", "What `starter events` prints of a run."},
+		{"commands", "Commands of starter", "Each command of `starter` with its flags."},
+		{"worker", "Flags of worker", "The flags of `worker`, with the variables that set them."},
+		{"http-api", "HTTP API", "The requests that `starter serve` answers."},
+		{"configuration", "Variables and files", "The environment variables and files that the programs read."},
+		{"metrics", "Metrics", "What a worker counts, for Prometheus and OpenTelemetry."},
+		{"search-attributes", "Search attributes", "What Temporal's list filters find runs by."},
+		{"exit-codes", "Exit codes", "What the commands exit with."},
+	}
+}
+
+// pages are the names of the pages that have the sections of the language.
+var pages = map[string]string{
+	"metadata": "playbook", "concurrency": "playbook", "partitions": "playbook", "workbook": "playbook", "notify": "playbook", "expect": "playbook",
+	"on_failure": "playbook", "step": "step", "tool": "step", "rate_limit": "step", "next": "step", "loop": "loop", "incremental": "incremental",
+	"retry": "retry", "sink": "sinks",
+}
+
+// pagesOf are those that have all entries of a kind.
+var pagesOf = map[Kind]string{
+	OfTool: "tools", OfField: "tools", OfName: "expressions", OfFunction: "expressions", OfTestKey: "tests", OfCode: "diagnostics", OfStatus: "statuses",
+	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
+}
+
+// PageOf is the name of the page that has an entry.
+func PageOf(e Entry) string {
+	if e.Kind != OfKey {
+		return pagesOf[e.Kind]
+	}
+	head, _, nested := strings.Cut(e.Name, ".")
+	if !nested {
+		return "playbook"
+	}
+	return pages[head]
+}
+
+// PageOfSection is the name of the page that has a section of the language.
+func PageOfSection(section string) string {
+	path := paths[section]
+	if strings.HasPrefix(section, "test") {
+		return pagesOf[OfTestKey]
+	}
+	head, _, _ := strings.Cut(path, ".")
+	return cmp.Or(pages[head], "playbook")
+}
+
+// linkOf is where the reference has an entry.
+func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + Anchor(e.Label()) }
+
+// OfDiagnostic is the file and heading that explain a diagnostic.
+func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
+
+// Label is the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
+func (e Entry) Label() string {
+	switch e.Kind {
+	case OfFunction:
+		return e.Name + "()"
+	case OfName, OfTestKey, OfKey, OfTool, OfField, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit:
+	}
+	return e.Heading()
+}
+
+// Anchor is that of a heading, as code forges make it.
+func Anchor(heading string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(heading) {
+		switch {
+		case r == ' ':
+			b.WriteByte('-')
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// concepts are the headings that explain what keys are for, by the paths of keys: the longest one
+// that an entry begins with counts.
+var concepts = map[string]string{
+	"metadata.schedule": "docs/how-to/schedule.md", "metadata.triggers": "docs/how-to/call-from-outside.md", "concurrency": "docs/concepts/concurrency.md",
+	"partitions": "docs/concepts/state.md#partitions", "workbook": "docs/concepts/runs.md#workbook-and-named-policies", "policies": "docs/concepts/runs.md#workbook-and-named-policies",
+	"notify": "docs/concepts/runs.md#notices", "on_success": "docs/concepts/runs.md#notices", "on_failure": "docs/concepts/runs.md#notices",
+	"expect": "docs/concepts/runs.md#notices", "state": "docs/concepts/state.md#names-of-states", "workload": "docs/concepts/runs.md", "output": "docs/concepts/runs.md#results",
+	"timeout": "docs/concepts/limits.md#of-a-run", "strict": "docs/concepts/runs.md#how-a-run-ends", "step": "docs/concepts/runs.md", "step.loop": "docs/concepts/loops.md",
+	"step.secret": "docs/concepts/security.md#secret-results", "step.vars": "docs/concepts/runs.md#results", "step.join": "docs/concepts/runs.md#routes", "step.next": "docs/concepts/runs.md#routes",
+	"step.args": "docs/concepts/runs.md#routes", "step.auth": "docs/concepts/security.md#connections", "step.timeout": "docs/concepts/limits.md#of-a-run",
+	"step.idempotency": "docs/concepts/attempts.md#keys", "step.sink": "docs/concepts/written-once.md", "step.incremental": "docs/concepts/state.md#what-a-run-reads",
+	"step.retry": "docs/concepts/attempts.md", "step.rate_limit": "docs/concepts/waits.md#rate-limits", "tool": "docs/concepts/runs.md", "rate_limit": "docs/concepts/waits.md#rate-limits",
+	"next": "docs/concepts/runs.md#routes", "loop": "docs/concepts/loops.md", "loop.dead_letter": "docs/concepts/loops.md#failed-iterations", "incremental": "docs/concepts/state.md#what-a-run-reads",
+	"retry": "docs/concepts/attempts.md", "retry.then": "docs/concepts/attempts.md", "retry.then.max_wait": "docs/concepts/waits.md#as-the-server-asks",
+	"retry.then.retry_after": "docs/concepts/attempts.md#failures-in-answers", "retry.then.fail": "docs/concepts/attempts.md#failures-in-answers", "retry.then.class": "docs/concepts/attempts.md#failures-in-answers",
+	"retry.then.type": "docs/concepts/attempts.md#failures-in-answers", "retry.then.ignore": "docs/concepts/attempts.md#failures-that-are-fine", "retry.then.result": "docs/concepts/attempts.md#failures-that-are-fine",
+	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages",
+	"retry.then.per_iteration": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.on_exhausted": "docs/concepts/attempts.md#exhausted",
+	"retry.then.allow_repeat": "docs/concepts/attempts.md#repeated-pages", "retry.then.end_on_repeat": "docs/concepts/attempts.md#repeated-pages", "sink": "docs/concepts/written-once.md",
+}
+
+// conceptsOf are the headings that explain all entries of a kind.
+var conceptsOf = map[Kind]string{
+	OfTool: "docs/concepts/attempts.md", OfField: "docs/concepts/attempts.md", OfName: "docs/concepts/expressions.md#names", OfFunction: "docs/concepts/expressions.md",
+	OfTestKey: "docs/how-to/test-a-playbook.md", OfCode: "", OfStatus: "docs/concepts/runs.md#how-a-run-ends", OfEvent: "docs/how-to/look-at-a-run.md",
+	OfAttribute: "docs/how-to/look-at-a-run.md#temporals-web-ui", OfMetric: "docs/how-to/read-metrics.md", OfVariable: "docs/how-to/deploy.md", OfFile: "docs/how-to/secrets.md",
+	OfExit: "docs/concepts/runs.md#how-a-run-ends",
+}
+
+// conceptOf is the heading that explains an entry, "" for none.
+func conceptOf(e Entry) string {
+	if e.Kind != OfKey {
+		return conceptsOf[e.Kind]
+	}
+	for path := e.Name; path != ""; {
+		if found := concepts[path]; found != "" {
+			return found
+		}
+		before, _, nested := cutLast(path)
+		if !nested {
+			break
+		}
+		path = before
+	}
+	return ""
+}
+
+// families are the words that are read together.
+var families = [][]string{
+	{"retry.then.max_attempts", "retry.then.max_elapsed", "retry.then.on_exhausted"},
+	{"retry.then.delay", "retry.then.initial_delay", "retry.then.max_delay", "retry.then.backoff", "retry.then.backoff_multiplier", "retry.then.jitter"},
+	{"retry.then.max_wait", "retry.then.retry_after", "step.rate_limit"},
+	{"retry.then.fail", "retry.then.class", "retry.then.type", "retry.then.retry_after"},
+	{"retry.then.ignore", "retry.then.result"},
+	{"retry.then.next_call", "retry.then.collect", "retry.then.per_iteration", "retry.then.sink", "retry.then.pages_per_activity"},
+	{"retry.then.allow_repeat", "retry.then.end_on_repeat"},
+	{"retry.then.restart", "step.incremental"},
+	{"step.sink", "loop.sink", "retry.then.sink", "retry.then.per_iteration.sink", "loop.dead_letter.sink"},
+	{"loop.mode", "loop.max_concurrency", "loop.batch", "step.rate_limit"},
+	{"loop.failure_budget", "loop.thresholds", "loop.dead_letter", "strict"},
+	{"incremental.cursor_path", "incremental.token", "incremental.initial_value", "incremental.type"},
+	{"incremental.lag", "incremental.range_start", "incremental.row_order", "incremental.key"},
+	{"state", "incremental.state", "incremental.on_conflict"},
+	{"policies", "retry.use"},
+	{"workbook", "workbook.name"},
+	{"timeout", "step.timeout", "expect.within"},
+	{"on_success", "on_failure", "notify", "step.on_success", "step.on_failure"},
+	{"metadata.schedule", "partitions", "step.incremental"},
+	{"step.next", "step.join", "next.when", "next.else"},
+	{"step.vars", "output"},
+}
+
+// relatedTo are the names of entries that are read together with one.
+func relatedTo(e Entry) []string {
+	var names []string
+	for _, family := range families {
+		if e.Kind == OfKey && slices.Contains(family, e.Name) {
+			names = append(names, family...)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == e.Name })
+}
+
+// PathOfSection is the path of a section, "" for the top of a file.
+func PathOfSection(section string) string { return paths[section] }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/program/scaffold"
+)
+
+// sources are where the description of a new playbook may come from, in the order in which they are asked.
+func (o *newOptions) sources() []struct {
+	name, question string
+	into           *string
+} {
+	return []struct {
+		name, question string
+		into           *string
+	}{
+		{"curl", "the line of curl", &o.curl},
+		{"openapi", "file or URL of the document of OpenAPI", &o.openapi},
+		{"har", "HAR file", &o.har},
+		{"example", "name of the example (starter run example: lists them)", &o.example},
+		{"style", "style of the API: " + strings.Join(scaffold.Styles, ", "), &o.style},
+	}
+}
+
+// promptNew completes the flags: by questions at a terminal, else by defaults.
+func (a *app) promptNew(o *newOptions) error {
+	var given []string
+	for _, source := range o.sources() {
+		if *source.into != "" && source.name != "style" {
+			given = append(given, "--"+source.name)
+		}
+	}
+	if len(given) > 1 {
+		return usageError("%s exclude each other", strings.Join(given, " and "))
+	}
+	described := len(given) > 0 || o.style != ""
+	q := a.prompter()
+	asks := q != nil && !o.yes && o.output != "json"
+	switch {
+	case !described && asks:
+		if err := q.source(o); err != nil {
+			return err
+		}
+	case !described && o.yes:
+		o.style = scaffold.StylePage
+	case !described:
+		return usageError("say what the playbook is made of: --curl, --openapi, --har, --example or --style; --yes uses defaults")
+	}
+	if !asks || described || o.example != "" {
+		return nil
+	}
+	return q.rest(o)
+}
+
+// prompter prompts at a terminal; nil where there is none.
+func (a *app) prompter() *prompter {
+	in, writes := a.In.(io.Writer)
+	if !writes || !terminal.IsTerminal(in) || !a.errTerminal() {
+		return nil
+	}
+	return &prompter{in: bufio.NewReader(a.In), out: a.Err}
+}
+
+type prompter struct {
+	in  *bufio.Reader
+	out io.Writer
+}
+
+// prompt asks for a line; an empty one is the default.
+func (q *prompter) prompt(question, usual string) (string, error) {
+	if usual != "" {
+		question += " [" + usual + "]"
+	}
+	_, _ = fmt.Fprint(q.out, question+": ")
+	line, err := q.in.ReadString('\n')
+	for err == nil && strings.HasSuffix(strings.TrimRight(line, "\r\n"), `\`) { // a line of curl goes on
+		var more string
+		more, err = q.in.ReadString('\n')
+		line += more
+	}
+	if err != nil && line == "" {
+		return "", usageError("no answer: %w", err)
+	}
+	if line = strings.TrimSpace(line); line == "" {
+		line = usual
+	}
+	return line, nil
+}
+
+// source asks where the description comes from, until that is known.
+func (q *prompter) source(o *newOptions) error {
+	var names []string
+	for _, source := range o.sources() {
+		names = append(names, source.name)
+	}
+	for {
+		name, err := q.prompt("What is the playbook made of? "+strings.Join(names, ", "), "style")
+		if err != nil {
+			return err
+		}
+		for _, source := range o.sources() {
+			if source.name != name {
+				continue
+			}
+			usual := ""
+			if name == "style" {
+				usual = scaffold.StylePage
+			}
+			for *source.into == "" {
+				if *source.into, err = q.prompt(source.question, usual); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		_, _ = fmt.Fprintf(q.out, "expected one of %s\n", strings.Join(names, ", "))
+	}
+}
+
+// rest asks for the operation, where rows go, and what the request is repeated for.
+func (q *prompter) rest(o *newOptions) (err error) {
+	if o.openapi != "" && o.operation == "" {
+		if o.operation, err = q.prompt("operation (operationId, or METHOD /path)", ""); err != nil {
+			return err
+		}
+	}
+	if o.sink == "" {
+		if o.sink, err = q.prompt("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
+			return err
+		}
+	}
+	if o.each == "" {
+		o.each, err = q.prompt("name of the element, if the request is made for each of a list", "")
+	}
+	return err
+}
