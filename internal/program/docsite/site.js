@@ -19,8 +19,13 @@
   // common are words of questions that say nothing of what is looked for.
   const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or so that the there ' +
     'this to was were what when where which who why will with you your').split(' '));
+  // same are words of one thing.
+  const same = {postgresql: 'postgres', crontab: 'cron'};
   // stem has forms of a word found by one another.
-  const stem = word => word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word.replace(/s$/, '');
+  const stem = given => {
+    const word = Object.hasOwn(same, given) ? same[given] : given;
+    return word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word.replace(/s$/, '');
+  };
 
   // count counts the words of a text by their stems.
   const count = text => {
