@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"slices"
 
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 )
 
 // openAPIFile is the document of the HTTP API, seen from the folder of the documentation.
 const openAPIFile = "../internal/program/serve/openapi.json"
 
-// Pages are the files that are generated, as they should be now: name to text. dir is the folder of the documentation.
+// Pages are the files that are generated, as they should be now: path in the folder of the
+// documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
-	pages := map[string]string{}
+	pages := map[string]string{"../llms.txt": reference.LLMs(), "../llms-full.txt": reference.New(catalogue).LLMsFull()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
