@@ -6,7 +6,7 @@ import (
 )
 
 // Codes of the problems that checks report; decoding has its own beside them.
-// Each is an anchor of docs/language.md.
+// Each is a heading of docs/reference/diagnostics.md.
 const (
 	codeBounds                 = "bounds"
 	codeCalledPlaybook         = "called-playbook"

@@ -11,7 +11,7 @@ import (
 )
 
 // Codes of the problems that decoding reports. Each is an anchor of
-// docs/language.md.
+// docs/reference/diagnostics.md.
 const (
 	codeAliasCycle         = "alias-cycle"
 	codeBadName            = "bad-name"

@@ -26,16 +26,18 @@ func LLMs() string {
 	words = append(words, link{"schema/playbook.schema.json", "JSON Schema", "For editors, and for output that has to be a playbook."})
 	writeLinks(&b, "Reference", words)
 	writeLinks(&b, "Guides", []link{
-		{"docs/writing.md", "Writing a playbook", "`starter new`, `try` and `eval`."},
-		{"docs/testing.md", "Testing a playbook", "Files of tests, on skipped time."},
-		{"docs/recipes.md", "Recipes", "Whole playbooks for common tasks, each tested."},
-		{"docs/loading-data.md", "Loading data", "Sinks, states between runs, and replacing tables."},
-		{"docs/language.md", "The language", "What each part of a playbook means."},
 		{"docs/tutorial.md", "Tutorial", "From nothing to an incremental load."},
+		{"docs/how-to/write-a-playbook.md", "Write a playbook", "`starter new`, `try` and `eval`."},
+		{"docs/how-to/test-a-playbook.md", "Test a playbook", "Files of tests, on skipped time."},
+		{"docs/how-to/index.md", "How-to", "Tasks, most with a whole playbook that is tested."},
+		{"docs/concepts/runs.md", "How a run runs", "Steps, routes, results and notices."},
+		{"docs/concepts/attempts.md", "Attempts and keys", "Retries, pages, and what is sent twice."},
+		{"docs/concepts/written-once.md", "Written once", "Sinks, and rows that are published together."},
+		{"docs/concepts/state.md", "State and destinations", "What a run reads that is new, and partitions."},
 	})
 	writeLinks(&b, "Optional", []link{
-		{"docs/operations.md", "Operations", "Running, observing and steering runs."},
-		{"docs/editor.md", "Editors and models", "`starter lsp` and `starter mcp`."},
+		{"docs/how-to/deploy.md", "Deploy", "Workers and servers in operation."},
+		{"docs/how-to/editor.md", "Editors and models", "`starter lsp` and `starter mcp`."},
 		{"docs/architecture.md", "Architecture", "How it works inside."},
 	})
 	return b.String()
