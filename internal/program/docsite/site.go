@@ -243,7 +243,7 @@ type view struct {
 // types are those of the files.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
-	".yaml": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".service": "text/plain; charset=utf-8", ".env": "text/plain; charset=utf-8", ".png": "image/png",
+	".png": "image/png",
 }
 
 // ServeHTTP answers with a file of the site.
@@ -260,7 +260,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !found:
 		http.Error(w, "there is no such page", http.StatusNotFound)
 	default:
-		header.Set("Content-Type", types[path.Ext(name)])
+		header.Set("Content-Type", cmp.Or(types[path.Ext(name)], "text/plain; charset=utf-8"))
 		_, _ = w.Write(text)
 	}
 }

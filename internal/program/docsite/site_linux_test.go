@@ -55,7 +55,7 @@ var questions = map[string][]string{
 	"state_of_another":                         {"concepts/state.html#names-of-states"},
 	"idempotency key":                          {"concepts/attempts.html#keys", "reference/step.html#stepidempotency"},
 	"max_concurrency":                          {"reference/loop.html#loopmax_concurrency"},
-	"dead letter":                              {"concepts/loops.html#failed-iterations", "how-to/failed-iterations.html"},
+	"dead letter":                              {"concepts/loops.html#failed-iterations", "how-to/failed-iterations.html", "reference/commands.html#starter-dead-letters"},
 	"schema_contract evolve":                   {"how-to/changing-sources.html", "reference/tools.html#postgresschema_contract"},
 	"metrics and traces":                       {"how-to/read-metrics.html", "how-to/read-metrics.html#traces"},
 	"try a step without writing":               {"how-to/write-a-playbook.html#try-a-step"},
@@ -140,6 +140,10 @@ func TestSite(t *testing.T) {
 			require.NoError(t, err)
 			if filepath.Ext(path) == ".txt" { // a file and no page
 				require.FileExists(t, filepath.Join(folder, path), page)
+				continue
+			}
+			if filepath.Ext(path) != "" && !strings.Contains(path, ".html") {
+				require.FileExists(t, filepath.Join(folder, path), "%s links to it", page)
 				continue
 			}
 			require.True(t, anchors[strings.TrimSuffix(path, "#")], "%s links to %s", page, path)
