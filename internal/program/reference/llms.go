@@ -27,17 +27,16 @@ func LLMs() string {
 	writeLinks(&b, "Reference", words)
 	writeLinks(&b, "Guides", []link{
 		{"docs/tutorial.md", "Tutorial", "From nothing to an incremental load."},
+		{"docs/how-to/index.md", "How to", "One page for each task, with whole playbooks that tests run."},
 		{"docs/how-to/write-a-playbook.md", "Write a playbook", "`starter new`, `try` and `eval`."},
 		{"docs/how-to/test-a-playbook.md", "Test a playbook", "Files of tests, on skipped time."},
-		{"docs/how-to/index.md", "How-to", "Tasks, most with a whole playbook that is tested."},
-		{"docs/concepts/runs.md", "How a run runs", "Steps, routes, results and notices."},
-		{"docs/concepts/attempts.md", "Attempts and keys", "Retries, pages, and what is sent twice."},
-		{"docs/concepts/written-once.md", "Written once", "Sinks, and rows that are published together."},
-		{"docs/concepts/state.md", "State and destinations", "What a run reads that is new, and partitions."},
+		{"docs/how-to/load-a-table.md", "Load a table every night", "Sinks, and states between runs."},
+		{"docs/concepts/attempts.md", "Attempts and keys", "What policies decide, and what is sent twice."},
+		{"docs/concepts/expressions.md", "Expressions", "Templates, and values in URLs and SQL."},
 	})
 	writeLinks(&b, "Optional", []link{
-		{"docs/how-to/deploy.md", "Deploy", "Workers and servers in operation."},
-		{"docs/how-to/editor.md", "Editors and models", "`starter lsp` and `starter mcp`."},
+		{"docs/concepts/runs.md", "How a run runs", "Inputs, routes, results, and playbooks in playbooks."},
+		{"docs/how-to/models.md", "Let a model write playbooks", "`starter mcp`."},
 		{"docs/architecture.md", "Architecture", "How it works inside."},
 	})
 	return b.String()

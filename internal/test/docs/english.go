@@ -1,33 +1,10 @@
 package docs
 
 import (
-	_ "embed"
 	"regexp"
 	"slices"
 	"strings"
 )
-
-//go:embed words.txt
-var wordsText string
-
-// Avoided is a word that texts for people do not have.
-type Avoided struct {
-	Word    *regexp.Regexp
-	Instead string
-}
-
-// AvoidedWords is the list of words.txt.
-func AvoidedWords() []Avoided {
-	var all []Avoided
-	for line := range strings.Lines(wordsText) {
-		word, instead, found := strings.Cut(strings.TrimSpace(line), "\t")
-		if !found || strings.HasPrefix(line, "#") {
-			continue
-		}
-		all = append(all, Avoided{Word: regexp.MustCompile(`(?i)\b(?:` + word + `)\b`), Instead: strings.TrimSpace(instead)})
-	}
-	return all
-}
 
 var (
 	fenced     = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
