@@ -65,18 +65,19 @@ func (g group) Has(at string) bool {
 // index.md is first. Those that no group names, decisions and examples, are left to links and
 // search.
 var groups = []group{
-	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/coming-from.md"}},
-	{Name: "How to", pages: []string{
+	{Name: "Tutorial", pages: []string{"README.md", "docs/tutorial.md"}},
+	{Name: "How-to", pages: []string{
 		"docs/how-to/index.md", "docs/how-to/write-a-playbook.md", "docs/how-to/test-a-playbook.md", "docs/how-to/load-a-table.md",
 		"docs/how-to/schedule.md", "docs/how-to/look-at-a-run.md", "docs/how-to/steer-a-run.md", "docs/how-to/why-a-run-hangs.md",
 		"docs/how-to/failed-iterations.md", "docs/how-to/deploy.md", "docs/how-to/secrets.md", "docs/how-to/",
 	}},
+	{Name: "Reference", pages: referencePages()},
 	{Name: "Concepts", pages: []string{
 		"docs/concepts/runs.md", "docs/concepts/expressions.md", "docs/concepts/attempts.md", "docs/concepts/waits.md", "docs/concepts/loops.md",
 		"docs/concepts/written-once.md", "docs/concepts/state.md", "docs/concepts/answers.md", "docs/concepts/concurrency.md",
-		"docs/concepts/security.md", "docs/concepts/limits.md",
+		"docs/concepts/security.md", "docs/concepts/limits.md", "docs/concepts/",
 	}},
-	{Name: "Reference", pages: referencePages()},
+	{Name: "Coming from", pages: []string{"docs/coming-from.md", "docs/coming-from/"}},
 	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
 }
 
@@ -242,7 +243,7 @@ type view struct {
 // types are those of the files.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
-	".yaml": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".service": "text/plain; charset=utf-8", ".env": "text/plain; charset=utf-8", ".png": "image/png",
+	".png": "image/png",
 }
 
 // ServeHTTP answers with a file of the site.
@@ -259,7 +260,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !found:
 		http.Error(w, "there is no such page", http.StatusNotFound)
 	default:
-		header.Set("Content-Type", types[path.Ext(name)])
+		header.Set("Content-Type", cmp.Or(types[path.Ext(name)], "text/plain; charset=utf-8"))
 		_, _ = w.Write(text)
 	}
 }
