@@ -288,8 +288,7 @@ const (
 )
 
 // hostedSink is the call of a sink that is due. What another worker might not come
-// to again is written only with a ledger entry of how the call continues (language.md,
-// section written once).
+// to again is written only with a ledger entry of how the call continues (docs/concepts/written-once.md#a-write-that-is-made-again).
 type hostedSink struct {
 	of    *hostedCall
 	sink  *call.Call

@@ -213,8 +213,8 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Bounds of what one activity fetches of a call (language.md, section
-// next_call), so that what a lost worker costs stays small.
+// Bounds of what one activity fetches of a call (docs/concepts/attempts.md#pages),
+// so that what a lost worker costs stays small.
 const (
 	DefaultPagesPerActivity = 50
 	maxBytesPerActivity     = 1 << 20
