@@ -152,7 +152,7 @@ func (w writer) entry(e reference.Entry, aliases []string) string {
 	if e.Kind == reference.OfFunction {
 		fmt.Fprintf(&b, "%s: ", code(e.Title))
 	}
-	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e.Doc)))
+	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e)))
 	if facts := w.facts(e, aliases); len(facts) > 0 {
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(facts, "\n- "))
 	}
@@ -180,9 +180,14 @@ func exampleWords(e reference.Entry) string {
 	}
 }
 
-// linked has the links of a text, which are written as from docs, lead there from the reference.
-func linked(text string) string {
-	return strings.NewReplacer("](#", "](../language.md#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(text)
+// linked is what an entry says, with links that lead from the reference to the page for which it
+// was written.
+func linked(e reference.Entry) string {
+	page := "../language.md"
+	if e.Kind == reference.OfEvent {
+		page = "../operations.md"
+	}
+	return strings.NewReplacer("](#", "]("+page+"#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(e.Doc)
 }
 
 // facts are what is said of an entry in a few words each.
