@@ -100,7 +100,7 @@ func (d *hosting) lost() error {
 	object := d.delivery.state.lost(lostBefore(d.in))
 	if len(d.delivery.state.Received) > 0 {
 		d.countReceived()
-		object.Message = "a worker was lost while it took in an answer; the calls are made one at a time"
+		object.Message = "a worker was lost while it read an answer; the calls are made one at a time"
 	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{d.output().Shrink(d.step, d.catalogue.res.Payloads.MaxBytes)},
