@@ -3,7 +3,7 @@ package reprise
 
 import "embed"
 
-// Documents are the Markdown files and their pictures, by their paths in the repository.
+// Documents are the Markdown files, with their pictures and the files that they name, by their paths in the repository.
 //
-//go:embed README.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/*.svg docs/decisions/*.md
+//go:embed README.md CONTRIBUTING.md CHANGELOG.md docs
 var Documents embed.FS

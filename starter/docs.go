@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise"
+	"reprise/activities"
 	"reprise/internal/program/docsite"
+	"reprise/internal/program/reference"
 	"reprise/playbooks"
 )
 
@@ -37,7 +39,7 @@ func newDocsCommand(a *app) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.listen, "listen", "127.0.0.1:"+docsPort, "host:port to listen on; port 0 is a free one")
-	flags.StringVar(&options.open, "open", "", "open a browser at what is found for a word or a question")
+	flags.StringVar(&options.open, "open", "", "open a browser at a word, or at what is found for a question")
 	flags.StringVar(&options.write, "write", "", "write the pages into this folder, for any web server, and end")
 	return command
 }
@@ -82,13 +84,21 @@ func (a *app) docs(options *docsOptions) error {
 	}
 	link := "http://" + listener.Addr().String() + "/"
 	if options.open != "" {
-		link += "search.html?q=" + url.QueryEscape(options.open)
+		link += pageAbout(options.open)
 	}
 	_, _ = fmt.Fprintf(a.Out, "Documents: %s\nCtrl-C stops it.\n", link)
 	if options.open != "" {
 		a.browse(ctx, link)
 	}
 	return serveUntil(ctx, listener, site)
+}
+
+// pageAbout is where the site explains a word, or what it finds for a question.
+func pageAbout(word string) string {
+	if found := reference.New(activities.Default()).Find(word); len(found) == 1 {
+		return docsite.At(found[0].Link)
+	}
+	return "search.html?q=" + url.QueryEscape(word)
 }
 
 // browse opens a browser at a link; the link is printed in any case.

@@ -57,11 +57,7 @@ func (a *app) explain(word, output string) error {
 
 // writeEntry writes an entry for eyes.
 func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
-	title := entry.Name
-	if entry.Kind == reference.OfFunction {
-		title = entry.Example
-	}
-	fmt.Fprintf(b, "%s (%s)\n\n", title, entry.Kind)
+	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
 	for paragraph := range strings.SplitSeq(reflowed(entry.Doc, width), "\n") {
 		b.WriteString(paragraph + "\n")
 	}
@@ -71,7 +67,7 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	}
 	examples := []struct{ name, text string }{{"wrong", entry.Wrong}, {"right", entry.Right}, {"example", entry.Example}}
 	for _, one := range examples {
-		if one.text == "" || entry.Kind == reference.OfFunction {
+		if one.text == "" {
 			continue
 		}
 		fmt.Fprintf(b, "%s:\n  %s\n", one.name, strings.ReplaceAll(strings.TrimRight(one.text, "\n"), "\n", "\n  "))

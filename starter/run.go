@@ -205,6 +205,7 @@ func (a *app) checkForRun(name string, workload map[string]any) (checked, error)
 	}
 	if errs := checked.found.Errors(); len(errs) > 0 {
 		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(errs, playbook.MaxShown))
+		a.adviseExplain(errs)
 		return checked, withStatus(exitUsage, &invalidError{name: name, problems: problems(errs), total: len(errs)})
 	}
 	return checked, nil

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -24,6 +26,7 @@ type problem struct {
 	Code     string `json:"code"`
 	Message  string `json:"message"`
 	Note     string `json:"note,omitempty"` // such as YAML to write instead
+	Docs     string `json:"docs"`           // file and heading that explain the code
 }
 
 // validation is the output of `validate --output json`.
@@ -107,6 +110,7 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 		}
 	} else if len(all) > 0 {
 		a.notef("%s", tally(all))
+		a.adviseExplain(all)
 	}
 	if !result.Valid {
 		return withStatus(exitFailed, errSaid)
@@ -130,6 +134,19 @@ func (a *app) validateTests(name, output string) (source.Diagnostics, error) {
 		_, _ = fmt.Fprintf(a.Out, "%s: valid, %s\n", name, terminal.Count(len(suite.Tests.Tests), "test"))
 	}
 	return nil, nil
+}
+
+// adviseExplain says where the codes of problems are explained.
+func (a *app) adviseExplain(found source.Diagnostics) {
+	if len(found) == 0 {
+		return
+	}
+	code, program := found[0].Code, terminal.Program()
+	text := fmt.Sprintf("For more, run %s explain %s, or %s docs --open %s.", program, code, program, code)
+	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
+		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)
+	}
+	a.notef("%s", terminal.PaperOf(a.Err).Paint(terminal.Quiet, text))
 }
 
 // tally counts problems, and warnings apart.
@@ -156,6 +173,7 @@ func problems(found source.Diagnostics) []problem {
 		}
 		list[i] = problem{
 			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message, Note: d.Note,
+			Docs: reference.OfDiagnostic(d.Code),
 		}
 	}
 	return list

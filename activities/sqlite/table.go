@@ -117,7 +117,7 @@ func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) 
 func (t tableTx) Misfits(_ context.Context, _ *sqltool.Write, column sqltool.Column, values []any) (misfits []int, _ error) {
 	kind := t.Dialect().KindOf(column.Type)
 	for i, value := range values {
-		if !kind.HoldsDeclared(value) {
+		if !kind.HoldsDeclared(value) || sqltool.RoundsDeclared(column.Type, value) {
 			misfits = append(misfits, i)
 		}
 	}
@@ -132,8 +132,8 @@ func (t tableTx) Try(ctx context.Context, part func() error) error {
 	}
 	err := part()
 	if err != nil {
-		if _, undone := t.Exec(ctx, "ROLLBACK TO "+name); undone != nil {
-			return errors.Join(err, undone)
+		if _, undone := t.Exec(ctx, "ROLLBACK TO "+name); undone != nil { // ON CONFLICT ROLLBACK has ended the transaction
+			return tool.Errorf("%v; it has undone the whole transaction: %v", err, undone)
 		}
 	}
 	_, released := t.Exec(ctx, "RELEASE "+name)
@@ -145,7 +145,13 @@ func (tableTx) Immediate(context.Context) error { return nil }
 
 // Refused is why SQLite refuses rows.
 func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
-	var refused *sqlite.Error
+	var (
+		refused *sqlite.Error
+		rounded *roundedError
+	)
+	if errors.As(err, &rounded) {
+		return &sqltool.Refusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
+	}
 	if !errors.As(err, &refused) {
 		return nil
 	}
@@ -161,13 +167,14 @@ func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
 
 // Columns are the table's columns in order, none if there is no such table.
 func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
-	query, args := "SELECT name, type FROM pragma_table_info(?)", []any{w.Table[len(w.Table)-1]}
+	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
+	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
-		query, args = "SELECT name, type FROM pragma_table_info(?, ?)", append(args, w.Table[0])
+		query, args = fmt.Sprintf(describe, "?, ?"), append(args, w.Table[0])
 	}
 	err = t.Query(ctx, query, args, func(scan func(...any) error) error {
 		var column sqltool.Column
-		err := scan(&column.Name, &column.Type)
+		err := scan(&column.Name, &column.Type, &column.ReadOnly)
 		columns = append(columns, column)
 		return err
 	})

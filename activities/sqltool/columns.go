@@ -53,8 +53,8 @@ type TableTx interface {
 // those that are to be deleted apart from the others, and what the table holds of them by the
 // contract, for which the table may change.
 func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
-	if len(w.Rows) == 0 {
-		return w, nil
+	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
+		return w, err
 	}
 	settled, columns, err := w.settle(ctx, tx)
 	if err != nil {
@@ -65,11 +65,12 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 			if settled, columns, err = w.settle(ctx, tx); err != nil { // another write may have changed it
 				return err
 			}
-			for _, statement := range settled.changes {
-				if _, err := tx.Exec(ctx, statement); err != nil {
+			for _, w.changing = range settled.changes {
+				if _, err := tx.Exec(ctx, w.changing); err != nil {
 					return err
 				}
 			}
+			w.changing = ""
 			columns, err = tx.Columns(ctx, w)
 			return err
 		})
@@ -120,9 +121,10 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 			values []any
 			kind   = tx.Dialect().KindOf(column.Type)
 			bound  = limitOf(column.Type) > 0
+			rounds = tx.Dialect().LongNumbers != kindOther
 		)
 		for i, row := range w.Rows {
-			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value)) {
+			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value) || rounds && RoundsDeclared(column.Type, value)) {
 				rows, values = append(rows, i), append(values, value)
 			}
 		}
@@ -155,6 +157,16 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 		written.affected, err = insertAll(ctx, tx, w)
 	}
 	return written, err
+}
+
+// TypeOf is the type of a column of the table, "" where it is not known.
+func (w *Write) TypeOf(column string) string {
+	for _, one := range w.tableColumns {
+		if one.Name == column {
+			return one.Type
+		}
+	}
+	return ""
 }
 
 // columnsOf is the union of all rows' keys, sorted.

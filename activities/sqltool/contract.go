@@ -83,7 +83,7 @@ func (w *Write) conform(d *Dialect, table []Column) error {
 		exists[column.Name] = column
 	}
 	if _, is := exists[w.hardDelete]; !is {
-		w.leaveColumns(map[string]bool{w.hardDelete: true})
+		w.leaveMark()
 	}
 	isNew := func(column string) bool {
 		_, is := exists[column]
@@ -168,14 +168,9 @@ func (w *Write) conformToNothing(d *Dialect) error {
 		return nil
 	}
 	w.Deletes = nil
-	w.leaveColumns(map[string]bool{w.hardDelete: true})
+	w.leaveMark()
 	if len(w.Rows) == 0 && !w.planned {
 		return nil
-	}
-	for _, name := range w.Table {
-		if problem := d.NameProblem(name, nil); problem != "" {
-			return tool.Errorf("table %q cannot be made: %s", w.Shown, problem)
-		}
 	}
 	var (
 		columns, names []string
@@ -254,6 +249,26 @@ func (w *Write) discardValues(column string, marked []bool) {
 			w.leftOut.DiscardedValues++
 		}
 	}
+}
+
+// leaveMark leaves out the column that marks deleted rows.
+func (w *Write) leaveMark() {
+	if w.hardDelete != "" {
+		w.leaveColumns(map[string]bool{w.hardDelete: true})
+	}
+}
+
+// checkNames refuses tables whose names the database has no place for: it would cut one, and write to another table.
+func (w *Write) checkNames(d *Dialect) error {
+	for _, name := range w.Table {
+		if problem := d.NameProblem(name, nil); problem != "" {
+			return tool.Errorf("table %q cannot be used: %s", w.Shown, problem)
+		}
+	}
+	if w.rejected.table != nil {
+		return w.rejected.table.checkNames(d)
+	}
+	return nil
 }
 
 // leaveColumns writes nothing to some columns.

@@ -26,6 +26,9 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 	if w.rejected.table != nil {
 		plan.Rejected = w.rejected.table.Shown
 	}
+	if err := w.checkNames(tx.Dialect()); err != nil {
+		return plan, err
+	}
 	table, err := tx.Columns(ctx, w)
 	if err != nil {
 		return plan, err

@@ -400,6 +400,10 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 
 // Doing is what the write does, as the head of a message.
 func (w *Write) Doing() string {
+	if w.changing != "" {
+		const shown = 300
+		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing, shown))
+	}
 	if w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
 	}

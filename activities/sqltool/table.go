@@ -39,6 +39,7 @@ type Write struct {
 	contract contract
 	types    map[string]string     // declared types by columns
 	changes  []string              // statements that change the table, once the write is settled
+	changing string                // the statement that changes the table just now, "" for none
 	leftOut  interpreter.RowCounts // what is not written
 	rejected rejected
 	staging  staging
@@ -107,7 +108,8 @@ discard_value leaves out the value, discard_row the row; the result's meta count
 them in discarded_values and discarded_rows, and the run warns of them. Changes are
 made in the transaction of the rows. One that waits more than 5 s for other
 transactions is an error of class retryable. SQLite keeps values of any type in a column: there
-evolve widens nothing, and discard_value and discard_row go by the declared type.
+evolve widens nothing, discard_value and discard_row go by the declared type, and only a
+whole number of more than 64 bits that a column of numbers would round is an error.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
 the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until

@@ -30,15 +30,23 @@ const LongText = kindText
 func PostgresName(name string, _ []string) string {
 	const longest = 63
 	if len(name) > longest {
-		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one in args", len(name), longest)
+		return fmt.Sprintf("its name has %d bytes, and PostgreSQL keeps %d; give it a shorter one", len(name), longest)
 	}
 	return unusableName(name)
 }
 
-// SQLiteName says why SQLite has no place for a name: it does not tell letter case apart.
+// SQLiteName says why SQLite has no place for a name: it does not distinguish a to z from A to Z.
 func SQLiteName(name string, others []string) string {
+	lower := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'A' && r <= 'Z' {
+				return r + 'a' - 'A'
+			}
+			return r
+		}, name)
+	}
 	for _, other := range others {
-		if strings.EqualFold(name, other) {
+		if lower(name) == lower(other) {
 			return fmt.Sprintf("SQLite cannot distinguish it from %q; give one of them another name in args", other)
 		}
 	}
@@ -222,4 +230,24 @@ func (k Kind) HoldsDeclared(value any) bool {
 		return isNumber && (number.Sign() == 0 || number.Cmp(big.NewFloat(1)) == 0)
 	}
 	return true
+}
+
+// RoundsDeclared reports whether SQLite would round a value that it keeps in a column that is declared so. Columns of
+// text and of no type keep all digits (sqlite.org/datatype3.html#determination_of_column_affinity).
+func RoundsDeclared(declared string, value any) bool {
+	number, isLong := value.(json.Number)
+	if !isLong {
+		return false
+	}
+	declared = strings.ToUpper(declared)
+	has := func(part string) bool { return strings.Contains(declared, part) }
+	if !has("INT") && (has("CHAR") || has("CLOB") || has("TEXT") || has("BLOB") || declared == "" || declared == "ANY") {
+		return false
+	}
+	exact, isNumber := numberOf(number)
+	if !isNumber {
+		return true
+	}
+	rounded, _ := exact.Float64()
+	return math.IsInf(rounded, 0) || exact.Cmp(big.NewFloat(rounded)) != 0
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // drift is how rows differ from their table, with what each contract makes of it.
@@ -259,6 +260,8 @@ func namesStay(s *TableTest) {
 	odd := `odd "name" – ünï; DROP`
 	s.Write(evolve, row{"id": 1, odd: 1})
 	require.Contains(s, s.columns(), odd)
+	s.Write(evolve, row{"id": 1, "ä": 1, "Ä": 2})
+	require.Subset(s, s.columns(), []string{"ä", "Ä"}, "SQLite distinguishes them too")
 	if s.db.Name == "sqlite" {
 		require.Contains(s, s.Refuse(evolve, row{"id": 1, "name": 1}).Message, `SQLite cannot distinguish it from "Name"`)
 		return
@@ -266,6 +269,102 @@ func namesStay(s *TableTest) {
 	s.Write(evolve, row{"id": 1, "name": 1})
 	require.Contains(s, s.Refuse(evolve, row{"id": 1, strings.Repeat("n", 64): 1}).Message, "its name has 64 bytes, and PostgreSQL keeps 63")
 	s.Write(evolve, row{"id": 1, strings.Repeat("n", 63): 1})
+}
+
+// emptyNames: a value without the name of a column is no value that may be left out in silence.
+func emptyNames(s *TableTest) {
+	for contract, says := range map[string]string{"freeze": `row 2: table "` + s.Table + `" has no column ""`, "evolve": "it is no name"} {
+		if contract == "freeze" {
+			s.Create("id bigint PRIMARY KEY")
+		}
+		for _, mode := range []string{"insert", "upsert"} {
+			fields := row{"schema_contract": contract, "mode": mode, "key": "id"}
+			require.Contains(s, s.Refuse(fields, row{"id": 1}, row{"id": 2, "": 1}).Message, says)
+		}
+		s.Query("DROP TABLE IF EXISTS "+s.Table, nil)
+	}
+	s.Create("id bigint")
+	result, err := s.db.Call(s.t, s.In(row{"schema_contract": "discard_value"}, row{"id": 1}, row{"id": 2, "": 1}))
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.RowCounts{DiscardedValues: 1}, result.Meta.LeftOut)
+}
+
+// longNames: PostgreSQL would cut the name of a table, and write to another one.
+func longNames(s *TableTest) {
+	const longest = 63
+	other := strings.Repeat("t", longest)
+	s.Query("CREATE TABLE "+other+" (id bigint)", nil)
+	s.Create("id bigint CHECK (id > 0)")
+	for _, fields := range []row{
+		{"table": other + "t"}, {"table": other + "t", "mode": "upsert", "key": "id"}, {"table": other + "t", "schema_contract": "evolve"},
+		{"rejected": row{"table": other + "t"}},
+	} {
+		in := s.In(fields, row{"id": -1})
+		_, err := s.db.Call(s.t, in)
+		if s.db.Name == "postgres" {
+			require.Contains(s, ErrorObject(s.t, err).Message, "its name has 64 bytes, and PostgreSQL keeps 63", "%v", fields)
+		}
+	}
+	require.Empty(s, s.Query("SELECT * FROM "+other, nil))
+	s.Query("DROP TABLE "+other, nil)
+}
+
+// generatedColumns: what the database makes itself is not written, and not made again.
+func generatedColumns(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, twice bigint GENERATED ALWAYS AS (id * 2) STORED, n integer")
+	for _, contract := range []string{"freeze", "evolve", "discard_value", "discard_row"} {
+		object := s.Refuse(row{"schema_contract": contract}, row{"id": 1, "twice": 2})
+		require.Contains(s, object.Message, "generated column", contract)
+		require.Contains(s, object.Message, "twice", contract)
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+	}
+	s.Write(row{"schema_contract": "evolve"}, row{"id": 1, "n": 3, "more": 1})
+	require.Equal(s, []string{`{"id":1,"twice":2}`}, s.Content("id, twice"))
+}
+
+// changesThatFail: a change that the database refuses is shown beside its error.
+func changesThatFail(s *TableTest) {
+	evolve := row{"schema_contract": "evolve"}
+	s.Create("id bigint, n integer")
+	s.Query("CREATE VIEW "+s.Table+"_view AS SELECT n FROM "+s.Table, nil)
+	in := s.In(evolve, row{"n": 1, "more": 1})
+	in.Fields["table"] = expression.Of(s.Table + "_view")
+	_, err := s.db.Call(s.t, in)
+	object := ErrorObject(s.t, err)
+	require.Contains(s, object.Message, `changing table "`+s.Table+`_view" by ALTER TABLE "`+s.Table+`_view" ADD COLUMN`)
+	require.Equal(s, interpreter.ClassFinal, object.Class)
+	if s.db.Name == "postgres" {
+		require.Contains(s, s.Refuse(evolve, row{"n": 5000000000}).Message,
+			`by ALTER TABLE "`+s.Table+`" ALTER COLUMN "n" TYPE bigint: cannot alter type of a column used by a view`)
+	}
+	require.Equal(s, []string{"id", "n"}, s.columns())
+}
+
+// longNumbers: no digit is lost in silence.
+func longNumbers(s *TableTest) {
+	long, double := json.Number("1234567890123456789012345678901234567890"), json.Number("10000000000000000000000")
+	evolve := row{"schema_contract": "evolve"}
+	s.Write(evolve, row{"id": 1, "n": 9223372036854775807, "word": long})
+	s.Write(evolve, row{"id": 2, "n": -9223372036854775808, "word": 1}, row{"id": 3, "n": double})
+	if s.db.Name == "postgres" {
+		s.Write(evolve, row{"id": 4, "n": long})
+		require.Equal(s, []any{row{"n": long}}, s.Query("SELECT n FROM "+s.Table+" WHERE id = 4", nil))
+		return
+	}
+	for _, contract := range []string{"evolve", "freeze"} {
+		require.Contains(s, s.Refuse(row{"schema_contract": contract}, row{"id": 4, "n": 4}, row{"id": 5, "n": long}).Message,
+			`row 2, column "n": SQLite would round the number `+long.String()+" in a column of type bigint; declare it as text")
+	}
+	for contract, want := range map[string]interpreter.RowCounts{
+		"discard_value": {DiscardedValues: 1}, "discard_row": {DiscardedRows: 1}, "freeze": {RejectedRows: 1},
+	} {
+		result, err := s.db.Call(s.t, s.In(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}}, row{"id": 6, "n": 6}, row{"id": 7, "n": long}))
+		require.NoError(s, err)
+		require.Equal(s, &want, result.Meta.LeftOut, contract)
+	}
+	require.Equal(s, []any{row{"row": 2, "column": "n", "value": `{"id":7,"n":` + long.String() + "}"}},
+		s.Query(`SELECT "row", "column", value FROM `+s.Table+"_aside", nil))
+	require.Equal(s, []any{row{"n": 9223372036854775807, "word": long.String()}}, s.Query("SELECT n, word FROM "+s.Table+" WHERE id = 1", nil))
 }
 
 // columnsWiden: what widens loses nothing, and nothing else does.

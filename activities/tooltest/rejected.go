@@ -72,3 +72,53 @@ func manyAreRejected(s *TableTest) {
 	}
 	require.Equal(s, []any{row{"n": 15}}, s.Query("SELECT count(*) AS n FROM "+s.Table+"_aside", nil))
 }
+
+// rejectedAtOnce: constraints that are checked at the end of a transaction are checked with each row, and a constraint
+// that would undo the whole transaction undoes nothing but the write.
+func rejectedAtOnce(s *TableTest) {
+	aside := row{"table": s.Table + "_aside"}
+	if s.db.Name == "sqlite" {
+		s.Create("id INTEGER PRIMARY KEY ON CONFLICT ROLLBACK, n integer")
+		s.Write(nil, row{"id": 2})
+		require.Contains(s, s.Refuse(row{"rejected": aside}, row{"id": 1}, row{"id": 2}, row{"id": 3}).Message, "UNIQUE constraint failed")
+		require.Equal(s, []string{`{"id":2}`}, s.Content("id"))
+		return
+	}
+	s.Query("CREATE TABLE "+s.Table+"_parent (id bigint PRIMARY KEY)", nil)
+	s.Query("INSERT INTO "+s.Table+"_parent VALUES (1)", nil)
+	s.Create("id bigint PRIMARY KEY, parent bigint REFERENCES " + s.Table + "_parent (id) DEFERRABLE INITIALLY DEFERRED, n bigint UNIQUE DEFERRABLE INITIALLY DEFERRED")
+	for _, mode := range []string{"insert", "upsert"} {
+		s.Query("DELETE FROM "+s.Table, nil)
+		in := s.In(row{"mode": mode, "key": "id", "rejected": aside},
+			row{"id": 1, "parent": 1, "n": 1}, row{"id": 2, "parent": 9, "n": 2}, row{"id": 3, "parent": 1, "n": 1}, row{"id": 4, "parent": nil, "n": 4})
+		in.Step = mode
+		result, err := s.db.Call(s.t, in)
+		require.NoError(s, err)
+		require.Equal(s, &interpreter.RowCounts{RejectedRows: 2}, result.Meta.LeftOut)
+		require.Equal(s, []string{`{"id":1}`, `{"id":4}`}, s.Content("id"))
+		require.Equal(s, []any{row{"row": 2, "sqlstate": "23503"}, row{"row": 3, "sqlstate": "23505"}},
+			s.Query(`SELECT "row", sqlstate FROM `+s.Table+`_aside WHERE step = {{ mode }} ORDER BY "row"`, row{"mode": mode}))
+	}
+}
+
+// rejectedByTrigger: an error that a trigger raises refuses a row as a constraint does.
+func rejectedByTrigger(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY")
+	for _, statement := range map[string][]string{
+		"postgres": {
+			"CREATE FUNCTION " + s.Table + "_two() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.id = 2 THEN RAISE EXCEPTION ''not two''; END IF; RETURN NEW; END'",
+			"CREATE TRIGGER two BEFORE INSERT ON " + s.Table + " FOR EACH ROW EXECUTE FUNCTION " + s.Table + "_two()",
+		},
+		"sqlite": {"CREATE TRIGGER " + s.Table + "_two BEFORE INSERT ON " + s.Table + " WHEN NEW.id = 2 BEGIN SELECT RAISE(ABORT, 'not two'); END"},
+	}[s.db.Name] {
+		s.Query(statement, nil)
+	}
+	aside := s.Table + "_aside"
+	result, err := s.db.Call(s.t, s.In(row{"rejected": row{"table": aside}}, row{"id": 1}, row{"id": 2}, row{"id": 3}))
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.RowCounts{RejectedRows: 1}, result.Meta.LeftOut)
+	found := s.Query("SELECT reason FROM "+aside, nil).([]any)
+	require.Contains(s, found[0].(row)["reason"], "not two")
+	require.Equal(s, "rejected", s.Refuse(row{"rejected": row{"table": aside, "max": 0}}, row{"id": 4}, row{"id": 2}).Type)
+	require.Equal(s, []string{`{"id":1}`, `{"id":3}`}, s.Content("id"))
+}

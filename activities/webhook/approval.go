@@ -35,12 +35,11 @@ address of the page.`,
 	}, onStartFields...),
 	Example: `step: release
 tool: approval
-message: "Load **{{ read.rows }}** rows into production?"
+message: "Load the rows of **{{ workload.day }}** into production?"
 form:
   ticket: {type: text, required: true}
 timeout: 24h
 on_timeout: reject
-next:
-  - {when: result.option == 'approve', step: load}
+vars: {approved: "{{ result.option == 'approve' }}"}
 `,
 }

@@ -102,7 +102,7 @@ func (c *Config) runOnly(nodes ...*playbook.Node) string {
 				return "vars decide, which steps set"
 			case name == "args" && c.Args == nil && c.Book.Resolve(c.Action).Args == nil:
 				return "the route to the step decides"
-			case name == "partition":
+			case name == "partition" && c.Run.Partition == nil:
 				return "the partition of the run decides"
 			case name == "run", name == "execution_id":
 				return "each run decides"

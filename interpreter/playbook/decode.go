@@ -96,7 +96,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
 	},
 	{
-		key{name: "state", doc: "stands for the playbook's name in the names of its states; default `metadata.name`"},
+		key{name: "state", doc: "what the names of its states begin with, in place of the playbook's name; default `metadata.name`"},
 		as(WordName, func(d *decoder, w written, p *Playbook) {
 			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
 		}),
@@ -179,7 +179,7 @@ var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", l
 	},
 	{key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })},
 	{
-		key{name: "labels", doc: "a map of texts"},
+		key{name: "labels", doc: "a map of texts, by which `starter list --label NAME=VALUE` finds the runs"},
 		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
 	},
 	{

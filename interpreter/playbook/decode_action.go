@@ -32,7 +32,7 @@ var callKeys = []keyOf[Action]{
 }
 
 var argsKey = keyOf[Action]{
-	key{name: "args", doc: "values handed to the tool; a sink writes them in place of the result", nullable: true},
+	key{name: "args", doc: "values that are passed to the tool; a sink writes them in place of the result", nullable: true},
 	asValue(func(a *Action, n *Node) { a.Args = n }),
 }
 

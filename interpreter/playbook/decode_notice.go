@@ -38,7 +38,7 @@ var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
 		key{name: "retry", doc: "policies for the notice's own failures"},
 		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies }),
 	},
-	{key{name: "args", doc: "values handed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)},
+	{key{name: "args", doc: "values that are passed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)},
 })
 
 // noticeSection is what on_success and on_failure hold.

@@ -75,9 +75,9 @@ var policySection = sectionOf(section{name: "retry policy", called: "a retry pol
 		key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
 		asCondition(func(p *Policy, n *Node) { p.When = n }),
 	},
-	{key{name: "stop_when", doc: "ends the call; asked before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
+	{key{name: "stop_when", doc: "ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
 	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
-	{key{name: useWord, doc: "alone: the list of `policies` that stands here"}, asName(func(*Policy, string) {})},
+	{key{name: useWord, doc: "alone in its entry: the name of the list of `policies` that is used here"}, asName(func(*Policy, string) {})},
 })
 
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
@@ -124,11 +124,11 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v }),
 	},
 	{
-		key{name: "max_wait", doc: "longest wait that the other side may ask for; default 1h", repeats: true},
+		key{name: "max_wait", doc: "longest wait that the other side may request, such as with `Retry-After`; default 1h", repeats: true},
 		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait),
 	},
 	{
-		key{name: "on_exhausted", doc: "`fail`, `succeed`, `continue` or `pause`"},
+		key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated"},
 		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause),
 	},
 	{
@@ -149,7 +149,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	},
 	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
 	{
-		key{name: "retry_after", doc: "of that failure: the wait that the answer asks for, in seconds or as a duration"},
+		key{name: "retry_after", doc: "of that failure: the wait that the answer requests, in seconds or as a duration"},
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n }),
 	},
 	{

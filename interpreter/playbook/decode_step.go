@@ -38,7 +38,7 @@ var stepSection = sectionOf(section{name: "step", called: "an entry of workflow"
 	{key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"}, asPart[Step](WordTool)},
 	{key{name: "loop", doc: "run the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })},
 	{key{name: "incremental", doc: "what the step keeps between runs, to read what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })},
-	{key{name: "retry", doc: "policies asked after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })},
+	{key{name: "retry", doc: "policies, which are evaluated after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })},
 	{
 		key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
 		asSection(func(s *Step, sink *Sink) { s.Sink = sink }),

@@ -73,7 +73,7 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		as(WordName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) }),
 	},
 	{
-		key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run is handed; nobody has signed them"},
+		key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run gets; they are not signed"},
 		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) }),
 	},
 	{

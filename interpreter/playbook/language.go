@@ -33,9 +33,7 @@ type Key struct {
 	// nothing, or no one thing.
 	Default string
 	// Of is the name of the section that stands there, "" for none.
-	Of string
-	// Example shows the key with a value.
-	Example  string
+	Of       string
 	Required bool
 	Nullable bool // without a value it counts as left out
 }
@@ -59,13 +57,9 @@ func (k *key) described() Key {
 	described := Key{
 		Name: k.name, Aliases: k.aliases, Older: k.older, Doc: k.doc, Kind: k.domain.kind, Accepted: k.domain.accepted,
 		Least: k.domain.least, Most: k.domain.most, Default: asWritten(k.domain.absent), Required: k.required != "", Nullable: k.nullable,
-		Example: k.required,
 	}
 	if k.domain.of != nil {
 		described.Of = k.domain.of().name
-	}
-	if described.Example == "" {
-		described.Example = k.name + ": " + sample(described)
 	}
 	return described
 }
@@ -86,42 +80,6 @@ func asWritten(absent any) string {
 		text = short + "h"
 	}
 	return text
-}
-
-// samples are values of words for which the kind alone gives none that tells.
-var samples = map[string]string{
-	"timeout": "2h", "description": "what it is for", "desc": "reads all pages", "labels": "{team: data}", "strict": "true", "state": "orders",
-	"workload": `{api: "https://api.example.com", limit: 100}`, "output": `"{{ len(fetch) }} rows"`, "policies": "{api: [{when: error.class == 'retryable', then: {max_attempts: 5}}]}",
-	"schedule": "{cron: \"0 6 * * *\"}", "triggers": "[{sender: github, secret: github_webhook}]", "workbook": "[{name: score, tool: python, code: …}]",
-	"notify": "{on: [failed, late], url: \"https://example.com/hook\"}", "on_success": "{url: \"https://example.com/hook\"}", "on_failure": "{url: \"https://example.com/hook\"}",
-	"expect": "{within: 30m}", "concurrency": "{key: \"{{ workload.tenant }}\", limit: 1}", "partitions": "{every: day, start: 2024-01-01}",
-	"tool": "http", "loop": "{collection: \"{{ ids }}\", element: id}", "incremental": "{cursor_path: updated_at, initial_value: \"2024-01-01T00:00:00Z\"}",
-	"retry": "[{when: error.class == 'retryable', then: {max_attempts: 5}}]", "sink": "{tool: postgres, auth: pg_main, table: orders}", "vars": "{total: \"{{ len(result) }}\"}",
-	"next": "[{when: \"{{ len(result) > 0 }}\", then: load}, {else: stop}]", "rate_limit": "{requests: 50, per: 1s}", "args": "{day: \"{{ day }}\"}", "auth": "pg_main",
-	"then": "{max_attempts: 5, initial_delay: 2s}", "use": "api", "stop_when": "\"{{ response.state == 'done' }}\"", "when": "\"{{ len(result) > 0 }}\"", "else": "stop",
-	"max_attempts": "5", "delay": "10s", "max_delay": "5m", "max_elapsed": "15m", "result": "\"{{ [] }}\"", "fail": "\"{{ response.error }}\"", "type": "out_of_credit",
-	"retry_after": "\"{{ response.wait }}\"", "next_call": "{params: {page: \"{{ response.page + 1 }}\"}}", "collect": "{strategy: append, path: data}",
-	"per_iteration": "{sink: {tool: postgres, auth: pg_main, table: orders}}", "params": "{page: \"{{ response.page + 1 }}\"}", "headers": "{X-Page: \"{{ response.page + 1 }}\"}",
-	"url": "\"{{ this.meta.links.next }}\"", "method": "POST", "body": "{cursor: \"{{ response.cursor }}\"}", "path": "data.items", "into": "rows", "element": "patient",
-	"failure_budget": "{rate: 0.10}", "thresholds": "{completed: 0.99}", "dead_letter": "{sink: {tool: file, path: failed.jsonl}}", "completed": "0.99", "partial_success": "0.80",
-	"cursor_path": "updated_at", "token": "\"{{ response.next_sync_token }}\"", "initial_value": "\"2024-01-01T00:00:00Z\"", "lag": "10m", "key": "id", "shared": "crm",
-	"cron": "\"0 6 * * 1-5\"", "every": "1h", "offset": "10m", "zone": "Europe/Berlin", "start": "2024-01-01", "end": "2025-01-01", "catch_up": "24h", "jitter": "30s",
-	"name": "crm", "events": "[push]", "header": "X-Signature", "prefix": "\"sha256=\"", "id": "event.id", "restart": "true", "column": "day", "per": "1m",
-}
-
-// sample is a value that the key accepts and that is not its default.
-func sample(k Key) string {
-	other := func(one string) bool { return one != k.Default }
-	switch i := slices.IndexFunc(k.Accepted, other); {
-	case len(k.Accepted) > 0 && i >= 0 && k.Kind == WordChoice:
-		return k.Accepted[i]
-	case k.Kind == WordBoolean:
-		return "true"
-	}
-	if value, ok := samples[k.Name]; ok {
-		return value
-	}
-	return k.Default
 }
 
 // Name is a name that the language gives a value in expressions.

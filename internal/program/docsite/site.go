@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"reprise/internal/program/reference"
 )
 
 // Site is the pages, made once. It is safe for concurrent use.
@@ -54,13 +56,28 @@ type group struct {
 	Pages []*page
 }
 
-// groups are the documents in the order of reading. Those that no group names are left to links
-// and search: decisions, and the examples.
+// groups are the documents in the order of reading: by their names, or all of a folder, of which
+// index.md is first. Those that no group names, decisions and examples, are left to links and
+// search.
 var groups = []group{
-	{Name: "Learn", pages: []string{"README.md", "docs/tutorial.md", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/editor.md", "docs/coming-from.md"}},
-	{Name: "Run", pages: []string{"docs/loading-data.md", "docs/operations.md", "docs/waiting.md", "docs/ui.md"}},
-	{Name: "Reference", pages: []string{"docs/language.md", "docs/tools.md"}},
-	{Name: "Inside", pages: []string{"docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
+	{Name: "Tutorial", pages: []string{"README.md", "docs/tutorial.md"}},
+	{Name: "How-to", pages: []string{
+		"docs/how-to/", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/editor.md", "docs/loading-data.md", "docs/operations.md",
+		"docs/waiting.md", "docs/ui.md",
+	}},
+	{Name: "Reference", pages: referencePages()},
+	{Name: "Concepts", pages: []string{"docs/concepts/", "docs/language.md", "docs/architecture.md"}},
+	{Name: "Coming from", pages: []string{"docs/coming-from.md", "docs/coming-from/"}},
+	{Name: "Appendix", pages: []string{"docs/appendix/", "CONTRIBUTING.md", "CHANGELOG.md"}},
+}
+
+// referencePages are the pages of the reference in its order.
+func referencePages() []string {
+	names := []string{reference.Folder + "index.md"}
+	for _, page := range reference.Pages() {
+		names = append(names, reference.Folder+page.Name+".md")
+	}
+	return names
 }
 
 var (
@@ -137,19 +154,52 @@ func webPath(document string) string {
 	return name
 }
 
-// finish makes the files.
-func (s *Site) finish() error {
-	navigation := make([]group, len(groups))
-	for i, one := range groups {
-		navigation[i].Name = one.Name
+// At is the web page, with its heading, of a heading of a document: docs/tutorial.md#4-pages.
+func At(link string) string {
+	document, heading, found := strings.Cut(link, "#")
+	if !found {
+		return webPath(document)
+	}
+	return webPath(document) + "#" + heading
+}
+
+// navigation is the groups with those of their pages that there are.
+func (s *Site) navigation() []group {
+	var all []group
+	for _, one := range groups {
+		with := group{Name: one.Name}
 		for _, document := range one.pages {
-			at := slices.IndexFunc(s.pages, func(p *page) bool { return p.Source == document })
-			if at < 0 {
-				return fmt.Errorf("there is no document %s", document)
+			for _, page := range s.pages {
+				inside := strings.HasSuffix(document, "/") && strings.HasPrefix(page.Source, document)
+				if page.Source == document || inside {
+					with.Pages = append(with.Pages, page)
+				}
 			}
-			navigation[i].Pages = append(navigation[i].Pages, s.pages[at])
+		}
+		slices.SortStableFunc(with.Pages, func(a, b *page) int { return cmp.Compare(order(a, one.pages), order(b, one.pages)) })
+		if len(with.Pages) > 0 {
+			all = append(all, with)
 		}
 	}
+	return all
+}
+
+// order is where a page comes in its group: as the group names it, and in a folder index.md first.
+func order(p *page, names []string) int {
+	for i, name := range names {
+		if p.Source == name || strings.HasPrefix(p.Source, name) {
+			if path.Base(p.Source) == "index.md" {
+				return 2 * i
+			}
+			return 2*i + 1
+		}
+	}
+	return 2 * len(names)
+}
+
+// finish makes the files.
+func (s *Site) finish() error {
+	navigation := s.navigation()
 	search := &page{Path: "search.html", Title: "Search", Body: `<h1>Search</h1><p id="found" role="status"></p><ol id="results" class="results"></ol><noscript><p>Search needs a script. The pages are in the list beside this.</p></noscript>`}
 	var parts []part
 	for _, one := range append(slices.Clone(s.pages), search) {
@@ -183,6 +233,7 @@ type view struct {
 // types are those of the files.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
+	".yaml": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".png": "image/png",
 }
 
 // ServeHTTP answers with a file of the site.

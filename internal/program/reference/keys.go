@@ -8,42 +8,60 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// place says where a section stands: its path as people write it, and its heading in
-// docs/language.md.
-type place struct{ path, heading string }
-
-var places = map[string]place{
-	"playbook": {"", "playbook"}, "metadata": {"metadata", "playbook"}, "schedule": {"metadata.schedule", "schedule"},
-	"trigger": {"metadata.triggers", "triggers"}, "concurrency": {"concurrency", "concurrency"}, "partitions": {"partitions", "partitions"},
-	"workbook entry": {"workbook", "workbook"}, "step": {"step", "step"}, "tool": {"tool", "tool"}, "loop": {"loop", "loop"},
-	"incremental": {"incremental", "incremental"}, "dead_letter": {"loop.dead_letter", "dead-letters"}, "failure_budget": {"loop.failure_budget", "loop"},
-	"thresholds": {"loop.thresholds", "loop"}, "rate_limit": {"rate_limit", "rate_limit"}, "retry policy": {"retry", "retry"}, "then": {"retry.then", "then"},
-	"next_call": {"retry.then.next_call", "next_call"}, "collect": {"retry.then.collect", "collect"},
-	"per_iteration": {"retry.then.per_iteration", "per_iteration"}, "sink": {"sink", "sink"}, "notice": {"on_failure", "on_success"},
-	"notify": {"notify", "notify"}, "expect": {"expect", "expect"}, "next entry": {"next", "next"}, "next target": {"next.then", "next"},
+// paths are those of sections, as people write them.
+var paths = map[string]string{
+	"playbook": "", "metadata": "metadata", "schedule": "metadata.schedule", "trigger": "metadata.triggers", "concurrency": "concurrency",
+	"partitions": "partitions", "workbook entry": "workbook", "step": "step", "tool": "tool", "loop": "loop", "incremental": "incremental",
+	"dead_letter": "loop.dead_letter", "failure_budget": "loop.failure_budget", "thresholds": "loop.thresholds", "rate_limit": "rate_limit",
+	"retry policy": "retry", "then": "retry.then", "next_call": "retry.then.next_call", "collect": "retry.then.collect",
+	"per_iteration": "retry.then.per_iteration", "sink": "sink", "notice": "on_failure", "notify": "notify", "expect": "expect",
+	"next entry": "next", "next target": "next.then",
+	"tests": "", "test test": "tests", "test before": "tests.before", "test answer": "tests.answers", "test at": "tests.at", "test expect": "tests.expect",
 }
 
-func (r *Reference) addKeys() {
-	for _, section := range playbook.Sections() {
+// testSections are those of files of tests, by names that playbooks have not.
+func testSections() []playbook.Section {
+	sections := playbook.TestSections()
+	for i := range sections {
+		section := &sections[i]
+		if section.Name != "tests" {
+			section.Name = "test " + section.Name
+		}
+		for j := range section.Keys {
+			if section.Keys[j].Of != "" {
+				section.Keys[j].Of = "test " + section.Keys[j].Of
+			}
+		}
+	}
+	return sections
+}
+
+func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
+	for _, section := range sections {
+		r.sections[section.Name] = section
+	}
+	examples := keyExamples
+	if kind == OfTestKey {
+		examples = testExamples
+	}
+	for _, section := range sections {
 		r.keys[section.Name], r.spellings[section.Name] = map[string]Entry{}, map[string]string{}
-		at := places[section.Name]
 		for _, key := range section.Keys {
+			example := examples.of(strings.TrimPrefix(section.Name, "test "), key.Name)
 			entry := Entry{
-				Kind: OfKey, Name: strings.TrimPrefix(at.path+"."+key.Name, "."), Doc: sentence(key.Doc), Type: Type(key), Bounds: bounds(key),
-				Default: key.Default, Words: key.Accepted, Where: r.where(section.Name), Required: key.Required, Example: key.Example,
-				Link: language(at.heading),
+				Kind: kind, Name: strings.TrimPrefix(paths[section.Name]+"."+key.Name, "."), Doc: sentence(key.Doc), Type: Type(key), Bounds: bounds(key),
+				Default: key.Default, Words: key.Accepted, Required: key.Required, Snippet: example.snippet, Example: example.whole(),
+			}
+			if kind == OfKey {
+				entry.Where = r.where(section.Name)
 			}
 			if key.Of != "" {
 				entry.Words = r.namesOf(key.Of)
 			}
-			r.keys[section.Name][key.Name] = entry
-			for _, other := range key.Aliases {
+			for _, other := range slices.Concat(key.Aliases, key.Older) {
 				r.spellings[section.Name][other] = key.Name
 			}
-			for _, other := range key.Older {
-				r.spellings[section.Name][other] = key.Name
-			}
-			r.add(entry)
+			r.addAt(entry, spot{section.Name, key.Name})
 		}
 	}
 }
@@ -121,10 +139,10 @@ func (r *Reference) where(section string) []string {
 	if slices.Contains(anchors, section) {
 		return []string{anchorName(section)}
 	}
-	var paths []string
-	r.climb(section, "", map[string]bool{}, func(path string) { paths = append(paths, path) })
-	slices.Sort(paths)
-	return slices.Compact(paths)
+	var found []string
+	r.climb(section, "", map[string]bool{}, func(path string) { found = append(found, path) })
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 func anchorName(section string) string {
@@ -213,4 +231,26 @@ func (r *Reference) Child(section, key string) string {
 		}
 	}
 	return ""
+}
+
+// Sections are those of playbooks, then those of files of tests, whose keys have entries.
+func (r *Reference) Sections() []playbook.Section {
+	return append(playbook.Sections(), testSections()...)
+}
+
+// Below is the entry of a word that belongs to an entry: a key of its section, a field of its tool.
+func (r *Reference) Below(e Entry, word string) (Entry, bool) {
+	switch e.Kind {
+	case OfTool:
+		return r.Field(e.Name, word)
+	case OfKey, OfTestKey:
+		i := slices.IndexFunc(r.entries, func(other Entry) bool { return other.Kind == e.Kind && other.Name == e.Name })
+		section := r.Child(r.at[i].section, r.at[i].word)
+		if section == "" {
+			return Entry{}, false
+		}
+		return r.Key(section, word)
+	default:
+		return Entry{}, false
+	}
 }

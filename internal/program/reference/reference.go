@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"reprise/internal/base/exitcode"
+	"reprise/internal/base/meter"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -22,20 +23,26 @@ type Kind string
 
 // The kinds of entries.
 const (
-	OfKey      Kind = "key"
-	OfTool     Kind = "tool"
-	OfField    Kind = "field"
-	OfName     Kind = "name"
-	OfFunction Kind = "function"
-	OfCode     Kind = "diagnostic"
-	OfStatus   Kind = "status"
-	OfEvent    Kind = "event"
-	OfExit     Kind = "exit code"
+	OfKey       Kind = "key"
+	OfTool      Kind = "tool"
+	OfField     Kind = "field"
+	OfName      Kind = "name"
+	OfFunction  Kind = "function"
+	OfTestKey   Kind = "test key"
+	OfCode      Kind = "diagnostic"
+	OfStatus    Kind = "status"
+	OfEvent     Kind = "event"
+	OfAttribute Kind = "search attribute"
+	OfMetric    Kind = "metric"
+	OfVariable  Kind = "variable"
+	OfExit      Kind = "exit code"
 )
 
 // Kinds are all of them, in the order in which they are listed.
 func Kinds() []Kind {
-	return []Kind{OfKey, OfTool, OfField, OfName, OfFunction, OfCode, OfStatus, OfEvent, OfExit}
+	return []Kind{
+		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfExit,
+	}
 }
 
 // Entry is what there is to say of one word.
@@ -54,16 +61,27 @@ type Entry struct {
 	// Where are the places in which it may stand.
 	Where    []string `json:"where,omitempty"`
 	Required bool     `json:"required,omitempty"`
-	Example  string   `json:"example,omitempty"` // YAML, or a call of a function
+	// Example is YAML, or a call of a function with what it gives: see Playbook.
+	Example string `json:"example,omitempty"`
+	// Snippet is the key or field alone with a value: max_wait: 10m.
+	Snippet string `json:"snippet,omitempty"`
 	// Wrong is an example that has the diagnostic, and Right the same without it.
 	Wrong string `json:"wrong,omitempty"`
 	Right string `json:"right,omitempty"`
-	Link  string `json:"link"` // file and heading in the documentation
+	// Title is what a heading says of it, where that is more than the name.
+	Title string `json:"title,omitempty"`
+	// Related are the names of entries that belong to the same thing.
+	Related []string `json:"related,omitempty"`
+	// Link is the file and heading of the reference that have it, Concept those that explain it,
+	// "" for none.
+	Link    string `json:"link"`
+	Concept string `json:"concept,omitempty"`
 }
 
 // Reference is every entry. It is immutable and safe for concurrent use.
 type Reference struct {
 	entries   []Entry
+	at        []spot                      // of the entries
 	keys      map[string]map[string]Entry // by section and key
 	fields    map[string]map[string]Entry // by tool and field
 	sections  map[string]playbook.Section
@@ -76,40 +94,74 @@ func New(tools playbook.Tools) *Reference {
 		keys: map[string]map[string]Entry{}, fields: map[string]map[string]Entry{}, sections: map[string]playbook.Section{},
 		spellings: map[string]map[string]string{},
 	}
-	for _, section := range playbook.Sections() {
-		r.sections[section.Name] = section
-	}
-	r.addKeys()
+	r.addKeys(playbook.Sections(), OfKey)
 	r.addTools(tools)
-	for _, name := range playbook.Names() {
-		r.add(Entry{
-			Kind: OfName, Name: name.Name, Doc: sentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Link: language("names"),
-		})
-	}
-	for _, function := range expression.Functions() {
-		r.add(Entry{Kind: OfFunction, Name: function.Name, Doc: function.Doc, Example: function.Signature, Link: language("functions")})
-	}
-	for _, code := range playbook.Codes() {
-		more := explanations[code.Code]
-		r.add(Entry{
-			Kind: OfCode, Name: code.Code, Doc: sentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right, Link: language(code.Code),
-		})
-	}
-	for _, status := range interpreter.Statuses() {
-		r.add(Entry{
-			Kind: OfStatus, Name: string(status.Status), Doc: sentence("it " + status.Doc), Where: []string{status.Of.String()}, Link: language("statuses"),
-		})
-	}
-	for _, kind := range runs.Kinds() {
-		r.add(Entry{Kind: OfEvent, Name: kind.Name, Doc: sentence(kind.Doc), Link: "docs/operations.md#events"})
-	}
-	for _, one := range exitcode.All() {
-		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Doc: sentence(one.Doc), Link: language("exit-codes")})
-	}
+	r.addExpressions()
+	r.addKeys(testSections(), OfTestKey)
+	r.addCodes()
+	r.addRuns()
+	r.addPrograms()
+	r.finish()
 	return r
 }
 
-func language(heading string) string { return "docs/language.md#" + heading }
+func (r *Reference) addExpressions() {
+	for _, name := range playbook.Names() {
+		r.add(Entry{
+			Kind: OfName, Name: name.Name, Doc: sentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Example: nameExamples[name.Name],
+		})
+	}
+	for _, function := range expression.Functions() {
+		r.add(Entry{Kind: OfFunction, Name: function.Name, Title: function.Signature, Doc: function.Doc, Example: functionExamples[function.Name]})
+	}
+}
+
+func (r *Reference) addCodes() {
+	for _, code := range playbook.Codes() {
+		more := explanations[code.Code]
+		r.add(Entry{Kind: OfCode, Name: code.Code, Doc: sentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right})
+	}
+}
+
+// addRuns adds what is seen of runs.
+func (r *Reference) addRuns() {
+	for _, status := range interpreter.Statuses() {
+		r.add(Entry{Kind: OfStatus, Name: string(status.Status), Doc: sentence("it " + status.Doc), Where: []string{status.Of.String()}})
+	}
+	for _, kind := range runs.Kinds() {
+		r.add(Entry{Kind: OfEvent, Name: kind.Name, Doc: sentence(kind.Doc)})
+	}
+	for _, one := range attributes {
+		r.add(Entry{Kind: OfAttribute, Name: one.name, Doc: one.doc, Type: one.kind})
+	}
+	for _, one := range meter.All() {
+		r.add(Entry{Kind: OfMetric, Name: one.Name, Doc: one.Help, Type: string(one.Kind), Words: one.Labels})
+	}
+}
+
+// addPrograms adds what the programs read and give.
+func (r *Reference) addPrograms() {
+	for _, one := range variables {
+		r.add(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
+	}
+	for _, one := range exitcode.All() {
+		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: sentence(one.Doc)})
+	}
+}
+
+// finish adds what follows from what the entries are.
+func (r *Reference) finish() {
+	for i := range r.entries {
+		e := &r.entries[i]
+		e.Link, e.Concept, e.Related = linkOf(*e), conceptOf(*e), relatedTo(*e)
+		switch section, last := r.at[i].section, r.at[i].word; e.Kind {
+		case OfKey, OfTestKey:
+			r.keys[section][last] = *e
+		case OfField:
+			r.fields[section][last] = *e
+		}
+	}
+}
 
 // sentence makes one of what a table says.
 func sentence(text string) string {
@@ -123,30 +175,53 @@ func sentence(text string) string {
 	return text
 }
 
-func (r *Reference) add(e Entry) { r.entries = append(r.entries, e) }
+func (r *Reference) add(e Entry) { r.addAt(e, spot{}) }
+
+// addAt adds an entry that is found by its section, or tool, too.
+func (r *Reference) addAt(e Entry, at spot) {
+	r.entries, r.at = append(r.entries, e), append(r.at, at)
+}
+
+// spot is the section, or tool, of a word.
+type spot struct{ section, word string }
 
 func (r *Reference) addTools(tools playbook.Tools) {
 	for _, name := range tools.Names() {
 		spec, _ := tools.Spec(name)
-		link := "docs/tools.md#" + name
 		where := []string{"tool of a step"}
 		if spec.Writes {
 			where = append(where, "tool of a sink")
 		}
 		r.add(Entry{
 			Kind: OfTool, Name: name, Doc: spec.Summary + "\n\n" + strings.TrimSpace(spec.Doc), Words: spec.FieldNames(), Where: where,
-			Example: strings.TrimSpace(spec.Example), Link: link,
+			Example: listItem(strings.TrimSpace(spec.Example)),
 		})
 		r.fields[name] = map[string]Entry{}
 		for _, field := range spec.Described() {
-			entry := Entry{
-				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc, Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
-				Where: []string{"a call of " + name}, Required: field.Required, Link: link,
-			}
-			r.fields[name][field.Name] = entry
-			r.add(entry)
+			example := fieldExamples.ofField(name, field.Name)
+			r.addAt(Entry{
+				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc + needs(field), Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
+				Where: []string{"a call of " + name}, Required: field.Required, Snippet: example.snippet, Example: example.whole(),
+			}, spot{name, field.Name})
 		}
 	}
+}
+
+// needs says what a field needs beside it.
+func needs(field playbook.Field) string {
+	if len(field.Needs) == 0 {
+		return ""
+	}
+	words := make([]string, len(field.Needs))
+	for i, need := range field.Needs {
+		words[i] = fmt.Sprintf("`%s: %s`", need.Field, need.Value)
+	}
+	return " Only with " + strings.Join(words, " or ") + "."
+}
+
+// listItem writes a map as one of a list.
+func listItem(yaml string) string {
+	return strings.ReplaceAll("- "+strings.ReplaceAll(yaml, "\n", "\n  "), "\n  \n", "\n\n")
 }
 
 // fieldTypes say what the fields of tools may hold.
@@ -197,7 +272,7 @@ func (r *Reference) Find(question string) []Entry {
 	question = plain(question)
 	var found []Entry
 	for _, e := range r.entries {
-		if e.Kind != OfKey && e.Name == question {
+		if e.Kind != OfKey && strings.EqualFold(e.Name, question) {
 			found = append(found, e)
 		}
 	}
@@ -283,16 +358,12 @@ func (k Kind) Plural() string {
 // Markdown is the entry as an editor shows it.
 func (e Entry) Markdown() string {
 	var b strings.Builder
-	title := e.Name
-	if e.Kind == OfFunction {
-		title = e.Example
-	}
-	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escaped(title), e.Kind, e.Doc)
+	fmt.Fprintf(&b, "**%s** (%s)\n\n%s\n", escaped(e.Heading()), e.Kind, e.Doc)
 	for _, fact := range e.Facts() {
 		fmt.Fprintf(&b, "\n- %s: %s", fact.Name, fact.Text)
 	}
 	b.WriteString("\n")
-	for _, block := range []struct{ title, text string }{{"Wrong", e.Wrong}, {"Right", e.Right}, {"Example", e.block()}} {
+	for _, block := range []struct{ title, text string }{{"Wrong", e.Wrong}, {"Right", e.Right}, {"Example", e.Example}} {
 		if block.text != "" {
 			fmt.Fprintf(&b, "\n%s:\n\n```yaml\n%s\n```\n", block.title, strings.TrimRight(block.text, "\n"))
 		}
@@ -304,13 +375,8 @@ func escaped(text string) string {
 	return strings.NewReplacer("_", `\_`, "*", `\*`, "[", `\[`).Replace(text)
 }
 
-// block is the example where it is YAML.
-func (e Entry) block() string {
-	if e.Kind == OfFunction {
-		return ""
-	}
-	return e.Example
-}
+// Heading is what a heading says of the entry.
+func (e Entry) Heading() string { return cmp.Or(e.Title, e.Name) }
 
 // Fact is one thing that is said of an entry.
 type Fact struct{ Name, Text string }
@@ -323,6 +389,8 @@ func (e Entry) Facts() []Fact {
 		{"default", e.Default},
 		{wordsOf[e.Kind], strings.Join(e.Words, ", ")},
 		{"where", strings.Join(e.Where, ", ")},
+		{"related", strings.Join(e.Related, ", ")},
+		{"explained", e.Concept},
 		{"link", e.Link},
 	}
 	if e.Required {
@@ -332,4 +400,4 @@ func (e Entry) Facts() []Fact {
 }
 
 // wordsOf says what Entry.Words are.
-var wordsOf = map[Kind]string{OfKey: "accepts", OfField: "accepts", OfTool: "fields", OfName: "members"}
+var wordsOf = map[Kind]string{OfKey: "accepts", OfField: "accepts", OfTestKey: "accepts", OfTool: "fields", OfName: "members", OfMetric: "labels"}

@@ -6,38 +6,87 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
 
-// written is an example as a playbook: what it leaves out is as usual.
-func written(example string) string {
-	if strings.HasPrefix(example, "- ") {
-		example = "workflow:\n" + example
-	}
-	text := ""
-	for _, usual := range []string{
-		"apiVersion: reprise/v1", "kind: Playbook", "metadata: {name: example}",
-		"workload: {api: \"http://127.0.0.1:1\", ids: [1, 2], day: \"2026-01-31\", region: north}", "workflow: [{step: begin, vars: {a: 1}}]",
+// folder is one with the files that examples name.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	const mode = 0o600
+	for name, text := range map[string]string{
+		"score.yaml":          reference.Playbook("- {step: score}"),
+		"score_north.yaml":    reference.Playbook("- {step: score}"),
+		"score_south.yaml":    reference.Playbook("- {step: score}"),
+		"users.yaml":          usersBook,
+		"daily.yaml":          strings.Replace(usersBook, "workflow:", "partitions: {every: day, start: 2025-01-01}\nworkflow:", 1),
+		"each.yaml":           eachBook,
+		"release.yaml":        releaseBook,
+		"fetch.recorded.yaml": "playbook: users.yaml\nanswers:\n  fetch:\n    - {status: 200, body: {data: []}}\n",
 	} {
-		key, _, _ := strings.Cut(usual, ":")
-		if !strings.Contains("\n"+example, "\n"+key+":") {
-			text += usual + "\n"
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), mode))
 	}
-	return text + example + "\n"
+	return dir
 }
 
-// codesOf are the codes of what is found in a playbook.
-func codesOf(text string) []string {
+// The playbooks that the examples of tests are of.
+const (
+	usersBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: users}
+workload: {api: "https://api.test"}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/users"
+    retry:
+      - when: error.class == 'retryable'
+        then: {max_attempts: 3}
+      - when: response.has_more
+        then: {next_call: {params: {page: 2}}, collect: {path: data}}
+    sink: {tool: file, path: users.jsonl, args: "{{ result }}"}
+output: "{{ len(fetch) }} users"
+`
+	eachBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: each}
+workload: {api: "https://api.test"}
+workflow:
+  - step: fetch
+    loop: {in: [1, 2], iterator: id, mode: parallel}
+    tool: http
+    url: "{{ api }}/users/{{ id }}"
+`
+	releaseBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: release}
+workflow:
+  - {step: read, tool: postgres, auth: pg_main, statement: SELECT id FROM users, next: ask}
+  - step: ask
+    tool: approval
+    message: Load the rows?
+    next: [{when: "{{ result.option == 'approve' }}", then: import}, {else: stop}]
+  - {step: import, tool: webhook, timeout: 12h, on_start: {url: "https://etl.test/imports", body: {callback: "{{ callback.url }}"}}}
+  - {step: stop}
+`
+)
+
+// codesOf are the codes of what is found in a playbook in a folder.
+func codesOf(dir, text string) []string {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := playbook.Validate(source.NewFile("example.yaml", []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits})
+	name := filepath.Join(dir, "example.yaml")
+	files := playbook.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, filepath.Base(name))) })
+	_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits, Files: files})
 	var codes []string
 	for _, one := range found {
 		codes = append(codes, one.Code)
@@ -48,20 +97,104 @@ func codesOf(text string) []string {
 // TestCodesAreExplained: each has a reason, an example that has it, and one that has it no longer.
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
-	r := reference.New(activities.Default())
-	explained := 0
+	r, dir := reference.New(activities.Default()), folder(t)
 	for _, code := range playbook.Codes() {
 		entry, found := r.Of(reference.OfCode, code.Code)
 		require.True(t, found, code.Code)
 		require.NotEqual(t, strings.TrimSuffix(entry.Doc, " "), entry.Doc+" ", code.Code)
-		if entry.Wrong == "" {
+		if reason := unshown[code.Code]; reason != "" {
+			require.Empty(t, entry.Wrong, "%s: %s", code.Code, reason)
 			continue
 		}
-		explained++
-		assert.Contains(t, codesOf(written(entry.Wrong)), code.Code, "the wrong example of %s", code.Code)
-		assert.Empty(t, codesOf(written(entry.Right)), "the right example of %s", code.Code)
+		assert.Contains(t, codesOf(dir, reference.Playbook(entry.Wrong)), code.Code, "the wrong example of %s", code.Code)
+		assert.Empty(t, codesOf(dir, reference.Playbook(entry.Right)), "the right example of %s", code.Code)
 	}
-	require.GreaterOrEqual(t, explained, len(playbook.Codes())*9/10)
+}
+
+// unshown are the codes without an example, and why.
+var unshown = map[string]string{
+	"code-syntax":      "a worker with Python compiles the code",
+	"encoding":         "a page is UTF-8",
+	"not-migrated":     "starter migrate reports it",
+	"sink-only":        "no tool of the catalogue is",
+	"too-deep":         "it takes a thousand levels",
+	"too-large":        "it takes thousands of characters",
+	"too-many-aliases": "it takes thousands of aliases",
+	"too-many-steps":   "it takes thousands of steps",
+}
+
+// TestWordsHaveExamples: each key, field and name has an example that has it, and that nothing is
+// found in.
+func TestWordsHaveExamples(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	for _, entry := range reference.New(activities.Default()).Entries() {
+		switch entry.Kind {
+		case reference.OfKey, reference.OfField:
+			_, word, _ := cutLast(entry.Name)
+			assert.Regexp(t, `^"?`+word+`"?: `, strings.ReplaceAll(entry.Snippet, "\n", " "), entry.Name)
+			fallthrough
+		case reference.OfName, reference.OfTool:
+			if assert.NotEmpty(t, entry.Example, entry.Name) {
+				assert.Contains(t, entry.Example, entry.Snippet[:strings.Index(entry.Snippet+"\n", "\n")], entry.Name)
+				assert.Empty(t, codesOf(dir, reference.Playbook(entry.Example)), "%s:\n%s", entry.Name, entry.Example)
+			}
+			if entry.Kind == reference.OfName {
+				assert.Contains(t, entry.Example, entry.Name)
+			}
+		case reference.OfFunction:
+			checkFunction(t, entry)
+		default:
+		}
+	}
+}
+
+func cutLast(path string) (before, last string, found bool) {
+	i := strings.LastIndexByte(path, '.')
+	if i < 0 {
+		return "", path, false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// checkFunction: the example of a function gives what it says.
+func checkFunction(t *testing.T, entry reference.Entry) {
+	t.Helper()
+	call, want, found := strings.Cut(entry.Example, " => ")
+	if !assert.True(t, found, entry.Name) {
+		return
+	}
+	require.True(t, strings.HasPrefix(call, entry.Name+"("), entry.Name)
+	program, problems := expression.Compile(call)
+	require.Empty(t, problems, call)
+	value, err := program.Eval(expression.MapScope{}, expression.NewBudget(expression.DecisionLimits, time.Date(2026, 1, 31, 6, 0, 0, 0, time.UTC)))
+	require.NoError(t, err, call)
+	wanted, err := expression.Decode([]byte(want))
+	require.NoError(t, err, call)
+	require.Equal(t, wanted, value, call)
+}
+
+// TestTestKeysHaveExamples: each word of files of tests has an example, whose tests pass.
+func TestTestKeysHaveExamples(t *testing.T) {
+	t.Parallel()
+	for _, entry := range reference.New(activities.Default()).Entries() {
+		if entry.Kind != reference.OfTestKey || !assert.NotEmpty(t, entry.Example, entry.Name) {
+			continue
+		}
+		dir := folder(t)
+		book := strings.TrimPrefix(strings.Split(entry.Example, "\n")[0], "playbook: ")
+		path := filepath.Join(dir, strings.TrimSuffix(book, ".yaml")+playbook.TestSuffix)
+		require.NoError(t, os.WriteFile(path, []byte(entry.Example+"\n"), 0o600))
+		suite, err := playtest.Load(path)
+		if !assert.NoError(t, err, "%s:\n%s", entry.Name, entry.Example) {
+			continue
+		}
+		for _, test := range suite.Tests.Tests {
+			for _, failure := range suite.Run(test, playtest.Options{}).Failures {
+				assert.Fail(t, failure.Text(path), "%s:\n%s", entry.Name, entry.Example)
+			}
+		}
+	}
 }
 
 // TestEverythingHasAnEntry: keys, tools, fields and functions are found by what people type.
@@ -71,6 +204,7 @@ func TestEverythingHasAnEntry(t *testing.T) {
 	for question, want := range map[string]string{
 		"retry.then.max_wait": "max_wait", "max_wait": "max_wait", "then.max_wait": "max_wait", "http": "http", "http.url": "http.url", "len": "len", "len()": "len",
 		"loop.in": "collection", "unknown-name": "unknown-name", "partial_success": "partial_success", "4": "4", "exit 4": "4", "response": "response",
+		"tests.answers": "tests.answers", "REPRISE_SECRET_KEY": "REPRISE_SECRET_KEY", "reprise_runs_total": "reprise_runs_total", "RepriseStatus": "RepriseStatus",
 	} {
 		found := r.Find(question)
 		require.NotEmpty(t, found, question)
@@ -80,9 +214,9 @@ func TestEverythingHasAnEntry(t *testing.T) {
 		require.NotEmpty(t, entry.Doc, entry.Name)
 		require.NotEmpty(t, r.Find(entry.Name), entry.Name)
 		require.NotEmpty(t, entry.Markdown(), entry.Name)
-		file, _, _ := strings.Cut(entry.Link, "#")
-		_, err := os.Stat(filepath.Join("..", "..", "..", file))
-		require.NoError(t, err, entry.Name)
+		for _, name := range entry.Related {
+			require.NotEmpty(t, r.Find(name), "%s is related to %s", entry.Name, name)
+		}
 	}
 	require.Empty(t, r.Find("nothing.of.this"))
 	require.Equal(t, "retry.then.max_wait", r.Suggest("retry.then.max_wiat"))

@@ -13,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 )
 
@@ -25,13 +26,14 @@ type node map[string]any
 // generator carries what the definitions share.
 type generator struct {
 	tools    playbook.Tools
+	words    *reference.Reference
 	sections map[string]playbook.Section
 }
 
 // Generate is the schema, draft 7, as indented JSON that ends with a line break. It accepts each playbook
 // that starter validate finds no error in, given the same tools.
 func Generate(tools playbook.Tools) ([]byte, error) {
-	g := &generator{tools: tools, sections: map[string]playbook.Section{}}
+	g := &generator{tools: tools, words: reference.New(tools), sections: map[string]playbook.Section{}}
 	definitions := node{}
 	for _, section := range playbook.Sections() {
 		g.sections[section.Name] = section
@@ -83,7 +85,8 @@ func anyOf(some ...node) node { return node{"anyOf": some} }
 func (g *generator) section(s playbook.Section) node {
 	properties, all := node{}, []node{}
 	for _, key := range s.Keys {
-		one := described(g.value(s, key), key)
+		entry, _ := g.words.Key(s.Name, key.Name)
+		one := described(g.value(s, key), key, entry.Snippet)
 		for _, name := range spellings(key) {
 			properties[name] = one
 		}
@@ -144,9 +147,10 @@ func requires(names ...string) node {
 	return anyOf(some...)
 }
 
-// described adds what people read to the schema of a value.
-func described(value node, key playbook.Key) node {
-	with := node{"description": strings.ReplaceAll(Sentence(key), "`", ""), "markdownDescription": Sentence(key)}
+// described adds what people read to the schema of a value. An example is the key with a value.
+func described(value node, key playbook.Key, example string) node {
+	text := sentence(key, example)
+	with := node{"description": strings.ReplaceAll(text, "`", ""), "markdownDescription": text}
 	for word, one := range value {
 		with[word] = one
 	}
@@ -157,19 +161,22 @@ func described(value node, key playbook.Key) node {
 	if key.Default != "" {
 		with["default"] = valueOf("default: " + key.Default)
 	}
-	if example := valueOf(key.Example); example != nil && key.Kind != playbook.WordSections {
-		with["examples"] = []any{example}
+	if shown := valueOf(example); shown != nil && key.Kind != playbook.WordSections {
+		with["examples"] = []any{shown}
 	}
 	return with
 }
 
-// Sentence is what a key says, with its example, in Markdown.
-func Sentence(key playbook.Key) string {
+// sentence is what a key says, with an example of one line, in Markdown.
+func sentence(key playbook.Key, example string) string {
 	text := key.Doc
 	if text != "" {
 		text = strings.ToUpper(text[:1]) + text[1:] + "."
 	}
-	return text + " Such as `" + key.Example + "`."
+	if strings.Contains(example, "\n") {
+		return text
+	}
+	return text + " Such as `" + example + "`."
 }
 
 // valueOf is the value of the one key of a text of YAML, nil for none.

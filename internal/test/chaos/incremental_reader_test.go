@@ -3,14 +3,18 @@ package chaos_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
+
+var samplesFlag = flag.Int("chaos.samples", 0, "how often TestWatermarkIsBehindItsRows reads state and table; 0 as often as it can in two deaths of the worker")
 
 // TestWatermarkIsBehindItsRows: whoever reads state and table at one moment finds all rows
 // below the watermark that were read until then, while runs write them and workers die.
@@ -22,11 +26,12 @@ func TestWatermarkIsBehindItsRows(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	sampled := make(chan error, 1)
-	samples := 0
+	var samples atomic.Int64
 	go func() {
+		defer stop()
 		sampled <- r.sample(ctx, &samples)
 	}()
-	for range 2 {
+	for turn := 0; turn < 2 || samples.Load() < int64(*samplesFlag) && ctx.Err() == nil; turn++ {
 		for range 3 {
 			r.source.busy()
 			r.finish(r.start())
@@ -36,13 +41,14 @@ func TestWatermarkIsBehindItsRows(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-sampled)
-	require.Greater(t, samples, 100)
+	require.Greater(t, samples.Load(), int64(100))
+	t.Logf("%d samples beside %d runs", samples.Load(), r.runs)
 	r.worker.Stop()
 }
 
 // sample compares state and table, each time of one snapshot, with what the source has given
 // before, and counts how often, until its context ends.
-func (r *incrementalRound) sample(ctx context.Context, samples *int) error {
+func (r *incrementalRound) sample(ctx context.Context, samples *atomic.Int64) error {
 	conn, err := pgx.Connect(ctx, r.db.URL)
 	if err != nil {
 		return err
@@ -80,10 +86,10 @@ func (r *incrementalRound) sample(ctx context.Context, samples *int) error {
 		if watermark == "" {
 			continue
 		}
-		*samples++
+		samples.Add(1)
 		for _, row := range given {
 			if row.At < strings.Trim(watermark, `"`) && !rows[row.key()] {
-				return fmt.Errorf("sample %d: the watermark is %s, and %s was read and is not there", *samples, watermark, row.key())
+				return fmt.Errorf("sample %d: the watermark is %s, and %s was read and is not there", samples.Load(), watermark, row.key())
 			}
 		}
 	}

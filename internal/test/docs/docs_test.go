@@ -4,6 +4,7 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/program/reference"
 	"reprise/internal/test/docs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -55,7 +57,7 @@ func TestGolden(t *testing.T) {
 // written are the pages with examples, and how many blocks each has at least,
 // so that a page whose blocks are no longer found fails.
 var written = map[string]int{
-	"README.md": 3, "docs/language.md": 17, "docs/tools.md": 5, "docs/operations.md": 3, "docs/recipes.md": 19,
+	"README.md": 3, "docs/language.md": 17, "docs/operations.md": 3, "docs/recipes.md": 19,
 	"docs/loading-data.md": 8,
 }
 
@@ -73,7 +75,7 @@ func examples(t *testing.T) []*docs.Example {
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, example := range examples(t) {
-		if !example.Is("yaml") || example.File == "docs/tools.md" { // those are checked with their specs
+		if !example.Is("yaml") {
 			continue
 		}
 		file := source.NewFile(example.File+":"+strconv.Itoa(example.Line), []byte(example.Playbook()))
@@ -179,11 +181,12 @@ func TestExpressionExamples(t *testing.T) {
 
 // anchor is what GitHub makes of a heading.
 func anchor(heading string) string {
-	kept := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(heading), "")
+	kept := notInAnchor.ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(strings.TrimSpace(kept), " ", "-")
 }
 
 var (
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	headingLine = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
 	anchorTag   = regexp.MustCompile(`<a id="([^"]+)">`)
 	link        = regexp.MustCompile(`\]\(([^)\s]+)\)`)
@@ -204,39 +207,85 @@ func anchors(markdown string) []string {
 // TestLinks: every link between the pages leads somewhere.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	require.NoError(t, err)
-	decisions, err := filepath.Glob(filepath.Join(root, "docs", "decisions", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, decisions)
-	pages = append(append(pages, decisions...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		for _, match := range link.FindAllStringSubmatch(fencedBlock.ReplaceAllString(string(text), ""), -1) {
-			checkLink(t, page, string(text), match[1])
+	pages := markdownPages(t)
+	require.Greater(t, len(pages), 50)
+	for page, known := range pages {
+		if strings.HasPrefix(page, reference.Folder) {
+			require.Len(t, slices.Compact(slices.Sorted(slices.Values(known))), len(known), "%s has a heading twice", page)
+		}
+		for _, match := range link.FindAllStringSubmatch(fencedBlock.ReplaceAllString(read(t, page), ""), -1) {
+			checkLink(t, pages, page, match[1])
 		}
 	}
 }
 
-func checkLink(t *testing.T, page, text, target string) {
+// markdownPages are the anchors of all documents by their paths in the repository.
+func markdownPages(t *testing.T) map[string][]string {
+	t.Helper()
+	pages := map[string][]string{"README.md": anchors(read(t, "README.md")), "CONTRIBUTING.md": anchors(read(t, "CONTRIBUTING.md"))}
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		pages[filepath.ToSlash(name)] = anchors(read(t, name))
+		return err
+	}))
+	return pages
+}
+
+func checkLink(t *testing.T, pages map[string][]string, page, target string) {
 	t.Helper()
 	if strings.Contains(target, "://") {
 		return
 	}
-	path, fragment, _ := strings.Cut(target, "#")
-	if path != "" {
-		linked := filepath.Join(filepath.Dir(page), path)
-		_, err := os.Stat(linked)
+	file, fragment, _ := strings.Cut(target, "#")
+	linked := page
+	if file != "" {
+		linked = path.Join(path.Dir(page), file)
+		_, err := os.Stat(filepath.Join(root, linked))
 		require.NoError(t, err, "%s links to %s", page, target)
-		if fragment == "" {
-			return
-		}
-		other, err := os.ReadFile(linked)
-		require.NoError(t, err)
-		text = string(other)
 	}
-	require.Contains(t, anchors(text), fragment, "%s links to %s", page, target)
+	if fragment != "" {
+		require.Contains(t, pages[linked], fragment, "%s links to %s", page, target)
+	}
+}
+
+// documentNamed is a document that a Go file names in a text for people, with its heading.
+var documentNamed = regexp.MustCompile(`docs/[a-z/-]+\.md(?:#[\p{L}\p{N}_-]+)?`)
+
+// TestDocumentsNamedInCode: what Go files name of the documents, in texts and comments, is there.
+func TestDocumentsNamedInCode(t *testing.T) {
+	t.Parallel()
+	pages, named := markdownPages(t), 0
+	eachGoFile(t, func(name, text string) {
+		for _, target := range documentNamed.FindAllString(text, -1) {
+			named++
+			checkLink(t, pages, "README.md", target)
+		}
+	})
+	require.Greater(t, named, 50)
+	for _, entry := range reference.New(activities.Default()).Entries() {
+		checkLink(t, pages, "README.md", entry.Link)
+		if entry.Concept != "" {
+			checkLink(t, pages, "README.md", entry.Concept)
+		}
+	}
+}
+
+// eachGoFile gives the Go files of the programs, without their tests.
+func eachGoFile(t *testing.T, visit func(name, text string)) {
+	t.Helper()
+	for _, dir := range []string{"activities", "interpreter", "workflows", "starter", "worker", "internal"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			visit(path, string(text))
+			return err
+		}))
+	}
 }
 
 // TestPagesHaveNoSeams: what two changes made to one place is one text again. No long
@@ -302,7 +351,7 @@ func TestSectionsNamedInCode(t *testing.T) {
 // TestCodesAreExplained: every code that a message ends with has its anchor.
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
-	known := anchors(read(t, "docs/language.md"))
+	known := anchors(read(t, "docs/reference/diagnostics.md"))
 	for _, code := range playbook.Codes() {
 		require.Contains(t, known, code.Code)
 	}
@@ -322,6 +371,14 @@ func TestVariablesAreDocumented(t *testing.T) {
 	documented := variables(t, ".md", "docs")
 	require.Greater(t, len(read), 10)
 	require.Equal(t, read, documented, "read by the programs, and named in docs/")
+	var listed []string
+	for _, name := range reference.New(activities.Default()).Index(reference.OfVariable) {
+		if strings.HasPrefix(name, "REPRISE_") && !strings.HasPrefix(name, connectionVariable) {
+			listed = append(listed, name)
+		}
+	}
+	slices.Sort(listed)
+	require.Equal(t, read, listed, "read by the programs, and in internal/program/reference/programs.go")
 }
 
 // variables are those that the files below some folders name, sorted.
@@ -330,7 +387,7 @@ func variables(t *testing.T, ext string, dirs ...string) []string {
 	found := map[string]bool{}
 	for _, dir := range dirs {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ext || strings.HasSuffix(path, "_test.go") {
+			if err != nil || filepath.Ext(path) != ext || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "program/reference") {
 				return err
 			}
 			text, err := os.ReadFile(path)

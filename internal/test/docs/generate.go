@@ -41,8 +41,10 @@ func Fill(text string) (string, error) {
 	}
 }
 
+func hasParts(text string) bool { return strings.Contains(text, beginMark) }
+
 func generatedParts() map[string]string {
-	parts := map[string]string{"functions": functions(), "codes": codes(), "statuses": statuses(), "events": events()}
+	parts := map[string]string{"functions": functions(), "codes": codeTable(), "statuses": statuses(), "events": events()}
 	for _, section := range playbook.Sections() {
 		parts["keys "+section.Name] = keys(section)
 	}
@@ -88,8 +90,8 @@ func events() string {
 	return table(rows)
 }
 
-// codes gives every code an anchor, so that a message can be looked up.
-func codes() string {
+// codeTable gives every code an anchor, so that a message can be looked up.
+func codeTable() string {
 	rows := [][]string{{"code", "means that"}}
 	for _, one := range playbook.Codes() {
 		anchor := fmt.Sprintf(`<a id="%s"></a>%s`, one.Code, code(one.Code))

@@ -259,6 +259,41 @@ func TestDeleteMissing(t *testing.T) {
 	require.Equal(t, map[int]string{3: "three", 11: "eleven"}, r.table())
 }
 
+// TestDeleteMissingNeedsAFullRead: a read that failed, ended early, ignored an error or gave nothing deletes nothing.
+func TestDeleteMissingNeedsAFullRead(t *testing.T) {
+	t.Parallel()
+	r := newRefreshed(t)
+	playbook := refreshing("", "tool: postgres, auth: pg, table: things, key: id, mode: upsert, delete_missing: true, max_delete: 1")
+	workload := map[string]any{"shelf": r.URL}
+	all := map[int]string{1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
+	r.setRows("a", all)
+	r.ends("completed", playbook, workload)
+	require.Equal(t, all, r.table())
+	left := map[int]string{1: "one", 3: "three", 5: "five"}
+	for _, test := range []struct {
+		name, status, playbook string
+		answer                 int
+		warns                  bool
+	}{
+		{"a page failed", "failed", playbook, 500, false},
+		{"a failure was ignored", "completed", playbook, 404, true},
+		{"pages are left", "completed", strings.Replace(playbook, "max_attempts: 100", "max_attempts: 1", 1), 200, true},
+	} {
+		r.setRows("a", left)
+		r.setAnswers("a@2", test.answer)
+		result := r.ends(test.status, test.playbook, workload)
+		require.Equal(t, test.warns, strings.Contains(strings.Join(result.Warnings, "\n"), "not all was read"), test.name)
+		require.Equal(t, all, r.table(), test.name)
+		r.setAnswers("a@2")
+	}
+	r.setRows("a", nil)
+	require.Equal(t, "empty_replace", r.ends("failed", playbook, workload).Error.Type)
+	require.Equal(t, all, r.table(), "there were no rows")
+	r.setRows("a", left)
+	r.ends("completed", playbook, workload)
+	require.Equal(t, left, r.table())
+}
+
 // TestReplaceSurvivesKills: whatever a worker has staged when it is killed is published once, with the rest.
 func TestReplaceSurvivesKills(t *testing.T) {
 	t.Parallel()

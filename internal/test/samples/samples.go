@@ -13,6 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected files")
 
+// Update reports whether expected files are to be rewritten.
+func Update() bool { return *update }
+
 // Began is when runs of tests begin.
 var Began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 

@@ -1,5 +1,5 @@
-// Command generate writes docs/tools.md and the generated parts of
-// docs/language.md. Run it at the top of the repository.
+// Command generate writes docs/reference and the generated parts of other pages. Run it at the
+// top of the repository. The pages of the commands are written by make golden.
 package main
 
 import (

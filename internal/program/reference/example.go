@@ -1,0 +1,164 @@
+package reference
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// hole is where a word is put into the YAML around it.
+const hole = "@"
+
+// shown is how a word is written.
+type shown struct {
+	snippet string // the word with a value
+	around  string // the YAML around it, with a hole
+}
+
+// samples are the examples of a file by section and word.
+type samples map[string]map[string]shown
+
+var (
+	//go:embed examples.txt
+	examplesText string
+	//go:embed fields.txt
+	fieldsText string
+	//go:embed tests.txt
+	testsText string
+	//go:embed names.txt
+	namesText string
+	//go:embed functions.txt
+	functionsText string
+
+	keyExamples, fieldExamples, testExamples = readSamples(examplesText), readSamples(fieldsText), readSamples(testsText)
+	nameExamples, functionExamples           = readNames(namesText), readFunctions(functionsText)
+)
+
+// every is the section whose words are written alike in all that have them.
+const every = "every"
+
+// readSamples reads a file of examples, whose head describes its form.
+func readSamples(text string) samples {
+	all := samples{}
+	for _, section := range strings.Split(text, "\n# ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		blocks := strings.Split("\n"+strings.TrimRight(body, "\n"), "\n-- ")
+		usual := strings.TrimPrefix(blocks[0], "\n")
+		words := map[string]shown{}
+		for _, block := range blocks[1:] {
+			word, yaml, _ := strings.Cut(block, "\n")
+			if inner, other := strings.CutPrefix(word, "in "); other {
+				words[inner] = shown{words[inner].snippet, yaml}
+			} else {
+				words[word] = shown{yaml, usual}
+			}
+		}
+		all[name] = words
+		all[name][""] = shown{around: usual}
+	}
+	return all
+}
+
+// of is the example of a word: that of its section, or of all that have the word.
+func (s samples) of(section, word string) shown {
+	one, found := s[section][word]
+	if !found {
+		one = shown{s[every][word].snippet, s[section][""].around}
+	}
+	return one
+}
+
+// ofField is the example of a field of a tool. Those of sqlite that are in a table are those of postgres.
+func (s samples) ofField(tool, field string) shown {
+	one := s.of(tool, field)
+	if one.snippet == "" && tool == "sqlite" {
+		one = s.of("postgres", field)
+		one.around = strings.NewReplacer("tool: postgres", "tool: sqlite", "auth: pg_main", "path: orders.db").Replace(one.around)
+	}
+	return one
+}
+
+// readNames reads the examples of names in expressions.
+func readNames(text string) map[string]string {
+	all := map[string]string{}
+	for name, words := range readSamples(text) {
+		all[name] = words[""].around
+	}
+	return all
+}
+
+// readFunctions reads the examples of functions, a call and what it gives.
+func readFunctions(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, "(")
+		all[name] = strings.TrimSpace(line)
+	}
+	return all
+}
+
+// whole is the word in the YAML around it. It takes the place of what the YAML says of the
+// word, or else of the hole.
+func (s shown) whole() string {
+	lines := strings.Split(s.around, "\n")
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, hole) })
+	if s.snippet == "" || at < 0 {
+		return ""
+	}
+	column := len(lines[at]) - len(hole)
+	word, _, _ := strings.Cut(s.snippet, ":")
+	for i, line := range lines {
+		if len(line) <= column || i == at || !strings.HasPrefix(line[column:], word+":") || strings.Trim(line[:column], " -") != "" {
+			continue
+		}
+		end := i + 1
+		for end < len(lines) && deeper(lines[end], column) {
+			end++
+		}
+		return strings.Join(slices.Concat(without(lines[:i]), s.lines(line[:column]), without(lines[end:])), "\n")
+	}
+	return strings.Join(slices.Concat(lines[:at], s.lines(lines[at][:column]), lines[at+1:]), "\n")
+}
+
+// deeper reports whether a line belongs to what begins at a column.
+func deeper(line string, column int) bool {
+	return len(line) > column && strings.TrimSpace(line[:column+1]) == "" && !strings.HasSuffix(line, hole)
+}
+
+// without leaves out the line with the hole.
+func without(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == hole })
+}
+
+// lines are those of the snippet, the first of them behind what is before the hole.
+func (s shown) lines(before string) []string {
+	lines := strings.Split(s.snippet, "\n")
+	for i := range lines {
+		lines[i] = before + lines[i]
+		before = strings.Repeat(" ", len(before))
+	}
+	return lines
+}
+
+// usual is what examples leave out of a playbook.
+var usual = []string{
+	"apiVersion: reprise/v1", "kind: Playbook", "metadata: {name: example}",
+	`workload: {api: "http://127.0.0.1:1", ids: [1, 2], day: "2026-01-31", region: north}`, "workflow: [{step: begin, vars: {a: 1}}]",
+}
+
+// Playbook is an example as a whole playbook: one that begins with "- " is the list of steps, and what
+// it leaves out is as usual.
+func Playbook(example string) string {
+	if strings.HasPrefix(example, "- ") {
+		example = "workflow:\n" + example
+	}
+	text := ""
+	for _, line := range usual {
+		key, _, _ := strings.Cut(line, ":")
+		if !strings.Contains("\n"+example, fmt.Sprintf("\n%s:", key)) {
+			text += line + "\n"
+		}
+	}
+	return text + example + "\n"
+}

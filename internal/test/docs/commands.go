@@ -1,0 +1,95 @@
+package docs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"reprise/internal/program/reference"
+)
+
+// Commands is the page of the reference with a command and those below it.
+func Commands(page string, root *cobra.Command) string {
+	var b strings.Builder
+	for _, one := range reference.Pages() {
+		if one.Name == page {
+			b.WriteString(head(one))
+		}
+	}
+	eachCommand(root, func(command *cobra.Command) {
+		if !command.Hidden && (command.Runnable() || !command.HasAvailableSubCommands()) {
+			b.WriteString(commandText(command))
+		}
+	})
+	return b.String()
+}
+
+func eachCommand(command *cobra.Command, visit func(*cobra.Command)) {
+	visit(command)
+	for _, below := range command.Commands() {
+		eachCommand(below, visit)
+	}
+}
+
+func commandText(command *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n%stext\n%s\n%s\n", command.CommandPath(), strings.TrimSuffix(command.Short, "."), fence, command.UseLine(), fence)
+	for _, paragraph := range strings.Split(strings.TrimSpace(command.Long), "\n\n") {
+		switch {
+		case paragraph == "":
+		case strings.HasPrefix(paragraph, " "):
+			fmt.Fprintf(&b, "\n%stext\n%s\n%s\n", fence, strings.TrimRight(paragraph, "\n"), fence)
+		default:
+			fmt.Fprintf(&b, "\n%s\n", plainText(strings.Join(strings.Fields(paragraph), " ")))
+		}
+	}
+	if command.Example != "" {
+		fmt.Fprintf(&b, "\n%ssh\n%s\n%s\n", fence, unindented(command.Example), fence)
+	}
+	rows := [][]string{{"flag", "what it says", "default"}}
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			rows = append(rows, flagRow(flag))
+		}
+	})
+	if len(rows) > 1 {
+		b.WriteString("\n" + table(rows))
+	}
+	return b.String()
+}
+
+func flagRow(flag *pflag.Flag) []string {
+	name, usage := pflag.UnquoteUsage(flag)
+	text := "--" + flag.Name
+	if flag.Shorthand != "" {
+		text = "-" + flag.Shorthand + ", " + text
+	}
+	if name != "" {
+		text += " " + name
+	}
+	absent := flag.DefValue
+	if absent == "false" || absent == "[]" || absent == "0s" || absent == "0" {
+		absent = ""
+	}
+	if absent != "" {
+		absent = code(absent)
+	}
+	return []string{code(text), plainText(usage), absent}
+}
+
+// plainText is a text in which Markdown reads nothing special.
+func plainText(text string) string {
+	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
+}
+
+// unindented takes the indentation of the first line off all lines.
+func unindented(text string) string {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
+	for i, line := range lines {
+		lines[i] = line[min(indent, len(line)-len(strings.TrimLeft(line, " "))):]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,178 @@
+package docs
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// openAPI is what the page of the HTTP API reads of its document.
+type openAPI struct {
+	Info  struct{ Description string }
+	Paths map[string]map[string]operation
+	// Components are what others refer to.
+	Components struct {
+		SecuritySchemes map[string]struct{ Type, Scheme, Description string }
+		Schemas         map[string]schema
+		Responses       map[string]response
+	}
+}
+
+type operation struct {
+	Summary, Description string
+	Security             *[]map[string]any // nil is that of the document
+	Parameters           []struct {
+		Name, In, Description string
+		Required              bool
+	}
+	RequestBody *struct {
+		Required bool
+		Content  map[string]struct{ Schema schema }
+	}
+	Responses map[string]response
+}
+
+type response struct {
+	Ref         string `json:"$ref"`
+	Description string
+	Content     map[string]struct{ Schema schema }
+}
+
+type schema struct {
+	Ref         string `json:"$ref"`
+	Type        any
+	Description string
+	Properties  map[string]schema
+	Required    []string
+	Enum        []any
+	Const       any
+}
+
+// methods are those of HTTP in the order in which a path has them.
+var methods = []string{"get", "head", "post", "put", "patch", "delete"}
+
+// httpAPI is what the page of the HTTP API says of the requests in an OpenAPI document.
+func httpAPI(document []byte) (string, error) {
+	var api openAPI
+	if err := json.Unmarshal(document, &api); err != nil {
+		return "", fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n", api.Info.Description)
+	for _, path := range slices.Sorted(maps.Keys(api.Paths)) {
+		for _, method := range methods {
+			if one, found := api.Paths[path][method]; found {
+				api.request(&b, strings.ToUpper(method)+" "+path, one)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(api.Components.Schemas)) {
+		fmt.Fprintf(&b, "\n## The object %s\n\n", name)
+		one := api.Components.Schemas[name]
+		if one.Description != "" {
+			fmt.Fprintf(&b, "%s\n\n", one.Description)
+		}
+		b.WriteString(table(one.members()))
+	}
+	return b.String(), nil
+}
+
+func (api openAPI) request(b *strings.Builder, title string, one operation) {
+	fmt.Fprintf(b, "\n## %s\n\n%s.", code(title), one.Summary)
+	if one.Description != "" {
+		fmt.Fprintf(b, " %s", one.Description)
+	}
+	fmt.Fprintf(b, "\n\n%s\n", api.access(one))
+	if len(one.Parameters) > 0 {
+		rows := [][]string{{"parameter", "in", "what it says"}}
+		for _, parameter := range one.Parameters {
+			rows = append(rows, []string{code(parameter.Name), parameter.In, parameter.Description})
+		}
+		b.WriteString("\n" + table(rows))
+	}
+	if one.RequestBody != nil {
+		fmt.Fprintf(b, "\nThe body is %s.\n", strings.Join(slices.Sorted(maps.Keys(one.RequestBody.Content)), ", or "))
+		for _, kind := range slices.Sorted(maps.Keys(one.RequestBody.Content)) {
+			if rows := one.RequestBody.Content[kind].Schema.members(); len(rows) > 1 {
+				b.WriteString("\n" + table(rows))
+				break
+			}
+		}
+	}
+	rows := [][]string{{"status", "means", "body"}}
+	for _, status := range slices.Sorted(maps.Keys(one.Responses)) {
+		answer := api.resolve(one.Responses[status])
+		var bodies []string
+		for _, kind := range slices.Sorted(maps.Keys(answer.Content)) {
+			bodies = append(bodies, kind+answer.Content[kind].Schema.named())
+		}
+		rows = append(rows, []string{code(status), answer.Description, strings.Join(bodies, ", ")})
+	}
+	b.WriteString("\n" + table(rows))
+}
+
+// access says who may send a request.
+func (api openAPI) access(one operation) string {
+	if one.Security == nil || len(*one.Security) == 0 {
+		return "It needs no token."
+	}
+	for _, way := range *one.Security {
+		if len(way) == 0 {
+			return "It needs a token, `Authorization: Bearer TOKEN`, or the signature of a sender."
+		}
+	}
+	return "It needs a token, `Authorization: Bearer TOKEN`."
+}
+
+func (api openAPI) resolve(answer response) response {
+	if name, is := strings.CutPrefix(answer.Ref, "#/components/responses/"); is {
+		return api.Components.Responses[name]
+	}
+	return answer
+}
+
+// named is a link to the object that a body is, "" for another body.
+func (s schema) named() string {
+	name, is := strings.CutPrefix(s.Ref, "#/components/schemas/")
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf(": [%s](#the-object-%s)", name, strings.ToLower(name))
+}
+
+// members are rows of a table of the members of an object.
+func (s schema) members() [][]string {
+	rows := [][]string{{"member", "type", "what it says"}}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		member := s.Properties[name]
+		says := member.Description
+		if slices.Contains(s.Required, name) {
+			says = strings.TrimSpace("Always there. " + says)
+		}
+		rows = append(rows, []string{code(name), member.typeText(), says})
+	}
+	return rows
+}
+
+// typeText says what a member may be.
+func (s schema) typeText() string {
+	var words []string
+	for _, one := range s.Enum {
+		words = append(words, code(fmt.Sprint(one)))
+	}
+	switch types := s.Type.(type) {
+	case string:
+		words = append(words, types)
+	case []any:
+		for _, one := range types {
+			words = append(words, fmt.Sprint(one))
+		}
+	}
+	if s.Const != nil {
+		words = append(words, code(fmt.Sprint(s.Const)))
+	}
+	return cmp.Or(strings.Join(words, ", "), strings.TrimPrefix(s.named(), ": "), "any value")
+}

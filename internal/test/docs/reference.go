@@ -1,0 +1,285 @@
+package docs
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"reprise/internal/program/reference"
+	"reprise/interpreter/playbook"
+)
+
+// Reference is the pages of docs/reference that follow from the tables of this program and from the
+// OpenAPI document of starter serve: file to text. Those of commands are made where the commands are.
+func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, error) {
+	w := writer{reference.New(catalogue), catalogue}
+	api, err := httpAPI(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]string{"index.md": w.index()}
+	for _, page := range reference.Pages() {
+		switch page.Name {
+		case "commands", "worker":
+		case "http-api":
+			made[page.Name+".md"] = head(page) + api
+		case "tools":
+			made[page.Name+".md"] = head(page) + w.tools()
+		default:
+			made[page.Name+".md"] = head(page) + w.sections(page) + w.kinds(page)
+		}
+	}
+	return made, nil
+}
+
+// writer writes pages of the reference.
+type writer struct {
+	all       *reference.Reference
+	catalogue playbook.Tools
+}
+
+const generated = "<!-- Generated: go run ./internal/test/docs/generate -->\n\n"
+
+// head begins a page: what it is, how to read it, and the way up.
+func head(page reference.Page) string {
+	return fmt.Sprintf("# %s\n\n%s[Documentation](../../README.md) › [Reference](index.md) › %s\n\n%s%s\n", page.Title, generated, page.Title,
+		page.About, readings[page.Name])
+}
+
+const readKeys = " Each heading is the path of a key. Below it: what the key says, its type, its default, where it may be written, and an example. " +
+	"Tests check the examples, whose `api`, `ids`, `day` and `region` are keys of the `workload`. `starter explain KEY` prints the same."
+
+// readings say how pages are read.
+var readings = map[string]string{
+	"playbook": readKeys, "step": readKeys, "retry": readKeys, "loop": readKeys, "sinks": readKeys, "incremental": readKeys,
+	"tests":       " Each heading is the path of a key. The examples are tests that pass. [Test a playbook](../testing.md) shows how tests are written.",
+	"tools":       " Every tool also takes the keys of a call: `args`, `auth`, `timeout` and `idempotency`, as in a [step](step.md). Each field has a heading with its type, what counts without it, and an example, which is checked.",
+	"expressions": " Names come first, functions after them. A function is called as `f(x, y)` or as a filter, `x | f(y)`; `=>` stands before what an example gives, and `#` is the element in a condition.",
+	"diagnostics": " Each heading is the code that a message ends with. Both examples are checked: the wrong one gives the code, the right one nothing. `starter explain CODE` prints the same.",
+	"statuses":    " `of` says whose status it can be.",
+	"events":      " Each heading is the `event` of `starter events --output json`.",
+	"metrics":     " Nothing is counted unless `--metrics-address` or OpenTelemetry's variables ask for it. Each metric has its kind and labels.",
+	"configuration": " A flag counts more than the variable. What is not set has its default. Files that these variables name are described with the flag: " +
+		"[worker](worker.md), [starter](commands.md).",
+	"search-attributes": " `starter setup` adds them to a namespace. A filter is `--query` of `starter list`, or the list of Temporal's web UI: `RepriseStatus = \"failed\"`.",
+	"exit-codes":        " They are those of `starter run`; other commands give those that fit.",
+	"http-api":          " Each heading is a method and a path. The document itself is at `/v1/openapi.json`.",
+}
+
+// index lists the pages.
+func (w writer) index() string {
+	var b strings.Builder
+	b.WriteString("# Reference\n\n" + generated + "[Documentation](../../README.md) › Reference\n\n")
+	b.WriteString("Every word of Reprise, made from the tables that the programs read with. `starter explain WORD` prints what is here; " +
+		"`starter docs --open WORD` opens it in a browser.\n\n")
+	rows := [][]string{{"page", "what it has"}}
+	for _, page := range reference.Pages() {
+		rows = append(rows, []string{fmt.Sprintf("[%s](%s.md)", page.Title, page.Name), page.About})
+	}
+	b.WriteString(table(rows))
+	return b.String()
+}
+
+// sections are those of the language that a page has.
+func (w writer) sections(page reference.Page) string {
+	var b strings.Builder
+	for _, section := range w.all.Sections() {
+		if reference.PageOfSection(section.Name) == page.Name {
+			b.WriteString(w.section(section))
+		}
+	}
+	return b.String()
+}
+
+func (w writer) section(section playbook.Section) string {
+	var b strings.Builder
+	title := "The top level"
+	if at := reference.PathOfSection(section.Name); at != "" {
+		title = "The keys of " + code(at)
+	}
+	fmt.Fprintf(&b, "\n## %s\n\n", title)
+	rows := [][]string{{"key", "what it says"}}
+	var blocks []string
+	for _, key := range section.Keys {
+		entry, _ := w.all.Key(section.Name, key.Name)
+		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", code(key.Name), reference.Anchor(entry.Name)), entry.Doc})
+		blocks = append(blocks, w.entry(entry, key.Aliases))
+	}
+	b.WriteString(table(rows))
+	if section.Open {
+		b.WriteString("\nOther keys are fields of the tool: [tools](tools.md).\n")
+	}
+	b.WriteString(strings.Join(blocks, ""))
+	return b.String()
+}
+
+// kinds are the entries that a page has all of: those of a kind.
+func (w writer) kinds(page reference.Page) string {
+	var b strings.Builder
+	for _, kind := range reference.Kinds() {
+		if kind == reference.OfKey || kind == reference.OfTestKey || kind == reference.OfTool {
+			continue
+		}
+		for _, entry := range w.all.Entries() {
+			if entry.Kind == kind && reference.PageOf(entry) == page.Name {
+				b.WriteString(w.entry(entry, nil))
+			}
+		}
+	}
+	return b.String()
+}
+
+// level is the heading of an entry: those of sections and tools are below others.
+func level(kind reference.Kind) string {
+	switch kind {
+	case reference.OfKey, reference.OfTestKey, reference.OfField:
+		return "###"
+	default:
+		return "##"
+	}
+}
+
+// entry is what there is to say of a word. Aliases are its other spellings.
+func (w writer) entry(e reference.Entry, aliases []string) string {
+	var b strings.Builder
+	title := e.Label()
+	if e.Kind != reference.OfExit {
+		title = code(title)
+	}
+	fmt.Fprintf(&b, "\n%s %s\n\n", level(e.Kind), title)
+	if e.Kind == reference.OfFunction {
+		fmt.Fprintf(&b, "%s: ", code(e.Title))
+	}
+	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e.Doc)))
+	if facts := w.facts(e, aliases); len(facts) > 0 {
+		fmt.Fprintf(&b, "\n- %s\n", strings.Join(facts, "\n- "))
+	}
+	for _, one := range []struct{ title, text, words string }{
+		{"Wrong:\n\n", e.Wrong, "yaml wrong"}, {"Right:\n\n", e.Right, "yaml"}, {"", e.Example, exampleWords(e)},
+	} {
+		if one.text != "" {
+			fmt.Fprintf(&b, "\n%s%s%s\n%s\n%s\n", one.title, fence, one.words, strings.TrimRight(one.text, "\n"), fence)
+		}
+	}
+	return b.String()
+}
+
+// exampleWords are what the block of an example opens with.
+func exampleWords(e reference.Entry) string {
+	switch e.Kind {
+	case reference.OfFunction:
+		return "text expressions"
+	case reference.OfVariable:
+		return "sh"
+	case reference.OfTestKey:
+		return "yaml fragment"
+	default:
+		return "yaml"
+	}
+}
+
+// linked has the links of a text, which are written as from docs, lead there from the reference.
+func linked(text string) string {
+	return strings.NewReplacer("](#", "](../language.md#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(text)
+}
+
+// facts are what is said of an entry in a few words each.
+func (w writer) facts(e reference.Entry, aliases []string) []string {
+	var facts []string
+	add := func(name, text string) {
+		if text != "" {
+			facts = append(facts, name+": "+text)
+		}
+	}
+	add("Type", e.Type)
+	add("Bounds", e.Bounds)
+	if e.Required {
+		add("Required", "yes")
+	}
+	add("Default", quoted(e.Default))
+	add(cmp.Or(accepts[e.Kind], "Accepts"), w.words(e))
+	add("Also written", codes(aliases))
+	add("In", where(e))
+	add("Related", w.related(e))
+	add("Explained in", conceptLink(e))
+	return facts
+}
+
+// accepts says what Entry.Words are.
+var accepts = map[reference.Kind]string{reference.OfName: "Members", reference.OfMetric: "Labels", reference.OfTool: "Fields"}
+
+func (w writer) words(e reference.Entry) string {
+	all := make([]string, len(e.Words))
+	for i, word := range e.Words {
+		all[i] = code(word)
+		if below, found := w.all.Below(e, word); found {
+			all[i] = w.link(e, below, word)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (w writer) related(e reference.Entry) string {
+	var all []string
+	for _, name := range e.Related {
+		if other, found := w.all.Of(e.Kind, name); found {
+			all = append(all, w.link(e, other, name))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// link leads from one entry to another.
+func (w writer) link(from, to reference.Entry, name string) string {
+	file, anchor, _ := strings.Cut(strings.TrimPrefix(to.Link, reference.Folder), "#")
+	if reference.PageOf(from) == reference.PageOf(to) {
+		file = ""
+	}
+	return fmt.Sprintf("[%s](%s#%s)", code(name), file, anchor)
+}
+
+// where are the places in which a word may be written.
+func where(e reference.Entry) string {
+	if e.Kind != reference.OfKey {
+		return strings.Join(e.Where, ", ")
+	}
+	all := slices.Clone(e.Where)
+	for i, one := range all {
+		if !strings.Contains(one, " ") {
+			all[i] = code(one)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// conceptLink leads to the page that explains an entry.
+func conceptLink(e reference.Entry) string {
+	if e.Concept == "" {
+		return ""
+	}
+	file, anchor, _ := strings.Cut(strings.TrimPrefix(e.Concept, "docs/"), "#")
+	name := strings.ReplaceAll(cmp.Or(anchor, strings.TrimSuffix(path.Base(file), ".md")), "-", " ")
+	target := "../" + file
+	if anchor != "" {
+		target += "#" + anchor
+	}
+	return fmt.Sprintf("[%s](%s)", name, target)
+}
+
+// quoted is a default: a value as it is written, or a text.
+func quoted(text string) string {
+	if text == "" || strings.Contains(text, " ") && !strings.HasPrefix(text, "[") {
+		return text
+	}
+	return code(text)
+}
+
+func codes(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = code(word)
+	}
+	return strings.Join(all, ", ")
+}
