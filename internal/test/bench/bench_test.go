@@ -73,7 +73,9 @@ func TestCases(t *testing.T) {
 func TestRatio(t *testing.T) {
 	t.Parallel()
 	pass := func(first, second time.Duration) []figures {
-		of := func(took time.Duration) figures { return figures{one: one{n: 10}, took: took, cpu: took / 10, server: took / 5} }
+		of := func(took time.Duration) figures {
+			return figures{one: one{n: 10}, took: took, cpu: took / 10, server: took / 5}
+		}
 		return []figures{of(first), of(second)}
 	}
 	passes := [][]figures{pass(time.Second, 2*time.Second), pass(10*time.Second, 8*time.Second), pass(time.Second, time.Second)}
