@@ -28,10 +28,9 @@ type attempt func(context.Context, interpreter.ToolInput) (interpreter.ToolResul
 // wrap turns one method of a tool into an activity: it bounds the time, sends
 // heartbeats, survives panics, and turns errors into non-retryable
 // ApplicationErrors whose type is the kind and whose details hold the
-// ErrorObject. Only an attempt that its worker hands back, or that lost touch
-// with the server, is left to Temporal to deliver again; how often is counted
-// here. A tool that waits before it acts begins by itself. It tells the size of
-// a result too.
+// ErrorObject. Temporal delivers again only an attempt that its worker returns, or
+// that lost its connection to the server; how often is counted here. A tool that
+// waits before it acts begins by itself. The size of the result is reported too.
 func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 	pacer, res := c.pacer, c.res
 	if !beginsItself {
@@ -128,10 +127,10 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 // which is when the activity's context ends. A call inside a Drive says itself
 // when it has done with it.
 func atHandover(ctx context.Context, done func()) {
-	place, isPlaced := ctx.Value(slotKey{}).(*hostedSlot)
+	slot, hosted := ctx.Value(slotKey{}).(*hostedSlot)
 	switch {
-	case isPlaced:
-		place.keepMemory(ctx, done)
+	case hosted:
+		slot.keepMemory(ctx, done)
 	case !activity.IsActivity(ctx) || isHosted(ctx):
 		done()
 	default:
@@ -163,7 +162,7 @@ func afterBegin(run attempt) attempt {
 	}
 }
 
-// measuredFunc is an ActivityFunc that tells the size of its result.
+// measuredFunc is an ActivityFunc that returns the size of its result.
 type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, resultSize, error)
 
 // plain is the function as Temporal calls it.
@@ -174,8 +173,8 @@ func (f measuredFunc) plain() ActivityFunc {
 	}
 }
 
-// pauseOthers lets an attempt that was told to wait hold back all those that
-// share its rate limit, instead of each finding out for itself.
+// pauseOthers pauses all attempts under the rate limit of one whose server asked to
+// wait, so that they need not find that out one by one.
 func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
 	var failure *tool.Error
 	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
@@ -198,9 +197,9 @@ type outcome struct {
 }
 
 // supervise runs the attempt in a goroutine of its own, so that a tool that
-// does not look at its context cannot hold the activity, and sends heartbeats
+// ignores its context cannot block the activity, and sends heartbeats
 // meanwhile. Once the worker stops, an attempt that has not begun ends, and one
-// that has may go on for the worker's grace; end ends bounded.
+// that has may run for the worker's grace period; end ends bounded.
 func supervise(
 	ctx, bounded context.Context, end context.CancelCauseFunc, b *beginning, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger,
 ) outcome {
@@ -232,7 +231,7 @@ func supervise(
 	}
 }
 
-// protect makes the attempt and tells its outcome, whatever happens. A panic
+// protect makes the attempt and returns its outcome, whatever happens. A panic
 // becomes an error; its stack goes to the worker's log and not to the history.
 func protect(ctx context.Context, run measuredFunc, in interpreter.ToolInput, logger *slog.Logger, done chan<- outcome) {
 	var o outcome
@@ -280,7 +279,7 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 // errSpent is the cause of an attempt that is not made again.
 var errSpent = errors.New("the attempt was handed out too often")
 
-// activityError says why the attempt ended: the worker's stop, somebody's
+// activityError says why the attempt ended: the worker's stop, a
 // cancel, a server that was out of reach, its own time, or the tool. For an
 // attempt inside a Drive the first and the third end the Drive.
 func activityError(
@@ -357,14 +356,14 @@ func deliverAgain(cause error) error {
 	})
 }
 
-// cancelled tells a context whose run was cancelled from one that ended with
+// cancelled distinguishes a context whose run was cancelled from one that ended with
 // its worker, or because the server was out of reach.
 func cancelled(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)
 }
 
-// workerStopped tells a context that ended with its worker.
+// workerStopped reports whether a context ended with its worker.
 func workerStopped(ctx context.Context) bool {
 	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && workerStopping(ctx)
 }

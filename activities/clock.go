@@ -15,7 +15,7 @@ type clock struct {
 	skipped      func() time.Time // that of Host, nil on a server
 }
 
-// newClock is the clock of an activity, right after it was handed out.
+// newClock is the clock of an activity, right after its delivery.
 func newClock(ctx context.Context) clock {
 	if now := hostOf(ctx).Now; now != nil {
 		return clock{skipped: now}

@@ -34,8 +34,8 @@ func (c *Catalogue) RunActivities() map[string]any {
 }
 
 // enterQueue passes a run's request to the workflow of its key, which begins with it
-// where there is none. The workflow answers the run with a signal, so that nobody
-// waits here.
+// where there is none. The workflow answers the run with a signal, so that this activity
+// does not wait.
 func enterQueue(ctx context.Context, enter queue.Enter) error {
 	id, c := enter.Name.ID(), activity.GetClient(ctx)
 	if err := awaitContinuation(ctx, c, id); err != nil {
@@ -63,7 +63,7 @@ const (
 
 // awaitContinuation waits while a workflow is about to continue as new. The server refuses
 // that while signals come, and each refusal makes the worker read the whole history again:
-// in a flood of requests it would go on like this until the last of them.
+// in a flood of requests this would last until the last of them.
 func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 	for wait := firstContinuing; wait < mostContinuing; wait *= 2 {
 		described, err := c.DescribeWorkflowExecution(ctx, id, "")
@@ -85,8 +85,8 @@ func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 	return nil
 }
 
-// startQueue begins the workflow of a key with a run's request. Who leaves a queue that
-// nobody knows needs none.
+// startQueue begins the workflow of a key with a run's request. A run that leaves
+// needs no queue that does not exist.
 func startQueue(ctx context.Context, c client.Client, id string, enter queue.Enter) error {
 	last, err := lastQueue(ctx, c, id)
 	if err != nil {
@@ -103,8 +103,8 @@ func startQueue(ctx context.Context, c client.Client, id string, enter queue.Ent
 }
 
 // lastQueue is what the last workflow of a key knew that was ended from outside. One
-// that ended by itself knew of nobody. The error is that it cannot be asked: going on
-// without its answer would give turns that others have.
+// that ended by itself had no runs. The error is that it cannot be queried: without
+// its answer turns would be granted that other runs have.
 func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
 	var last queue.Queue
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
@@ -147,8 +147,8 @@ func queueSummary(name queue.Name) string {
 	return tool.CutText(summary, maxLimitSummary)
 }
 
-// endedRuns gives those of some runs that have ended, or are not there any more:
-// who was terminated cannot say that it needs no turn.
+// endedRuns returns those of some runs that have ended, or do not exist any more: a
+// run that was terminated cannot release its turn.
 func endedRuns(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
 	ended := []queue.Run{}
 	for _, member := range members {
@@ -198,18 +198,18 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 }
 
 const (
-	// mostQueues bounds the queues that are asked for one deadlock, and queryTimeout how long
-	// each is waited for.
+	// mostQueues bounds the queues that are queried for one deadlock, and queryTimeout each
+	// query.
 	mostQueues   = 50
 	queryTimeout = 2 * time.Second
-	// mostInDeadlock bounds the runs that are looked at again before one of them fails.
+	// mostInDeadlock bounds the runs that are checked again before one of them fails.
 	mostInDeadlock = 50
 )
 
 // findDeadlock finds the run of a queue that is to fail because runs wait for each other
-// for ever; none where another queue has it. Queues are asked one after the other, and
-// what they say may have changed meanwhile. So they are asked twice: what both answers
-// have was so for all of them between the two.
+// for ever; none where another queue has it. Queues are queried one after the other, and
+// may change meanwhile. So they are queried twice: what both answers have was true of
+// all of them at the time between.
 func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	none, c := queue.Victim{}, activity.GetClient(ctx)
 	before := queue.Deadlocks(queuesAround(ctx, c, id))

@@ -35,7 +35,7 @@ type deliveryState struct {
 	Acted    int `json:"acted,omitempty"` // how many before it were lost when they may have acted
 	Cut      int `json:"cut,omitempty"`   // how many before it were cut by a stop in order
 	// Begun says that this one may have acted by now, and that it has not been
-	// handed back.
+	// returned.
 	Begun bool `json:"begun,omitempty"`
 	// Receiving are the calls for which this one reads a large answer, by their
 	// positions in a Drive, and Received those for which the ones before did when they

@@ -225,7 +225,7 @@ func (t *tally) over() *interpreter.ErrorObject {
 	return t.spent
 }
 
-// left notes a call whose attempt was handed back, which does not end the
+// left records a call whose attempt was returned, which does not end the
 // others: they stop where they are, in their own time.
 func (d *hosting) left(err error) error {
 	if !errors.Is(err, errHandedBack) && !errors.Is(err, errCut) {

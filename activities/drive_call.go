@@ -40,9 +40,9 @@ type hostedCall struct {
 	forget int
 	// unnotable says that a ledger could not be made.
 	unnotable bool
-	shownAt   time.Time // when the progress was told last
-	// unsaid says that the log was not told yet what was decided about the attempt.
-	// The workflow tells it of those that are handed back to be decided there.
+	shownAt   time.Time // of the last report of progress
+	// unlogged says that the decision about the attempt is not in the log yet. The
+	// workflow logs those that are returned to be decided there.
 	unlogged bool
 }
 
@@ -180,7 +180,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	}
 	h.outcome = &made.outcome
 	h.apply(made.outcome)
-	h.holdBack(ctx, input)
+	h.pauseRateLimit(ctx, input)
 	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()), made.turn)
 	}
@@ -210,7 +210,7 @@ func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	h.sure, h.unlogged = false, true
 }
 
-// logVerdict tells the log what was decided about the last attempt.
+// logVerdict logs what was decided about the last attempt.
 func (h *hostedCall) logVerdict() {
 	if h.unlogged {
 		h.unlogged = false
@@ -218,7 +218,7 @@ func (h *hostedCall) logVerdict() {
 	}
 }
 
-// log tells of an attempt that failed what was decided about it.
+// log logs what was decided about an attempt that failed.
 func (d *hosting) log(call *call.Call) {
 	verdict := call.Verdict()
 	d.count(call, verdict)
@@ -233,7 +233,7 @@ func (d *hosting) log(call *call.Call) {
 	}
 }
 
-// maxPageBytes is the size of a page from which it is handed back as it came,
+// maxPageBytes is the size of a page from which it is returned as it came,
 // so that large pages do not gather in one activity.
 const maxPageBytes = 300_000
 
@@ -276,19 +276,19 @@ func (h *hostedCall) stops(ctx context.Context) bool {
 type sinkEnd int
 
 const (
-	// sinkGoesOn: it has not ended.
-	sinkGoesOn sinkEnd = iota
-	// sinkDone: the call has gone on, behind this sink or behind one that a
-	// ledger held in its place.
+	// sinkOpen: it has not ended.
+	sinkOpen sinkEnd = iota
+	// sinkDone: the call has continued, behind this sink or behind one that a
+	// ledger had in its place.
 	sinkDone
-	// sinkLeft: the workflow goes on with it, from how far it has come.
+	// sinkLeft: the workflow continues it, from how far it has come.
 	sinkLeft
 	// sinkFirst: what it writes has to be in history first.
 	sinkFirst
 )
 
 // hostedSink is the call of a sink that is due. What another worker might not come
-// to again is written only with a note of how the call goes on (language.md,
+// to again is written only with a ledger entry of how the call continues (language.md,
 // section written once).
 type hostedSink struct {
 	of    *hostedCall
@@ -300,7 +300,7 @@ type hostedSink struct {
 // sink writes what is due.
 func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, err error) {
 	s := &hostedSink{of: h, sink: sink}
-	for end == sinkGoesOn && err == nil {
+	for end == sinkOpen && err == nil {
 		switch command := sink.Next(s.of.clock.now()); command.Kind {
 		case call.DoAttempt:
 			end, err = s.write(ctx, command.Input)
@@ -345,7 +345,7 @@ func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (si
 	}
 	s.sink.Attempted(made.outcome, s.of.clock.now())
 	s.of.log(s.sink)
-	return sinkGoesOn, nil
+	return sinkOpen, nil
 }
 
 // finish gives the call what came of its sink. A failure ends the call, and pages
@@ -387,7 +387,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry 
 	return &note
 }
 
-// resume goes on from a note.
+// resume continues from a ledger entry.
 func (h *hostedCall) resume(noted []byte) error {
 	if err := h.call.Resume(noted); err != nil {
 		return applicationError(&interpreter.ErrorObject{
@@ -398,7 +398,7 @@ func (h *hostedCall) resume(noted []byte) error {
 	return nil
 }
 
-// recall goes on behind what a worker that was lost has written, or a run that was
+// recall continues behind what a worker that was lost has written, or a run that was
 // stopped.
 func (h *hostedCall) recall(ctx context.Context) error {
 	again := activity.IsActivity(ctx) && (activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx))
@@ -437,8 +437,8 @@ func (h *hostedCall) recall(ctx context.Context) error {
 // recallPatience is how long a ledger may be away after a worker was lost.
 const recallPatience = time.Hour
 
-// unasked hands the activity back to be delivered again: without its ledgers
-// nobody knows how the call goes on.
+// unasked returns the activity to be delivered again: only its ledgers know how the
+// call continues.
 func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err error) error {
 	if cancelled(ctx) {
 		return ctx.Err()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// gateTimeout bounds how long the server is asked for the control of a run. An
-	// attempt that gets no answer goes by what it knew before.
+	// gateTimeout bounds a request for the control of a run. Without an answer an attempt
+	// uses the control that was read last.
 	gateTimeout = 2 * time.Second
 	// gateForgets is how long the control of a run that makes no attempts is kept.
 	gateForgets = time.Minute
@@ -23,7 +23,7 @@ const (
 
 // gate is what every attempt passes right before it begins: it holds those whose
 // run or step is paused. All attempts of a worker share what it knows, so that
-// the server is asked about a run once in interpreter.ControlPatience, however
+// the server gets one request for a run in interpreter.ControlPatience, however
 // many attempts begin.
 type gate struct {
 	logger *slog.Logger
@@ -35,9 +35,9 @@ type gate struct {
 
 // watched is what the gate knows of a run.
 type watched struct {
-	mu      sync.Mutex // held while the server is asked
+	mu      sync.Mutex // held during the request
 	control interpreter.Control
-	asked   time.Time // when the server was asked last
+	asked   time.Time // of the last request
 	used    time.Time // under the gate's lock
 }
 
@@ -62,9 +62,9 @@ func holdingOf(in interpreter.ToolInput) holding {
 	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
 }
 
-// pass gives the control of the attempt's run, and a *putOffError where that holds
-// the attempt, or that of a run above. Who cannot ask the server goes by what was
-// known last: an attempt whose server is away cannot end either.
+// pass returns the control of the attempt's run, and a *putOffError where that, or that of
+// a parent run, holds the attempt. Without an answer of the server the control counts
+// that was read last: an attempt whose server is away cannot end either.
 func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
 	if by.run == "" || !activity.IsActivity(ctx) {
 		return interpreter.Control{}, nil
@@ -105,7 +105,7 @@ func (g *gate) control(ctx context.Context, workflowID string, version int) inte
 	return run.control
 }
 
-// watch finds what is known of a run, and forgets the runs that nobody asks about.
+// watch finds what is known of a run, and forgets the runs that make no attempts.
 func (g *gate) watch(workflowID string) *watched {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +124,7 @@ func (g *gate) watch(workflowID string) *watched {
 }
 
 // describeControl reads the control of a run from the memo of its workflow; a run
-// that nobody has told anything has none.
+// that got no command has none.
 func describeControl(ctx context.Context, workflowID string) (interpreter.Control, error) {
 	var control interpreter.Control
 	description, err := activity.GetClient(ctx).DescribeWorkflow(ctx, workflowID, "")

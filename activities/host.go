@@ -18,8 +18,8 @@ type Host struct {
 	Client client.Client
 	// StopGrace is how long what acts may continue once the worker stops.
 	StopGrace time.Duration
-	// Places is how many activities the worker runs at once; 0 is no bound.
-	Places int
+	// Slots is how many activities the worker runs at once; 0 is no bound.
+	Slots int
 	// The rest is of hosts on which time is skipped; nil on a worker.
 
 	// Now is the time.
@@ -35,7 +35,7 @@ type Host struct {
 type Turns interface {
 	// Turn is the one that an attempt comes back for, nil where it may be made now.
 	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn
-	// Pause holds back all attempts under a limit for a time.
+	// Pause pauses all attempts under a limit for a time.
 	Pause(limit ratelimit.Limit, wait time.Duration)
 }
 

@@ -37,7 +37,7 @@ const (
 	keepMaxWait = 3 * time.Second
 )
 
-// lastTry is how long an outcome is kept where nobody waits for it any more.
+// lastTry is how long an outcome is kept that is no longer awaited.
 const lastTry = 500 * time.Millisecond
 
 // awaitStore returns once the payload store accepts values, so that no attempt is
@@ -167,9 +167,9 @@ func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error
 	return k.payloads.Store.Inline(value), nil
 }
 
-// untilKept writes the value until the store takes it: for as long as patience
-// lasts, and not much longer where the run is cancelled or the worker stops. It
-// gives the last error.
+// untilKept writes the value until the store accepts it: as long as patience lasts,
+// and not much longer where the run is cancelled or the worker stops. It returns the
+// last error.
 func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 	if proto.Size(value) < k.payloads.OffloadAbove {
 		return nil
@@ -194,8 +194,8 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 	}
 }
 
-// watch sends heartbeats until bounded ends. It ends it soon where nobody waits
-// for the value any more.
+// watch sends heartbeats until bounded ends. It ends that soon where the value is no
+// longer awaited.
 func (k *keeper) watch(ctx, bounded context.Context, end func()) {
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()

@@ -253,7 +253,7 @@ func tableName(name string) string {
 	return strings.ToLower(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
 }
 
-// fieldsText tells the fields of targets apart.
+// fieldsText is a text by which targets with the same fields are one.
 func fieldsText(fields map[string]expression.Value) string {
 	encoded, _ := json.Marshal(fields) // of canonical values
 	return string(encoded)

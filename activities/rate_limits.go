@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// defaultMaxPause is how long an answer that asks for patience holds back the
+// defaultMaxPause is how long an answer that asks clients to wait pauses the
 // others under its rate limit, at most.
 const defaultMaxPause = 5 * time.Minute
 

@@ -22,7 +22,7 @@ import (
 // decompression: 10 MiB.
 const defaultMaxResponseBytes = 10 << 20
 
-// Resources is what a worker hands to its tools. The zero value works: no
+// Resources is what a worker provides to its tools. The zero value works: no
 // connections but those of the environment, python off.
 type Resources struct {
 	// Connections finds the URL behind a connection's name; nil asks the

@@ -53,7 +53,7 @@ func (res Resources) secretly(run attempt) attempt {
 	}
 }
 
-// sealPlace is what a result is sealed for: nobody can move it to another run or
+// sealPlace is what a result is sealed for: it cannot be moved to another run or
 // step.
 func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
 

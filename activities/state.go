@@ -218,7 +218,7 @@ func (w endlessWorkflow) begin(ctx context.Context, update client.UpdateWorkflow
 	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
 }
 
-// lastStates is what the last workflow of an ID knew. The error is that it cannot be asked: without
+// lastStates is what the last workflow of an ID knew. The error is that it cannot be queried: without
 // its answer everything would be read again.
 func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byte, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, "", incremental.SnapshotQuery)

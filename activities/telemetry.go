@@ -21,8 +21,8 @@ type Telemetry interface {
 	// Attempt begins an attempt, and end ends it: with the error, nil for none.
 	// An attempt that is left to another worker ends as not made.
 	Attempt(ctx context.Context, in interpreter.ToolInput) (within context.Context, end func(failure *interpreter.ErrorObject, made bool))
-	// Ended records a part of a run that has ended in an activity.
-	Ended(ctx context.Context, part meter.Part)
+	// Ended records a span that has ended in an activity.
+	Ended(ctx context.Context, span meter.Span)
 	// Propagate adds to the headers of a request what identifies the attempt of ctx to
 	// the other side.
 	Propagate(ctx context.Context, headers http.Header)
@@ -147,6 +147,6 @@ func (d *hosting) countSink(ctx context.Context, sink *call.Call) {
 	if to := d.catalogue.res.Telemetry; to != nil {
 		facts, result := sink.Facts(), *sink.Result()
 		meter.Call(to, facts, result)
-		to.Ended(ctx, meter.SinkPart(facts, result))
+		to.Ended(ctx, meter.SinkSpan(facts, result))
 	}
 }

@@ -31,7 +31,7 @@ func (l *listener) note(words ...string) {
 	l.lines = append(l.lines, strings.Join(words, " "))
 }
 
-func (l *listener) told() []string {
+func (l *listener) words() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
@@ -56,7 +56,7 @@ func (l *listener) Attempt(ctx context.Context, in interpreter.ToolInput) (conte
 	}
 }
 
-func (l *listener) Ended(context.Context, meter.Part) {}
+func (l *listener) Ended(context.Context, meter.Span) {}
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -64,12 +64,12 @@ func (l *listener) Propagate(_ context.Context, headers http.Header) {
 	headers.Set("traceparent", parent)
 }
 
-func TestAttemptsAreTold(t *testing.T) {
+func TestAttemptsAreCounted(t *testing.T) {
 	t.Parallel()
 	_, url := tooltest.StartAPI(t)
-	told := &listener{}
+	heard := &listener{}
 	directory := t.TempDir()
-	c := activities.NewCatalogue(activities.Resources{Telemetry: told, Directory: directory})
+	c := activities.NewCatalogue(activities.Resources{Telemetry: heard, Directory: directory})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	in := tooltest.Input(map[string]any{"url": url + "/status/200"})(t)
 	in.Playbook, in.Step = "book", "fetch"
@@ -98,14 +98,14 @@ func TestAttemptsAreTold(t *testing.T) {
 		"reprise_attempt_duration_seconds book fetch file sink none",
 		"reprise_rows_written_total 3 book fetch file",
 		"reprise_attempts_in_flight -1 book fetch file sink",
-	}, told.told())
+	}, heard.words())
 }
 
 // TestAttemptsThatAreNotMade: an attempt whose run is cancelled is none.
 func TestAttemptsThatAreNotMade(t *testing.T) {
 	t.Parallel()
-	told := &listener{}
-	c := activities.NewCatalogue(activities.Resources{Telemetry: told})
+	heard := &listener{}
+	c := activities.NewCatalogue(activities.Resources{Telemetry: heard})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -117,7 +117,7 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 	require.Equal(t, []string{
 		"reprise_attempts_in_flight 1  fetch http step", "begin fetch", "end not made",
 		"reprise_attempts_in_flight -1  fetch http step",
-	}, told.told())
+	}, heard.words())
 }
 
 // TestTraceHeader: a request carries its trace, unless the author has set the

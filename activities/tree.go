@@ -120,7 +120,7 @@ func (a *treeAdmissions) close(ctx context.Context, tree interpreter.Tree, run s
 	return nil
 }
 
-// isClosed reports whether a run was cancelled that waits for those that are asked for:
+// isClosed reports whether a run was cancelled that waits for those that are requested:
 // the first one, or one whose tree was cancelled here. Of the others the workflow of the
 // tree knows.
 func (a *treeAdmissions) isClosed(ctx context.Context, admission interpreter.Admission) bool {
@@ -132,7 +132,7 @@ func (a *treeAdmissions) isClosed(ctx context.Context, admission interpreter.Adm
 	return closed || len(admission.Runs) > 0 && a.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
 }
 
-// first finds what is known of a first run, and forgets those that nobody asks about.
+// first finds what is known of a first run, and forgets those without requests.
 func (a *treeAdmissions) first(id string) *firstRun {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (a *treeAdmissions) first(id string) *firstRun {
 }
 
 // isCancelled reports whether a first run was cancelled, as the server knows at once,
-// whatever waits for a worker. Who cannot ask goes by what was known.
+// whatever waits for a worker. Without an answer what was read last counts.
 func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,7 +205,7 @@ func beginTree(
 }
 
 // lastCensus is what the last workflow of a tree knew. The error is that it cannot be
-// asked: without its answer more runs than the limit would start.
+// queried: without its answer more runs than the limit would start.
 func lastCensus(ctx context.Context, c client.Client, id string) (census interpreter.Census, err error) {
 	answer, err := c.QueryWorkflow(ctx, id, "", interpreter.TreeQuery)
 	if connect.NotFound(err) {

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// AbsentAtEnd tells of members that what follows a step asks of its result, and
+// AbsentAtEnd warns of members that later steps read of the result of a step, and
 // that a result of its shape does not have: they are always nil, and a sink would
 // write nothing but that (language.md, section names).
 func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
@@ -72,7 +72,7 @@ func lastAnswer(step *playbook.Step, result any) any {
 	return result
 }
 
-// AbsentAtStart tells the same of what a step asks of the steps before it.
+// AbsentAtStart is AbsentAtEnd for what a step reads of the steps before it.
 func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []string {
 	nodes := routeNodes(step)
 	if step.Action != nil {
@@ -90,7 +90,7 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	return absences(nodes, func(ref expression.Ref) asked { return ofStep(book, data, ref, hidden) })
 }
 
-// AbsentInOutput tells the same of what the output asks of the steps.
+// AbsentInOutput is AbsentAtEnd for what the output reads of the steps.
 func AbsentInOutput(book *playbook.Playbook, data Data) []string {
 	return absences([]*playbook.Node{book.Output}, func(ref expression.Ref) asked { return ofStep(book, data, ref, nil) })
 }
@@ -110,7 +110,7 @@ func routeNodes(step *playbook.Step) []*playbook.Node {
 	return nodes
 }
 
-// ofStep is what a name asks of the result of a step; hidden names are something else.
+// ofStep is what a name reads of the result of a step; hidden names are something else.
 func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []string) asked {
 	owner, path := ref.Root, ref.Path
 	if ref.Root == "steps" && len(path) > 1 && starts(path[1:], "data") {
@@ -148,7 +148,7 @@ type asked struct {
 	shaped bool
 }
 
-// absences looks at the constant paths of nodes. find gives the value that one
+// absences checks the constant paths of nodes. find returns the value that one
 // leads into, nil where nothing is known of it.
 func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string {
 	var absent []string

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Answer is what somebody outside says of an attempt that waits for them: of tool
+// Answer is what a person or another system answers to an attempt that awaits it: of tool
 // webhook or approval (language.md, section answers). Kept in workflow history.
 type Answer struct {
 	AnswerTo
@@ -26,13 +26,13 @@ type Answer struct {
 	// Done and Total are how far it has come; a Total of 0 is not known.
 	Done  int64 `json:"done,omitempty"`
 	Total int64 `json:"total,omitempty"`
-	// Option and Form are a person's answer to an approval, By and Comment who
-	// gives it and why.
+	// Option and Form are a person's answer to an approval; By and Comment say
+	// who answers and why.
 	Option  string         `json:"option,omitempty"`
 	Form    map[string]any `json:"form,omitempty"`
 	By      string         `json:"by,omitempty"`
 	Comment string         `json:"comment,omitempty"`
-	// ID tells the sender whether an AnswerReceipt is about this answer or about the
+	// ID shows the sender whether an AnswerReceipt is about this answer or about the
 	// same one before. It may be any text.
 	ID string `json:"id,omitempty"`
 }
@@ -67,8 +67,8 @@ type AnswerVerb string
 const (
 	AnswerComplete AnswerVerb = "complete" // the attempt has succeeded
 	AnswerFail     AnswerVerb = "fail"     // the attempt has failed
-	AnswerProgress AnswerVerb = "progress" // it goes on, and its time begins anew
-	// AnswerOversized stands for an answer that is too large to be looked at. It is
+	AnswerProgress AnswerVerb = "progress" // it is still running, and its time begins anew
+	// AnswerOversized stands for an answer that is too large to be read. It is
 	// always refused.
 	AnswerOversized AnswerVerb = "oversized"
 )
@@ -104,7 +104,7 @@ const (
 	AnswerLate = "answer_late"
 	// AnswerUnknown is an answer to nothing that this workflow knows of.
 	AnswerUnknown = "answer_unknown"
-	// AnswerElsewhere is an answer that another workflow takes, whose ID is the detail
+	// AnswerElsewhere is an answer for another workflow, whose ID is the detail
 	// of the error.
 	AnswerElsewhere = "answer_elsewhere"
 )
@@ -117,7 +117,7 @@ type AnswerError struct {
 	WorkflowID string
 }
 
-// AnsweredAt is the ID of the workflow that takes an answer, where the error says
+// AnsweredAt is the ID of the workflow that awaits an answer, where the error says
 // that another one does; else "".
 func AnsweredAt(err error) string {
 	var refused *AnswerError
@@ -223,7 +223,7 @@ func (a Answer) Sent() int {
 	return len(encoded)
 }
 
-// Digest tells an answer from another one to the same attempt. Who says the same
+// Digest identifies an answer among those to the same attempt. Who says the same
 // again says it with another ID.
 func (a Answer) Digest() string {
 	retryable := any(nil)
@@ -233,7 +233,7 @@ func (a Answer) Digest() string {
 	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
-// Reported is how far what is awaited has come, as the other side tells. It
+// Reported is how far what is awaited has come, as the other side reports. It
 // survives retries. Kept with call.State.
 type Reported struct {
 	Done    int64     `json:"done"`

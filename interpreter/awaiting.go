@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// AwaitedDetails is an attempt that somebody outside answers, for those who look. Nothing
+// AwaitedDetails describes an attempt that a person or another system answers. Nothing
 // is decided by it.
 type AwaitedDetails struct {
 	Attempt int       `json:"attempt"`
@@ -23,11 +23,11 @@ type AwaitedDetails struct {
 	Total    int64     `json:"total,omitempty"`
 	Message  string    `json:"message,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
-	// Approval is what people are asked, nil of tool webhook.
+	// Approval is the question to people, nil of tool webhook.
 	Approval *playbook.Approval `json:"approval,omitempty"`
 }
 
-// Progress is how far it has come in a few words, "" where nobody has said so.
+// Progress is how far it has come in a few words, "" before a report of that.
 func (a *AwaitedDetails) Progress() string {
 	if a.Reported.IsZero() {
 		return ""
@@ -35,7 +35,7 @@ func (a *AwaitedDetails) Progress() string {
 	return (&Reported{Done: a.Done, Total: a.Total, Message: a.Message}).String()
 }
 
-// Question is the first line of what people are asked, "" for none. Values in it are
+// Question is the first line of the question to people, "" for none. Values in it are
 // short and have no lines of their own, so that the author's words stay around them.
 func (a *AwaitedDetails) Question() string {
 	const mostValue = 32 // runes

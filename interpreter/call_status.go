@@ -7,7 +7,7 @@ import "time"
 type CallStatus struct {
 	Status Status `json:"status"`
 	// Reason is why it waits, "" where it does not; Waiting says it in words, and NextRetryAt is
-	// until when, zero where nobody knows.
+	// until when, zero where that is unknown.
 	Reason Reason `json:"reason,omitempty"`
 	// Since is when it began to wait, zero where it does not, or that is not known here.
 	Since       time.Time `json:"since,omitzero"`
@@ -15,10 +15,10 @@ type CallStatus struct {
 	Pages       int       `json:"pages"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	Waiting     string    `json:"waiting,omitempty"`
-	// MaxAttempts is how many attempts a request that goes on failing gets; 0 where that is not
+	// MaxAttempts is how many attempts a request gets that keeps failing; 0 where that is not
 	// known, and of a call that has ended.
 	MaxAttempts int `json:"max_attempts,omitempty"`
-	// Awaits is the attempt that somebody outside answers, nil for none.
+	// Awaits is the attempt that a person or another system answers, nil for none.
 	Awaits *AwaitedDetails `json:"awaits,omitempty"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
@@ -36,7 +36,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 	s.Status, s.Reason, s.Waiting, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Most
 	switch wait.Reason {
-	case ReasonSlot, ReasonState, ReasonAnswer, ReasonPaused, ReasonPerson: // nobody knows when it ends
+	case ReasonSlot, ReasonState, ReasonAnswer, ReasonPaused, ReasonPerson: // their end is unknown
 	default:
 		s.NextRetryAt = until
 		if !wait.Rest && !until.IsZero() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ClassifyHTTP gives the class of a response status of 400 or more
+// ClassifyHTTP returns the class of a response status of 400 or more
 // (language.md, section error classes): rate_limited for 429 and for 403 and
 // 503 that are Limited, retryable for 408, 425 and the other 5xx, final for the
 // rest.
@@ -28,10 +28,10 @@ func ClassifyHTTP(status int, limited bool) Class {
 var retryableStates = []string{"08", "40", "53", "57", "55P03"}
 
 // protocolViolation is 08P01: a statement that takes no parameters was given
-// some. It stands in the connection class and never passes by itself.
+// some. It belongs to the connection class and yet is permanent.
 const protocolViolation = "08P01"
 
-// ClassifySQLState gives the class of an SQLSTATE code.
+// ClassifySQLState returns the class of an SQLSTATE code.
 func ClassifySQLState(code string) Class {
 	if code == protocolViolation {
 		return ClassFinal

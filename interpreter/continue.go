@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A run that a step has started may take the place of an earlier one: it is another
+// A run that a step has started may replace an earlier one: it is another
 // attempt of the same call, or a reprocess runs the call again. Its operations are
 // those of the earlier run and have their keys, and calls that have ended well there
 // are not made again (language.md, section playbooks in playbooks).
 
-// Names of what asks earlier runs. They are part of histories.
+// Names of what reads earlier runs. They are part of histories.
 const (
-	// RecallActivity asks earlier runs what they have done.
+	// RecallActivity reads what earlier runs have done.
 	RecallActivity = "recall"
 	// EndedActivity reads from histories how iterations of loops have ended.
 	EndedActivity = "ended_iterations"
@@ -37,7 +37,7 @@ func (r RunInfo) Identity() string {
 	return r.RunID
 }
 
-// WholeLap tells the runs of one identity apart, "" for the first.
+// WholeLap distinguishes the runs of one identity, "" for the first.
 func (r RunInfo) WholeLap() string {
 	switch {
 	case r.Round == 0:
@@ -69,10 +69,10 @@ type Recall struct {
 	Suffix string   `json:"suffix,omitempty"`
 }
 
-// MaxEarlier bounds the earlier runs that are asked.
+// MaxEarlier bounds the earlier runs that are read.
 const MaxEarlier = 5
 
-// Kept is what a run that a step has started has done, for one that takes its place.
+// Kept is what a run that a step has started has done, for one that replaces it.
 // It travels through history.
 type Kept struct {
 	Run   RunInfo    `json:"run"`
@@ -86,7 +86,7 @@ type Kept struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// Within leaves out the largest results until the others take no more than so many
+// Within leaves out the largest results until the others have no more than so many
 // bytes. What is left out is named.
 func (k Kept) Within(most int) Kept {
 	sizes, size := make([]int, len(k.Steps)), 0
@@ -113,7 +113,7 @@ func (k Kept) Within(most int) Kept {
 type KeptStep struct {
 	Step   string      `json:"step"`
 	Visit  int         `json:"visit"`
-	Print  string      `json:"print"` // of what was asked for
+	Print  string      `json:"print"` // of what was requested
 	From   string      `json:"from"`  // workflow ID of the run that has made the call
 	Result CallResult  `json:"result"`
 	Loop   *LoopRecord `json:"loop,omitempty"` // without its errors
@@ -189,7 +189,7 @@ func (l *KeptLoop) Add(run string) {
 type EndedInput struct {
 	Loops []string `json:"loops"`
 	// Key is what the operation keys of their run begin with; with it the answer has
-	// prints. Without it the loop is a part of the run that asks.
+	// prints. Without it the loop belongs to the run that reads.
 	Key string `json:"key,omitempty"`
 }
 
@@ -197,7 +197,7 @@ type EndedInput struct {
 // workflow history.
 type EndedIterations struct {
 	Iterations []IterationResult `json:"iterations"`
-	// Prints are those of what the iterations have asked for.
+	// Prints are those of what the iterations have requested.
 	Prints []string `json:"prints,omitempty"`
 	// Begun are those that were stopped.
 	Begun []BegunIteration `json:"begun,omitempty"`
@@ -222,13 +222,13 @@ func (l LeftOut) Result() IterationResult {
 }
 
 // MergeChosen adds the iterations of a loop over a choice of the elements.
-func (l *LoopResult) MergeChosen(indexes []int, part *LoopResult) {
-	if len(l.Results) > 0 && len(part.Results) == len(indexes) {
-		for place, index := range indexes {
-			l.Results[index] = part.Results[place]
+func (l *LoopResult) MergeChosen(indexes []int, chosen *LoopResult) {
+	if len(l.Results) > 0 && len(chosen.Results) == len(indexes) {
+		for position, index := range indexes {
+			l.Results[index] = chosen.Results[position]
 		}
 	}
-	rest := *part
+	rest := *chosen
 	rest.Results = nil
 	l.Merge(0, &rest)
 }

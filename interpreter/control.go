@@ -10,13 +10,13 @@ import (
 )
 
 // ControlMemo is the key under which a run keeps its Control in the memo of its
-// workflow, where everybody sees it who describes the run.
+// workflow, where every description of the run has it.
 const ControlMemo = "reprise_control"
 
-// Control is what people have told a run that goes on (language.md, section
+// Control is the commands of people to an open run (language.md, section
 // control). Kept in workflow history, and in the memo of the run's workflow.
 type Control struct {
-	// Version counts the commands, so that who hears of them in two ways knows
+	// Version counts the commands, so that who receives them in two ways knows
 	// which is the later one.
 	Version int  `json:"version"`
 	Paused  bool `json:"paused,omitempty"`
@@ -26,7 +26,7 @@ type Control struct {
 	Tunings map[string]Tuning `json:"tunings,omitempty"`
 	// Said is about the last command.
 	Said Said `json:"said,omitzero"`
-	// Held says of what is paused who did that: the run under "", steps by name.
+	// Held says who has paused what is paused: the run under "", steps by name.
 	Held map[string]Said `json:"held,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type Hold struct {
 	// attempt's own.
 	Run string `json:"run,omitempty"`
 	// Exhausted says that its policy has used up its attempts and leaves it to
-	// people how the call goes on.
+	// people how the call continues.
 	Exhausted bool `json:"exhausted,omitempty"`
 	// Failure is what a poll ends with where people give it up, but for its answer; nil
 	// where the last attempt has failed.
@@ -91,7 +91,7 @@ func (s Settlement) SkipText() string {
 	return said
 }
 
-// Wait is the hold as a wait that nobody knows the end of. failure is that of the
+// Wait is the hold as a wait without a known end. failure is that of the
 // state.
 func (h Hold) Wait(failure *ErrorObject) Wait {
 	if h.Exhausted {
@@ -100,7 +100,7 @@ func (h Hold) Wait(failure *ErrorObject) Wait {
 	return Wait{Reason: ReasonPaused, Summary: "paused"}
 }
 
-// IsZero tells encoding/json to leave out what nobody has said.
+// IsZero has encoding/json omit an empty record.
 func (c Control) IsZero() bool { return c.Version == 0 }
 
 // Of is what has to be known below a step of the run: whether it is held, and what
@@ -116,8 +116,8 @@ func (c Control) Of(step string) Control {
 	return of
 }
 
-// maxControl bounds what a run keeps of what people have told it, as JSON in bytes:
-// it stands in its memo, which every attempt and every list of runs reads.
+// maxControl bounds the Control of a run, as JSON in bytes: it is in the memo, which
+// every attempt and every list of runs reads.
 const maxControl = 50_000
 
 // CheckSize refuses what would be more than a run keeps.
@@ -165,7 +165,7 @@ func (c *Control) Pause(step string) bool {
 	return true
 }
 
-// Resume lets the run go on, its steps included, or with a name one of them;
+// Resume resumes the run, its steps included, or with a name one of them;
 // false where nothing was held.
 func (c *Control) Resume(step string) bool {
 	at, alone := slices.BinarySearch(c.Steps, step)
@@ -181,7 +181,7 @@ func (c *Control) Resume(step string) bool {
 	return true
 }
 
-// Record notes who gave the last command, and so who paused what is held since.
+// Record keeps who gave the last command, and so who paused what is held since.
 func (c *Control) Record(said Said) {
 	names := c.Steps
 	if c.Paused {

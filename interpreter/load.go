@@ -17,7 +17,7 @@ const keptBooks = 64
 
 var loaded = newBooks(decodeBook)
 
-// Load decodes a playbook that the door has let in. It is tolerant: only what
+// Load decodes a playbook that was validated. It is tolerant: only what
 // Decode itself calls an error is one, so that checks added later never break
 // the replay of older runs.
 func Load(name, text string) (*playbook.Playbook, error) { return loaded.load(name, text) }
@@ -33,14 +33,14 @@ func decodeBook(name, text string) (*playbook.Playbook, error) {
 
 // books keeps compiled playbooks by the hash of their source, those used last.
 // Compiling is a pure function of the source, so it makes no difference to a
-// workflow whether its playbook comes from here. Who asks for one that is being
+// workflow whether its playbook comes from here. A caller that needs one that is being
 // compiled waits for it, and for no other.
 type books struct {
 	decode func(name, text string) (*playbook.Playbook, error)
 	kept   *lru.Cache[[sha256.Size]byte, compiled]
 }
 
-// compiled gives a playbook, and compiles it when it is first asked.
+// compiled returns a playbook, which it compiles at the first call.
 type compiled func() (*playbook.Playbook, error)
 
 func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
@@ -64,7 +64,7 @@ func (b *books) load(name, text string) (*playbook.Playbook, error) {
 	}
 	decoded, err := book()
 	if err != nil {
-		b.kept.Remove(hash) // a text that is no playbook takes nobody's place
+		b.kept.Remove(hash) // a text that is no playbook evicts none
 	}
 	return decoded, err
 }

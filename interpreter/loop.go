@@ -79,19 +79,19 @@ type LoopResult struct {
 	Incomplete int `json:"incomplete,omitempty"`
 	// Budget is set when the failure budget ended the loop.
 	Budget *ErrorObject `json:"budget,omitempty"`
-	// Broken is set when the loop, or a part of it, was ended from outside.
+	// Broken is set when the loop, or a shard of it, was ended from outside.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
 	// Incremental is what became of the states of the iterations; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
-	// Next is set where a part of a loop ended before its end, because its
-	// history was long enough: the place in the part of the first element that
+	// Next is set where a shard of a loop ended before its end, because its
+	// history was long enough: the position in the shard of the first element that
 	// did not start.
 	Next int `json:"next,omitempty"`
 }
 
 // NewLoopResult prepares the result of a loop over n elements. Every iteration
-// counts as cancelled until Add tells how it ended, so none is ever lost.
+// counts as cancelled until Add records how it ended, so none is ever lost.
 func NewLoopResult(n int) *LoopResult {
 	return &LoopResult{
 		Results: make([]expression.Value, n), Errors: []LoopError{},
@@ -102,8 +102,8 @@ func NewLoopResult(n int) *LoopResult {
 // DropResults keeps counts and errors only (language.md, section loop).
 func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
 
-// Add records how the iteration at a place of the loop, from 0, ended.
-func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
+// Add records how the iteration at a position of the loop, from 0, ended.
+func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
@@ -131,36 +131,36 @@ func (l *LoopResult) Add(place int, element any, iteration IterationResult) {
 		l.Incomplete++
 	}
 	if len(l.Results) > 0 {
-		l.Results[place] = result.Data
+		l.Results[position] = result.Data
 	}
 }
 
-// Merge adds the iterations of a part of the loop that begins at a place.
-func (l *LoopResult) Merge(place int, part *LoopResult) {
+// Merge adds the iterations of a shard of the loop that begins at a position.
+func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	if len(l.Results) > 0 {
-		copy(l.Results[place:], part.Results)
+		copy(l.Results[position:], shard.Results)
 	}
-	for _, failure := range part.Errors {
+	for _, failure := range shard.Errors {
 		l.addError(failure)
 	}
-	l.Stats.Success += part.Stats.Success
-	l.Stats.Failed += part.Stats.Failed
-	l.Stats.Truncated += part.Stats.Truncated
+	l.Stats.Success += shard.Stats.Success
+	l.Stats.Failed += shard.Stats.Failed
+	l.Stats.Truncated += shard.Stats.Truncated
 	l.Stats.Cancelled = l.Stats.Total - l.Stats.Success - l.Stats.Failed
-	l.Attempts += part.Attempts
-	l.Pages += part.Pages
-	l.Partial += part.Partial
-	l.Incomplete += part.Incomplete
-	l.Incremental = l.Incremental.withStates(part.Incremental)
-	l.Incremental.addPending(part.Incremental)
-	for _, warning := range part.Warnings {
+	l.Attempts += shard.Attempts
+	l.Pages += shard.Pages
+	l.Partial += shard.Partial
+	l.Incomplete += shard.Incomplete
+	l.Incremental = l.Incremental.withStates(shard.Incremental)
+	l.Incremental.addPending(shard.Incremental)
+	for _, warning := range shard.Warnings {
 		l.addWarning(warning)
 	}
-	if part.Budget != nil {
-		l.Budget = part.Budget
+	if shard.Budget != nil {
+		l.Budget = shard.Budget
 	}
-	if part.Broken != nil {
-		l.Broken = part.Broken
+	if shard.Broken != nil {
+		l.Broken = shard.Broken
 	}
 }
 
@@ -201,7 +201,7 @@ func (l *LoopResult) addError(failure LoopError) {
 // Ended counts the iterations that succeeded or failed.
 func (l *LoopResult) Ended() int { return l.Stats.Success + l.Stats.Failed }
 
-// OverBudget checks the failure budget and, when it is spent, gives the error
+// OverBudget checks the failure budget and, when it is spent, returns the error
 // with the exact figures.
 func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *ErrorObject {
 	if budget == nil || l.Ended() == 0 || l.Ended() < budget.MinSamples {
@@ -321,7 +321,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 	return result
 }
 
-// shortfall tells what failed in a loop, however that ended: its error may give way to
+// shortfall says what failed in a loop, however that ended: its error may give way to
 // that of its sink.
 func (l *LoopResult) shortfall(step *playbook.Step) string {
 	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g %%)",

@@ -345,8 +345,8 @@ func TestLoopWarnsOfWhatFailed(t *testing.T) {
 	}
 }
 
-// TestLoopInParts: a loop in parts has the result of one in one piece.
-func TestLoopInParts(t *testing.T) {
+// TestLoopInShards: a loop in shards has the result of one in one piece.
+func TestLoopInShards(t *testing.T) {
 	t.Parallel()
 	how := "stfc-ssfft-c"
 	whole := gather(how, inOrder(len(how)))

@@ -7,18 +7,18 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Answers that no worker takes at once are kept in a mailbox: a workflow of its own for
+// Answers that no worker accepts at once are kept in a mailbox: a workflow of its own for
 // each attempt, so that a flood of answers fills the mailbox of its attempt and nothing
 // else (docs/decisions/0023-kept-answers.md). Its names are part of histories, so they
 // never change.
 const (
-	// AnswerUpdate accepts an Answer and gives an AnswerReceipt.
+	// AnswerUpdate accepts an Answer and returns an AnswerReceipt.
 	AnswerUpdate = "answer"
-	// MailboxWorkflow takes a Mailbox and gives a MailboxResult.
+	// MailboxWorkflow takes a Mailbox and returns a MailboxResult.
 	MailboxWorkflow = "MailboxWorkflow"
 	// KeepSignal brings a KeptAnswer.
 	KeepSignal = "keep"
-	// DeliverActivity takes a KeptAnswer and gives a Delivered. SettleActivity takes a list of
+	// DeliverActivity takes a KeptAnswer and returns a Delivered. SettleActivity takes a list of
 	// mailboxes, by ID, and returns once they are empty.
 	DeliverActivity = "answer_deliver"
 	SettleActivity  = "answer_settle"
@@ -28,12 +28,12 @@ const (
 const (
 	// MaxKeptAnswers is how many answers are kept for one attempt.
 	MaxKeptAnswers = 100
-	// MaxKeptBytes is the size of its history, in bytes, from which a mailbox takes no
+	// MaxKeptBytes is the size of its history, in bytes, from which a mailbox accepts no
 	// more. Temporal ends a workflow whose history has 50 MB.
 	MaxKeptBytes = 8 << 20
 )
 
-// KeptAnswer is an answer on its way to the workflow that takes it, or knows which one does;
+// KeptAnswer is an answer on its way to the workflow that awaits it, or knows which one does;
 // kept in workflow history.
 type KeptAnswer struct {
 	Workflow string `json:"workflow"`

@@ -13,7 +13,7 @@ const KindPlaybook Kind = "playbook"
 type Parent struct {
 	Run  string `json:"run"` // its workflow ID
 	Step string `json:"step"`
-	// Control is what people have told it, as far as that is known below.
+	// Control is its commands of people, as far as its children know them.
 	Control Control `json:"control,omitzero"`
 	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
 	Queue string `json:"line,omitempty"`

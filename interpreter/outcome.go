@@ -75,7 +75,7 @@ const (
 )
 
 // Outcome is what one attempt gave: data, or an error, or that it was put off. Kept in
-// workflow history where an activity hands it back.
+// workflow history where an activity returns it.
 type Outcome struct {
 	Data any
 	Meta ToolMeta
@@ -182,7 +182,7 @@ func (i *CallIncremental) value() map[string]any {
 }
 
 // withStates is what a loop knows of the states of its iterations, with what one of them, or a
-// part of the loop, has made of its own.
+// shard of the loop, has made of its own.
 func (i *CallIncremental) withStates(of *CallIncremental) *CallIncremental {
 	if of == nil {
 		return i
@@ -261,7 +261,7 @@ func textMap(texts map[string]string) map[string]any {
 }
 
 // Value is the error as expressions see it; nil for no error, so that
-// `error is defined` tells failures from successes.
+// `error is defined` distinguishes failures from successes.
 func (e *ErrorObject) Value() any {
 	if e == nil {
 		return nil

@@ -12,8 +12,8 @@ const (
 	ReasonTurn        Reason = "turn" // under a rate limit
 	ReasonPaused      Reason = "paused"
 	ReasonPerson      Reason = "person" // a person decides
-	ReasonAnswer      Reason = "answer" // of an attempt that is under way
-	ReasonSlot        Reason = "place"  // in the window of its loop
+	ReasonAnswer      Reason = "answer" // of the current attempt
+	ReasonSlot        Reason = "slot"   // in the window of its loop
 	ReasonState       Reason = "state"  // another visit has the state of the step
 )
 

@@ -24,7 +24,7 @@ func (r *RunResult) Fail(failure *ErrorObject) {
 }
 
 // StepRecord is one visit of a step: as part of RunResult kept in workflow
-// history, and the answer to a query while the run goes on.
+// history, and the answer to a query while the run is open.
 type StepRecord struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
@@ -33,7 +33,7 @@ type StepRecord struct {
 	EndedAt   time.Time   `json:"ended_at,omitzero"`
 	Handled   bool        `json:"handled,omitempty"` // a route took the failure
 	Loop      *LoopRecord `json:"loop,omitempty"`
-	// Call is the workflow ID of a call that goes on in histories of its own. Its
+	// Call is the workflow ID of a call that continues in a workflow of its own. Its
 	// progress is there.
 	Call string `json:"call,omitempty"`
 	// From is the workflow ID of the earlier run that has made the call, whose result
@@ -79,7 +79,7 @@ func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
 	}
 }
 
-// Show completes the record of a step that has not ended, for who looks at it: most is how many
+// Show completes the record of a step that has not ended, for display: most is how many
 // attempts its policies give a request, and failure that of its call, nil for none.
 func (r *StepRecord) Show(most int, failure *ErrorObject) {
 	if r.MaxAttempts == 0 {

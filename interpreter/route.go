@@ -23,7 +23,7 @@ type Start struct {
 	Args  any // of the routes that led here
 }
 
-// Routing is where a run stands in the graph; kept in workflow history.
+// Routing is the position of a run in the graph; kept in workflow history.
 type Routing struct {
 	Visits  map[string]int `json:"visits"`
 	Waiting []Arrival      `json:"waiting,omitempty"`
@@ -95,9 +95,9 @@ func (g *Graph) Begin() Routing {
 	}
 }
 
-// Startable takes the steps that may start now out of the waiting ones and
+// Startable removes the steps that may start now from the waiting ones and
 // marks them as running. A step waits while another branch can still reach it;
-// where that would make every branch wait, the first in the file goes on
+// where that would make every branch wait, the first in the file continues
 // (language.md, section next).
 func (g *Graph) Startable(routing *Routing) []Start {
 	var starts []Start
@@ -177,7 +177,7 @@ func (g *Graph) start(routing *Routing, step *playbook.Step) Start {
 	return Start{Step: step, Visit: routing.Visits[step.Name], Args: args}
 }
 
-// Ended takes the step out of the running ones and adds where its branch goes.
+// Ended removes the step from the running ones and adds where its branch goes.
 func (g *Graph) Ended(routing *Routing, step *playbook.Step, arrivals []Arrival) {
 	for i, running := range routing.Running {
 		if running == step.Name {

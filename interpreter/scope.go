@@ -18,7 +18,7 @@ func (d Data) WithStep(name string, result CallResult) Data {
 }
 
 // RunInfo is what stays the same for a whole run; kept in workflow history. A
-// reprocess has that of the run whose iterations it takes up again.
+// reprocess has that of the run whose iterations it runs again.
 type RunInfo struct {
 	WorkflowID string    `json:"workflow_id"` // execution_id in expressions
 	RunID      string    `json:"run_id"`      // the first of the chain
@@ -30,7 +30,7 @@ type RunInfo struct {
 	// Round numbers the reprocesses of a run, from 1; 0 is the run itself.
 	Round int `json:"round,omitempty"`
 	// Key is the operation key of the call that has started the run, "" for a run that no
-	// step has: the keys of its operations follow from it. Lap tells apart the runs that
+	// step has: the keys of its operations follow from it. Lap distinguishes the runs that
 	// the call has started, "" for the first.
 	Key string `json:"key,omitempty"`
 	Lap string `json:"lap,omitempty"`
@@ -55,7 +55,7 @@ type Position struct {
 	Size  int `json:"size"`
 }
 
-// Scope answers what a name means where an expression stands (language.md,
+// Scope resolves the names of an expression at its position (language.md,
 // section names): words of the language first, then the element, into, steps
 // and workload keys. It is built once per call and read only; With lays more
 // names over it.

@@ -45,8 +45,8 @@ func holdsSealed(v any) bool {
 }
 
 // RefuseSealed is the error of values that have a sealed result in them, where
-// nothing but a later call may use it; what names the place. The check at the
-// door has refused the expressions that would get there.
+// nothing but a later call may use it; what names the place. The validation has
+// refused the expressions that would get there.
 func RefuseSealed(book *playbook.Playbook, what string, values ...any) error {
 	if !book.HasSecrets() || !slices.ContainsFunc(values, holdsSealed) {
 		return nil
@@ -64,12 +64,12 @@ type SecretWork struct {
 	// Sealed are the sealed results that Deferred uses, by the names of their steps.
 	Sealed   map[string]string `json:"sealed,omitempty"`
 	Deferred []Deferred        `json:"deferred,omitempty"`
-	// Now is what now() gives in Deferred: when the request was rendered.
+	// Now is what now() returns in Deferred: when the request was rendered.
 	Now time.Time `json:"now,omitzero"`
 }
 
 // Deferred is an expression that uses a secret result: the activity evaluates it.
-// Until then stars stand in its place. Kept in workflow history.
+// Until then it is masked by stars. Kept in workflow history.
 type Deferred struct {
 	In   RequestPart `json:"in"`
 	Path []string    `json:"path"` // keys, and indexes of lists; the first is the field's name
@@ -84,7 +84,7 @@ type Deferred struct {
 	Scope expression.Value `json:"scope,omitzero"`
 }
 
-// RequestPart says in what part of a request an expression stands.
+// RequestPart says in what part of a request an expression is.
 type RequestPart string
 
 // The parts of a request that may use secret results.
@@ -100,8 +100,8 @@ func (s *Scope) Sealed(step string) string {
 	return SealedText(expression.Member(expression.Member(s.root().data.Steps.Data, step), "data"))
 }
 
-// Reveal gives the attempt with what was deferred in its place. opened are the
-// results by the names of their steps; seen is told what each expression makes of
+// Reveal returns the attempt with the values of what was deferred. opened are the
+// results by the names of their steps; seen receives what each expression makes of
 // them. Errors may hold parts of them.
 func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
@@ -146,7 +146,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	return in, nil
 }
 
-// place is where a deferred expression stands, for messages.
+// place is the position of a deferred expression, for messages.
 func (d Deferred) place() string {
 	if d.In == InFields {
 		return strings.Join(d.Path, ".")
@@ -166,7 +166,7 @@ type deferredText struct {
 	param int
 }
 
-// read gives the text of the expression. statements are those of the attempt that
+// read returns the text of the expression. statements are those of the attempt that
 // were read before.
 func (d Deferred) read(in ToolInput, statements map[statement.Dialect]*statement.Statement) (deferredText, error) {
 	if d.In != InParams {
@@ -187,7 +187,7 @@ func (d Deferred) read(in ToolInput, statements map[statement.Dialect]*statement
 	return deferredText{sql: parsed, param: i}, nil
 }
 
-// isURL reports whether the URL of a request stands at a path of the fields.
+// isURL reports whether a path of the fields is the URL of a request.
 func isURL(path []string) bool {
 	if playbook.IsRequestField(path[0]) {
 		path = path[1:]
@@ -206,7 +206,7 @@ func (t deferredText) render(scope expression.Scope, budget *expression.Budget) 
 	}
 }
 
-// reveal shows what each expression over secrets gives, which others may repeat
+// reveal reports the value of each expression over secrets, which others may repeat
 // without the text around it.
 func (t deferredText) reveal(d Deferred, scope expression.Scope, now time.Time, seen func(any)) {
 	budget := expression.NewBudget(expression.DecisionLimits, now)
@@ -238,7 +238,7 @@ func (d Deferred) uses(refs []expression.Ref) bool {
 	})
 }
 
-// placed gives a copy of a value with another one at a path.
+// placed returns a copy of a value with another one at a path.
 func placed(v any, path []string, value any) any {
 	if len(path) == 0 {
 		return value

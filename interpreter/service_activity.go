@@ -15,10 +15,10 @@ const (
 	LargeHistory = 3_000_000
 )
 
-// serviceActivities are the activities with which runs ask others, or tidy up. They
+// serviceActivities are the activities with which runs reach others, or tidy up. They
 // make no attempt of a step.
 var serviceActivities = []string{
-	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, HoldBackActivity, MayStartActivity, PlanActivity,
+	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.NoteActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
@@ -32,11 +32,11 @@ const ForgetActivity = "forget"
 
 // A run that is stopped leaves calls in the midst of their pages. Some of these pages
 // have been delivered under keys that a later run has too, and the source may give
-// others by now. So the run that takes its place continues such a call from its
+// others by now. So the run that replaces it continues such a call from its
 // state, as another worker would, and does not begin it anew (language.md, section
 // playbooks in playbooks).
 
-// Names of what gives the state of a call that was stopped. They are part of histories.
+// Names of what reads the state of a call that was stopped. They are part of histories.
 const (
 	// StoppedActivity reads the state of a call from the workflow that has begun it.
 	StoppedActivity = "stopped_call"

@@ -20,17 +20,17 @@ const MaxFailureDetails = 100_000
 // small.
 const bulky = 2000
 
-// warningRoom is more than what a warning takes that says what was left out.
+// warningRoom is more than the size of a warning that says what was left out.
 const warningRoom = 200
 
-// Measure gives the size of a value that is about to cross a boundary, and the
-// error of one that cannot, because it takes more than most.
+// Measure returns the size of a value that is about to cross a boundary, and the
+// error of one that cannot, because it is larger than most.
 func Measure(v any, most int, what string) (int, *ErrorObject) {
 	size := EncodedSize(v)
 	return size, CheckSize(size, most, what)
 }
 
-// CheckSize gives the error of what takes more bytes than may cross a boundary.
+// CheckSize returns the error of what has more bytes than may cross a boundary.
 func CheckSize(size, most int, what string) *ErrorObject {
 	if size <= most {
 		return nil
@@ -96,7 +96,7 @@ func (e *ErrorObject) Shrunk() *ErrorObject {
 	return &small
 }
 
-// Shrink makes sure that a call's result takes at most most bytes. An error goes
+// Shrink makes sure that a call's result has at most most bytes. An error goes
 // without its bulk, and data that is too large is a failure that says so; what is
 // the result in words.
 func (r *CallResult) Shrink(what string, most int) {
@@ -114,7 +114,7 @@ func (r *CallResult) Shrink(what string, most int) {
 	}
 }
 
-// Shrink makes sure that a loop's result takes at most most bytes. What failed
+// Shrink makes sure that a loop's result has at most most bytes. What failed
 // iterations had collected is left out first; a loop whose results are too large
 // fails and says so.
 func (l *LoopResult) Shrink(step string, most int) {
@@ -175,7 +175,7 @@ func within(errors []LoopError, between, room int) int {
 // aroundResult is more bytes than an output of one call has around its result.
 const aroundResult = 1000
 
-// Shrink makes sure that the output takes at most most bytes: a result that is
+// Shrink makes sure that the output has at most most bytes: a result that is
 // too large becomes a failure that says so, and bulky error data is left out.
 func (o *CallsOutput) Shrink(step *playbook.Step, most int) {
 	if step.Loop == nil {

@@ -53,7 +53,7 @@ func (r *RunResult) goWithout(bulks []bulk, most int) {
 	}
 }
 
-// own copies what Shrink changes: a run goes on to use its records.
+// own copies what Shrink changes: a run still uses its records.
 func (r *RunResult) own() {
 	own := func(failure **ErrorObject) {
 		if *failure != nil {

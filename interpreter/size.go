@@ -4,8 +4,8 @@ import "encoding/json"
 
 // What crosses a boundary is bounded, so its size has to be known before.
 
-// EncodedSize gives how many bytes of JSON a value takes, as Temporal's data
-// converter encodes it. It is 0 for what cannot be encoded: who sends it reports that.
+// EncodedSize is the size of a value in bytes of JSON, as Temporal's data converter
+// encodes it. It is 0 for what cannot be encoded: the sender reports that.
 func EncodedSize(v any) int {
 	size, err := CountEncoded(v)
 	if err != nil {

@@ -18,7 +18,7 @@ type StateInput struct {
 	Moves []incremental.Moves `json:"moves,omitempty"`
 }
 
-// StateOutput is what StateActivity gives; kept in workflow history.
+// StateOutput is the result of StateActivity; kept in workflow history.
 type StateOutput struct {
 	Claimed incremental.Claimed `json:"claimed,omitzero"` // of a Claim
 }

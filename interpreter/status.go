@@ -16,7 +16,7 @@ const (
 	Skipped   Status = "skipped"
 	Running   Status = "running"
 	Pending   Status = "pending"
-	// Awaiting is what has an attempt that somebody outside answers.
+	// Awaiting is the status of what has an attempt that a person or another system answers.
 	Awaiting Status = "awaiting"
 	// RetryPending is what waits before it tries again.
 	RetryPending Status = "retry_pending"
@@ -61,16 +61,16 @@ const (
 	TallyPending
 )
 
-// Colour is what a status looks like. Fill is behind dark letters, and can be told from
+// Colour is how a status is drawn. Fill is behind dark letters, and is distinct from
 // the others in grey too; Ink and DarkInk are letters and bars on a light and on a dark
 // page.
 type Colour struct{ Fill, Ink, DarkInk string }
 
 // Listing is how the server's list of runs knows a status.
 type Listing struct {
-	// Executions are the statuses that Temporal gives such runs.
+	// Executions are the statuses of such runs in Temporal.
 	Executions []string
-	// Attribute says that it takes our search attribute to find them; Default that a run
+	// Attribute says that finding them requires our search attribute; Default that a run
 	// without that attribute has this status.
 	Attribute, Default bool
 }
@@ -207,7 +207,7 @@ func (s Status) Colour() Colour {
 	return info.Colour
 }
 
-// RunStatus is the status of a run to which Temporal gives one of its own, and maybe the
+// RunStatus is the status of a run from its status in Temporal, and maybe the
 // search attribute another.
 func RunStatus(execution string, attribute Status) Status {
 	status := Running // of whatever else a run that is open can be

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text says how far a loop is, and how it has ended, in the same words wherever people look: "35
+// Text says how far a loop is, and how it has ended, in the same words everywhere: "35
 // completed, 1 failed, 164 to go of 200". What is zero and no news is left out.
 func (s LoopStats) Text() string {
 	parts := []string{fmt.Sprintf("%d completed", s.Success)}

@@ -52,13 +52,13 @@ type ToolInput struct {
 	Turn *ratelimit.Turn `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// Fingerprint tells what a sink writes from other writes with its operation
+	// Fingerprint distinguishes what a sink writes from other writes with its operation
 	// key; "" is not compared. It is that of the result, which is the same however
 	// often the sink's args are rendered.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Lost is how often the request has lost its workers before this attempt.
 	Lost int `json:"lost,omitempty"`
-	// ControlID is the workflow ID of the run whose Control is asked before the
+	// ControlID is the workflow ID of the run whose Control is read before the
 	// attempt begins, "" for none, and ControlVersion that of the Control which the
 	// workflow knew of: an older one is not believed.
 	ControlID      string `json:"control_id,omitempty"`
@@ -69,8 +69,8 @@ type ToolInput struct {
 	// Sends is the field with the request that the attempt is, where its tool has
 	// several: on_start or on_cancel.
 	Sends string `json:"sends,omitempty"`
-	// Parents are the runs above the attempt's, whose Control is asked too; of that only
-	// the version is told.
+	// Parents are the parent runs of the attempt's, whose Control is read too; only its
+	// version is here.
 	Parents []Parent `json:"above,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *SecretWork `json:"secret,omitempty"`
@@ -108,7 +108,7 @@ func (in ToolInput) Rows() []any {
 	return []any{v}
 }
 
-// ToolResult is what an attempt gives that has not failed; kept in workflow history.
+// ToolResult is the result of an attempt that has not failed; kept in workflow history.
 type ToolResult struct {
 	// Turn is how many seconds the attempt waited for its turn under a rate limit before
 	// it began. Nothing is decided by it; it stands first, so that it is read without the
@@ -121,19 +121,19 @@ type ToolResult struct {
 	// Noted is the continuation that a ledger held already in the place of
 	// ToolInput.Note. Nothing was written then.
 	Noted []byte `json:"-"`
-	// Unnotable says that the sink's destination takes no notes. Nothing was
+	// Unnotable says that the sink's destination keeps no ledger. Nothing was
 	// written then.
 	Unnotable bool `json:"-"`
 }
 
-// ToolMeta is what http tells beside the data: section results of
+// ToolMeta is what http reports beside the data: section results of
 // docs/language.md.
 type ToolMeta struct {
 	Status  int               `json:"status,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
 	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
 	URL     string            `json:"url,omitempty"`
-	// RetryAfter is how many seconds an answer that succeeded asks to wait, which
+	// RetryAfter is how many seconds a successful response asks clients to wait, which
 	// polls do; expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
 	// LeftOut is what a table did not get, nil where it gets all.
@@ -163,7 +163,7 @@ func (r ToolResult) Outcome() Outcome {
 	return Outcome{Data: r.Data.Data, Meta: r.Meta, PutOff: r.PutOff}
 }
 
-// IsZero tells encoding/json to leave an empty meta out.
+// IsZero has encoding/json omit an empty meta.
 func (m ToolMeta) IsZero() bool {
 	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil
 }
@@ -193,11 +193,11 @@ const (
 	KindIncremental     Kind = "incremental"
 )
 
-// MaxDeliveries is how often an attempt that may act is handed out: once, and
+// MaxDeliveries is how often an attempt that may act is delivered: once, and
 // three times more when its worker was lost (language.md, section retry).
 const MaxDeliveries = 4
 
-// WorkerLost is the failure of an attempt that was handed out so often.
+// WorkerLost is the failure of an attempt that was delivered so often.
 func WorkerLost() *ErrorObject {
 	return &ErrorObject{
 		Kind: KindWorkerLost, Class: ClassRetryable,
@@ -238,7 +238,7 @@ type ErrorObject struct {
 	Message    string   `json:"message"`
 	Status     int      `json:"status,omitempty"`
 	Type       string   `json:"type,omitempty"`
-	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds the other side asked for
+	RetryAfter *float64 `json:"retry_after,omitempty"` // seconds that the server asked for
 	// Headers are those of a failed answer, with lower-case names and without
 	// those that carry credentials.
 	Headers map[string]string `json:"headers,omitempty"`
@@ -251,7 +251,7 @@ type ErrorObject struct {
 	Policy    int              `json:"policy,omitempty"`
 	Exhausted bool             `json:"exhausted,omitempty"`
 	Collected expression.Value `json:"collected,omitzero"`
-	// Answer is what an attempt that got an answer tells of it beside Status and
+	// Answer is what an attempt reports of an answer beside Status and
 	// Headers, on its way to the meta of the call.
 	Answer *ToolMeta `json:"answer,omitempty"`
 	// At is when the attempt ended; expressions do not see it.
@@ -262,14 +262,13 @@ type ErrorObject struct {
 }
 
 // MaxErrorType bounds ErrorObject.Type, in bytes: code and servers choose it, and
-// it stands in the summaries of timers.
+// the summaries of timers have it.
 const MaxErrorType = 200
 
 // Error makes an ErrorObject usable as a Go error.
 func (e *ErrorObject) Error() string { return e.Message }
 
-// CheckActivity is the name of the local activity that checks a playbook at
-// the door.
+// CheckActivity is the name of the local activity that validates a playbook.
 const CheckActivity = "check"
 
 // CheckInput is the argument of CheckActivity; kept in workflow history.
@@ -292,7 +291,7 @@ type PartitionRequest struct {
 	At  time.Time `json:"at"`
 }
 
-// CheckResult is what the door decided; kept in workflow history, so that a
+// CheckResult is the result of the validation; kept in workflow history, so that a
 // replay sees the same answer whatever the worker's tools are by then.
 type CheckResult struct {
 	// Problems is the formatted text of every error, "" when the playbook may run.
@@ -350,7 +349,7 @@ func (l RunLimits) PayloadCap() int {
 	return l.MaxPayload
 }
 
-// referenceSize is more than what a reference to a stored value takes.
+// referenceSize is more than the size of a reference to a stored value.
 const referenceSize = 1000
 
 // InlineSize is how many bytes of a value of the given size travel through
@@ -389,16 +388,16 @@ func WriteActivity(tool string) string { return tool + ".write" }
 
 // What was written and the way on from it are one fact (language.md, section
 // written once). A host that makes attempts and writes what they gave, without
-// history in between, has the sink's ledger note how the call goes on, in the
+// history in between, has the sink's ledger record how the call continues, in the
 // transaction of the write. After a death the notes are followed, not the
 // source, which may have changed.
 
-// LedgerEntry is how a call goes on behind one of its writes. It travels between a call
+// LedgerEntry is how a call continues behind one of its writes. It travels between a call
 // and the ledger of a sink, never through history.
 type LedgerEntry struct {
 	Call    string // key of the call
 	Written int    // which of its writes this is, from 1
-	// Forget is the last write whose note nobody needs any more: what the call
+	// Forget is the last write whose entry is not needed any more: what the call
 	// was like behind it is in history.
 	Forget       int
 	Continuation []byte // for Call.Resume

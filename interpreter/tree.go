@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Names of the workflow that counts the runs of a tree, and of what asks it.
+// Names of the workflow that counts the runs of a tree, and of its requests.
 const (
 	TreeWorkflow       = "TreeWorkflow"
 	TreeUpdate         = "admit"
@@ -38,7 +38,7 @@ func (t Tree) check() error {
 	return nil
 }
 
-// Admission asks whether runs may start below the first run of a tree. Kept in
+// Admission requests that runs may start under the first run of a tree. Kept in
 // workflow history.
 type Admission struct {
 	Tree Tree `json:"tree"`
@@ -53,7 +53,7 @@ type Admission struct {
 	Close string `json:"close,omitempty"`
 }
 
-// Check finds what no run asks.
+// Check finds what no run requests.
 func (a Admission) Check() error {
 	if a.Count == 0 && a.Close == "" || a.Tree.Most < 1 {
 		return errors.New("an admission needs a count, or a run to close, and a tree with a limit")
@@ -61,11 +61,11 @@ func (a Admission) Check() error {
 	return a.Tree.check()
 }
 
-// RunStart asks whether a step may start runs now. Kept in workflow history.
+// RunStart requests that a step may start runs now. Kept in workflow history.
 type RunStart struct {
 	Admission
 	// Attempt is the one that starts a run; nil where the runs start later, each by an
-	// attempt that asks again.
+	// attempt that requests it again.
 	Attempt *PausedBy `json:"attempt,omitempty"`
 }
 
@@ -99,7 +99,7 @@ type Census struct {
 // minutes.
 const mostClosed = 100
 
-// Admit counts runs, and says how many of those asked for may start.
+// Admit counts runs, and says how many of those requested may start.
 func (c *Census) Admit(asked Admission) Admitted {
 	if asked.Close != "" && !slices.Contains(c.Closed, asked.Close) {
 		c.Closed = append(c.Closed, asked.Close)
@@ -125,7 +125,7 @@ func (c Census) Check() error {
 	return nil
 }
 
-// CancelTree asks for a cancel of all runs below one that was cancelled, or below a loop.
+// CancelTree requests the cancel of all descendants of a run that was cancelled, or of a loop.
 // Kept in workflow history.
 type CancelTree struct {
 	// Tree has no more runs start below the cancelled one; none below a loop, which starts
@@ -137,7 +137,7 @@ type CancelTree struct {
 	Run   string `json:"run"`
 }
 
-// DetachedMemo marks runs that nobody waits for, which a cancel of those around them
+// DetachedMemo marks runs that no step waits for, which a cancel of their parents
 // leaves alone.
 const DetachedMemo = "reprise_detached"
 

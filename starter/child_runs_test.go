@@ -210,7 +210,7 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
 	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")
-	require.Contains(t, text, "alone: "+alone+", waits for its turn under the concurrency key "+key+", place ")
+	require.Contains(t, text, "alone: "+alone+", waits for its turn under the concurrency key "+key+", position ")
 	require.Contains(t, text, "runs "+inLoop+"       waits for its turn under the concurrency key ")
 	d.does("cancel", outer, waiter, holder)
 }

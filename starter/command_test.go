@@ -48,7 +48,6 @@ func each(command *cobra.Command, visit func(path string, command *cobra.Command
 // what one of them misses is found here.
 func TestCommandsAreComplete(t *testing.T) {
 	t.Parallel()
-	documents := readAll(t, "../README.md", "../docs/operations.md")
 	tests := readAll(t, "testdata/script/*/*.txtar", "*_test.go")
 	each(newRoot(&app{}), func(path string, command *cobra.Command) {
 		word, last := regexp.QuoteMeta(path), regexp.QuoteMeta(command.Name())
@@ -59,7 +58,6 @@ func TestCommandsAreComplete(t *testing.T) {
 			{command.Short != "", "a section of help.txt"},
 			{command.Long != "", "a text in its section of help.txt"},
 			{strings.Contains(command.Example, "  starter "+path), "an example in help.txt, a line that begins with starter " + path},
-			{matches("starter "+word+"\\b|`"+last+"\\b", documents), "a place in README.md or docs/operations.md"},
 			{matches(`starter `+word+`\b|"`+last+`"|'`+last+`'`, tests), "a script of testdata/script, or another test, that runs it"},
 		} {
 			if !one.there {

@@ -101,14 +101,14 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 	doc.Timeline = report.NewTimeline(found.StartedAt, end)
 	c := a.newCollection(s, stats.NewCollector(doc.Timeline.See))
 	defer c.close()
-	read, err := c.run(ctx, found, "for its report", doc.Below.Add)
+	read, err := c.run(ctx, found, "for its report", doc.ChildRuns.Add)
 	if err == nil {
 		err = c.childRuns(ctx)
 	}
 	if err != nil {
 		return doc, err
 	}
-	for _, row := range doc.Below.Rows {
+	for _, row := range doc.ChildRuns.Rows {
 		row.Link = s.link(row.WorkflowID, "")
 	}
 	doc.Stats, doc.Notes = c.into.Stats(), append(doc.Notes, read.Notes...)

@@ -49,7 +49,7 @@ type happening struct {
 	take func(runs.Event)
 }
 
-func (h happening) tell(word, step string, index *int, seconds float64, more runs.Event) {
+func (h happening) emit(word, step string, index *int, seconds float64, more runs.Event) {
 	more.Event, more.Step, more.Index, more.Visit = word, step, index, 1
 	more.At = samples.Began.Add(time.Duration(seconds * float64(time.Second)))
 	more.NextRetryAt = more.At.Add(time.Duration(more.Delay * float64(time.Second)))
@@ -57,12 +57,12 @@ func (h happening) tell(word, step string, index *int, seconds float64, more run
 }
 
 func (h happening) attempt(step string, index *int, number int, seconds, takes float64, failure *interpreter.ErrorObject) float64 {
-	h.tell(runs.ActionStarted, step, index, seconds, runs.Event{Attempt: number, Page: 1})
+	h.emit(runs.ActionStarted, step, index, seconds, runs.Event{Attempt: number, Page: 1})
 	word := runs.ActionCompleted
 	if failure != nil {
 		word = runs.ActionError
 	}
-	h.tell(word, step, index, seconds+takes, runs.Event{Attempt: number, Page: 1, Duration: takes, Error: failure})
+	h.emit(word, step, index, seconds+takes, runs.Event{Attempt: number, Page: 1, Duration: takes, Error: failure})
 	return seconds + takes
 }
 
@@ -88,16 +88,16 @@ func (h happening) iteration(index int, start float64, message string) float64 {
 	end := h.attempt("fetch", &index, 1, start, 0.5+float64(index%7)/10, first)
 	switch index % 50 {
 	case 3, 24:
-		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 4, Attempt: 1})
+		h.emit(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 4, Attempt: 1})
 		end = h.attempt("fetch", &index, 2, end+4, 1, nil)
 		done.Attempts = 2
 	case 11:
-		h.tell(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonRateLimited), Delay: 9, Attempt: 1})
+		h.emit(runs.StepRetry, "fetch", &index, end, runs.Event{Reason: string(interpreter.ReasonRateLimited), Delay: 9, Attempt: 1})
 		end = h.attempt("fetch", &index, 2, end+9, 1, nil)
 		done.Attempts = 2
 	}
 	done.Duration = end - start
-	h.tell(word, "fetch", &index, end, done)
+	h.emit(word, "fetch", &index, end, done)
 	return end
 }
 
@@ -134,17 +134,17 @@ func reportOf(t testing.TB, iterations int, message string) report.Document {
 // happened tells what a run with so many iterations did.
 func happened(h happening, iterations int, message string) {
 	h.take(runs.Event{Event: runs.ExecutionStarted, At: samples.Began})
-	h.tell(runs.StepStarted, "token", nil, 0, runs.Event{})
+	h.emit(runs.StepStarted, "token", nil, 0, runs.Event{})
 	h.attempt("token", nil, 1, 0, 2, httpError("retryable", 503, "HTTP 503 from GET http://api"))
-	h.tell(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
+	h.emit(runs.StepRetry, "token", nil, 2, runs.Event{Reason: string(interpreter.ReasonFailure), Delay: 5, Attempt: 1})
 	h.attempt("token", nil, 2, 7, 2, nil)
-	h.tell(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
-	h.tell(runs.StepStarted, "fetch", nil, 9, runs.Event{})
+	h.emit(runs.StepResult, "token", nil, 9, runs.Event{Status: interpreter.Completed, Attempts: 2, Pages: 1, Duration: 9})
+	h.emit(runs.StepStarted, "fetch", nil, 9, runs.Event{})
 	var free [50]float64 // when the places of the window are
 	for i := range iterations {
 		place := slices.Index(free[:], slices.Min(free[:]))
 		start := max(9, free[place])
-		h.tell(runs.IterationStarted, "fetch", &i, start, runs.Event{})
+		h.emit(runs.IterationStarted, "fetch", &i, start, runs.Event{})
 		free[place] = h.iteration(i, start, message)
 	}
 }

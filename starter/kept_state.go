@@ -231,8 +231,8 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 	return work(ctx, s)
 }
 
-// stateTimeout bounds how long a command waits for its worker.
-const stateTimeout = 5 * time.Minute
+// workerTimeout bounds how long a command waits for its worker.
+const workerTimeout = 5 * time.Minute
 
 // stateCommand has a worker do what a command wants of a step's state.
 func (s *session) stateCommand(ctx context.Context, of keptStep, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
@@ -244,29 +244,35 @@ func (s *session) stateCommand(ctx context.Context, of keptStep, command interpr
 }
 
 // onStates has a worker carry out a command. what names the states in errors.
-func (s *session) onStates(ctx context.Context, what string, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
+func (s *session) onStates(ctx context.Context, what string, command interpreter.StateCommand) (interpreter.StateAnswer, error) {
+	return onWorker[interpreter.StateAnswer](ctx, s, "reprise-state-command/"+uuid.NewString(), interpreter.StateCommandWorkflow, what, command)
+}
+
+// onWorker runs a workflow that reads or changes something for the command, and returns its
+// result. what begins its errors.
+func onWorker[T any](ctx context.Context, s *session, id, workflow, what string, input any) (result T, err error) {
 	run, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: "reprise-state-command/" + uuid.NewString(), TaskQueue: s.taskQueue, WorkflowExecutionTimeout: stateTimeout,
-	}, interpreter.StateCommandWorkflow, command)
+		ID: id, TaskQueue: s.taskQueue, WorkflowExecutionTimeout: workerTimeout,
+	}, workflow, input)
 	if err == nil {
-		err = run.Get(ctx, &answer)
+		err = run.Get(ctx, &result)
 	}
 	var failure interpreter.ErrorObject
 	var refused *temporal.ApplicationError
 	var late *temporal.TimeoutError
 	switch {
 	case err == nil:
-		return answer, nil
+		return result, nil
 	case ctx.Err() != nil:
-		return answer, start.ErrInterrupted
+		return result, start.ErrInterrupted
 	case errors.As(err, &refused) && refused.HasDetails() && refused.Details(&failure) == nil && failure.Message != "":
-		return answer, fmt.Errorf("%s: %s", what, failure.Message)
+		return result, fmt.Errorf("%s: %s", what, failure.Message)
 	case errors.As(err, &refused):
-		return answer, fmt.Errorf("%s: %s", what, refused.Message())
+		return result, fmt.Errorf("%s: %s", what, refused.Message())
 	case errors.As(err, &late):
-		return answer, fmt.Errorf("the worker has not answered within %s", terminal.Duration(stateTimeout))
+		return result, fmt.Errorf("the worker has not answered within %s", terminal.Duration(workerTimeout))
 	}
-	return answer, fmt.Errorf("%s: %w", what, err)
+	return result, fmt.Errorf("%s: %w", what, err)
 }
 
 // states are those that a step keeps, or the one of that name.

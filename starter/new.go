@@ -79,7 +79,7 @@ func (a *app) new(o *newOptions) error {
 	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
 		return usageError("FILE %q must end with .yaml", o.file)
 	}
-	if err := a.askNew(o); err != nil {
+	if err := a.promptNew(o); err != nil {
 		return err
 	}
 	made, err := a.makeNew(o)

@@ -22,13 +22,13 @@ func TestQuestionsOfNew(t *testing.T) {
 		{"openapi\napi.json\nlistUsers\n\n\n", newOptions{openapi: "api.json", operation: "listUsers", sink: "sqlite"}},
 	} {
 		var shown bytes.Buffer
-		q := &questioner{in: bufio.NewReader(strings.NewReader(row.answers)), out: &shown}
+		q := &prompter{in: bufio.NewReader(strings.NewReader(row.answers)), out: &shown}
 		got := newOptions{}
 		require.NoError(t, q.source(&got))
 		require.NoError(t, q.rest(&got))
 		require.Equal(t, row.want, got)
 		require.Contains(t, shown.String(), "[style]: ")
 	}
-	q := &questioner{in: bufio.NewReader(strings.NewReader("")), out: &bytes.Buffer{}}
+	q := &prompter{in: bufio.NewReader(strings.NewReader("")), out: &bytes.Buffer{}}
 	require.ErrorContains(t, q.source(&newOptions{}), "no answer")
 }

@@ -154,7 +154,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 	case record.Waiting != "":
 		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
 	default:
-		text += string(record.Status) + underWay(record)
+		text += string(record.Status) + progressOf(record)
 	}
 	if record.Error != nil && record.Status == interpreter.Failed {
 		text += ": " + terminal.Shorten(record.Error.Message, 100)
@@ -191,8 +191,8 @@ func (o *observer) latest(ctx context.Context, record workflows.StepRecord) work
 	return record
 }
 
-// underWay counts what a running step has done.
-func underWay(record workflows.StepRecord) string {
+// progressOf counts what a running step has done.
+func progressOf(record workflows.StepRecord) string {
 	if record.Status != interpreter.Running || record.Attempts < 2 {
 		return ""
 	}

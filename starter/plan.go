@@ -11,13 +11,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
-	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -174,7 +171,7 @@ func (a *app) planInput(checked checked, workload map[string]any, o *planOptions
 // plan gathers what a run would do.
 func (s *session) plan(ctx context.Context, of checked, input call.PlanInput) (*planDocument, error) {
 	doc := &planDocument{Playbook: of.book.Name, Running: []runs.Found{}, Schedules: []plannedSchedule{}}
-	answer, err := s.plannedByWorker(ctx, input)
+	answer, err := onWorker[interpreter.PlanAnswer](ctx, s, input.Task.Run.WorkflowID, interpreter.PlanWorkflow, "plan "+input.Task.Name, input)
 	if err != nil {
 		return nil, err
 	}
@@ -194,30 +191,6 @@ func (s *session) plan(ctx context.Context, of checked, input call.PlanInput) (*
 	}
 	doc.Problems = len(doc.problems())
 	return doc, nil
-}
-
-// plannedByWorker has a worker look.
-func (s *session) plannedByWorker(ctx context.Context, input call.PlanInput) (answer interpreter.PlanAnswer, err error) {
-	run, err := s.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: input.Task.Run.WorkflowID, TaskQueue: s.taskQueue, WorkflowExecutionTimeout: stateTimeout,
-	}, interpreter.PlanWorkflow, input)
-	if err == nil {
-		err = run.Get(ctx, &answer)
-	}
-	var failure interpreter.ErrorObject
-	var refused *temporal.ApplicationError
-	var late *temporal.TimeoutError
-	switch {
-	case err == nil:
-		return answer, nil
-	case ctx.Err() != nil:
-		return answer, start.ErrInterrupted
-	case errors.As(err, &refused) && refused.HasDetails() && refused.Details(&failure) == nil && failure.Message != "":
-		return answer, fmt.Errorf("plan %s: %s", input.Task.Name, failure.Message)
-	case errors.As(err, &late):
-		return answer, fmt.Errorf("the worker has not answered within %s", terminal.Duration(stateTimeout))
-	}
-	return answer, fmt.Errorf("plan %s: %w", input.Task.Name, err)
 }
 
 // mostPlanned is how many runs of the playbook are read.

@@ -120,7 +120,7 @@ func (a *app) validate(files []string, workload map[string]any, output string, s
 
 // validateTests checks a file of tests, and the playbook that it tests.
 func (a *app) validateTests(name, output string) (source.Diagnostics, error) {
-	suite, err := playtest.Load(name)
+	suite, err := playtest.LoadFrom(name, a.files.read)
 	var invalid *playtest.InvalidError
 	switch {
 	case errors.As(err, &invalid):

@@ -14,7 +14,7 @@ import (
 // share of it takes, and heartbeats notice a lost worker long before.
 const maxDriveTime = 6 * time.Hour
 
-// activityHost takes a call to an activity that does many things at once.
+// activityHost runs calls in an activity that does many things at once.
 type activityHost struct {
 	task     Task
 	snapshot call.Snapshot
@@ -24,7 +24,7 @@ type activityHost struct {
 
 // fetchPages has an activity fetch pages of the call until something else is
 // due. It reports whether the call came further: a page that is too large to
-// travel with others has to be fetched by an attempt of its own. The error is
+// be fetched with others has to be fetched by an attempt of its own. The error is
 // that of a cancelled ctx.
 func (c *activityHost) fetchPages(ctx workflow.Context, machine *call.Call) (further bool, err error) {
 	input := call.DriveInput{Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: true}

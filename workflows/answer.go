@@ -19,7 +19,7 @@ import (
 // where the sender does not wait for the outcome, as signals (docs/operations.md,
 // section answers).
 const (
-	// AnswerUpdate takes an interpreter.Answer and gives an interpreter.AnswerReceipt.
+	// AnswerUpdate takes an interpreter.Answer and returns an interpreter.AnswerReceipt.
 	AnswerUpdate = interpreter.AnswerUpdate
 	// AnswerSignal takes an interpreter.Answer.
 	AnswerSignal = "answer"
@@ -58,7 +58,7 @@ func (c *controls) await(awaited *awaitedCall) (over func()) {
 	}
 }
 
-// serveAnswers lets the workflow be answered, by updates and signals.
+// serveAnswers has the workflow accept answers, by updates and signals.
 func (c *controls) serveAnswers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
 		_, err := c.findAwaited(answer)
@@ -188,7 +188,7 @@ func answerError(err error) error {
 	return err
 }
 
-// answer has the call take an answer that is meant by it.
+// answer has the call accept an answer that is for it.
 func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 	found, err := c.findAwaited(answer)
 	switch {
@@ -252,7 +252,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 }
 
 // duplicateOf is the earlier reply to an answer that arrives again with its ID: a
-// sender cannot always tell whether its update arrived, and sends the answer as a
+// sender does not always know whether its update arrived, and sends the answer as a
 // signal too. By then another attempt may be running, for which the answer is not
 // meant.
 func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerReceipt {
@@ -461,7 +461,7 @@ type AnswerMark struct {
 	Option string `json:"option,omitempty"`
 }
 
-// answerMark is the mark of the attempt under way.
+// answerMark is the mark of the current attempt.
 func (d *driver) answerMark() AnswerMark {
 	return AnswerMark{AnswerTo: d.call.Address(), Page: d.call.Page()}
 }

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 )
 
-// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and gives
+// AttemptDetailsQuery takes an interpreter.AnswerTo that names an attempt, and returns
 // its AttemptDetails: the request, for the people who are to answer it.
 const AttemptDetailsQuery = "asked"
 

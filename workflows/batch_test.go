@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TestAutoBatch: a loop, its parts and a reprocess of some of its iterations have
+// TestAutoBatch: a loop, its shards and a reprocess of some of its iterations have
 // batches of one size, which follows from that of the collection.
 func TestAutoBatch(t *testing.T) {
 	t.Parallel()
@@ -24,10 +24,10 @@ func TestAutoBatch(t *testing.T) {
 	some := make([]expression.Value, 7)
 	for name, input := range map[string]LoopInput{
 		"the loop":    {Elements: make([]expression.Value, 1190)},
-		"a part":      {Elements: some, Part: &Part{First: 600, Size: 1190}},
+		"a shard":     {Elements: some, Shard: &Shard{First: 600, Size: 1190}},
 		"a reprocess": {Elements: some, Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 800, 801, 1189}, Size: 1190}},
-		"a part of a reprocess": {
-			Elements: some, Part: &Part{First: 1, Size: 400},
+		"a shard of a reprocess": {
+			Elements: some, Shard: &Shard{First: 1, Size: 400},
 			Chosen: &Chosen{Indexes: []int{1, 5, 9, 100, 800, 801, 1189}, Size: 1190},
 		},
 	} {
@@ -37,7 +37,7 @@ func TestAutoBatch(t *testing.T) {
 	require.Equal(t, 7, newLoop(LoopInput{Elements: some}, step, &controls{}).batchSize())
 }
 
-// TestSharedFalls: what a part uses is told again in few steps, and never for nothing.
+// TestSharedFalls: what a shard uses is told again in few steps, and never for nothing.
 func TestSharedFalls(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -110,7 +110,7 @@ type batch struct {
 	// them.
 	counted []bool
 	// budget is the error of the loop once its failure budget is spent; stop then
-	// cancels what is under way.
+	// cancels what is running.
 	budget *interpreter.ErrorObject
 	stop   workflow.CancelFunc
 	// remaining are the calls that continue in the next history of this workflow: once
@@ -118,7 +118,7 @@ type batch struct {
 	remaining []int
 	renewing  bool
 	renewal   renewal
-	waits     []*interpreter.Wait // of calls under way, nil for none
+	waits     []*interpreter.Wait // of running calls, nil for none
 	until     []time.Time         // of these waits
 	// children are the runs of other playbooks that calls have started last.
 	children []string
@@ -202,7 +202,7 @@ func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
 	return !historyIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].Begun())
 }
 
-// sequential takes one call after the other to its end, waits and sinks included.
+// sequential runs one call after the other to its end, waits and sinks included.
 func (b *batch) sequential(ctx workflow.Context) {
 	open := b.open()
 	for at, i := range open {
@@ -332,7 +332,7 @@ func (b *batch) count(result interpreter.CallResult) {
 }
 
 // withinBudget ends the batch once the failure budget of its loop is spent: what is
-// under way is cancelled, the rest never begins. spent is the error with which an
+// running is cancelled, the rest never begins. spent is the error with which an
 // activity has found that.
 func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	if spent == nil && b.input.Known != nil {
@@ -344,7 +344,7 @@ func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 	}
 }
 
-// iterate takes one call to its end, with the sinks of its policies and of the loop.
+// iterate runs one call to its end, with the sinks of its policies and of the loop.
 func (b *batch) iterate(ctx workflow.Context, i int) {
 	call := b.calls[i]
 	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {

@@ -71,9 +71,9 @@ func (r *run) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if r.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
 	}
-	line, holders := name.ID(), []string{}
+	id, holders := name.ID(), []string{}
 	for _, parent := range r.controls.parents {
-		if parent.Queue == line {
+		if parent.Queue == id {
 			holders = append(holders, parent.Run)
 		}
 	}

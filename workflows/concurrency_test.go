@@ -22,7 +22,7 @@ import (
 	"reprise/workflows"
 )
 
-// counter is the line of a key, with runs that a test plays. Time is skipped.
+// counter is the queue of a key, with runs that a test plays. Time is skipped.
 type counter struct {
 	t         *testing.T
 	env       *testsuite.TestWorkflowEnvironment
@@ -91,10 +91,10 @@ func cancelsRunning(request *queue.Request) { request.OnConflict = playbook.Conf
 func two(request *queue.Request)            { request.Limit = 2 }
 func wrong(request *queue.Request)          { request.Limit = 0 }
 
-// run runs the line to its end and gives when that was.
-func (c *counter) run(line queue.Queue) time.Duration {
+// run runs the queue to its end and gives when that was.
+func (c *counter) run(state queue.Queue) time.Duration {
 	c.t.Helper()
-	c.env.ExecuteWorkflow(queue.WorkflowName, line)
+	c.env.ExecuteWorkflow(queue.WorkflowName, state)
 	require.True(c.t, c.env.IsWorkflowCompleted())
 	return c.env.Now().Sub(began)
 }
@@ -191,27 +191,27 @@ func TestConcurrencyContinuesAsNew(t *testing.T) {
 	c.run(many)
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, c.env.GetWorkflowError(), &next)
-	var line queue.Queue
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &line))
-	travelled, err := json.Marshal(queue.Queue{Limit: many.Limit, Holders: many.Holders, Waiting: many.Waiting, Messages: line.Messages})
+	var state queue.Queue
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &state))
+	travelled, err := json.Marshal(queue.Queue{Limit: many.Limit, Holders: many.Holders, Waiting: many.Waiting, Messages: state.Messages})
 	require.NoError(t, err)
-	came, err := json.Marshal(line)
+	came, err := json.Marshal(state)
 	require.NoError(t, err)
 	require.JSONEq(t, string(travelled), string(came))
-	require.Equal(t, 1000, len(c.told)+len(line.Messages))
+	require.Equal(t, 1000, len(c.told)+len(state.Messages))
 
 	after := newCounter(t)
-	after.at(time.Second, line.Holders[0].WorkflowID, leaves)
-	for _, member := range line.Waiting {
+	after.at(time.Second, state.Holders[0].WorkflowID, leaves)
+	for _, member := range state.Waiting {
 		after.gone[member.WorkflowID] = true
 	}
-	after.run(line)
+	after.run(state)
 	require.NoError(t, after.env.GetWorkflowError())
-	require.Subset(t, after.told, []string{line.Waiting[0].WorkflowID + " granted"})
-	require.GreaterOrEqual(t, len(after.told), len(line.Messages))
+	require.Subset(t, after.told, []string{state.Waiting[0].WorkflowID + " granted"})
+	require.GreaterOrEqual(t, len(after.told), len(state.Messages))
 }
 
-// TestConcurrencyIsNotCancelled: who cancelsRunning the line does not free its places.
+// TestConcurrencyIsNotCancelled: a cancel of the queue frees no turn.
 func TestConcurrencyIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)

@@ -34,16 +34,16 @@ const (
 // and release a turn by signals; it answers with signals. Its decisions are a rule of
 // the interpreter (interpreter/queue). It ends when no run has a turn or waits
 // for one; the next run starts it again.
-func ConcurrencyWorkflow(ctx workflow.Context, line queue.Queue) error {
+func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
-	k := &queueKeeper{line: &line, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	k := &queueKeeper{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
 	if err := workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) {
-		return line.Status(members), nil
+		return state.Status(members), nil
 	}); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return line, nil }); err != nil {
+	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
 	for {
@@ -68,7 +68,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, line queue.Queue) error {
 
 // queueKeeper drives the queue of a key.
 type queueKeeper struct {
-	line            *queue.Queue
+	queue           *queue.Queue
 	requests        workflow.ReceiveChannel
 	delivering      int // messages on their way
 	gone            []queue.Run
@@ -102,14 +102,14 @@ func (k *queueKeeper) drain(ctx workflow.Context) {
 			continue
 		}
 		k.checkHolder(ctx, request)
-		k.line.Apply(request, workflow.Now(ctx))
+		k.queue.Apply(request, workflow.Now(ctx))
 	}
 	if len(k.gone) > 0 {
-		k.line.Remove(workflow.Now(ctx), k.gone...)
+		k.queue.Remove(workflow.Now(ctx), k.gone...)
 		k.gone = nil
 	}
 	if k.isCircle() {
-		k.line.Refuse(workflow.Now(ctx), k.victim)
+		k.queue.Refuse(workflow.Now(ctx), k.victim)
 		k.victim = queue.Victim{}
 	}
 }
@@ -120,8 +120,8 @@ func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
 // deliverMessages sends messages, a number of them at a time.
 func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 	for k.mayDeliver() {
-		message := k.line.Messages[0]
-		k.line.Messages = k.line.Messages[1:]
+		message := k.queue.Messages[0]
+		k.queue.Messages = k.queue.Messages[1:]
 		k.delivering++
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			k.deliver(ctx, message)
@@ -131,7 +131,7 @@ func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 }
 
 func (k *queueKeeper) mayDeliver() bool {
-	return len(k.line.Messages) > 0 && k.delivering < mostDelivering
+	return len(k.queue.Messages) > 0 && k.delivering < mostDelivering
 }
 
 // deliver signals a decision to a run. A run that cannot be signalled has ended.
@@ -144,7 +144,7 @@ func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
 		return
 	}
 	cancel := queue.Cancel{Run: message.To, Reason: fmt.Sprintf(
-		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.line.Name.Key)}
+		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
 	to := toTool(queue.CancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		logger(ctx).Warn("cannot cancel a run that is to be replaced", "workflow_id", message.To.WorkflowID, "error", err)
@@ -155,12 +155,12 @@ func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
 func (k *queueKeeper) wait(ctx workflow.Context) error {
 	mode, length := queueEmpty, queueIdle
 	switch {
-	case len(k.line.Waiting) > 0:
+	case len(k.queue.Waiting) > 0:
 		if k.mode != queueWaiting {
 			k.patience = checkFirst
 		}
 		mode, length = queueWaiting, k.patience
-	case !k.line.Empty() || k.delivering > 0:
+	case !k.queue.Empty() || k.delivering > 0:
 		mode, length = queueHeld, checkIdle
 	}
 	if k.mode != mode || k.alarm.IsReady() {
@@ -177,36 +177,36 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 	delivering := k.delivering
 	return workflow.Await(ctx, func() bool {
 		return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayDeliver() || k.isCircle() ||
-			k.delivering < delivering && k.line.Empty() || historyIsLong(ctx)
+			k.delivering < delivering && k.queue.Empty() || historyIsLong(ctx)
 	})
 }
 
 // checkHolder frees a state that a run has which was terminated, before another one fails that
 // does not wait for it.
 func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
-	if !k.line.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.line.Holders) == 0 || k.line.Has(request.Run) {
+	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Run) {
 		return
 	}
 	holders := make([]queue.Run, 0, 1)
-	for _, holder := range k.line.Holders {
+	for _, holder := range k.queue.Holders {
 		holders = append(holders, holder.Run)
 	}
 	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to look at")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 	}
-	k.line.Remove(workflow.Now(ctx), ended...)
+	k.queue.Remove(workflow.Now(ctx), ended...)
 }
 
 // checkMembers frees the turns of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 	var members []queue.Run
-	holders := k.line.Holders
+	holders := k.queue.Holders
 	for range min(len(holders), mostChecked) {
 		members = append(members, holders[k.checked%len(holders)].Run)
 		k.checked++
 	}
-	for _, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostCheckedWaiting)] {
+	for _, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostCheckedWaiting)] {
 		members = append(members, waiting.Run)
 	}
 	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
@@ -225,14 +225,14 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 // checkCircles looks for runs that wait for each other, beside the other work of the
 // queue: it queries other queues, which may not answer.
 func (k *queueKeeper) checkCircles(ctx workflow.Context) {
-	if k.checkingCircles || len(k.line.ParentQueues()) == 0 {
+	if k.checkingCircles || len(k.queue.ParentQueues()) == 0 {
 		return
 	}
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		to := toTool(queue.DeadlockActivity, queueTimeout, "looks whether runs wait for each other")
 		to.tries = 1 // the next check is soon
-		victim, err := send[queue.Victim](ctx, to, k.line.Name.ID(), "the name of concurrency")
+		victim, err := send[queue.Victim](ctx, to, k.queue.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
 			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
 			return
@@ -248,7 +248,7 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	k.drain(ctx)
-	failure, next := continueAsNew(ctx, queue.WorkflowName, *k.line, "the line of the concurrency key")
+	failure, next := continueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
 	if failure != nil {
 		return failure
 	}
@@ -264,20 +264,20 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 	row := func(member queue.Entry, state string) {
 		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
 	}
-	for _, holder := range k.line.Holders[:min(len(k.line.Holders), mostInDetails)] {
+	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), mostInDetails)] {
 		state := "**has its turn**"
 		if holder.Leaving {
 			state = "**is cancelled**"
 		}
 		row(holder, state)
 	}
-	for i, waiting := range k.line.Waiting[:min(len(k.line.Waiting), mostInDetails)] {
-		row(waiting, fmt.Sprintf("place %d", i+1))
+	for i, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostInDetails)] {
+		row(waiting, fmt.Sprintf("position %d", i+1))
 	}
 	what := "Concurrency key"
-	if k.line.Name.State {
+	if k.queue.Name.State {
 		what = "State"
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a turn, %d waiting\n\n%s",
-		what, source.Code(k.line.Name.Key, mostText), k.line.Limit, len(k.line.Holders), len(k.line.Waiting), table))
+		what, source.Code(k.queue.Name.Key, mostText), k.queue.Limit, len(k.queue.Holders), len(k.queue.Waiting), table))
 }

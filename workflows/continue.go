@@ -229,7 +229,7 @@ func (r *run) continueLoop(
 	return all, nil
 }
 
-// recordLoop records the loop of a visit, and gives those before it.
+// recordLoop records the loop of a visit, and returns those before it.
 func (r *run) recordLoop(record *StepRecord, id string) []string {
 	if r.input.Called == nil {
 		return nil
@@ -305,7 +305,7 @@ func notContinued(why string) *interpreter.ErrorObject {
 	}
 }
 
-// endedIn accounts for the iterations of a loop, or of a part of one, that was ended
+// endedIn accounts for the iterations of a loop, or of a shard of one, that was ended
 // from outside: its histories show how they ended. Iterations that they do not show
 // count as cancelled.
 func (l *loop) endedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {

@@ -26,9 +26,9 @@ type Steering struct {
 	// Run is the workflow ID of the run that Control is of, where that is a parent run;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
-	// Slot is what a loop gives one of its children.
+	// Slot is a slot of the window for a child of a loop.
 	Slot *slotGrant `json:"place,omitempty"`
-	// Shared is what the other parts of the loop use.
+	// Shared is what the other shards of the loop use.
 	Shared *Shared `json:"shared,omitempty"`
 }
 
@@ -147,7 +147,7 @@ func (c *controls) drain(ctx workflow.Context) {
 }
 
 // apply records what people have requested, ends the waits that are meant and passes it
-// on. It gives the number of waits that end here, and whether a child is signalled.
+// on. It returns the number of waits that end here, and whether a child is signalled.
 func (c *controls) apply(ctx workflow.Context, steering Steering) (ended int, signalled bool) {
 	if shared := steering.Shared; shared != nil && c.shared != nil {
 		c.shared(ctx, *shared)

@@ -39,21 +39,21 @@ func tags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// Spans records the parts of a run as they end, also when they are replayed.
+// Spans records the spans of a run as they end, also when they are replayed.
 type Spans interface {
-	Ended(ctx workflow.Context, part meter.Part)
+	Ended(ctx workflow.Context, span meter.Span)
 }
 
 type spansKey struct{}
 
-// WithSpans makes a context in which parts of a run are recorded.
+// WithSpans makes a context in which spans of a run are recorded.
 func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
-func emit(ctx workflow.Context, part meter.Part) {
+func emit(ctx workflow.Context, span meter.Span) {
 	if spans, ok := ctx.Value(spansKey{}).(Spans); ok {
-		spans.Ended(ctx, part)
+		spans.Ended(ctx, span)
 	}
 }
 
@@ -62,7 +62,7 @@ func countCall(ctx workflow.Context, call *call.Call) {
 	facts, result := call.Facts(), *call.Result()
 	meter.Call(counter{ctx}, facts, result)
 	if facts.Place != "" {
-		emit(ctx, meter.SinkPart(facts, result))
+		emit(ctx, meter.SinkSpan(facts, result))
 	}
 }
 
@@ -90,7 +90,7 @@ func (l *loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 		counter{ctx}.Add(meter.DeadLetters, 1, book, step, string(failure.Kind), meter.ClassOf(failure))
 	}
 	counter{ctx}.Add(meter.Iterations, 1, book, step, string(state))
-	emit(ctx, meter.IterationPart(book, step, l.input.Task.Visit, iteration))
+	emit(ctx, meter.IterationSpan(book, step, l.input.Task.Visit, iteration))
 }
 
 // countCancelled counts the iterations of a loop that were cancelled, or never
@@ -105,8 +105,8 @@ func (r *run) countCancelled(ctx workflow.Context, record *StepRecord) {
 func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 	counter{ctx}.Add(meter.Steps, 1, r.Run.Playbook, record.Step, string(record.Status))
 	counter{ctx}.Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), r.Run.Playbook, record.Step, string(record.Status))
-	emit(ctx, meter.Part{
-		Kind: meter.PartStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
+	emit(ctx, meter.Span{
+		Kind: meter.SpanStep, Playbook: r.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
 	})
 }
@@ -123,7 +123,7 @@ func (r *run) countRun(ctx workflow.Context, result *Result) {
 	started, now := r.startedAt(), workflow.Now(ctx)
 	counter{ctx}.Add(meter.Runs, 1, r.Run.Playbook, string(result.Status))
 	counter{ctx}.Observe(meter.RunTime, now.Sub(started), r.Run.Playbook, string(result.Status))
-	emit(ctx, meter.Part{
-		Kind: meter.PartRun, Playbook: r.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
+	emit(ctx, meter.Span{
+		Kind: meter.SpanRun, Playbook: r.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
 	})
 }

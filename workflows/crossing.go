@@ -181,7 +181,7 @@ func continueAsNew(ctx workflow.Context, name string, input any, what string) (f
 const (
 	// heartbeatTimeout is how long a lost worker stays unnoticed.
 	heartbeatTimeout = 10 * time.Second
-	// mostDeliveries ends what would be handed out for ever, such as the
+	// mostDeliveries ends what would be delivered for ever, such as the
 	// activity of a tool that no worker has. How often an attempt may be lost is
 	// less; the activity counts that, because only it knows which of its
 	// deliveries may have acted.
@@ -189,7 +189,7 @@ const (
 )
 
 // options are those of whatever is sent there. Temporal's own retry of an activity
-// only hands one out again when its worker was lost or hands it back.
+// only delivers one again when its worker was lost or returned it.
 func (d destination) options(ctx workflow.Context) workflow.Context {
 	switch d.kind {
 	case isLocal:

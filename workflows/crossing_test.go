@@ -82,11 +82,11 @@ func (r *run) attempt(ctx workflow.Context) {
 	if err := start(ctx, "x").Get(ctx, nil); err != nil { return }
 }
 func next() error { return workflow.NewContinueAsNewErrorWithOptions(nil, workflow.ContinueAsNewErrorOptions{}, "x") }
-func tell(child workflow.ChildWorkflowFuture) { child.SignalChildWorkflow(nil, "x", 1); workflow.SignalExternalWorkflow(nil) }
+func signal(child workflow.ChildWorkflowFuture) { child.SignalChildWorkflow(nil, "x", 1); workflow.SignalExternalWorkflow(nil) }
 `
 	want := map[string][]string{
 		"outside functions": {"ExecuteActivity"}, "attempt": {"ExecuteChildWorkflow"},
-		"next": {"NewContinueAsNewErrorWithOptions"}, "tell": {"SignalChildWorkflow", "SignalExternalWorkflow"},
+		"next": {"NewContinueAsNewErrorWithOptions"}, "signal": {"SignalChildWorkflow", "SignalExternalWorkflow"},
 	}
 	for alias, renamed := range map[string]string{"": body, "sdk": regexp.MustCompile(`\bworkflow\.`).ReplaceAllString(body, "sdk.")} {
 		tree, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nimport "+alias+` "go.temporal.io/sdk/workflow"`+renamed, 0)

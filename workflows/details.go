@@ -36,14 +36,14 @@ func Describe(book *playbook.Playbook) string {
 	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, mostText), source.Code(shortHash(book), mostText))
 }
 
-// shortHash is as much of a playbook's hash as people need to tell it from others.
+// shortHash is as much of a playbook's hash as people need to distinguish it.
 func shortHash(book *playbook.Playbook) string {
 	const digits = 12
 	return book.Hash[:digits]
 }
 
-// describePart says what a child of a run is a part of.
-func describePart(book *playbook.Playbook, task Task) string {
+// describeChild says which playbook a child of a run belongs to.
+func describeChild(book *playbook.Playbook, task Task) string {
 	return fmt.Sprintf("%s, step %s of the run %s", Describe(book), source.Code(task.Step, mostText), source.Code(runID(task), mostText))
 }
 
@@ -218,7 +218,7 @@ func stepCells(ctx workflow.Context, record StepRecord, call *call.Call) []strin
 	return []string{name, "**" + string(record.Status) + "**", progress, renderTime(record.NextRetryAt), renderReason(record.Waiting, record.Error)}
 }
 
-// describe writes the status of the loop, or of this part of it.
+// describe writes the status of the loop, or of this shard of it.
 func (l *loop) describe(ctx workflow.Context) {
 	rest, stats := l.countParked(), l.result.Stats
 	waiting, active := rest.waiting, rest.active(l.active)
@@ -228,8 +228,8 @@ func (l *loop) describe(ctx workflow.Context) {
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), renderTime(rest.next))
 	text := l.controls.renderHold() + fmt.Sprintf("%s: iterations %d to %d of %d\n\n%s",
 		source.Code(l.step.Name, mostText), l.index(0), l.index(stats.Total-1), l.size(), counts)
-	for _, p := range l.parts {
-		text += "\nRunning, and not counted yet: " + linkTo(ctx, "a part of the loop", p.id) + "\n"
+	for _, p := range l.shards {
+		text += "\nRunning, and not counted yet: " + linkTo(ctx, "a shard of the loop", p.id) + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
 }

@@ -16,7 +16,7 @@ type endless struct {
 type keeper interface {
 	// describe writes it into the details that Temporal's UI shows.
 	describe(ctx workflow.Context)
-	// next gives the error with which the workflow continues as new with it, or why it cannot.
+	// next returns the error with which the workflow continues as new with it, or why it cannot.
 	next(ctx workflow.Context) (failure *interpreter.ErrorObject, next error)
 }
 
@@ -41,7 +41,7 @@ func (e *endless) serve(ctx workflow.Context, k keeper) error {
 	}
 }
 
-// continueAsNew gives the error with which the workflow continues as new. It is nil where what is
+// continueAsNew returns the error with which the workflow continues as new. It is nil where what is
 // kept is too large for that: it stays where it is.
 func (e *endless) continueAsNew(ctx workflow.Context, k keeper) error {
 	failure, next := k.next(ctx)

@@ -204,7 +204,7 @@ func failure(object interpreter.ErrorObject) error {
 
 func unavailable() error { return failure(interpreter.ErrorObject{}) }
 
-func told(wait time.Duration) error {
+func rateLimited(wait time.Duration) error {
 	seconds := wait.Seconds()
 	return failure(interpreter.ErrorObject{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRateLimited, Status: 429, RetryAfter: &seconds,

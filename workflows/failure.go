@@ -31,7 +31,7 @@ func isCancelled(err error) bool {
 	return errors.As(err, &cancelled)
 }
 
-// isOurs gives the error of what was not sent, because it is too large.
+// isOurs returns the error of what was not sent, because it is too large.
 func isOurs(err error) (*interpreter.ErrorObject, bool) {
 	var failure *interpreter.ErrorObject
 	return failure, errors.As(err, &failure)

@@ -16,8 +16,8 @@ import (
 const MaxWorkflowID = 1000
 
 // IDWithin is the ID of a workflow that belongs to another: the other's ID and a
-// suffix. Where that is longer than Temporal takes, the end of the other's ID
-// gives way to a digest of it.
+// suffix. Where that is longer than Temporal accepts, a digest replaces the end
+// of the other's ID.
 func IDWithin(id, suffix string) string {
 	if len(id)+len(suffix) <= MaxWorkflowID {
 		return id + suffix
@@ -35,7 +35,7 @@ func IDWithin(id, suffix string) string {
 func runID(task Task) string { return cmp.Or(task.ID, task.Run.WorkflowID) }
 
 // childID is the ID of a child that a task has: its loop or its call, with a
-// suffix that of a part of the loop. Children are found by it.
+// suffix that of a shard of the loop. Children are found by it.
 func childID(task Task, suffix string) string {
 	return IDWithin(runID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
 }
@@ -44,7 +44,7 @@ func childID(task Task, suffix string) string {
 func iterationID(task Task, first int) string { return childID(task, fmt.Sprintf("/%d", first)) }
 
 // IterationID is the ID of the child in which an iteration of a task's loop is. size is
-// that of the collection, of which the loop, or the part of it that is meant, has the
+// that of the collection, of which the loop, or the shard of it that is meant, has the
 // chosen elements; all, where that is nil. It is false for an index of no such element.
 func IterationID(task Task, loop *playbook.Loop, size int, chosen *Chosen, index int) (string, bool) {
 	position, found := index, index >= 0 && index < size

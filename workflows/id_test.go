@@ -16,7 +16,7 @@ import (
 func TestIDWithin(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "run/fetch#1/7", workflows.IDWithin("run", "/fetch#1/7"))
-	suffix := "/" + strings.Repeat("s", 64) + "#1000/part-99999-99999"
+	suffix := "/" + strings.Repeat("s", 64) + "#1000/shard-99999-99999"
 	ids := map[string]bool{}
 	for _, letter := range []string{"a", "é", "語", "😀"} {
 		for length := 880; length <= workflows.MaxWorkflowID; length++ {
@@ -43,7 +43,7 @@ func TestIDWithin(t *testing.T) {
 }
 
 // TestIterationID: an iteration is in the child that begins with the first one of its
-// batch, whatever part of the loop is asked.
+// batch, whatever shard of the loop is asked.
 func TestIterationID(t *testing.T) {
 	t.Parallel()
 	task := workflows.Task{ID: "run", Step: "fetch", Visit: 2}

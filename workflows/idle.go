@@ -10,7 +10,7 @@ import (
 
 // maxIdleVisits bounds how many steps may end in one workflow task. A cycle
 // without an attempt or a wait takes no time, so no timeout would ever end it,
-// and Temporal would hand its task out again and again.
+// and Temporal would deliver its task again and again.
 const maxIdleVisits = 2000
 
 // idle counts the steps that ended since the history last grew.

@@ -19,18 +19,18 @@ import (
 	"reprise/workflows"
 )
 
-// goesOn runs a batch of five whose history is long once an attempt has failed,
+// continueBatch runs a batch of five whose history is long once an attempt has failed,
 // and the rest of it 20 minutes later, when it is answered otherwise.
-func goesOn(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.CallsOutput) {
+func continueBatch(t *testing.T, mode string, answer, later play) (before, after *stage, output workflows.CallsOutput) {
 	t.Helper()
 	before = longOnceFailed(t, answer)
-	after, output = takenOn(t, before, mode, later)
+	after, output = continuedOn(t, before, mode, later)
 	return before, after, output
 }
 
-// takenOn runs a batch of five on a stage whose history becomes long, and the rest
+// continuedOn runs a batch of five on a stage whose history becomes long, and the rest
 // of it 20 minutes later.
-func takenOn(t *testing.T, before *stage, mode string, later play) (after *stage, output workflows.CallsOutput) {
+func continuedOn(t *testing.T, before *stage, mode string, later play) (after *stage, output workflows.CallsOutput) {
 	t.Helper()
 	after = newStage(t, later)
 	before.runBatch(batchOfFive(mode))
@@ -114,7 +114,7 @@ func fine(_ int, in interpreter.ToolInput) (any, error) { return *in.Index, nil 
 // those that have ended keep their results, and those after it have their turn.
 func TestBatchContinuesAsNew(t *testing.T) {
 	t.Parallel()
-	before, after, output := goesOn(t, "sequential", failing, fine)
+	before, after, output := continueBatch(t, "sequential", failing, fine)
 	require.Empty(t, before.timers)
 	require.Len(t, before.attempts, 3)
 	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
@@ -163,7 +163,7 @@ func TestBatchContinuesAsNewWithItsWaits(t *testing.T) {
 		}
 		return failed > 0 && attempts > failed+3 // it waits by then
 	})
-	after, output := takenOn(t, before, "parallel", fine)
+	after, output := continuedOn(t, before, "parallel", fine)
 	require.Equal(t, []time.Duration{time.Hour}, before.timers)
 	require.Equal(t, []time.Duration{40 * time.Minute}, after.timers)
 	require.Len(t, after.attempts, 2)

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// IterationsQuery queries a loop, a part of one, or one of its children for iterations;
+// IterationsQuery queries a loop, a shard of one, or one of its children for iterations;
 // the answer is an Iterations.
 const IterationsQuery = "iterations"
 

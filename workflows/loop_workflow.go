@@ -30,7 +30,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	controls.listen(ctx, nil)
 	l.listenForSlots(ctx)
 	controls.shared = l.applyShared
-	l.listenForParts(ctx)
+	l.listenForShards(ctx)
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
@@ -41,10 +41,10 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	}
 	l.describe(ctx)
 	leaf, _ := l.room(ctx)
-	if l.batches() <= leaf && (input.Part != nil || len(input.Elements) <= leafElements) {
+	if l.batches() <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
 	} else {
-		l.runParts(ctx, 0)
+		l.runShards(ctx, 0)
 	}
 	l.describe(ctx)
 	l.result.Shrink(step.Name, payloadCap(ctx))
@@ -54,10 +54,10 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	return l.result, nil
 }
 
-// loop is one run of LoopWorkflow: a whole loop, or a part of one.
+// loop is one run of LoopWorkflow: a whole loop, or a shard of one.
 type loop struct {
 	input  LoopInput
-	part   Part
+	shard  Shard
 	book   *playbook.Playbook
 	step   *playbook.Step
 	loop   *playbook.Loop
@@ -68,20 +68,20 @@ type loop struct {
 	herald    herald
 	members   []*member // the batches that are open, in order of their start
 	active    int       // iterations in open batches
-	parts     []*openPart
-	started   int       // elements that have begun here or in parts, once no more will
-	shared    Shared    // what other parts use of the window
+	shards    []*openShard
+	started   int       // elements that have begun here or in shards, once no more will
+	shared    Shared    // what other shards use of the window
 	allowance allowance // what the iterations may start, and have not been given
-	reported  *Shared   // what this part uses, as it has reported to its loop; nil before it lingers
-	// largest is what the child that gave most takes in this history, bytes what
-	// all of them gave: more than the loop's result will take.
+	reported  *Shared   // what this shard uses, as it has reported to its loop; nil before it lingers
+	// largest is the size of the largest result of a child in this history, bytes the
+	// sum of all of them: more than the loop's result will have.
 	largest, bytes int
 }
 
 func newLoop(input LoopInput, step *playbook.Step, controls *controls) *loop {
-	l := &loop{input: input, step: step, loop: step.Loop, part: Part{Size: len(input.Elements)}, controls: controls}
-	if input.Part != nil {
-		l.part, l.shared = *input.Part, input.Part.Shared
+	l := &loop{input: input, step: step, loop: step.Loop, shard: Shard{Size: len(input.Elements)}, controls: controls}
+	if input.Shard != nil {
+		l.shard, l.shared = *input.Shard, input.Shard.Shared
 	}
 	l.result = interpreter.NewLoopResult(len(input.Elements))
 	if l.loop.StatsOnly {
@@ -119,7 +119,7 @@ func (l *loop) index(position int) int {
 	if chosen := l.input.Chosen; chosen != nil {
 		return chosen.Indexes[position]
 	}
-	return l.part.First + position
+	return l.shard.First + position
 }
 
 // position is that of the iteration with an index; false where the input does not
@@ -128,7 +128,7 @@ func (l *loop) position(index int) (int, bool) {
 	if chosen := l.input.Chosen; chosen != nil {
 		return slices.BinarySearch(chosen.Indexes, index)
 	}
-	position := index - l.part.First
+	position := index - l.shard.First
 	return position, position >= 0 && position < len(l.input.Elements)
 }
 
@@ -137,7 +137,7 @@ func (l *loop) size() int {
 	if l.input.Chosen != nil {
 		return l.input.Chosen.Size
 	}
-	return l.part.Size
+	return l.shard.Size
 }
 
 // batchSize is how many elements one child runs.
@@ -148,7 +148,7 @@ func (l *loop) batches() int {
 }
 
 // runLeaf starts the batches in order. A history that is long enough ends the
-// leaf early; the rest is another part.
+// leaf early; the rest is another shard.
 func (l *loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.input.Elements)
 	window := l.window
@@ -179,8 +179,8 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	l.wait(ctx, func() bool { return window.open == 0 })
 	switch {
 	case next == total || ctx.Err() != nil || l.result.Budget != nil:
-	case l.input.Part == nil:
-		l.runParts(ctx, next)
+	case l.input.Shard == nil:
+		l.runShards(ctx, next)
 	default:
 		l.result.Next = next
 	}
@@ -198,11 +198,11 @@ func (l *loop) withinBudget(ctx workflow.Context, cancel workflow.CancelFunc) {
 	}
 }
 
-// known is how far the whole loop has come, as this part of it knows.
+// known is how far the whole loop has come, as this shard of it knows.
 func (l *loop) known() interpreter.Known {
 	return interpreter.Known{
-		Size:    l.part.Size,
-		Success: l.part.Success + l.result.Stats.Success, Failed: l.part.Failed + l.result.Stats.Failed,
+		Size:    l.shard.Size,
+		Success: l.shard.Success + l.result.Stats.Success, Failed: l.shard.Failed + l.result.Stats.Failed,
 	}
 }
 
@@ -305,13 +305,13 @@ func (l *loop) progress() (Progress, error) {
 	for _, m := range l.members {
 		open = append(open, m.id)
 	}
-	parts := make([]string, 0, len(l.parts))
-	for _, p := range l.parts {
-		parts = append(parts, p.id)
+	shards := make([]string, 0, len(l.shards))
+	for _, p := range l.shards {
+		shards = append(shards, p.id)
 	}
 	return Progress{
 		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
-		Within: rest.within, NextRetryAt: rest.next, Parts: parts,
+		Within: rest.within, NextRetryAt: rest.next, Shards: shards,
 		Awaits: awaitsAnswers(l.step), Plays: l.plays(), Control: l.controls.Control,
 	}, nil
 }

@@ -69,8 +69,8 @@ type Registry interface {
 // Register binds the workflows to their names.
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(PlaybookWorkflow, workflow.RegisterOptions{Name: PlaybookWorkflowName})
-	registry.RegisterWorkflowWithOptions(part(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
-	registry.RegisterWorkflowWithOptions(part(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
+	registry.RegisterWorkflowWithOptions(childOnly(LoopWorkflow), workflow.RegisterOptions{Name: LoopWorkflowName})
+	registry.RegisterWorkflowWithOptions(childOnly(CallsWorkflow), workflow.RegisterOptions{Name: CallsWorkflowName})
 	registry.RegisterWorkflowWithOptions(ConcurrencyWorkflow, workflow.RegisterOptions{Name: queue.WorkflowName})
 	registry.RegisterWorkflowWithOptions(MailboxWorkflow, workflow.RegisterOptions{Name: interpreter.MailboxWorkflow})
 	registry.RegisterWorkflowWithOptions(PlanWorkflow, workflow.RegisterOptions{Name: interpreter.PlanWorkflow})

@@ -22,13 +22,13 @@ import (
 // running attempts before it continues as new.
 const noticePatience = 5 * time.Minute
 
-// newsSignal passes news from a part of a run to its parent workflow; kept in
+// newsSignal passes news from a child of a run to its parent workflow; kept in
 // histories.
 const newsSignal = "news"
 
 // notices are what a run has sent, and what it is sending.
 type notices struct {
-	open   []*openNotice // the notices under way
+	open   []*openNotice // the notices that are being sent
 	ending bool          // the run only waits for its notices
 	// renewing says that the run continues as new once no attempt is running.
 	renewing bool
@@ -38,7 +38,7 @@ type notices struct {
 	outbox *outbox
 }
 
-// openNotice is a notice under way.
+// openNotice is a notice that is being sent.
 type openNotice struct {
 	sink     *playbook.Sink
 	controls *controls
@@ -257,9 +257,9 @@ func (r *run) notifyExhausted(ctx workflow.Context, done ended) {
 	}
 }
 
-// listenForNews handles the news of the parts of the run.
+// listenForNews handles the news of the children of the run.
 func (r *run) listenForNews(ctx workflow.Context) {
-	if !hasNewsOfParts(r.book) {
+	if !hasNewsOfChildren(r.book) {
 		return
 	}
 	onSignal(ctx, newsSignal, func(ctx workflow.Context, news call.News) {
@@ -304,7 +304,7 @@ func waitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call
 	}, true
 }
 
-// herald passes news from a part of a run to its parent.
+// herald passes news from a child of a run to its parent.
 type herald struct {
 	book      *playbook.Playbook
 	once      bool // each event
@@ -321,14 +321,14 @@ func (h *herald) signal(ctx workflow.Context, news call.News) {
 	signal(ctx, parent.ID, newsSignal, news)
 }
 
-// hasNewsOfParts reports whether the playbook has notices of events in parts of a run.
-func hasNewsOfParts(book *playbook.Playbook) bool {
+// hasNewsOfChildren reports whether the playbook has notices of events in children of a run.
+func hasNewsOfChildren(book *playbook.Playbook) bool {
 	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
 }
 
-// listen passes on the news of child parts.
+// listen passes on the news of children.
 func (h *herald) listen(ctx workflow.Context) {
-	if hasNewsOfParts(h.book) {
+	if hasNewsOfChildren(h.book) {
 		onSignal(ctx, newsSignal, h.signal)
 	}
 }

@@ -53,7 +53,7 @@ func TestStepNotices(t *testing.T) {
     on_success: {url: http://well}
     on_failure: [{url: http://ill}, {url: http://worse, body: "{{ error.message }} {{ this.status }} {{ fetch }}"}]
 `
-	told := func(status string, attempts int, failure any) map[string]any {
+	sent := func(status string, attempts int, failure any) map[string]any {
 		body := map[string]any{
 			"run": "default-test-workflow-id", "playbook": "test", "step": "fetch", "visit": 1, "status": status, "attempts": attempts,
 		}
@@ -80,18 +80,18 @@ func TestStepNotices(t *testing.T) {
 			retried + "    sink: {tool: http, url: http://sink}" + hooks + "    next: after\n  - {step: after, sink: {tool: http, url: http://late}, tool: http, url: http://x}\n",
 			until(1, unavailable()), "completed",
 			[]string{"fetch.sink", "fetch.on_success", "after.sink"},
-			[]any{map[string]any{"ok": true}, told("completed", 2, nil), map[string]any{"ok": true}},
+			[]any{map[string]any{"ok": true}, sent("completed", 2, nil), map[string]any{"ok": true}},
 		},
 		"a failure": {
 			retried + hooks, always(unavailable()), "failed",
 			[]string{"fetch.on_failure.1", "fetch.on_failure.2"},
-			[]any{told("failed", 2, http503), "HTTP 503 error "},
+			[]any{sent("failed", 2, http503), "HTTP 503 error "},
 		},
 		"a failure that a route takes on": {
 			retried + hooks + "    next: [{when: \"{{ error is defined }}\", step: after}]\n  - {step: after, on_success: {url: http://router}}\n",
 			always(unavailable()), "completed",
 			[]string{"fetch.on_failure.1", "fetch.on_failure.2", "after.on_success"},
-			[]any{told("failed", 2, http503), "HTTP 503 error ", map[string]any{
+			[]any{sent("failed", 2, http503), "HTTP 503 error ", map[string]any{
 				"run": "default-test-workflow-id", "playbook": "test", "step": "after", "visit": 1, "status": "completed", "attempts": 0,
 			}},
 		},
@@ -105,7 +105,7 @@ func TestStepNotices(t *testing.T) {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2]}, on_success: {url: http://well}, on_failure: {url: http://ill}}\n",
 			failsFor("1"), "partial_success",
 			[]string{"fetch.on_success"},
-			[]any{told("partial_success", 2, nil)},
+			[]any{sent("partial_success", 2, nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -360,10 +360,10 @@ func TestNotifyContinuesAsNew(t *testing.T) {
 	require.Equal(t, []any{"late  running    running"}, before.said())
 	require.Equal(t, minutes(15), before.writtenAt)
 
-	var goesOn *workflow.ContinueAsNewError
-	require.ErrorAs(t, before.env.GetWorkflowError(), &goesOn)
+	var continued *workflow.ContinueAsNewError
+	require.ErrorAs(t, before.env.GetWorkflowError(), &continued)
 	var input workflows.Input
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(goesOn.Input, &input))
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(continued.Input, &input))
 	require.True(t, input.State.Late)
 	require.Equal(t, 1, input.State.Notified)
 	require.Len(t, input.State.Unsent, 1)

@@ -16,7 +16,7 @@ import (
 //   - paused: people hold the run, or all of it that is open;
 //   - queued: it waits for its turn under its concurrency key;
 //   - awaiting: an attempt of a step awaits its answer, or a loop whose attempts are answered from
-//     outside is running, which signals nobody for each of its iterations;
+//     outside is running, which sends no signal for each of its iterations;
 //   - retry_pending: all that is open waits for a retry, for at least shownWait each;
 //   - running: all other runs, those among them whose loops wait or whose child runs are held.
 //

@@ -15,7 +15,7 @@ import (
 // 4 MB, however small each command is.
 const maxTaskBytes = 1_500_000
 
-// outbox counts the bytes that the workflow task under way starts, and knows
+// outbox counts the bytes that the current workflow task starts, and knows
 // how large a value may be. A task is known by the length of the history it
 // sees. The listener of the workflow's signals is kept with it.
 type outbox struct {

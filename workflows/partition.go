@@ -36,7 +36,7 @@ func (r *run) beginPartition(ctx workflow.Context) {
 	}
 }
 
-// endPartition notes what became of the partition, before anybody hears how the run ended. A run
+// endPartition records what became of the partition, before the run reports its end. A run
 // that was cancelled leaves what was known of it.
 func (r *run) endPartition(ctx workflow.Context, status interpreter.Status) {
 	if !r.Noted {

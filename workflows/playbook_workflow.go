@@ -146,7 +146,7 @@ type run struct {
 	requestsTurn bool
 }
 
-// newRun begins a run, or takes one up where its last history ended.
+// newRun begins a run, or continues one where its last history ended.
 func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
@@ -189,7 +189,7 @@ func scheduledAt(ctx workflow.Context) time.Time {
 	return at.UTC()
 }
 
-// renew gives the error with which the run continues as new, nil where it does not. A
+// renew returns the error with which the run continues as new, nil where it does not. A
 // run whose state is too large stays: Temporal allows far longer histories than it
 // advises.
 func (r *run) renew(ctx workflow.Context) error {
@@ -325,7 +325,7 @@ func (r *run) complete(ctx workflow.Context, done ended) {
 	if done.record.Status == interpreter.Cancelled {
 		r.graph.Ended(&r.Routing, step, nil)
 		if ctx.Err() == nil {
-			r.fail(result.Error) // somebody cancelled a part of the run
+			r.fail(result.Error) // one of its children was cancelled
 		}
 		return
 	}
@@ -455,7 +455,7 @@ func (r *run) snapshot() []StepRecord {
 	return records
 }
 
-// finish gives the run's result; a failed run fails its workflow and a
+// finish returns the run's result; a failed run fails its workflow and a
 // cancelled one cancels it, with the result in the details.
 func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result := &Result{Status: r.status(ctx), Error: r.Failure}

@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter"
 )
 
-// holdBackTimeout bounds how long the other attempts may take to learn that they wait.
-const holdBackTimeout = 5 * time.Second
+// pauseRateLimitTimeout bounds how long the other attempts may take to be paused.
+const pauseRateLimitTimeout = 5 * time.Second
 
 // RefusedMark marks in the history that a policy has made a failure of the answer to an
 // attempt, which no other event shows. Kept in workflow history.
@@ -20,8 +20,8 @@ type RefusedMark struct {
 	Error   *interpreter.ErrorObject `json:"error"` // without what the answer held
 }
 
-// refused records that a policy has made a failure of the last answer, and holds back
-// the other attempts under its rate limit where that asks for patience. The call itself
+// refused records that a policy has made a failure of the last answer, and pauses
+// the other attempts under its rate limit where the answer asks for that. The call itself
 // waits in any case. input is nil where the attempt was answered from outside.
 func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
 	failure := d.call.Refused()
@@ -33,12 +33,12 @@ func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
 	if input == nil {
 		return
 	}
-	in, holds := d.call.HoldsBack(*input)
-	if !holds {
+	in, pauses := d.call.PausesRateLimit(*input)
+	if !pauses {
 		return
 	}
-	to := toLocal(interpreter.HoldBackActivity, holdBackTimeout, "others wait for "+input.Step)
+	to := toLocal(interpreter.PauseRateLimitActivity, pauseRateLimitTimeout, "others wait for "+input.Step)
 	if _, err := send[struct{}](ctx, to, in, "the rate limit of "+input.Step); err != nil {
-		logger(ctx).Warn("others under the rate limit are not held back", "error", err)
+		logger(ctx).Warn("cannot pause the other attempts under the rate limit", "error", err)
 	}
 }

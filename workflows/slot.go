@@ -149,7 +149,7 @@ func longWait(ctx workflow.Context, wait interpreter.Wait) (until time.Time, lon
 // window is how many batches of a loop may run, and how many may be open, those
 // that wait included.
 type window struct {
-	size      func() int // places
+	size      func() int // slots
 	used      int
 	open      int
 	maxOpen   func() int

@@ -31,7 +31,7 @@ type Input struct {
 	NextRetry bool `json:"next_retry,omitempty"`
 	// Called is set for a run that a step of another run has started.
 	Called *Called `json:"called,omitempty"`
-	// Reprocess is set for a run that takes iterations of another run up again.
+	// Reprocess is set for a run that runs iterations of another run again.
 	Reprocess *Reprocess `json:"reprocess,omitempty"`
 	// State is what the run continues with, when its history was long enough.
 	State *RunState `json:"state,omitempty"`
@@ -187,9 +187,9 @@ type Progress struct {
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
-	// Parts are the workflow IDs of the open parts of a large loop; each has a progress
+	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
 	// of its own, which is not in Stats yet.
-	Parts []string `json:"parts,omitempty"`
+	Shards []string `json:"shards,omitempty"`
 }
 
 // Task is what the children of a run share.
@@ -197,9 +197,9 @@ type Task = call.Task
 
 // LoopInput starts LoopWorkflow; kept in workflow history.
 type LoopInput struct {
-	// Part is set where the workflow runs a part of a loop that is too large
+	// Shard is set where the workflow runs a shard of a loop that is too large
 	// for one history.
-	Part     *Part              `json:"part,omitempty"`
+	Shard    *Shard             `json:"shard,omitempty"`
 	Task     Task               `json:"task"`
 	Elements []expression.Value `json:"elements"`
 	// Chosen is set where the elements are not all of the collection.
@@ -213,15 +213,15 @@ type LoopInput struct {
 	Control interpreter.Control `json:"control,omitzero"`
 }
 
-// Part is the position of a part of a loop within all of it; kept in workflow history.
-type Part struct {
+// Shard is the position of a shard of a loop within all of it; kept in workflow history.
+type Shard struct {
 	First int `json:"first"` // index of its first element
 	Size  int `json:"size"`  // of the whole loop
-	// Success and Failed count the iterations of the parts before, for the
+	// Success and Failed count the iterations of the shards before, for the
 	// failure budget.
 	Success int `json:"success"`
 	Failed  int `json:"failed"`
-	// MayLinger says that the loop begins its next part while this one lingers, and
+	// MayLinger says that the loop begins its next shard while this one lingers, and
 	// Shared what others use that linger already.
 	MayLinger bool   `json:"may_linger,omitempty"`
 	Shared    Shared `json:"shared,omitzero"`
@@ -273,5 +273,5 @@ func (h hosted) apart() (any, call.Script) {
 	return h.DriveInput, script
 }
 
-// CallsOutput is what CallsWorkflow gives.
+// CallsOutput is the result of CallsWorkflow.
 type CallsOutput = interpreter.CallsOutput

@@ -68,7 +68,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	return result
 }
 
-// makeCall takes the call of a step to its end.
+// makeCall runs the call of a step to its end.
 func (r *run) makeCall(ctx workflow.Context, record *StepRecord, task Task, call *call.Call) interpreter.CallResult {
 	r.live[record] = call
 	defer delete(r.live, record)
@@ -227,7 +227,7 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describePart(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describeChild(r.book, task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {
@@ -244,7 +244,7 @@ func (r *run) runLoop(
 	if step.Loop.StatsOnly {
 		broken.DropResults()
 	}
-	l := &loop{input: input, part: Part{Size: len(elements)}, result: broken}
+	l := &loop{input: input, shard: Shard{Size: len(elements)}, result: broken}
 	l.endedIn(ctx, record.Loop.WorkflowID, failure)
 	broken.Shrink(step.Name, payloadCap(ctx))
 	return broken, nil

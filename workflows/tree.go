@@ -138,8 +138,8 @@ func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string)
 }
 
 // mayStart reports whether a run may start now that needs no admission any more: not where
-// a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. Who
-// cannot be asked does not hold it.
+// a parent run was cancelled meanwhile, and then it returns once ctx is cancelled too. A run
+// that does not answer does not hold it.
 func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.Admitted {
 	controls := controlsOf(ctx)
 	start := interpreter.RunStart{Admission: controls.admission(tree, 0), Attempt: controls.pausedBy(step)}

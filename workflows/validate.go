@@ -44,8 +44,8 @@ var (
 	errNoParent     = errors.New("it is a part of a run, and no run has started it; start " + PlaybookWorkflowName)
 )
 
-// part guards a workflow that only runs as a child.
-func part[In, Out any](
+// childOnly guards a workflow that only runs as a child.
+func childOnly[In, Out any](
 	run func(workflow.Context, In, call.Script) (Out, error),
 ) func(workflow.Context, In, call.Script) (Out, error) {
 	return func(ctx workflow.Context, input In, script call.Script) (Out, error) {
@@ -96,7 +96,7 @@ func (p *Reprocess) check(book *playbook.Playbook) error {
 func (c *Chosen) check(n int) error {
 	switch {
 	case len(c.Indexes) != n:
-		return fmt.Errorf("%d places for %d elements", len(c.Indexes), n)
+		return fmt.Errorf("%d indexes for %d elements", len(c.Indexes), n)
 	case n == 0:
 		return errors.New("none of the elements is chosen")
 	}

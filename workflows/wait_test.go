@@ -39,15 +39,15 @@ func TestWaits(t *testing.T) {
 		},
 		"told to wait: uses no attempt": {
 			"{when: error is defined, then: {max_attempts: 1, max_wait: 3h, jitter: none}}",
-			until(4, told(2*time.Hour)), "completed", hours(0, 2, 4, 6, 8),
+			until(4, rateLimited(2*time.Hour)), "completed", hours(0, 2, 4, 6, 8),
 		},
 		"told to wait longer than max_wait": {
 			"{when: error is defined, then: {max_attempts: 5, max_wait: 1h, jitter: none}}",
-			always(told(2 * time.Hour)), "failed", hours(0),
+			always(rateLimited(2 * time.Hour)), "failed", hours(0),
 		},
 		"told to wait longer than the default max_wait": {
 			"{when: error is defined, then: {max_attempts: 5, jitter: none}}",
-			always(told(time.Hour + time.Second)), "failed", hours(0),
+			always(rateLimited(time.Hour + time.Second)), "failed", hours(0),
 		},
 		"max_elapsed": {
 			"{when: error is defined, then: {max_attempts: 50, delay: 4h, max_elapsed: 10h, jitter: none}}",
@@ -59,7 +59,7 @@ func TestWaits(t *testing.T) {
 		},
 		"told to wait past max_elapsed": {
 			"{when: error is defined, then: {max_attempts: 5, max_wait: 9h, max_elapsed: 5h, jitter: none}}",
-			always(told(3 * time.Hour)), "failed", hours(0, 3),
+			always(rateLimited(3 * time.Hour)), "failed", hours(0, 3),
 		},
 		"polling": {
 			"{when: response.ok is not defined, then: {max_attempts: 24, delay: 1h}}",
@@ -125,7 +125,7 @@ func TestJitter(t *testing.T) {
 // TestToldWaitsSpread: what is added to a told wait doubles its range each time.
 func TestToldWaitsSpread(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, until(8, told(time.Minute)))
+	s := newStage(t, until(8, rateLimited(time.Minute)))
 	result, _ := s.run(fetch + "      - {when: error is defined, then: {max_attempts: 1, max_delay: 10s}}")
 	require.EqualValues(t, "completed", result.Status)
 	require.Len(t, s.timers, 8)
@@ -140,7 +140,7 @@ func TestToldWaitsSpread(t *testing.T) {
 
 func TestToldToWaitMoreThanThousandTimes(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, always(told(time.Second)))
+	s := newStage(t, always(rateLimited(time.Second)))
 	result, took := s.run(fetch + "      - {when: error is defined, then: {max_attempts: 2, jitter: none}}")
 	require.EqualValues(t, "failed", result.Status)
 	require.True(t, result.Error.Exhausted)

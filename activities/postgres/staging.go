@@ -88,17 +88,5 @@ func (t *tableTx) inspectChecks(ctx context.Context, w *sqltool.Write, found *sq
 func (t *tableTx) inspectReferences(ctx context.Context, w *sqltool.Write, found *sqltool.Inspected) error {
 	const describe = `SELECT DISTINCT conrelid::regclass::text, conrelid = confrelid FROM pg_constraint
 		WHERE confrelid = to_regclass($1) AND contype = 'f' ORDER BY 1`
-	return t.Query(ctx, describe, []any{w.QuotedTable()}, func(scan func(...any) error) error {
-		var (
-			table string
-			own   bool
-		)
-		err := scan(&table, &own)
-		if own {
-			found.SelfReferencing = true
-		} else {
-			found.Referencing = append(found.Referencing, table)
-		}
-		return err
-	})
+	return t.Query(ctx, describe, []any{w.QuotedTable()}, found.AddReference)
 }

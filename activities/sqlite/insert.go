@@ -44,8 +44,8 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, e
 		_, err = t.Exec(ctx, "RELEASE "+before)
 		return written, err
 	}
-	// A table may declare that a conflict leaves rows, or ends the transaction: without it
-	// rows would be written for ever.
+	// A table may declare that a conflict leaves rows, or ends the transaction: then
+	// the rows that are written next would stay.
 	if _, ended := t.Exec(ctx, "ROLLBACK TO "+before); ended != nil {
 		return 0, err
 	}

@@ -68,19 +68,7 @@ func (t tableTx) inspectColumns(ctx context.Context, name string, found *sqltool
 func (t tableTx) inspectReferences(ctx context.Context, name string, found *sqltool.Inspected) error {
 	const references = `SELECT DISTINCT m.name, lower(m.name) = lower($1) FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
 		WHERE m.type = 'table' AND lower(f."table") = lower($1) ORDER BY 1`
-	return t.Query(ctx, references, []any{name}, func(scan func(...any) error) error {
-		var (
-			table string
-			own   bool
-		)
-		err := scan(&table, &own)
-		if own {
-			found.SelfReferencing = true
-		} else {
-			found.Referencing = append(found.Referencing, table)
-		}
-		return err
-	})
+	return t.Query(ctx, references, []any{name}, found.AddReference)
 }
 
 // checksOf are the CHECK clauses of a CREATE TABLE, with their names where they have one.

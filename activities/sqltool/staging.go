@@ -102,6 +102,22 @@ type Inspected struct {
 	SelfReferencing bool
 }
 
+// AddReference reads the name of a table with a foreign key to this one, and whether it
+// is this one itself.
+func (i *Inspected) AddReference(scan func(...any) error) error {
+	var (
+		table string
+		own   bool
+	)
+	err := scan(&table, &own)
+	if own {
+		i.SelfReferencing = true
+	} else {
+		i.Referencing = append(i.Referencing, table)
+	}
+	return err
+}
+
 // InspectedColumn is a column with what a row needs for it.
 type InspectedColumn struct {
 	Name     string

@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Awaited is an attempt that somebody outside answers. Kept with State.
+// Awaited is an attempt that a person or another system answers. Kept with State.
 type Awaited struct {
 	Since time.Time `json:"since"`
 	// Until is when its time is over, zero for never; progress sets it anew.
@@ -29,13 +29,13 @@ func (a Awaited) Wait(reported *interpreter.Reported) interpreter.Wait {
 	return interpreter.Wait{Reason: interpreter.ReasonAnswer, Summary: summary}
 }
 
-// Awaited is the attempt of the call that somebody outside answers, nil for none.
+// Awaited is the attempt of the call that a person or another system answers, nil for none.
 func (c *Call) Awaited() *Awaited { return c.state.head().Await }
 
-// HasAnswer reports whether the attempt under way has its answer.
+// HasAnswer reports whether the current attempt has its answer.
 func (c *Call) HasAnswer() bool { return c.state.Answer != nil }
 
-// IsAddressed reports whether an answer is for the attempt of the call that is under way.
+// IsAddressed reports whether an answer is for the current attempt of the call.
 // sent says that it is being made, though nobody awaits it yet.
 func (c *Call) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
 	if c.Awaited() == nil && !sent {
@@ -44,7 +44,7 @@ func (c *Call) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
 	return to.Matches(c.Address())
 }
 
-// CheckAnswer says why an answer to the attempt under way cannot be taken.
+// CheckAnswer says why an answer to the current attempt is refused; nil accepts it.
 func (c *Call) CheckAnswer(answer interpreter.Answer) error {
 	if c.HasAnswer() {
 		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", c.state.Attempts+1, c.config.name())}
@@ -69,7 +69,7 @@ func (c *Call) checkAnswer(answer interpreter.Answer) error {
 	return nil
 }
 
-// AcceptAnswer applies an answer that CheckAnswer has nothing against.
+// AcceptAnswer applies an answer that CheckAnswer accepts.
 func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interpreter.AnswerReceipt {
 	if answer.Verb == interpreter.AnswerProgress {
 		c.state.Reported = &interpreter.Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
@@ -86,20 +86,20 @@ func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interprete
 	}
 }
 
-// Address is the attempt that is under way or due.
+// Address is the current attempt, or the one that is due.
 func (c *Call) Address() interpreter.AnswerTo {
 	return interpreter.AnswerTo{
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, Key: c.attemptKey(),
 	}
 }
 
-// DueAttempt is the number of the attempt that is under way or due.
+// DueAttempt is the number of the current attempt, or of the one that is due.
 func (c *Call) DueAttempt() int { return c.state.Attempts + 1 }
 
-// Page is the page under way.
+// Page is the number of the current page.
 func (c *Call) Page() int { return c.page() }
 
-// AnsweredBy is who has answered the attempt under way, "" for nobody who says so.
+// AnsweredBy is who answered the current attempt, "" where the answer does not say.
 func (c *Call) AnsweredBy() string {
 	if c.state.Answer == nil {
 		return ""
@@ -147,12 +147,12 @@ func callback(operation string) map[string]any {
 }
 
 // CallbackPlace is the text that stands for a member of callback until a request
-// is sent. Who does not know the operation key cannot write it.
+// is sent. Nobody can write it without the operation key.
 func CallbackPlace(operation, member string) string {
 	return "reprise_callback_" + operation + "_" + member
 }
 
-// Cancels is the request that tells the other side that the attempt under way is
+// Cancels is the request that reports to the other side that the current attempt is
 // cancelled; false where there is none.
 func (c *Call) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 	if _, told := c.state.Request.Fields[playbook.FieldOnCancel]; !told {
@@ -161,7 +161,7 @@ func (c *Call) Cancels(now time.Time) (interpreter.ToolInput, bool) {
 	input, err := c.attempt(now)
 	input.Sends = playbook.FieldOnCancel
 	if input.IdempotencyKey != "" {
-		input.IdempotencyKey += ":" + playbook.FieldOnCancel // or the other side takes it for on_start again
+		input.IdempotencyKey += ":" + playbook.FieldOnCancel // or the other side mistakes it for on_start
 	}
 	return input, err == nil
 }
@@ -192,8 +192,8 @@ func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	c.showAwaited()
 }
 
-// ApplyAnswer goes on with the answer that has come, or without one where the time
-// of the attempt is over. It gives the failure of the attempt, nil for none.
+// ApplyAnswer continues with the answer that has come, or without one where the time
+// of the attempt is over. It returns the failure of the attempt, nil for none.
 func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	outcome := c.overdue(now)
 	if c.state.Answer != nil {

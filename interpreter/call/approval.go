@@ -11,14 +11,14 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// question is what the attempt under way asks people.
+// question is the question of an approval that is due.
 type question struct {
 	step    string
 	request *Request
 	form    []string // names of its fields, as the author has ordered them
 }
 
-// question is that of the attempt under way, nil where it asks no people.
+// question is that of the current attempt, nil where that is no approval.
 func (c *Call) question() *question {
 	if !c.traits().AsksPeople {
 		return nil
@@ -32,7 +32,7 @@ func (c *Call) question() *question {
 	return asked
 }
 
-// Approval is what the attempt under way asks people, nil where it asks none.
+// Approval is the approval that the current attempt requests, nil for none.
 func (c *Call) Approval() *playbook.Approval {
 	if asked := c.question(); asked != nil {
 		return asked.approval()
@@ -40,7 +40,7 @@ func (c *Call) Approval() *playbook.Approval {
 	return nil
 }
 
-// approval is nil where people cannot be asked: the attempt has failed with that.
+// approval is nil where the fields make no approval: the attempt has failed with that.
 func (q *question) approval() *playbook.Approval {
 	approval, err := q.parse()
 	if err != nil {
@@ -62,8 +62,7 @@ func (q *question) parse() (*playbook.Approval, error) {
 	return approval, err
 }
 
-// fault says why people cannot be asked what the fields of an approval give; nil also
-// where nobody is asked.
+// fault says why the fields make no approval; nil also for other tools.
 func (q *question) fault() error {
 	if q == nil {
 		return nil
@@ -74,7 +73,7 @@ func (q *question) fault() error {
 	return nil
 }
 
-// check says why an answer cannot be taken.
+// check says why an answer is refused.
 func (q *question) check(answer interpreter.Answer) error {
 	approval := q.approval()
 	switch {
@@ -126,7 +125,7 @@ func (q *question) lateChoice() string {
 	return ""
 }
 
-// Choice is the option with which the approval ends that is under way: that of its
+// Choice is the option with which the current approval ends: that of its
 // answer, or without one that of its on_timeout. It is "" where there is none.
 func (c *Call) Choice() string {
 	asked := c.question()

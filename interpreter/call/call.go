@@ -13,23 +13,22 @@ import (
 
 // Call is the machine behind every call of a tool: from the first attempt to
 // the final outcome, sinks included (language.md, section calls). It decides
-// and never acts: Next says what its host has to do, and the host answers with
-// Attempted, Waited or SinkDone. Every host drives the same machine; all of
-// its progress is in its state, which nobody else writes, and what comes next is the head of
-// State.Todo. What the answers make of that is in call_decide.go. Hosts look at a View, and
-// keep a Snapshot, from which Load goes on.
+// and never acts: Next says what its host has to do, and the host reports back with
+// Attempted, Waited or SinkDone (decide.go). Every host drives the same machine. All of
+// its progress is in its State, which no other package writes; the next command is the head
+// of State.Todo. A host reads a View, and keeps a Snapshot, from which Load continues.
 type Call struct {
 	config Config
 	action *playbook.Action
 	tool   string
 	scope  *interpreter.Scope // with args
-	// operation is the operation key that was asked for last.
+	// operation is the operation key of the last request.
 	operation pageKey
-	// stopped is where the call stood when it was cancelled.
+	// stopped is the state of the call when it was cancelled.
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
 	refused *interpreter.ErrorObject
-	// explain is told of conditions, nil for nobody; see Explain.
+	// explain receives the conditions that were evaluated; nil for none. See Explain.
 	explain func(Asked)
 	state   State
 }
@@ -52,13 +51,13 @@ type Config struct {
 	DeadLetter *playbook.Sink
 	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
 	Random func() float64
-	// witness is shown what the call decides; nil is nobody.
+	// witness observes what the call decides; nil for none.
 	witness Witness
 	// Sink is set where the call is one of a sink.
 	Sink *sinkSource
 }
 
-// sinkSource is what a sink writes and where it stands.
+// sinkSource is what a sink writes, and of which step or page.
 type sinkSource struct {
 	Place      string
 	Page       int
@@ -73,7 +72,7 @@ type sinkSource struct {
 }
 
 // State is the progress of a call; kept in workflow history where a call
-// is carried to another run or activity.
+// continues in another history or activity.
 type State struct {
 	// Todo is what is still to do, in this order; empty where the call has not
 	// begun. It is replaced and never changed in place, so that a copy of the state
@@ -93,11 +92,11 @@ type State struct {
 	Turn            *ratelimit.Turn       `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
 	Written         int                   `json:"written,omitempty"`  // sinks that are done
 	Detached        int                   `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
-	Answer          *interpreter.Answer   `json:"answer,omitempty"`   // to the attempt under way, not taken in yet
+	Answer          *interpreter.Answer   `json:"answer,omitempty"`   // to the current attempt, not applied yet
 	Reported        *interpreter.Reported `json:"reported,omitempty"` // how far what is awaited has come
 	Noted           Noted                 `json:"noted,omitempty"`    // what ledgers hold of the call
 	Ledger          string                `json:"ledger,omitempty"`   // key under which they do, "" for the call's own
-	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be asked first
+	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be read first
 	// Incremental is nil before the call has claimed the state of its step, and where that keeps none.
 	Incremental *Incremental `json:"incremental,omitempty"`
 	// Incomplete says that the call ends without having read all: its end moves no watermark, and
@@ -123,12 +122,12 @@ type lastAttempt struct {
 // commandKind says what a host has to do next.
 type commandKind int
 
-// What a call can ask of its host.
+// The commands of a call to its host.
 const (
 	DoAttempt commandKind = iota // run the tool once, then Attempted
 	DoAwait                      // wait until HasAnswer, or until its time is over, then ApplyAnswer
 	DoWait                       // wait durably, then Waited
-	DoHold                       // wait until people let it go on, then Released
+	DoHold                       // wait until people resume it, then Released
 	DoSink                       // run the sink's call to its end, then SinkDone
 	DoState                      // claim or move the state that the step keeps, then StateAnswered or StateFailed
 	DoFinish                     // the call has ended
@@ -178,7 +177,7 @@ func (c *Call) View() View {
 	}
 }
 
-// Load sets the call to where another host has left it; nil leaves it at its beginning.
+// Load restores the state that another host has left; nil leaves it at its beginning.
 func (c *Call) Load(state *State) {
 	if state != nil {
 		c.state = *state
@@ -228,7 +227,7 @@ func (c *Call) Finished() bool { return c.state.head().End != nil }
 func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
 
 // DueWait is the wait that is due, nil for none. For a turn it ends when that was
-// promised, however long it took to be told.
+// promised, however long the promise took to arrive.
 func (c *Call) DueWait(now time.Time) *interpreter.Wait {
 	head := c.state.head().Wait
 	if head == nil {
@@ -259,7 +258,7 @@ func (c *Call) SinkDue() bool {
 
 // TurnsPage reports whether the call is about to fetch another page without a
 // wait, one that may travel with others: its sink for the page before included,
-// unless that is under way, and the move of its state.
+// unless that has begun, and the move of its state.
 func (c *Call) TurnsPage() bool {
 	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
 		return false
@@ -278,7 +277,7 @@ func (c *Call) TurnsPage() bool {
 }
 
 // Beyond reports whether the call has come further than a state it had: it has
-// made an attempt, something else comes next, or its sink is under way.
+// made an attempt, something else comes next, or its sink has begun.
 func (c *Call) Beyond(before State) bool {
 	head, was := c.state.head(), before.head()
 	return c.state.Attempts != before.Attempts || c.state.Written != before.Written ||
@@ -304,7 +303,7 @@ func (c *Call) method() string {
 	return "GET"
 }
 
-// Attempt is the number of the attempt under way, else of the last one.
+// Attempt is the number of the current attempt, else of the last one.
 func (c *Call) Attempt() int {
 	if head := c.state.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
 		return c.state.Attempts + 1
@@ -319,7 +318,7 @@ func timeoutOf(action *playbook.Action, tool string) time.Duration {
 	return playbook.TraitsOf(tool).Timeout
 }
 
-// page is the page under way: successes so far + 1; a sink's is its origin's.
+// page is the current page: successes so far + 1; a sink's is its origin's.
 func (c *Call) page() int {
 	if c.config.Sink != nil {
 		return c.config.Sink.Page
@@ -335,7 +334,7 @@ func (c *Config) where() string {
 	return "step " + c.Step.Name
 }
 
-// Verdict tells what was decided about the last attempt; nil where that
+// Verdict is what was decided about the last attempt; nil where that
 // succeeded, where its failure was made a success, where it waits for its turn or
 // its answer, and where it was not made because the run is paused.
 func (c *Call) Verdict() *Verdict {

@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Print tells whether a call asks for the same as another one did at a time: by its
-// first request, without the keys, and by what its step says. It is "" where nothing can
-// be asked for.
+// Print identifies what a call requests, to compare it with that of an earlier call: by its
+// first request, without the keys, and by what its step says. It is "" where no request
+// can be rendered.
 func (c *Call) Print(at time.Time) string {
 	first := New(c.config)
 	first.state.StartedAt = at
@@ -76,7 +76,7 @@ func (t Task) Print(call *Call, at time.Time) string {
 	return print
 }
 
-// FilesPrint tells sets of playbooks apart.
+// FilesPrint is a digest of a set of playbooks.
 func FilesPrint(files map[string]string) string {
 	parts := make([]any, 0, 2*len(files))
 	for _, name := range playbook.SortedKeys(files) {

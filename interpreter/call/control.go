@@ -15,7 +15,7 @@ func (s *State) Failure() *interpreter.ErrorObject {
 	return s.Last.Error
 }
 
-// Hold keeps the call from its next attempt until people let it go on.
+// Hold keeps the call from its next attempt until people resume it.
 func (c *Call) Hold(hold interpreter.Hold) {
 	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
 }
@@ -23,10 +23,10 @@ func (c *Call) Hold(hold interpreter.Hold) {
 // HoldRecorded notes that the history has a mark of the hold.
 func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
 
-// Released tells that the call is held no more.
+// Released reports that the call is held no more.
 func (c *Call) Released() { c.state.Todo = c.state.Todo[1:] }
 
-// Settle tells what people have decided about the call, which waits or is held.
+// Settle applies what people have decided about the call, which waits or is held.
 func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if settlement.Skip {
 		c.skip(settlement, now)

@@ -12,11 +12,11 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// This is what the answers of its host make of what a call has still to do. An
-// outcome replaces Todo, a sink that is done drops its head, and one that failed
-// cuts it to the dead letter and the end.
+// This file applies what the host reports to what a call has still to do. An outcome
+// replaces Todo, a sink that is done drops its head, and one that failed cuts it to
+// the dead letter and the end.
 
-// Attempted takes the outcome of an attempt and decides what follows.
+// Attempted applies the outcome of an attempt and decides what follows.
 func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 	c.refused = nil
 	if outcome.PutOff != nil {
@@ -39,7 +39,7 @@ func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 	c.decide(outcome, now)
 }
 
-// decide asks the policies about the outcome of an attempt.
+// decide has the policies rule on the outcome of an attempt.
 func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 	before := c.beforeAnswer(outcome)
 	c.recordOutcome(outcome, now)
@@ -67,7 +67,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 	c.afterSuccess(decision, budget, now)
 }
 
-// putOff has the attempt wait for its turn, or until people let it go on. It was not
+// putOff has the attempt wait for its turn, or until people resume it. It was not
 // made and does not count.
 func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	if off.Hold != nil {
@@ -138,7 +138,7 @@ func (c *Call) afterFailure(decision retry.Decision, budget *expression.Budget, 
 	}
 }
 
-// afterSuccess collects the page, has its sink written, and goes on to the
+// afterSuccess collects the page, has its sink written, and continues with the
 // next request or to the end.
 func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, now time.Time) {
 	c.state.match(decision.Matched...)
@@ -185,7 +185,7 @@ func (c *Call) afterSuccess(decision retry.Decision, budget *expression.Budget, 
 	}
 }
 
-// pollMayGiveUp reports whether a policy polls, takes the last answer for a success
+// pollMayGiveUp reports whether a policy polls, accepts the last answer as a success
 // where that never became ready, and does not call it a page.
 func pollMayGiveUp(then *playbook.Then) bool {
 	return then.Repeats && then.NextCall == nil && then.OnExhausted == playbook.ExhaustedSucceed &&
@@ -203,7 +203,7 @@ func (c *Config) then(number int) *playbook.Then {
 	return &c.Policies[number-1].Then
 }
 
-// turnPage goes on to the request of the next page, and guards against going
+// turnPage continues with the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(decision retry.Decision, budget *expression.Budget, now time.Time) {
 	page := c.state.pageSink(&c.config, decision)
@@ -229,7 +229,7 @@ func (c *Call) repeated(failure *interpreter.ErrorObject, decision retry.Decisio
 	c.end(result, page...)
 }
 
-// wait is the wait that a decision asks for, nil for none.
+// wait is the wait of a decision, nil for none.
 func (c *Call) wait(decision retry.Decision) *interpreter.Wait {
 	if decision.Delay <= 0 {
 		return nil
@@ -242,8 +242,8 @@ func (c *Call) wait(decision retry.Decision) *interpreter.Wait {
 }
 
 // restart drops what the call has collected and begins it again from its first
-// request, after the decision's delay. What was written is counted further: the
-// notes of both rounds stand in one row.
+// request, after the decision's delay. The count of writes continues: the
+// ledger entries of both rounds are one sequence.
 func (c *Call) restart(decision retry.Decision, now time.Time) {
 	before, wait := c.state, c.wait(decision)
 	before.Counters.Restart(c.config.Policies)
@@ -262,13 +262,13 @@ func (c *Call) restart(decision retry.Decision, now time.Time) {
 	}
 }
 
-// fail ends the call at once, without asking any policy.
+// fail ends the call at once, without a ruling of its policies.
 func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
 	c.state.Last.Error = c.complete(failure)
 	c.end(c.failure(*failure, now))
 }
 
-// end goes on to the end of the call, with the sinks of its result behind that of
+// end plans the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	moves, err := c.endMoves(result)
@@ -284,10 +284,10 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	c.endsBehindSinks(result.Meta.EndedAt)
 }
 
-// Waited tells that the wait is over.
+// Waited reports that the wait is over.
 func (c *Call) Waited() { c.state.Todo = c.state.Todo[1:] }
 
-// CalledBack tells that the call may come for its turn at once, and reports whether
+// CalledBack reports that the call may come for its turn at once, and returns whether
 // it waits for one.
 func (c *Call) CalledBack() bool {
 	if wait := c.state.head().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
@@ -299,8 +299,8 @@ func (c *Call) CalledBack() bool {
 	return true
 }
 
-// WaitedUntil tells that the call has waited elsewhere, for a time that was to
-// end at due. What is left of it is still waited for.
+// WaitedUntil reports that the call has waited elsewhere, for a time that was to
+// end at due. The call waits for the rest of it.
 func (c *Call) WaitedUntil(due, now time.Time) {
 	left := due.Sub(now)
 	if left <= 0 {
@@ -312,7 +312,7 @@ func (c *Call) WaitedUntil(due, now time.Time) {
 	c.state.again(&rest)
 }
 
-// SinkLeft tells how far the sink's call has come that is due; another host goes
+// SinkLeft reports how far the call of the sink that is due has come; another host goes
 // on with it.
 func (c *Call) SinkLeft(sink *Call) {
 	pending := *c.state.head().Sink
@@ -320,7 +320,7 @@ func (c *Call) SinkLeft(sink *Call) {
 	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
 }
 
-// SinkDone takes the result of the sink's call. The first sink that fails ends
+// SinkDone applies the result of the sink's call. The first sink that fails ends
 // the rest and fails the call; a call that had failed already keeps its own
 // error.
 func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
@@ -368,7 +368,7 @@ func (c *Call) sinkFailed(sink pendingSink, cause *interpreter.ErrorObject, now 
 	result := *c.Result()
 	result.Warnings = before.Warnings
 	if !sink.Page || sink.Do != "" {
-		result.Data = before.Data // what the call gave stays, as with the loops
+		result.Data = before.Data // the data of the call stays, as that of loops
 	}
 	c.state.replaceLast(Todo{End: &result})
 }
@@ -387,8 +387,8 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 // Finish ends the call with a result that another host has come to.
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
-// waitSummary says what follows after what time: it is kept, beside timers in Temporal's UI as well,
-// so it counts nothing down. Its numbers are those of the policy, which counts retries; attempts
+// waitSummary says what follows after which time. It is kept, also beside timers in Temporal's UI,
+// so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
 // are those of the call.
 func (c *Call) waitSummary(decision retry.Decision) string {
 	name, delay := c.config.name(), decision.Delay.Round(time.Millisecond)

@@ -125,7 +125,7 @@ func (c *Call) data(decision retry.Decision, budget *expression.Budget) (any, er
 }
 
 // failure is the result of a call that failed; what was collected stays in
-// the error, so that nothing is dropped in silence.
+// the error, so that nothing is lost silently.
 func (c *Call) failure(failure interpreter.ErrorObject, now time.Time) *interpreter.CallResult {
 	if c.state.Collector != 0 {
 		failure.Collected = c.state.Collected
@@ -152,7 +152,7 @@ func (c *Call) exhaustedError(decision retry.Decision) *interpreter.ErrorObject 
 	return failure
 }
 
-// lastAnswer is what the last attempt gave, as errors tell it.
+// lastAnswer is the answer to the last attempt, as errors show it.
 func (c *Call) lastAnswer() expression.Value {
 	if c.config.Step.Secret {
 		return expression.Of(playbook.Hidden)

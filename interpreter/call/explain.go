@@ -20,7 +20,7 @@ type Asked struct {
 // nothing: parts are evaluated within a budget of their own.
 func (c *Call) Explain(report func(Asked)) { c.explain = report }
 
-// report tells who wants an explanation what came of a condition.
+// report passes the result of a condition to the explanation.
 func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
 	if c.call.explain == nil {
 		return

@@ -11,7 +11,7 @@ type Facts struct {
 	Page     int    // of a sink
 }
 
-// Facts tell whose the call is.
+// Facts identify a call in metrics and spans: its playbook, step and iteration.
 func (c *Call) Facts() Facts {
 	facts := Facts{
 		Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Tool: c.toolName(),

@@ -23,8 +23,8 @@ const (
 	maxFailBody    = 16 << 10
 )
 
-// beforeAnswer is what an answer changes in a call before the policies are asked about
-// it: a policy that refuses the answer takes that back.
+// beforeAnswer is what an answer changes in a call before the policies rule on it: a
+// policy that refuses the answer undoes the change.
 type beforeAnswer struct {
 	successes int
 	last      lastAttempt
@@ -42,7 +42,7 @@ func (c *Call) beforeAnswer(outcome interpreter.Outcome) *beforeAnswer {
 	return &beforeAnswer{successes: c.state.Successes, last: c.state.Last, counters: counters}
 }
 
-// refuse makes a failure of an answer, and asks the policies about that (language.md,
+// refuse makes a failure of an answer, and has the policies rule on that (language.md,
 // section fail). Nothing of the answer stays but its meta.
 func (c *Call) refuse(decision retry.Decision, before beforeAnswer, answer interpreter.Outcome, budget *expression.Budget, now time.Time) {
 	failure, err := c.answerFailure(decision.Policy, answer, budget)
@@ -158,11 +158,11 @@ func withoutCredentials(headers map[string]string) map[string]string {
 // where none has.
 func (c *Call) Refused() *interpreter.ErrorObject { return c.refused }
 
-// HoldsBack is what all attempts under the rate limit of the last one have to wait for,
+// PausesRateLimit is the pause of all attempts under the rate limit of the last one,
 // as its answer says; false for nothing.
-func (c *Call) HoldsBack(input interpreter.ToolInput) (interpreter.HoldBackInput, bool) {
+func (c *Call) PausesRateLimit(input interpreter.ToolInput) (interpreter.PauseRateLimitInput, bool) {
 	if c.refused == nil || c.refused.Class != interpreter.ClassRateLimited || c.refused.RetryAfter == nil {
-		return interpreter.HoldBackInput{}, false
+		return interpreter.PauseRateLimitInput{}, false
 	}
 	attempt := interpreter.ToolInput{
 		Tool: input.Tool, Playbook: input.Playbook, Step: input.Step, Auth: input.Auth, RateLimit: input.RateLimit,
@@ -171,10 +171,10 @@ func (c *Call) HoldsBack(input interpreter.ToolInput) (interpreter.HoldBackInput
 	if address, has := input.Fields[playbook.FieldURL]; has {
 		attempt.Fields[playbook.FieldURL] = address
 	}
-	return interpreter.HoldBackInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
+	return interpreter.PauseRateLimitInput{Attempt: attempt, Seconds: *c.refused.RetryAfter}, true
 }
 
-// from names where a policy stands that the retry takes from elsewhere, by its number.
+// from names the list that a policy comes from, by its number, where that is not the step's own.
 func (c *Config) from(policy int) string {
 	if policy == 0 {
 		return ""

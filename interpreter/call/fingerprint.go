@@ -9,7 +9,7 @@ import (
 // State.
 type Fingerprints []byte
 
-// fingerprintSize is 64 bits: enough to tell the requests of one call apart.
+// fingerprintSize is 64 bits: enough to distinguish the requests of one call.
 const fingerprintSize = 8
 
 func (f Fingerprints) has(print Fingerprints) bool {

@@ -119,7 +119,7 @@ func (c *Config) elementState(group string) (string, error) {
 	return group + "/" + expression.Text(element), nil
 }
 
-// stateRequest is what the host asks of whoever keeps the state.
+// stateRequest is the request to claim or move the state.
 func (c *Call) stateRequest(pending PendingState, now time.Time) interpreter.StateInput {
 	request := interpreter.StateInput{Place: c.statePlace(now)}
 	if pending.Move == nil {
@@ -163,7 +163,7 @@ func (c *Call) stateSource(now time.Time) incremental.Source {
 			continue
 		}
 		field.Value.EachTemplate(func(leaf *playbook.Node) {
-			if !c.config.tellsSources(leaf) {
+			if !c.config.namesSource(leaf) {
 				return
 			}
 			if value, err := leaf.Render(scope, budget); err == nil {
@@ -179,9 +179,9 @@ func (c *Call) stateSource(now time.Time) incremental.Source {
 	return incremental.Source{CursorPath: section.CursorPath, Type: section.Type, Fingerprint: expression.Hash(parts...)}
 }
 
-// tellsSources reports whether a value of the request names workload or the element, and
+// namesSource reports whether a value of the request names workload or the element, and
 // nothing that differs from run to run.
-func (c *Config) tellsSources(leaf *playbook.Node) bool {
+func (c *Config) namesSource(leaf *playbook.Node) bool {
 	names := false
 	for _, ref := range leaf.Refs() {
 		_, isWorkload := c.Book.Workload[ref.Root]
@@ -201,7 +201,7 @@ func withoutQuery(url string) string {
 	return url
 }
 
-// StateAnswered takes what became of the claim or the move that was due.
+// StateAnswered applies the result of the claim or the move that was due.
 func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	pending := *c.state.head().State
 	if pending.Move != nil {
@@ -265,7 +265,7 @@ func (i *Incremental) reached() incremental.Cursor {
 	return i.Found
 }
 
-// moved notes a write, and where it has moved the watermark.
+// moved records a write, and where it has moved the watermark.
 func (s *State) moved(move *incremental.Move) {
 	own := *s.Incremental
 	own.Writes++
@@ -275,7 +275,7 @@ func (s *State) moved(move *incremental.Move) {
 	s.Incremental = &own
 }
 
-// claim tells what the call reads from what it has read before, or has read under another
+// claim distinguishes what the call reads from what it has read before, or has read under another
 // claim; "" where it keeps no state.
 func (c *Call) claim() string {
 	switch own := c.state.Incremental; {

@@ -11,19 +11,19 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Noted is what ledgers hold of a call; kept in workflow history. Notes are for the
-// activity that has made them: once history has what it gives, nobody asks for them
-// any more, and they are forgotten.
+// Noted says which ledger entries a call has; kept in workflow history. Entries serve the
+// activity that has made them: once its result is in history they are not needed any
+// more, and are deleted.
 type Noted int
 
 const (
-	// NotNoted says that there are no notes.
+	// NotNoted says that there are no entries.
 	NotNoted Noted = iota
-	// NotedOnce says that there are notes of an activity that no other worker had before.
+	// NotedOnce says that there are entries of an activity that was delivered once.
 	NotedOnce
-	// NotedAgain says that there are notes of one that was handed out more than once. A worker that was
+	// NotedAgain says that there are entries of one that was delivered more than once. A worker that was
 	// frozen and not lost may still write, and must find that this was written. So
-	// what is left of a note is that it was made.
+	// an entry is emptied and not deleted.
 	NotedAgain
 )
 
@@ -48,10 +48,10 @@ type continuation struct {
 	Seen      int  `json:"seen,omitempty"`
 }
 
-// Mark is a point of a call that its host can go back to.
+// Mark is a point of a call to which its host can return.
 type Mark struct{ restarts, collected, seen int }
 
-// Mark is where the call stands.
+// Mark is the current point of the call.
 func (c *Call) Mark() Mark {
 	return Mark{restarts: c.state.Restarts, collected: c.state.collectedSoFar(), seen: len(c.state.Seen)}
 }
@@ -63,8 +63,8 @@ func (s *State) collectedSoFar() int {
 }
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how
-// the call goes on once the sink has written. since is where the call stood at
-// the note before, or where its host took it up; noted is what its ledgers hold then.
+// the call continues once the sink has written. since is the state of the call at
+// the entry before, or when its host loaded it; noted is what its ledgers hold then.
 func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.LedgerEntry, error) {
 	after := *c
 	after.SetNoted(noted)
@@ -96,8 +96,8 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 // SetNoted sets what ledgers hold of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
-// Resume takes the call to where it stood behind a write, by the continuation
-// that was noted with it.
+// Resume restores the call as it was behind a write, from the continuation
+// in the ledger entry of that write.
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
 	if err := json.Unmarshal(noted, &next); err != nil {
@@ -142,9 +142,9 @@ func (c *Call) ledgerKey() string {
 	return expression.Digest(run.Identity(), run.WholeLap(), c.config.Step.Name, c.config.Visit, index)[:operationKeyLength]
 }
 
-// Ledgers are the places in which notes of this call may stand, as the inputs
-// with which their tools are asked: one for each sink whose place does not
-// depend on what attempts give.
+// Ledgers are where entries of this call may be, as the inputs with which their
+// tools are queried: one for each sink whose target does not depend on results
+// of attempts.
 func (c *Call) Ledgers(now time.Time) []interpreter.ToolInput {
 	var asked []interpreter.ToolInput
 	for _, sink := range c.config.sinks() {
@@ -167,7 +167,7 @@ func (c *Config) sinks() []*playbook.Sink {
 }
 
 // ledger is where a sink writes to, without what it writes. It is not fixed
-// where that can only be told once there is something to write.
+// where that is only known once there is something to write.
 func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
 	action := c.config.Book.Resolve(sink.Action)
 	if !playbook.FixedPlace(action, c.config.Policies) {
@@ -180,7 +180,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.Too
 	}
 	request, err := renderer{action: action, scope: c.config.Scope, budget: budget}.request(Request{})
 	if err != nil {
-		return interpreter.ToolInput{}, false // the write will say why
+		return interpreter.ToolInput{}, false // the write reports why
 	}
 	tool := expression.Text(name)
 	return interpreter.ToolInput{
@@ -189,7 +189,7 @@ func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.Too
 	}, true
 }
 
-// Fixed reports whether the place of the sink that is due, which could be
+// Fixed reports whether the target of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
 	return playbook.FixedPlace(c.config.Book.Resolve(c.config.pendingSink(*c.state.head().Sink).Action), c.config.Policies)

@@ -9,16 +9,16 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Nesting is what a task knows of the runs above its own, and what it needs for
-// those below. Kept in workflow history.
+// Nesting is what a task knows of its parent runs, and what it needs for child
+// runs. Kept in workflow history.
 type Nesting struct {
-	// Parents are the runs above, the first one first.
+	// Parents are the parent runs, the first one first.
 	Parents []interpreter.Parent `json:"above,omitempty"`
-	// Depth is how many runs are above, also those that do not wait.
+	// Depth is how many parent runs there are, also those that do not wait.
 	Depth int `json:"depth,omitempty"`
 	// Tree is what bounds the runs that start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
-	// What follows is told where the step runs another playbook. Files are those that
+	// The fields that follow are set where the step runs another playbook. Files are those that
 	// it names, and those that these name.
 	Files            map[string]string `json:"files,omitempty"`
 	Strict           bool              `json:"strict,omitempty"`
@@ -28,12 +28,12 @@ type Nesting struct {
 	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Parent.Queue is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	Queue       string    `json:"line,omitempty"`
-	// Before are the workflow IDs of the earlier runs whose place the run takes, the
-	// last one first.
+	// Before are the workflow IDs of the earlier runs that the run replaces, the last
+	// one first.
 	Before []string `json:"before,omitempty"`
 }
 
-// Brief is what attempts are told of the runs above.
+// Brief is what attempts know of the parent runs.
 func (n *Nesting) Brief() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
@@ -50,7 +50,7 @@ type Callee struct {
 	Name, Source string
 	Workload     expression.Value
 	Partition    string // its key; "" for the newest
-	// Wait is false where nobody waits for its end.
+	// Wait is false where the step does not wait for its end.
 	Wait bool
 }
 

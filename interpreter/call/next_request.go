@@ -93,7 +93,7 @@ func (r *Request) lay(args, over any) {
 
 // renew renders again what names the keys of language.md, section keys: all
 // that changes between the attempts of a request and between polls. now() stays
-// what it was when the request was rendered.
+// its value when the request was rendered.
 func (c *Call) renew(request *Request, keys map[string]any) error {
 	if !namesAnyKey(c.action) {
 		c.restore(c.state.StartedAt)
@@ -153,7 +153,7 @@ func (c *Call) repeatError(format string, args ...any) *interpreter.ErrorObject 
 	})
 }
 
-// fingerprint tells the requests of a call apart for the guard against
+// fingerprint identifies a request of the call for the guard against
 // repetition. The keys are left out of the comparison.
 func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	if err := c.renew(&request, noKeys); err != nil {
@@ -162,7 +162,7 @@ func (c *Call) fingerprint(request Request) (Fingerprints, error) {
 	return request.fingerprint(c.toolName()), nil
 }
 
-// noKeys are the keys of requests that are not to be told apart by them. Scopes only
+// noKeys are the keys of requests that their keys do not distinguish. Scopes only
 // read it.
 var noKeys = withoutKeys()
 
@@ -184,7 +184,7 @@ func (c *Call) restore(now time.Time) {
 	if c.tool != "" {
 		return
 	}
-	// A budget of its own, or a call that is carried elsewhere would pay twice.
+	// A budget of its own, or a call that continues elsewhere would be charged twice.
 	if name, err := c.action.Tool.Render(c.scope, decisionBudget(now)); err == nil {
 		c.tool = expression.Text(name)
 	}
@@ -244,7 +244,7 @@ func (c *Call) attempt(now time.Time) (interpreter.ToolInput, error) {
 }
 
 // operationKeyLength is 128 bits in hexadecimal: a sink takes a key it has
-// seen, in any run, for a write already made, so two must never be the same.
+// seen, in any run, for a repetition of that write, so two must never be the same.
 const operationKeyLength = 32
 
 // operationKey is the same for every attempt and redelivery of one request
@@ -266,7 +266,7 @@ func (c *Call) operationKey() string {
 	}
 	parts := []any{c.config.Run.Identity(), c.config.Step.Name, c.config.Visit, index, page, place}
 	if restarts := c.state.Restarts; restarts > 0 {
-		parts = append(parts, restarts) // or the other side would repeat its answer of the round before
+		parts = append(parts, restarts) // or the server would repeat its answer of the round before
 	}
 	if sink := c.config.Sink; sink != nil && sink.staging != nil {
 		parts = append(parts, sink.staging.ID, sink.staging.Round, string(sink.staging.Do)) // what is staged anew is written anew

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// News is something that happened to a run, as its notices tell it. It also
-// travels up from the children of a run, so it is kept in workflow history.
+// News is an event of a run that its notices report. It also
+// travels from the children of a run to their parents, so it is kept in workflow history.
 type News struct {
 	Event string    `json:"event"` // one of playbook.Events; "" for a step that has ended
 	At    time.Time `json:"at"`
@@ -70,9 +70,9 @@ func (n News) values() map[string]any {
 	return told
 }
 
-// NewNotice is the call of a notice that tells the news. config is that of the
+// NewNotice is the call of a notice that reports an event. config is that of the
 // step that the news is of, with the scope in which the step has ended; of the run
-// it has no step. number tells the calls of a notice apart whose place and visit
+// it has no step. number distinguishes the calls of a notice whose place and visit
 // are the same, from 1. What a notice writes of itself is the news; result is what
 // its expressions may name, hidden where the step's is secret.
 func NewNotice(config Config, notice *playbook.Sink, number int, news News, result any) *Call {

@@ -11,7 +11,7 @@ import (
 
 // A page that is empty, null or no JSON at all has none of the members by which
 // a policy pages, so its condition is false and the call ends as if this were
-// the last page. What the pages before had tells it from one (language.md,
+// the last page. The members of earlier pages show that it is not (language.md,
 // section collect).
 
 // PagedBy is what the pages had by which a policy asked for more; kept with
@@ -24,7 +24,7 @@ type PagedBy struct {
 	Soft uint64 `json:"soft,omitempty"`
 }
 
-// mostMembers is how many members of a condition are looked at.
+// mostMembers bounds how many members of a condition are examined.
 const mostMembers = 64
 
 // pagedBy adds what a page has by which a policy asks for another.
@@ -59,8 +59,7 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 	return ref.Bare
 }
 
-// presence finds the words by which a condition asks whether a member is there
-// at all.
+// presence finds the words with which a condition tests whether a member exists.
 var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
 
 func testsPresence(policy *playbook.Policy) bool { return presence.MatchString(policy.When.Raw) }

@@ -25,7 +25,7 @@ type Request struct {
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
 	Overlay overlay `json:"overlay,omitzero"`
-	// Data is where data stands in what people are asked, of tool approval.
+	// Data is where data stands in the question of an approval.
 	Data []expression.Range `json:"data,omitempty"`
 	// Deferred are the expressions that only the activity can evaluate.
 	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
@@ -43,7 +43,7 @@ type overlay struct {
 	Body *bodyPatch `json:"body,omitempty"`
 }
 
-// IsZero tells encoding/json to leave an empty overlay out.
+// IsZero has encoding/json omit an empty overlay.
 func (o overlay) IsZero() bool {
 	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
 }
@@ -76,11 +76,11 @@ func (r renderer) request(before Request) (Request, error) {
 	return request, nil
 }
 
-// fields renders the fields that wanted accepts, in the order of the file, and
+// fields renders the fields that the filter accepts, in the order of the file, and
 // lays the overlay over them.
-func (r renderer) fields(request *Request, wanted func(*playbook.Node) bool) error {
+func (r renderer) fields(request *Request, accepts func(*playbook.Node) bool) error {
 	for _, field := range r.action.Fields {
-		if !wanted(field.Value) {
+		if !accepts(field.Value) {
 			continue
 		}
 		value, err := r.field(field, request)
@@ -122,7 +122,7 @@ func (r renderer) field(field *playbook.Entry, request *Request) (value any, err
 	return value, err
 }
 
-// deferAnew takes what was deferred at a place that was rendered again.
+// deferAnew replaces what was deferred at a path that was rendered again.
 func (r *Request) deferAnew(secret deferring, path ...string) {
 	if len(r.Deferred) > 0 || len(secret.found) > 0 {
 		r.Deferred = append(without(r.Deferred, secret.in, path...), secret.found...)
@@ -183,7 +183,7 @@ func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
 
 // dropKey removes a key of params or headers. Names of headers are the same in
 // upper and lower case (RFC 9110, section 5.1).
-// It gives the names that it may have had.
+// It returns the names that it may have had.
 func dropKey[V any](m map[string]V, field, key string) []string {
 	delete(m, key)
 	dropped := []string{key}
@@ -199,7 +199,7 @@ func dropKey[V any](m map[string]V, field, key string) []string {
 	return dropped
 }
 
-// fingerprint tells requests of one call apart for the guard against
+// fingerprint identifies a request of a call for the guard against
 // repetition, by what their tool sends.
 func (r *Request) fingerprint(tool string) Fingerprints {
 	parts := []any{r.sent(tool)}

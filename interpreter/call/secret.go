@@ -215,7 +215,7 @@ func (c *Config) secretWork(request Request) *interpreter.SecretWork {
 	return work
 }
 
-// deferredDigest tells requests apart that differ in what is deferred.
+// deferredDigest distinguishes requests that differ in what is deferred.
 func deferredDigest(all []interpreter.Deferred) string {
 	encoded, err := json.Marshal(all)
 	if err != nil {

@@ -125,7 +125,7 @@ func (r *Request) sent(tool string) map[string]any {
 	if onStart, isMap := fields[playbook.FieldOnStart].(map[string]any); isMap {
 		fields[playbook.FieldOnStart] = r.sentByHTTP(onStart, "POST")
 	}
-	if args, isMap := r.Args.Data.(map[string]any); !isMap || len(args) > 0 { // a tool is told of no args as of nil
+	if args, isMap := r.Args.Data.(map[string]any); !isMap || len(args) > 0 { // no args and nil are the same to a tool
 		fields["args"] = r.Args.Data
 	}
 	return fields

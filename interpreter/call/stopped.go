@@ -56,7 +56,7 @@ func (c *Call) stop() {
 // WasStopped reports whether the call has ended in a way in which it may be continued.
 func (c *Call) WasStopped() bool { return c.stopped != nil }
 
-// Abandon ends a call that cannot go on now, and may be continued later.
+// Abandon ends a call that cannot continue now, and may be continued later.
 func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
 	c.stop()
 	c.Finish(*c.failure(failure, now))
@@ -74,7 +74,7 @@ func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
 // Warn adds to what the result has to say.
 func (c *Call) Warn(warning string) { c.state.warn(warning) }
 
-// StoppedAs is Stopped with what tells the call from others.
+// StoppedAs is Stopped with what identifies the call.
 func (t Task) StoppedAs(call *Call) Stopped {
 	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
@@ -130,7 +130,7 @@ func (s *State) proceed(config Config) {
 func (c *Call) HasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
 
 // Recalls reports whether ledgers have to be asked for what they hold of the call
-// before it goes on.
+// before it continues.
 func (c *Call) Recalls() bool { return c.state.Recalls }
 
 // Recalled says that they were.

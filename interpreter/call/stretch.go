@@ -9,7 +9,7 @@ import (
 
 // Stretch is what an activity that hosts calls has made of one of them: an attempt that
 // failed, or attempts that succeeded one after the other. Kept in workflow history, for
-// those who look; nothing is decided by it.
+// display; nothing is decided by it.
 type Stretch struct {
 	Attempt int `json:"attempt"`
 	Page    int `json:"page"`

@@ -14,7 +14,7 @@ import (
 // pages and sinks of them as need no wait.
 const DriveActivity = "drive"
 
-// Task is what the children of a run and the activities that host calls are told of
+// Task is what the children of a run and the activities that host calls know of
 // the step; kept in workflow history. People read it in Temporal's UI, so what
 // matters most comes first.
 type Task struct {
@@ -29,7 +29,7 @@ type Task struct {
 	// reprocess.
 	ID   string           `json:"id,omitempty"`
 	Data interpreter.Data `json:"data"`
-	// Limits are the operator's, as the door recorded them.
+	// Limits are the operator's, as the validation recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Nesting is what the task knows of runs above and below; nil where there are
 	// none.
@@ -39,7 +39,7 @@ type Task struct {
 }
 
 // Script is the playbook of a task, and those that it names. It is the same for all
-// children of a loop and would hide what they are told, so it travels as an argument
+// children of a loop and would hide the rest of their input, so it travels as an argument
 // of its own, which the payload store keeps once. Kept in workflow history.
 type Script struct {
 	Source string `json:"source"`
@@ -155,14 +155,14 @@ func listed(sink *playbook.Sink) []*playbook.Sink {
 type DriveInput struct {
 	Task  Task       `json:"task"`
 	Calls []Snapshot `json:"calls"`
-	// Width is how many calls go on at a time; with 0 they go one after the
+	// Width is how many calls run at a time; with 0 they go one after the
 	// other, and none begins before the one before it has ended.
 	Width int `json:"width,omitempty"`
 	// Known is set where the calls are iterations of a loop with a failure budget:
-	// once it is spent, no call begins and those under way are left.
+	// once it is spent, no call begins and those that have begun are left.
 	Known *interpreter.Known `json:"known,omitempty"`
-	// Pages asks for nothing but pages of calls that are under way; what else
-	// happens is handed back. See Call.Detach.
+	// Pages limits the activity to pages of calls that have begun; what else
+	// happens is left to the workflow. See Call.Detach.
 	Pages bool `json:"pages,omitempty"`
 	// Recall asks for nothing but what ledgers hold of the calls.
 	Recall bool `json:"recall,omitempty"`
@@ -185,7 +185,7 @@ type DriveOutput struct {
 type Driven struct {
 	State *State `json:"state,omitempty"`
 	// SeenBefore is how many bytes of State.Seen are left out: those that the call
-	// was handed over with.
+	// came with.
 	SeenBefore int                     `json:"seen_before,omitempty"`
 	Result     *interpreter.CallResult `json:"result,omitempty"`
 	// Noted and Written are those of State, of a call with a result.
@@ -193,7 +193,7 @@ type Driven struct {
 	Written int   `json:"written,omitempty"`
 	// Outcome is that of an attempt which State has not taken in yet.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
-	// Made are the attempts made here, for those who look; nil where Result says enough.
+	// Made are the attempts made here, for display; nil where Result says enough.
 	Made Stretches `json:"made,omitempty"`
 	// Unwritten are the attempts of its sinks that failed here, for the same.
 	Unwritten Stretches `json:"unwritten,omitempty"`
@@ -342,7 +342,7 @@ func (d Driven) Since(before *State) Driven {
 	return d
 }
 
-// Snapshot is the state at this moment; the call may go on. Between a page and
+// Snapshot is the state at this moment; the call may continue. Between a page and
 // the next attempt it leaves the page out where nothing will look at it again:
 // a failure that succeeds may end with it.
 func (c *Call) Snapshot() State {

@@ -120,7 +120,7 @@ func (c *Call) endsBehindSinks(now time.Time) {
 	c.state.replaceLast(Todo{End: &result})
 }
 
-// warn notes what the call's result has to tell.
+// warn adds a warning to the result of the call.
 func (s *State) warn(warnings ...string) {
 	if len(warnings) == 0 {
 		return

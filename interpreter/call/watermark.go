@@ -227,7 +227,7 @@ func (c *Call) sinkState(pending pendingSink) *incremental.Write {
 	return write
 }
 
-// rowsThatComeAgain tells them apart. Below the floor nothing comes again: what the call has
+// rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
 // read may, until it has ended well, because it may begin again, or go back for its order.
 func (c *Call) rowsThatComeAgain(section *playbook.Incremental, move *incremental.Move) *incremental.Rows {
 	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key}
@@ -315,7 +315,7 @@ func rows(n int) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// stateFor is what the write does to the state, told by its fields: rows are known again by the
+// stateFor is what the write does to the state, derived from its fields: rows are recognised by the
 // sink's key, and modes that take them need not know them.
 func (s *sinkSource) stateFor(input *interpreter.ToolInput) *incremental.Write {
 	if s.state == nil || s.state.Rows == nil {

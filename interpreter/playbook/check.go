@@ -12,9 +12,9 @@ import (
 // Each file holds the rules of one subject, as functions of the checker, and
 // the list of rules below names them all. The room reads the model, the
 // catalogue of tools and the limits, and gives diagnostics: it changes nothing
-// of the model, and touches no YAML. Validate is the door; beside it runs ask
-// Codes, DataPath and WorkloadReads, which tell of a playbook and not of what
-// is wrong with it.
+// of the model, and touches no YAML. Validate is the validation; beside it runs call
+// Codes, DataPath and WorkloadReads, which describe a playbook and not what is
+// wrong with it.
 
 // CheckOptions is what a check knows beside the playbook.
 type CheckOptions struct {

@@ -217,9 +217,9 @@ func (c *checker) checkRestartFull(step *Step) {
 	}
 }
 
-// takesAgain reports whether a table has rows once that are written to it again, however long ago
+// acceptsAgain reports whether rows that are written to a table again stay single, however long ago
 // they were written first.
-func (a *Action) takesAgain() bool {
+func (a *Action) acceptsAgain() bool {
 	mode := a.Field("mode")
 	return mode != nil && (mode.Template != nil || expression.Text(mode.Value) != "insert")
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // checkLimits refuses a policy above the operator's limits. Attempts are
-// limited for failures only, so at the door only where when names error; a run
+// limited for failures only, so by the validation only where when names error; a run
 // holds every failure to the limit.
 func (c *checker) checkLimits(policy *Policy) {
 	then, limits := &policy.Then, c.options.Limits

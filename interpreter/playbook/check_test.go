@@ -28,7 +28,7 @@ func TestFileTooLarge(t *testing.T) {
 	require.Contains(t, found.Error(), "a playbook may have 1048576 (1 MiB) [too-large]")
 }
 
-// TestStatementTooLong: what a step asks of a database is bounded at the door.
+// TestStatementTooLong: the validation bounds the statement of a step.
 func TestStatementTooLong(t *testing.T) {
 	t.Parallel()
 	for size, refused := range map[int]bool{64 << 10: false, 64<<10 + 1: true} {

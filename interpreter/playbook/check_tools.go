@@ -53,7 +53,7 @@ func (c *checker) misspeltTool(call actionAt) {
 }
 
 // toolOf is the name of an action's tool, with a template over workload
-// resolved as at the door; "" where that does not work.
+// resolved as in the validation; "" where that does not work.
 func (c *checker) toolOf(action *Action) string {
 	if name, ok := c.resolved[action]; ok {
 		return name

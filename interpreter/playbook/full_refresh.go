@@ -93,7 +93,7 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 		if sink.Action == nil {
 			continue
 		}
-		if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.takesAgain() {
+		if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.acceptsAgain() {
 			return sink
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLargeFilesAreReadInTime reads texts of the largest size that are meant to
-// take long. A check at the door runs within an activity's seconds.
+// take long. The validation runs within an activity's seconds.
 func TestLargeFilesAreReadInTime(t *testing.T) {
 	t.Parallel()
 

@@ -46,7 +46,7 @@ type Field struct {
 // Need is a value that a field needs another field to have, such as sequence_by mode: upsert.
 type Need struct{ Field, Value string }
 
-// ToolSpec is what a playbook may say to a tool. The check at the door,
+// ToolSpec is what a playbook may say to a tool. The validation,
 // `starter tools` and docs/tools.md are all made from it.
 type ToolSpec struct {
 	Name    string

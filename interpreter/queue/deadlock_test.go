@@ -10,12 +10,12 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// queuesOf makes lines of words, one after the other: "a@x" is a run with a turn in the
-// line x, "a.b@y" one that is queued in y and for whose end a waits, which has a turn
-// in every line in which it stands. limit=n is that of the lines after it, "!" after a
+// queuesOf makes queues of words, one after the other: "a@x" is a run with a turn in the
+// queue x, "a.b@y" one that is queued in y and for whose end a waits, which has a turn
+// in every queue in which it is. limit=n is that of the queues after it, "!" after a
 // word that the run replaces others.
 func queuesOf(words string) map[string]queue.Queue {
-	lines, turns, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
+	queues, turns, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, word := range strings.Fields(words) {
 		if given, found := strings.CutPrefix(word, "limit="); found {
@@ -27,24 +27,24 @@ func queuesOf(words string) map[string]queue.Queue {
 		who, key, _ := strings.Cut(word, "@")
 		above, _, queued := strings.Cut(who, ".")
 		name := queue.Name{Key: key}
-		line := lines[name.ID()]
-		line.Name, line.Limit = name, limit
+		q := queues[name.ID()]
+		q.Name, q.Limit = name, limit
 		member := queue.Entry{Run: queue.Run{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
 		if queued {
 			member.Parents = turns[above]
-			line.Waiting = append(line.Waiting, member)
+			q.Waiting = append(q.Waiting, member)
 		} else {
 			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.ID()})
-			line.Holders = append(line.Holders, member)
+			q.Holders = append(q.Holders, member)
 		}
-		lines[name.ID()] = line
+		queues[name.ID()] = q
 	}
-	return lines
+	return queues
 }
 
 func TestDeadlocks(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct{ lines, victim, why string }{
+	for name, row := range map[string]struct{ queues, victim, why string }{
 		"two keys": {
 			"a@x b@y a.1@y b.1@x", "b.1@x",
 			`it waits for a, which waits for the end of a.1, which is queued under "y", where it waits for b, which waits for the end of this run`,
@@ -61,38 +61,38 @@ func TestDeadlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lines := queuesOf(row.lines)
-			victim, line := queue.VictimOf(queue.Deadlocks(lines), lines)
+			queues := queuesOf(row.queues)
+			victim, q := queue.VictimOf(queue.Deadlocks(queues), queues)
 			if row.victim == "" {
-				require.Empty(t, line)
+				require.Empty(t, q)
 				require.Zero(t, victim)
 				return
 			}
 			who, key, _ := strings.Cut(row.victim, "@")
 			require.Equal(t, who, victim.WorkflowID)
-			require.Equal(t, queue.Name{Key: key}.ID(), line)
+			require.Equal(t, queue.Name{Key: key}.ID(), q)
 			require.Contains(t, victim.Why, row.why)
-			found := lines[line]
+			found := queues[q]
 			found.Refuse(time.Now(), victim)
 			found.Refuse(time.Now(), victim) // it has gone
 			require.Equal(t, who+" circle", messages(&found))
-			lines[line] = found
-			require.Empty(t, queue.Deadlocks(lines), "the others get their turns")
+			queues[q] = found
+			require.Empty(t, queue.Deadlocks(queues), "the others get their turns")
 		})
 	}
 }
 
-// TestDeadlocksOfAnUnknownQueue: what a line would say that does not answer is taken
+// TestDeadlocksOfAnUnknownQueue: what a queue would say that does not answer is taken
 // to end the wait.
 func TestDeadlocksOfAnUnknownQueue(t *testing.T) {
 	t.Parallel()
-	lines := queuesOf("a@x b@y a.1@y b.1@x")
-	require.Len(t, queue.Deadlocks(lines), 2)
+	queues := queuesOf("a@x b@y a.1@y b.1@x")
+	require.Len(t, queue.Deadlocks(queues), 2)
 	x := queue.Name{Key: "x"}.ID()
-	held := lines[queue.Name{Key: "y"}.ID()]
+	held := queues[queue.Name{Key: "y"}.ID()]
 	require.Equal(t, []string{x}, held.ParentQueues())
-	delete(lines, x)
-	require.Empty(t, queue.Deadlocks(lines))
+	delete(queues, x)
+	require.Empty(t, queue.Deadlocks(queues))
 }
 
 // TestCircleText: a long circle is told in a bounded text.
@@ -108,8 +108,8 @@ func TestCircleText(t *testing.T) {
 		words += " " + above + ".1@k" + string(rune('1'+i))
 	}
 	last, _, _ := strings.Cut(strings.Fields(words)[9], "@")
-	lines := queuesOf(words + " " + last + ".1@k0")
-	victim, _ := queue.VictimOf(queue.Deadlocks(lines), lines)
+	queues := queuesOf(words + " " + last + ".1@k0")
+	victim, _ := queue.VictimOf(queue.Deadlocks(queues), queues)
 	require.Greater(t, len(victim.Why), 1000)
 	require.Less(t, len(victim.Why), 2100)
 }

@@ -340,7 +340,7 @@ type Status struct {
 	Holders []string `json:"holders,omitempty"`
 	// Positions are those of the runs that were named, from 1 and in their order; 0 for one
 	// that does not wait. A Run without a run ID is whichever run of its workflow ID waits.
-	Positions []int `json:"places,omitempty"`
+	Positions []int `json:"positions,omitempty"`
 }
 
 // mostShown bounds the holders that a Status names.

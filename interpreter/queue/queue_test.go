@@ -16,8 +16,8 @@ import (
 
 // act is what a run does in a table: enter, enter with skip or cancel, leave, or
 // vanish; "limit=n" goes before it.
-func act(line *queue.Queue, word string, now time.Time) {
-	limit := max(line.Limit, 1)
+func act(q *queue.Queue, word string, now time.Time) {
+	limit := max(q.Limit, 1)
 	if given, rest, found := strings.Cut(word, " "); found {
 		_, _ = fmt.Sscanf(given, "limit=%d", &limit)
 		word = rest
@@ -41,24 +41,24 @@ func act(line *queue.Queue, word string, now time.Time) {
 		if what == "old-cancel" {
 			request.OnConflict = playbook.ConflictCancel
 		}
-		line.Apply(request, now)
+		q.Apply(request, now)
 		return
 	}
 	request.Started = now
-	line.Apply(request, now)
+	q.Apply(request, now)
 }
 
-// messages is what a line told in a step, in words.
-func messages(line *queue.Queue) string {
+// messages is what a queue sent in a step, in words.
+func messages(q *queue.Queue) string {
 	var said []string
-	for _, message := range line.Messages {
+	for _, message := range q.Messages {
 		text := message.To.WorkflowID + " " + string(message.Decision.State)
 		if message.Decision.By != "" {
 			text += " by " + message.Decision.By
 		}
 		said = append(said, text)
 	}
-	line.Messages = nil
+	q.Messages = nil
 	return strings.Join(said, ", ")
 }
 
@@ -167,11 +167,11 @@ func TestQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			line, now := queue.Queue{}, time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
+			q, now := queue.Queue{}, time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC)
 			for i, step := range steps {
 				now = now.Add(time.Second)
-				act(&line, step[0], now)
-				require.Equal(t, step[1], messages(&line), "step %d: %s", i, step[0])
+				act(&q, step[0], now)
+				require.Equal(t, step[1], messages(&q), "step %d: %s", i, step[0])
 			}
 		})
 	}
@@ -181,14 +181,14 @@ func TestQueue(t *testing.T) {
 // nobody any more, and says so.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	line, now := queue.Queue{}, time.Now()
+	q, now := queue.Queue{}, time.Now()
 	for i := range 2000 {
-		act(&line, strings.Repeat("x", 900)+fmt.Sprint(i), now)
-		if said := messages(&line); strings.HasSuffix(said, "full") {
+		act(&q, strings.Repeat("x", 900)+fmt.Sprint(i), now)
+		if said := messages(&q); strings.HasSuffix(said, "full") {
 			require.Greater(t, i, 1000)
-			require.Less(t, interpreter.EncodedSize(line), interpreter.MaxInlinePayload)
-			act(&line, line.Holders[0].WorkflowID+":leaves", now)
-			require.Contains(t, messages(&line), "granted")
+			require.Less(t, interpreter.EncodedSize(q), interpreter.MaxInlinePayload)
+			act(&q, q.Holders[0].WorkflowID+":leaves", now)
+			require.Contains(t, messages(&q), "granted")
 			return
 		}
 	}
@@ -208,19 +208,19 @@ func TestRecovered(t *testing.T) {
 	require.Equal(t, "a granted", messages(&after))
 	act(&after, "b:cancel", time.Now())
 	require.Equal(t, "a replaced by b, b queued", messages(&after))
-	require.True(t, before.Holders[0].Leaving, "the line before stays as it was")
+	require.True(t, before.Holders[0].Leaving, "the queue before stays as it was")
 	act(&after, "a:leaves", time.Now())
 	require.Equal(t, "b granted", messages(&after))
 }
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	line := queue.Queue{}
+	q := queue.Queue{}
 	for _, who := range []string{"a", "b", "c"} {
-		act(&line, who, time.Now())
+		act(&q, who, time.Now())
 	}
-	standing := line.Status([]queue.Run{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
-	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Positions: []int{2, 0, 0}}, standing)
+	status := q.Status([]queue.Run{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
+	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Positions: []int{2, 0, 0}}, status)
 }
 
 func TestTicket(t *testing.T) {
@@ -305,16 +305,16 @@ func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 func TestALineIsBoundedByWhatTravels(t *testing.T) {
 	t.Parallel()
 	const most, one = 1_200_000, 20_000
-	now, line := time.Unix(0, 0).UTC(), queue.Queue{Name: queue.Name{Key: "acme"}}
+	now, q := time.Unix(0, 0).UTC(), queue.Queue{Name: queue.Name{Key: "acme"}}
 	for i := range 10_000 {
-		line.Apply(queue.Request{
+		q.Apply(queue.Request{
 			Run: queue.Run{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
 		}, now)
-		if line.Messages[len(line.Messages)-1].Decision.State == queue.Full {
-			require.InDelta(t, most, interpreter.EncodedSize(line), one)
+		if q.Messages[len(q.Messages)-1].Decision.State == queue.Full {
+			require.InDelta(t, most, interpreter.EncodedSize(q), one)
 			return
 		}
-		line.Messages = nil
+		q.Messages = nil
 	}
 	t.Fatal("the queue takes any number of runs")
 }

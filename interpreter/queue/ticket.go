@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// Ticket is where a run stands in the line of its key; kept in workflow history.
+// Ticket is the position of a run in the queue of its key; kept in workflow history.
 type Ticket struct {
 	Queue string    `json:"line"` // workflow ID of the WorkflowName
 	Name  Name      `json:"name"`

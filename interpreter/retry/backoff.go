@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// maxToldWaits bounds how often one call may be told to wait.
-const maxToldWaits = 1000
+// maxNamedWaits bounds how often one call may be told to wait.
+const maxNamedWaits = 1000
 
 // backoff is a policy's schedule with every default filled in. It knows no
 // clock and no randomness: delay gives exact numbers, jitter takes the random

@@ -27,7 +27,7 @@ func waits(t testing.TB, then playbook.Then, n int, failure interpreter.ErrorObj
 	then.Repeats, then.MaxAttempts = true, ptr(math.MaxInt)
 	counters := retry.NewCounters(1)
 	counters.Policies[0].Failures = n - 1
-	counters.ToldInRow = n - 1
+	counters.NamedInRow = n - 1
 	decision, err := retry.Decide([]*playbook.Policy{{Number: 1, Then: then}},
 		interpreter.Outcome{Err: &failure}, &counters, always{}, tables.Started, func() float64 { return random })
 	require.NoError(t, err)

@@ -13,12 +13,12 @@ import (
 // history. Policies[i] belongs to the policy with number i+1.
 type Counters struct {
 	Policies []counter `json:"policies,omitempty"`
-	// ToldInRow counts told waits since the last attempt that was not told to
-	// wait; Told counts them in the whole call.
-	ToldInRow int `json:"told_in_row,omitempty"`
-	Told      int `json:"told,omitempty"`
+	// NamedInRow counts waits that a server has named since the last failure without one;
+	// Named counts them in the whole call.
+	NamedInRow int `json:"told_in_row,omitempty"`
+	Named      int `json:"told,omitempty"`
 	// Limits are the operator's; every failure is held to them, also those of
-	// policies whose condition the check at the door cannot judge.
+	// policies whose condition the validation cannot judge.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 }
 
@@ -37,7 +37,7 @@ func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)}
 // success gives every page its own budget of failures. Restarts are counted in
 // the whole call.
 func (c *Counters) success(policies []*playbook.Policy) {
-	c.ToldInRow = 0
+	c.NamedInRow = 0
 	for i, policy := range policies {
 		if !policy.Then.Restart {
 			c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
@@ -65,13 +65,13 @@ func (c *Counters) Settled(policy int, polls bool) {
 	default:
 		c.Policies[policy-1].Failures, c.Policies[policy-1].FailuresSince = 0, time.Time{}
 	}
-	c.ToldInRow, c.Told = 0, 0
+	c.NamedInRow, c.Named = 0, 0
 }
 
 // Resumed gives the request that a call is continued with its attempts anew, and its
 // polls.
 func (c *Counters) Resumed(policies []*playbook.Policy) {
-	c.ToldInRow, c.Told = 0, 0
+	c.NamedInRow, c.Named = 0, 0
 	c.success(policies)
 	c.NewRequest(policies)
 	for i := range c.Policies {
@@ -155,7 +155,7 @@ func Decide(
 	if !outcome.Failed() {
 		counters.success(policies)
 	} else if outcome.Err.RetryAfter == nil {
-		counters.ToldInRow = 0
+		counters.NamedInRow = 0
 	}
 	var decision Decision
 	counted := false // a told wait counts once, however many policies are asked
@@ -260,8 +260,8 @@ func (r round) count() (count *int, since time.Time) {
 		*count++
 	}
 	if r.waitIsNamed() && !r.counted {
-		r.counters.ToldInRow++
-		r.counters.Told++
+		r.counters.NamedInRow++
+		r.counters.Named++
 	}
 	return count, *start
 }
@@ -298,14 +298,14 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	asked, inRow := r.namedPollWait(), count
 	switch {
 	case r.waitIsNamed():
-		asked, inRow = ratelimit.Seconds(*r.outcome.Err.RetryAfter), r.counters.ToldInRow
+		asked, inRow = ratelimit.Seconds(*r.outcome.Err.RetryAfter), r.counters.NamedInRow
 	case asked == 0:
-		return r.untold(schedule, count), ""
+		return r.scheduled(schedule, count), ""
 	}
 	if limit := valueOr(r.policy.Then.MaxWait, playbook.DefaultMaxWait); asked > limit {
 		return 0, "asked to wait " + asked.String() + ", longer than max_wait " + limit.String()
 	}
-	if r.waitIsNamed() && r.counters.Told > maxToldWaits {
+	if r.waitIsNamed() && r.counters.Named > maxNamedWaits {
 		return 0, "the server requested more than 1000 waits"
 	}
 	random := 0.0
@@ -315,8 +315,8 @@ func (r round) wait(count int) (delay time.Duration, why string) {
 	return schedule.namedWait(asked, inRow, random), ""
 }
 
-// untold is the delay of the policy's own schedule.
-func (r round) untold(schedule backoff, count int) time.Duration {
+// scheduled is the delay of the policy's own schedule.
+func (r round) scheduled(schedule backoff, count int) time.Duration {
 	delay := schedule.delay(count)
 	if delay > 0 && schedule.jitter != playbook.JitterNone && r.random != nil {
 		delay = schedule.spread(delay, r.random())

@@ -93,8 +93,8 @@ func (r *replay) emit(p place) {
 	r.places = append(r.places, p.pos)
 }
 
-// take emits the next rune as it stands.
-func (r *replay) take() {
+// copyRune emits the next rune unchanged.
+func (r *replay) copyRune() {
 	pos := r.pos
 	r.emit(place{r.next(), pos})
 }

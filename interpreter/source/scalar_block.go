@@ -67,7 +67,7 @@ func (r *replay) blockLines(indent int, folded bool) {
 		r.emitAll(empty)
 		wasBlank, pending = blank, nil
 		for !r.atEnd() && !isBreak(r.peek()) {
-			r.take()
+			r.copyRune()
 		}
 		if r.done() {
 			return

@@ -24,7 +24,7 @@ func (r *replay) flow(style Style) {
 		case style == DoubleQuoted && c == '\\':
 			r.escape()
 		default:
-			r.take()
+			r.copyRune()
 		}
 	}
 }

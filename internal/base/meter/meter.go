@@ -1,6 +1,6 @@
-// Package meter names what is counted of runs, and what is recorded of their parts once
+// Package meter names what is counted of runs, and the spans that are recorded of them once
 // they have ended. It knows neither Temporal nor OpenTelemetry: workflows and
-// activities count, and package telemetry makes metrics and spans of it.
+// activities count, and package telemetry exports both.
 package meter
 
 import (

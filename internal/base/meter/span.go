@@ -7,18 +7,18 @@ import (
 	"reprise/interpreter/call"
 )
 
-// Parts of a run that are recorded once they have ended.
+// Kinds of spans: what of a run is recorded once they have ended.
 const (
-	PartRun       = "run"
-	PartStep      = "step"
-	PartIteration = "iteration"
-	PartSink      = "sink"
+	SpanRun       = "run"
+	SpanStep      = "step"
+	SpanIteration = "iteration"
+	SpanSink      = "sink"
 )
 
-// Part is a part of a run that has ended. It holds no value of the run's data but
+// Span is a run, or a step, iteration or sink of it, that has ended. It holds no value of the run's data but
 // the message of an error.
-type Part struct {
-	Kind     string // PartRun and so on
+type Span struct {
+	Kind     string // SpanRun and so on
 	Playbook string
 	Step     string // "" of a run
 	Visit    int
@@ -34,20 +34,20 @@ type Part struct {
 	Ended    time.Time
 }
 
-// SinkPart describes the call of a sink that has ended.
-func SinkPart(facts call.Facts, result interpreter.CallResult) Part {
-	return Part{
-		Kind: PartSink, Playbook: facts.Playbook, Step: facts.Step, Visit: facts.Visit, Index: facts.Index,
+// SinkSpan describes the call of a sink that has ended.
+func SinkSpan(facts call.Facts, result interpreter.CallResult) Span {
+	return Span{
+		Kind: SpanSink, Playbook: facts.Playbook, Step: facts.Step, Visit: facts.Visit, Index: facts.Index,
 		Place: facts.Place, Tool: facts.Tool, Page: facts.Page, Status: result.Status, Attempts: result.Meta.Attempts,
 		Error: result.Error, Started: result.Meta.StartedAt, Ended: result.Meta.EndedAt,
 	}
 }
 
-// IterationPart describes an iteration that has ended.
-func IterationPart(playbook, step string, visit int, iteration interpreter.IterationResult) Part {
+// IterationSpan describes an iteration that has ended.
+func IterationSpan(playbook, step string, visit int, iteration interpreter.IterationResult) Span {
 	index, result := iteration.Index, iteration.Result
-	return Part{
-		Kind: PartIteration, Playbook: playbook, Step: step, Visit: visit, Index: &index, Status: result.Status,
+	return Span{
+		Kind: SpanIteration, Playbook: playbook, Step: step, Visit: visit, Index: &index, Status: result.Status,
 		Attempts: result.Meta.Attempts, Pages: result.Meta.Pages, Error: result.Error,
 		Started: result.Meta.StartedAt, Ended: result.Meta.EndedAt,
 	}

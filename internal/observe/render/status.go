@@ -104,7 +104,7 @@ func cancelText(said interpreter.Said, status *runs.Status) string {
 func queueText(queue *runs.Queue, now time.Time) string {
 	said := "waits for its turn under the concurrency key " + terminal.Visible(queue.Name.Key)
 	if queue.Position > 0 {
-		said += fmt.Sprintf(", place %d", queue.Position)
+		said += fmt.Sprintf(", position %d", queue.Position)
 	}
 	said += ", for " + terminal.Duration(now.Sub(queue.Since))
 	if len(queue.Holders) > 0 {

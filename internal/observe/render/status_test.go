@@ -34,7 +34,7 @@ func someStatus() *runs.Status {
 	}
 	loop := runs.Step{
 		Step: "fetch", Visit: 2, StartedAt: samples.Began.Add(time.Second), Item: runs.Item{
-			Status: interpreter.Running, HeldBy: runs.HeldByWindow, Waiting: "88000 iterations wait for a place in the loop's window",
+			Status: interpreter.Running, HeldBy: runs.HeldByWindow, Waiting: "88000 iterations wait for a slot in the loop's window",
 			NextRetryAt: now.Add(-time.Second),
 		},
 		Loop: &runs.Counts{

@@ -26,11 +26,11 @@ const (
 
 // Document is the content of a report.
 type Document struct {
-	Status   *runs.Status
-	Playbook *playbook.Playbook // nil where it is not known
-	Stats    stats.Stats        // of this run, with its child runs
-	Timeline *Timeline
-	Below    Below
+	Status    *runs.Status
+	Playbook  *playbook.Playbook // nil where it is not known
+	Stats     stats.Stats        // of this run, with its child runs
+	Timeline  *Timeline
+	ChildRuns ChildRuns
 	// Graph is an SVG of the steps and their routes, which is shown as a picture; "" is none.
 	Graph string
 	// Input and Result are those of the run as JSON; "" is none. Secrets are not in them.

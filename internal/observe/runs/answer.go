@@ -60,7 +60,7 @@ func (r *Reader) awaitingOf(
 		}
 		at := AwaitedAttempt{WorkflowID: workflowID, Step: record.Step, Visit: record.Visit}
 		switch {
-		case underWay(record.Loop):
+		case isOpenLoop(record.Loop):
 			of, more := r.awaitingIn(ctx, record.Loop.WorkflowID, at, index)
 			awaited, left = append(awaited, of...), left+more
 			continue

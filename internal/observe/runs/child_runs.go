@@ -98,7 +98,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 // step which has started it, the next one first. It takes a call to the server for each
 // parent run and one more, and none for a run that is the first.
 func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
-	if !run.below {
+	if !run.isChild {
 		return nil, nil
 	}
 	progress, err := r.Progress(ctx, run.WorkflowID, "")
@@ -197,7 +197,7 @@ func (r *Reader) open(ctx context.Context, records []workflows.StepRecord) (ids 
 	for _, record := range records {
 		switch {
 		case !record.EndedAt.IsZero():
-		case underWay(record.Loop):
+		case isOpenLoop(record.Loop):
 			_, answers, more := r.openIterations(ctx, record.Loop.WorkflowID, nil, func(of workflows.Progress) bool { return of.Plays })
 			left += more
 			for _, answer := range answers {

@@ -45,8 +45,8 @@ type Found struct {
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *Queue `json:"queue,omitempty"`
 
-	last  string // run ID of the chain's last history
-	below bool   // a step of another run has started it
+	last    string // run ID of the chain's last history
+	isChild bool   // a step of another run has started it
 	// cancelling says that its cancel was requested, where it was described.
 	cancelling bool
 	// ended is how the server says that it ended.
@@ -180,7 +180,7 @@ func (r *Reader) begin(ctx context.Context, run *Found) error {
 func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	run := Found{
 		WorkflowID: info.GetExecution().GetWorkflowId(), last: info.GetExecution().GetRunId(), ended: info.GetStatus(),
-		below:     info.GetParentExecution() != nil,
+		isChild:   info.GetParentExecution() != nil,
 		RunID:     cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()),
 		StartedAt: info.GetStartTime().AsTime(), TaskQueue: info.GetTaskQueue(),
 	}

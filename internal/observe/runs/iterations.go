@@ -33,9 +33,9 @@ type Iteration struct {
 }
 
 // Iterations adds to one visit of a step with a loop the iterations that failed,
-// wait or are under way, by index; those that went well or have not begun are only
+// wait or are running, by index; those that went well or have not begun are only
 // counted. They become the step's. It takes a call for
-// the loop and each of its parts, one for each of at most a hundred children, and one
+// the loop and each of its shards, one for each of at most a hundred children, and one
 // for each of at most a hundred runs of other playbooks that they have started; of a run
 // that has ended none.
 func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
@@ -63,7 +63,7 @@ func (s *Step) addFailed() {
 	s.Left = s.Loop.Failed - len(s.Iterations)
 }
 
-// queryLoop queries a loop and its parts for the iterations that they know of.
+// queryLoop queries a loop and its shards for the iterations that they know of.
 func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	for ids := []string{step.Loop.WorkflowID}; len(ids) > 0; ids = ids[1:] {
 		var answer workflows.Iterations
@@ -78,7 +78,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 		}
 		addIterations(answered, answer)
 		step.Left += answer.Left
-		ids = append(ids, progress.Parts...)
+		ids = append(ids, progress.Shards...)
 	}
 }
 

@@ -31,7 +31,7 @@ type Filter struct {
 	NeedsPerson, WithFailed bool
 }
 
-const goingOn = "ExecutionStatus = 'Running'"
+const isOpen = "ExecutionStatus = 'Running'"
 
 // List is the runs that a filter selects: running ones, the newest first, then those
 // that have ended, the last to end first. It takes a call for each hundred.
@@ -129,7 +129,7 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 		return nil, &QueryError{Query: filter, Err: err}
 	}
 	for {
-		page, err := r.list(ctx, OwnRuns+" AND "+goingOn+" AND ("+filter+")", listPage, token)
+		page, err := r.list(ctx, OwnRuns+" AND "+isOpen+" AND ("+filter+")", listPage, token)
 		if connect.InvalidArgument(err) {
 			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
 		}

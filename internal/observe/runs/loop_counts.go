@@ -71,7 +71,7 @@ func (s *Step) setHeldBy() {
 	}
 }
 
-// recount counts the iterations of a loop that were under way by what all of its open
+// recount counts the iterations of a loop that were running by what all of its open
 // children answered; of one that gave no answer they run.
 func (s *Step) recount(answers []workflows.Iterations) {
 	c, counted := s.Loop, Counts{}

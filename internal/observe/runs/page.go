@@ -25,7 +25,7 @@ func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte
 	page := Page{}
 	query := filter.query()
 	if filter.NeedsPerson {
-		query += fmt.Sprintf(" AND %s AND %s IN ('%s', '%s')", goingOn, workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting)
+		query += fmt.Sprintf(" AND %s AND %s IN ('%s', '%s')", isOpen, workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting)
 	}
 	if filter.WithFailed {
 		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", workflows.DeadLettersAttribute, workflows.OriginAttribute)

@@ -28,20 +28,20 @@ func (p *projector) retried(notice callID) {
 
 // pendingNotices are the notices of a run that continues with an input.
 func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.UnsentNotice, error) {
-	var goesOn struct {
+	var continued struct {
 		State struct {
 			Untold []workflows.UnsentNotice `json:"untold"`
 		} `json:"state"`
 	}
-	err := p.decode(p.workflowID, input, &goesOn)
-	return goesOn.State.Untold, err
+	err := p.decode(p.workflowID, input, &continued)
+	return continued.State.Untold, err
 }
 
 // failedNotices adds the notices that were not sent. No step fails with them, so nothing else
 // shows it. last is the last event of the history.
 func (p *projector) failedNotices(last *historypb.HistoryEvent) error {
-	if goesOn := last.GetWorkflowExecutionContinuedAsNewEventAttributes(); goesOn != nil && len(p.unsent) > 0 {
-		notices, err := p.pendingNotices(goesOn.GetInput())
+	if continued := last.GetWorkflowExecutionContinuedAsNewEventAttributes(); continued != nil && len(p.unsent) > 0 {
+		notices, err := p.pendingNotices(continued.GetInput())
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ const defaultPatience = 5 * time.Second
 
 func (r *Reader) patience() time.Duration { return cmp.Or(r.Patience, defaultPatience) }
 
-// Progress queries a run, a loop of it, a part of one or a call for its progress.
+// Progress queries a run, a loop of it, a shard of one or a call for its progress.
 func (r *Reader) Progress(ctx context.Context, workflowID, runID string) (workflows.Progress, error) {
 	var progress workflows.Progress
 	return progress, r.query(ctx, workflowID, runID, workflows.ProgressQuery, &progress)
@@ -45,13 +45,13 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows
 	return answer.Iterations[0], nil
 }
 
-// LoopProgress queries a loop, and the open parts of a large one: a call for each of
-// them, two or three for a loop of 100,000 iterations, and one for each part whose last
+// LoopProgress queries a loop, and the open shards of a large one: a call for each of
+// them, two or three for a loop of 100,000 iterations, and one for each shard whose last
 // iterations wait.
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
 	progress, unread, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	if err == nil && unread != "" {
-		err = fmt.Errorf("ask the loop %s how far it is: a part of it gave no answer", workflowID)
+		err = fmt.Errorf("ask the loop %s how far it is: a shard of it gave no answer", workflowID)
 	}
 	return progress, err
 }
@@ -65,17 +65,17 @@ func (r *Reader) loopProgress(
 		return progress, notQueried, nil
 	}
 	progress, err = r.Progress(ctx, workflowID, "")
-	for parts := progress.Parts; err == nil && len(parts) > 0; parts = parts[1:] {
+	for shards := progress.Shards; err == nil && len(shards) > 0; shards = shards[1:] {
 		if !spend() {
 			return progress, notQueried, nil
 		}
-		part, failed := r.Progress(ctx, parts[0], "")
+		shard, failed := r.Progress(ctx, shards[0], "")
 		if failed != nil { // a worker was lost, or replays a long history
 			unread = notAnswered
 			continue
 		}
-		parts = append(parts, part.Parts...)
-		add(&progress, part)
+		shards = append(shards, shard.Shards...)
+		add(&progress, shard)
 	}
 	return progress, unread, err
 }
@@ -88,17 +88,17 @@ const (
 	notAnswered unread = "not answered"
 )
 
-// add counts what an open part says of itself, which its loop does not count yet.
-func add(progress *workflows.Progress, part workflows.Progress) {
-	progress.Stats.Success += part.Stats.Success
-	progress.Stats.Failed += part.Stats.Failed
-	progress.Stats.Truncated += part.Stats.Truncated
-	progress.Within.Success += part.Within.Success
-	progress.Within.Failed += part.Within.Failed
-	progress.Open = append(progress.Open, part.Open...)
+// add counts what an open shard says of itself, which its loop does not count yet.
+func add(progress *workflows.Progress, shard workflows.Progress) {
+	progress.Stats.Success += shard.Stats.Success
+	progress.Stats.Failed += shard.Stats.Failed
+	progress.Stats.Truncated += shard.Stats.Truncated
+	progress.Within.Success += shard.Within.Success
+	progress.Within.Failed += shard.Within.Failed
+	progress.Open = append(progress.Open, shard.Open...)
 	progress.Active, progress.Waiting, progress.Returning =
-		progress.Active+part.Active, progress.Waiting+part.Waiting, progress.Returning+part.Returning
-	progress.NextRetryAt = sooner(progress.NextRetryAt, part.NextRetryAt)
+		progress.Active+shard.Active, progress.Waiting+shard.Waiting, progress.Returning+shard.Returning
+	progress.NextRetryAt = sooner(progress.NextRetryAt, shard.NextRetryAt)
 }
 
 // sooner is the earlier of two times; zero, for unknown, is later than any.

@@ -367,7 +367,7 @@ func (l *Loop) stopped(known map[int]bool) (begun []interpreter.BegunIteration) 
 	return begun
 }
 
-// endedLoop reads a loop that has ended, or a part of one; nil where there is none of the key. prints
+// endedLoop reads a loop that has ended, or a shard of one; nil where there is none of the key. prints
 // gives what an iteration has requested.
 func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")

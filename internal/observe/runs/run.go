@@ -189,7 +189,7 @@ func (l *Loop) identify() error {
 	return nil
 }
 
-// collectChildren collects what the children of a loop, or of a part of one, have.
+// collectChildren collects what the children of a loop, or of a shard of one, have.
 func (r *Reader) collectChildren(ctx context.Context, loop *Loop, workflowID, runID string) error {
 	if runID == "" {
 		return nil // it has not started
@@ -269,7 +269,7 @@ func (r *Reader) stoppedIn(ctx context.Context, loop *Loop, begun *child, report
 	return nil
 }
 
-// wasCancelled reports whether a batch ended because somebody cancelled what it
+// wasCancelled reports whether a batch ended because a cancel ended what it
 // belongs to, or terminated it.
 func wasCancelled(begun *child) bool {
 	switch begun.end.GetEventType() {

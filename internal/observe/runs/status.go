@@ -12,11 +12,11 @@ import (
 const (
 	HeldByWait      = "wait"       // it waits before it tries again, polls or turns the page
 	HeldByRateLimit = "rate_limit" // it waits for its turn
-	HeldByWindow    = "window"     // of its loop, in which no place is free
+	HeldByWindow    = "window"     // of its loop, in which no slot is free
 	HeldByNoWorker  = "no_worker"  // no worker listens on its task queue
 	HeldByPause     = "pause"      // people have paused it, or its run
 	HeldByPerson    = "person"     // its policy leaves it to people how it continues
-	HeldByAnswer    = "answer"     // somebody outside answers its attempt
+	HeldByAnswer    = "answer"     // a person or another system answers its attempt
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key, or a step for
 	// its state.
 	HeldByConcurrency = "concurrency"
@@ -69,7 +69,7 @@ type Item struct {
 	// words.
 	HeldBy  string `json:"held_by,omitempty"`
 	Waiting string `json:"waiting,omitempty"`
-	// Awaits is the attempt that somebody outside answers, nil for none.
+	// Awaits is the attempt that a person or another system answers, nil for none.
 	Awaits *interpreter.AwaitedDetails `json:"awaits,omitempty"`
 	// Error is the last one: of the attempt before, where the item is running.
 	Error *interpreter.ErrorObject `json:"error,omitempty"`
@@ -92,7 +92,7 @@ type Step struct {
 	// Iterations are those that Iterations found; Left counts what it left out.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	// Waits are what the iterations of a running loop wait for, most of them first.
-	// WaitsOf is how many iterations were asked.
+	// WaitsOf is how many iterations were queried.
 	Waits   []WaitsFor `json:"waits,omitempty"`
 	WaitsOf int        `json:"waits_of,omitempty"`
 	Left    int        `json:"iterations_left,omitempty"`

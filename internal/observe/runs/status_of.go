@@ -37,7 +37,7 @@ func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 }
 
 // openStatus is the status of a run that has not ended by that of its steps, what holds all
-// of it, and since when. An answer that is awaited comes before what runs: somebody has to give it.
+// of it, and since when. An answer that is awaited comes before what runs: a person has to act.
 func openStatus(steps []Step) (status interpreter.Status, heldBy string, since time.Time) {
 	var waiting, awaiting []Step
 	running := false
@@ -72,9 +72,9 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	return status, heldBy, since
 }
 
-// underWay reports whether a loop has not ended, as far as its run knows: until
+// isOpenLoop reports whether a loop has not ended, as far as its run knows: until
 // then it counts every iteration as cancelled. The sink on the step comes after.
-func underWay(loop *workflows.LoopRecord) bool {
+func isOpenLoop(loop *workflows.LoopRecord) bool {
 	return loop != nil && loop.Stats.Cancelled == loop.Stats.Total
 }
 

@@ -162,7 +162,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		}
 	}
 	step := q.stepOf(record)
-	if record.EndedAt.IsZero() && underWay(record.Loop) {
+	if record.EndedAt.IsZero() && isOpenLoop(record.Loop) {
 		if len(q.status.Above) > 0 {
 			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
 		}
@@ -182,7 +182,7 @@ func (q *inquiry) addChildren(ctx context.Context, step *Step) {
 	}
 }
 
-// loop queries a running loop, with its parts, and with what is left of the budget its
+// loop queries a running loop, with its shards, and with what is left of the budget its
 // children.
 func (q *inquiry) loop(ctx context.Context, step *Step) {
 	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spend)
@@ -194,7 +194,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	case notQueried:
 		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
 	case notAnswered:
-		q.notef("the loop of step %s, or a part of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
+		q.notef("the loop of step %s, or a shard of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
 	}
 	if unread == "" && progress.Stats.Total == 0 { // it is about to begin or to end
 		step.Loop.Pending, step.Loop.Cancelled = step.Loop.Total, 0

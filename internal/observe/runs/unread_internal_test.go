@@ -42,8 +42,8 @@ func (a answering) QueryWorkflow(_ context.Context, id, _, _ string, _ ...any) (
 func TestALoopThatGivesNoAnswer(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the worker was lost")
-	part := workflows.Progress{Stats: interpreter.LoopStats{Total: 400, Success: 90, Failed: 1}, Active: 5}
-	whole := workflows.Progress{Stats: interpreter.LoopStats{Total: 1000, Success: 400, Cancelled: 600}, Parts: []string{"one", "two"}}
+	shard := workflows.Progress{Stats: interpreter.LoopStats{Total: 400, Success: 90, Failed: 1}, Active: 5}
+	whole := workflows.Progress{Stats: interpreter.LoopStats{Total: 1000, Success: 400, Cancelled: 600}, Shards: []string{"one", "two"}}
 	for name, row := range map[string]struct {
 		values map[string]any
 		want   Counts
@@ -51,8 +51,8 @@ func TestALoopThatGivesNoAnswer(t *testing.T) {
 		notes  int
 	}{
 		"the loop":       {map[string]any{"loop": lost}, Counts{Unknown: 1000}, "", 1},
-		"a part of it":   {map[string]any{"loop": whole, "one": lost, "two": part}, Counts{Success: 490, Failed: 1, Running: 5, Unknown: 504}, "", 1},
-		"all has":        {map[string]any{"loop": whole, "one": part, "two": part}, Counts{Success: 580, Failed: 2, Running: 10, Pending: 408}, HeldByWindow, 0},
+		"a shard of it":  {map[string]any{"loop": whole, "one": lost, "two": shard}, Counts{Success: 490, Failed: 1, Running: 5, Unknown: 504}, "", 1},
+		"all has":        {map[string]any{"loop": whole, "one": shard, "two": shard}, Counts{Success: 580, Failed: 2, Running: 10, Pending: 408}, HeldByWindow, 0},
 		"it is to start": {map[string]any{"loop": serviceerror.NewNotFound("no such workflow")}, Counts{Pending: 1000}, "", 0},
 	} {
 		status := &Status{At: noon}

@@ -18,7 +18,7 @@ type WaitsFor struct {
 	Reason interpreter.Reason `json:"reason"`
 	// Why is what the attempts before ended with, without the paths of URLs.
 	Why         string    `json:"why,omitempty"`
-	NextRetryAt time.Time `json:"next_retry_at,omitzero"` // of the first of them; zero where nobody knows
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"` // of the first of them; zero where that is unknown
 }
 
 const (

@@ -35,7 +35,7 @@ type Span struct {
 // under way and no more.
 type Spans struct {
 	emit  func(Span)
-	items map[item]*underWay
+	items map[item]*openItem
 }
 
 // item is an iteration, or the visit of a step.
@@ -45,8 +45,8 @@ type item struct {
 	index int // -1 of a step
 }
 
-// underWay is what has begun of an item and not ended.
-type underWay struct {
+// openItem is what has begun of an item and not ended.
+type openItem struct {
 	began *runs.Event
 	calls map[string]*call // by the place of their sink, "" of the item's own
 }
@@ -59,7 +59,7 @@ type call struct {
 }
 
 // NewSpans has every span given to emit when it has ended.
-func NewSpans(emit func(Span)) *Spans { return &Spans{emit: emit, items: map[item]*underWay{}} }
+func NewSpans(emit func(Span)) *Spans { return &Spans{emit: emit, items: map[item]*openItem{}} }
 
 func itemOf(event runs.Event) item {
 	of := item{event.Step, event.Visit, -1}
@@ -166,10 +166,10 @@ func (c *call) sent(from, to time.Time) time.Time {
 	return later(from, c.wait.At)
 }
 
-func (s *Spans) item(event runs.Event) *underWay {
+func (s *Spans) item(event runs.Event) *openItem {
 	of := itemOf(event)
 	if s.items[of] == nil {
-		s.items[of] = &underWay{calls: map[string]*call{}}
+		s.items[of] = &openItem{calls: map[string]*call{}}
 	}
 	return s.items[of]
 }

@@ -29,14 +29,14 @@ func failure(class interpreter.Class, kind interpreter.Kind, status int) *interp
 	return &interpreter.ErrorObject{Class: class, Kind: kind, Status: status, Message: fmt.Sprintf("%s %d", kind, status)}
 }
 
-// teller makes events of one step.
-type teller struct {
+// emitter makes events of one step.
+type emitter struct {
 	step   string
 	index  *int
 	events *[]runs.Event
 }
 
-func (t teller) tell(word string, seconds float64, change func(*runs.Event)) {
+func (t emitter) emit(word string, seconds float64, change func(*runs.Event)) {
 	event := runs.Event{Event: word, At: at(seconds), Step: t.step, Visit: 1, Index: t.index}
 	if change != nil {
 		change(&event)
@@ -44,21 +44,21 @@ func (t teller) tell(word string, seconds float64, change func(*runs.Event)) {
 	*t.events = append(*t.events, event)
 }
 
-func (t teller) of(index int) teller { t.index = &index; return t }
+func (t emitter) of(index int) emitter { t.index = &index; return t }
 
 // attempt takes a second.
-func (t teller) attempt(number int, seconds float64, failure *interpreter.ErrorObject) {
+func (t emitter) attempt(number int, seconds float64, failure *interpreter.ErrorObject) {
 	set := func(event *runs.Event) { event.Attempt, event.Page = number, 1 }
-	t.tell(runs.ActionStarted, seconds, set)
+	t.emit(runs.ActionStarted, seconds, set)
 	word := runs.ActionCompleted
 	if failure != nil {
 		word = runs.ActionError
 	}
-	t.tell(word, seconds+1, func(event *runs.Event) { set(event); event.Duration, event.Error = 1, failure })
+	t.emit(word, seconds+1, func(event *runs.Event) { set(event); event.Duration, event.Error = 1, failure })
 }
 
-func (t teller) wait(reason string, seconds, delay float64) {
-	t.tell(runs.StepRetry, seconds, func(event *runs.Event) {
+func (t emitter) wait(reason string, seconds, delay float64) {
+	t.emit(runs.StepRetry, seconds, func(event *runs.Event) {
 		event.Reason, event.Delay, event.NextRetryAt = reason, delay, at(seconds+delay)
 	})
 }
@@ -67,21 +67,21 @@ func (t teller) wait(reason string, seconds, delay float64) {
 // once, 1 at the third attempt, 2 fails, 3 is cancelled and 4 goes on.
 func someEvents() []runs.Event {
 	var events []runs.Event
-	run := teller{events: &events}
-	run.tell(runs.ExecutionStarted, 0, func(event *runs.Event) { event.Visit = 0 })
-	token := teller{step: "token", events: &events}
-	token.tell(runs.StepStarted, 0, nil)
+	run := emitter{events: &events}
+	run.emit(runs.ExecutionStarted, 0, func(event *runs.Event) { event.Visit = 0 })
+	token := emitter{step: "token", events: &events}
+	token.emit(runs.StepStarted, 0, nil)
 	token.attempt(1, 0, nil)
-	token.tell(runs.StepResult, 1, func(event *runs.Event) {
+	token.emit(runs.StepResult, 1, func(event *runs.Event) {
 		event.Status, event.Attempts, event.Pages, event.Duration = interpreter.Completed, 12, 10, 1
 	})
-	fetch := teller{step: "fetch", events: &events}
-	fetch.tell(runs.StepStarted, 1, nil)
+	fetch := emitter{step: "fetch", events: &events}
+	fetch.emit(runs.StepStarted, 1, nil)
 	for i := range 5 {
-		fetch.of(i).tell(runs.IterationStarted, 1, nil)
+		fetch.of(i).emit(runs.IterationStarted, 1, nil)
 	}
 	fetch.of(0).attempt(1, 1, nil)
-	fetch.of(0).tell(runs.IterationCompleted, 2, func(event *runs.Event) {
+	fetch.of(0).emit(runs.IterationCompleted, 2, func(event *runs.Event) {
 		event.Attempts, event.Pages, event.Duration, event.Status = 1, 1, 1, interpreter.Completed
 	})
 	fetch.of(1).attempt(1, 2, failure("rate_limited", "http", 429))
@@ -89,14 +89,14 @@ func someEvents() []runs.Event {
 	fetch.of(1).attempt(2, 8, failure("retryable", "http", 503)) // somebody had it tried again at once
 	fetch.of(1).wait(string(interpreter.ReasonFailure), 9, 2)
 	fetch.of(1).attempt(3, 12, nil)
-	fetch.of(1).tell(runs.IterationCompleted, 13, func(event *runs.Event) {
+	fetch.of(1).emit(runs.IterationCompleted, 13, func(event *runs.Event) {
 		event.Attempts, event.Pages, event.Duration, event.Status = 3, 1, 11, interpreter.Completed
 	})
 	fetch.of(2).attempt(1, 14, failure("final", "http", 404))
-	fetch.of(2).tell(runs.IterationFailed, 15, func(event *runs.Event) {
+	fetch.of(2).emit(runs.IterationFailed, 15, func(event *runs.Event) {
 		event.Attempts, event.Duration, event.Status, event.Error = 1, 1, interpreter.Failed, failure("final", "http", 404)
 	})
-	fetch.of(3).tell(runs.IterationFailed, 15, func(event *runs.Event) {
+	fetch.of(3).emit(runs.IterationFailed, 15, func(event *runs.Event) {
 		event.Status, event.Error = interpreter.Cancelled, failure("final", "cancelled", 0)
 	})
 	fetch.of(4).attempt(1, 15, failure("retryable", "timeout", 0))
@@ -152,14 +152,14 @@ func TestSpans(t *testing.T) {
 func TestAFailedLoopIsOneStep(t *testing.T) {
 	t.Parallel()
 	var events []runs.Event
-	fetch := teller{step: "fetch", events: &events}
+	fetch := emitter{step: "fetch", events: &events}
 	failed := func(event *runs.Event) {
 		event.Status, event.Stats = interpreter.Failed, &interpreter.LoopStats{Total: 1, Failed: 1}
 	}
-	fetch.tell(runs.StepStarted, 0, nil)
-	fetch.of(0).tell(runs.IterationFailed, 1, func(event *runs.Event) { event.Status = interpreter.Failed })
-	fetch.tell(runs.StepResult, 1, failed)
-	fetch.tell(runs.StepFailedTerminal, 1, failed)
+	fetch.emit(runs.StepStarted, 0, nil)
+	fetch.of(0).emit(runs.IterationFailed, 1, func(event *runs.Event) { event.Status = interpreter.Failed })
+	fetch.emit(runs.StepResult, 1, failed)
+	fetch.emit(runs.StepFailedTerminal, 1, failed)
 	sums := collected(someRun, events, nil)
 	require.Len(t, sums.SlowestSteps, 1)
 	require.Len(t, sums.Steps, 1)
@@ -171,17 +171,17 @@ func TestAFailedLoopIsOneStep(t *testing.T) {
 func TestARunThatContinuesCountsWhatHasHappened(t *testing.T) {
 	t.Parallel()
 	var events []runs.Event
-	fetch := teller{step: "fetch", events: &events}
-	fetch.tell(runs.StepStarted, 0, nil)
-	again := func(item teller, number int, seconds float64) {
+	fetch := emitter{step: "fetch", events: &events}
+	fetch.emit(runs.StepStarted, 0, nil)
+	again := func(item emitter, number int, seconds float64) {
 		item.attempt(number, seconds, failure("retryable", "http", 503))
 		events[len(events)-2].IsRetry = number > 1
 	}
 	for i := range 4 {
-		fetch.of(i).tell(runs.IterationStarted, 0, nil)
+		fetch.of(i).emit(runs.IterationStarted, 0, nil)
 	}
 	fetch.of(0).attempt(1, 0, nil)
-	fetch.of(0).tell(runs.IterationCompleted, 1, func(event *runs.Event) {
+	fetch.of(0).emit(runs.IterationCompleted, 1, func(event *runs.Event) {
 		event.Attempts, event.Pages, event.Status = 1, 1, interpreter.Completed
 	})
 	for number := 1; number <= 3; number++ {
@@ -194,7 +194,7 @@ func TestARunThatContinuesCountsWhatHasHappened(t *testing.T) {
 	require.InDelta(t, 0.3333, *of.RetryRate, 0.0001)
 	require.InDelta(t, 1, *of.SuccessRate, 0)
 	// Cancelled, it has made these retries all the same.
-	fetch.of(1).tell(runs.IterationFailed, 5, func(event *runs.Event) {
+	fetch.of(1).emit(runs.IterationFailed, 5, func(event *runs.Event) {
 		event.Attempts, event.Status, event.Error = 3, interpreter.Cancelled, failure("final", "cancelled", 0)
 	})
 	require.Equal(t, 2, collected(someRun, events, nil).Steps[0].Retries)
@@ -258,10 +258,10 @@ func heap() uint64 {
 // iteration is one that fails in a way of its own, as every hundredth does.
 func iteration(i int) []runs.Event {
 	var events []runs.Event
-	of := teller{step: "fetch", events: &events}.of(i)
-	of.tell(runs.IterationStarted, 0, nil)
+	of := emitter{step: "fetch", events: &events}.of(i)
+	of.emit(runs.IterationStarted, 0, nil)
 	of.attempt(1, 0, nil)
-	of.tell(runs.IterationCompleted, 1, func(event *runs.Event) {
+	of.emit(runs.IterationCompleted, 1, func(event *runs.Event) {
 		event.Attempts, event.Pages, event.Status, event.Duration = 1, 1, interpreter.Completed, float64(i%1000)
 		if i%100 == 0 {
 			event.Event, event.Status, event.Error = runs.IterationFailed, interpreter.Failed, failure("final", "http", i)
@@ -275,10 +275,10 @@ func TestNoticesOfTheRun(t *testing.T) {
 	t.Parallel()
 
 	var events []runs.Event
-	step, run := teller{step: "fetch", events: &events}, teller{events: &events}
-	step.tell(runs.StepStarted, 0, nil)
+	step, run := emitter{step: "fetch", events: &events}, emitter{events: &events}
+	step.emit(runs.StepStarted, 0, nil)
 	step.attempt(1, 0, nil)
-	step.tell(runs.StepResult, 1, func(event *runs.Event) { event.Attempts, event.Pages, event.Status = 1, 1, "completed" })
+	step.emit(runs.StepResult, 1, func(event *runs.Event) { event.Attempts, event.Pages, event.Status = 1, 1, "completed" })
 	from := len(events)
 	run.attempt(1, 1, failure("retryable", "http", 503))
 	run.wait("failure", 2, 1)
@@ -309,13 +309,13 @@ func TestAnswersAreWaits(t *testing.T) {
 	t.Parallel()
 	for name, ended := range map[string]bool{"answered": true, "open": false} {
 		var events []runs.Event
-		ask := teller{step: "ask", events: &events}
+		ask := emitter{step: "ask", events: &events}
 		set := func(event *runs.Event) { event.Attempt, event.Page = 1, 1 }
-		ask.tell(runs.StepStarted, 0, nil)
-		ask.tell(runs.ActionStarted, 0, set)
-		ask.tell(runs.AnswerAwaited, 1, func(event *runs.Event) { set(event); event.Reason = "answer" })
+		ask.emit(runs.StepStarted, 0, nil)
+		ask.emit(runs.ActionStarted, 0, set)
+		ask.emit(runs.AnswerAwaited, 1, func(event *runs.Event) { set(event); event.Reason = "answer" })
 		if ended {
-			ask.tell(runs.ActionCompleted, 20, func(event *runs.Event) { set(event); event.Duration = 20 })
+			ask.emit(runs.ActionCompleted, 20, func(event *runs.Event) { set(event); event.Duration = 20 })
 		}
 		var spans []stats.Span
 		got := collected(someRun, events, func(span stats.Span) { spans = append(spans, span) })

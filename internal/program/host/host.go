@@ -62,7 +62,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		options.StopTimeout = defaultStopTimeout
 	}
 	background := activities.WithHost(context.Background(), activities.Host{
-		Client: c, StopGrace: options.StopTimeout, Places: options.MaxAttempts,
+		Client: c, StopGrace: options.StopTimeout, Slots: options.MaxAttempts,
 	})
 	w := worker.New(c, options.TaskQueue, worker.Options{
 		BackgroundActivityContext:          background,
@@ -97,7 +97,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	workflows.Register(registry)
 	registry.RegisterActivityWithOptions(catalogue.Check, activity.RegisterOptions{Name: interpreter.CheckActivity})
 	registry.RegisterActivityWithOptions(catalogue.Forget, activity.RegisterOptions{Name: interpreter.ForgetActivity})
-	registry.RegisterActivityWithOptions(catalogue.HoldBack, activity.RegisterOptions{Name: interpreter.HoldBackActivity})
+	registry.RegisterActivityWithOptions(catalogue.PauseRateLimit, activity.RegisterOptions{Name: interpreter.PauseRateLimitActivity})
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
 	registry.RegisterActivityWithOptions(catalogue.NotePartition, activity.RegisterOptions{Name: partition.NoteActivity})

@@ -33,7 +33,7 @@ func TestLargeUpdates(t *testing.T) {
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, workflows.PlaybookWorkflowName,
 		workflows.Input{Name: "large.yaml", Source: book, Workload: expression.Of(map[string]any{})})
 	require.NoError(t, err)
-	tell := func(update string, args any) error {
+	update := func(update string, args any) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		handle, err := env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
@@ -45,15 +45,15 @@ func TestLargeUpdates(t *testing.T) {
 		return err
 	}
 	require.Eventually(t, func() bool { // the attempt has begun
-		return tell(workflows.AnswerUpdate, map[string]any{"verb": "progress", "step": "ask", "done": 1}) == nil
+		return update(workflows.AnswerUpdate, map[string]any{"verb": "progress", "step": "ask", "done": 1}) == nil
 	}, patience, 50*time.Millisecond)
 	for _, size := range []int{1_950_000, 2_050_000, 2_500_000, 3_900_000} {
-		err := tell(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": strings.Repeat("x", size)})
+		err := update(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": strings.Repeat("x", size)})
 		require.ErrorContains(t, err, "an answer may have 1900000 bytes", "%d", size)
 		require.ErrorContains(t, err, interpreter.AnswerRefused)
 	}
-	require.Error(t, tell(workflows.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
-	require.NoError(t, tell(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
+	require.Error(t, update(workflows.PauseUpdate, map[string]any{"reason": strings.Repeat("x", 2_500_000)}))
+	require.NoError(t, update(workflows.AnswerUpdate, map[string]any{"verb": "complete", "step": "ask", "result": 1}))
 	var result workflows.Result
 	require.NoError(t, run.Get(t.Context(), &result))
 	require.Equal(t, 1, result.Result.Data)

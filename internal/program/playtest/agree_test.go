@@ -132,7 +132,7 @@ func TestAgreesWithAServer(t *testing.T) {
 			tested, err := report.Result()
 			require.NoError(t, err)
 			ran := onServer(t, book, server.URL)
-			require.Equal(t, told(t, ran), told(t, tested))
+			require.Equal(t, comparableOf(t, ran), comparableOf(t, tested))
 			require.Empty(t, api.left(), "answers that the run on a server did not ask for")
 			require.Zero(t, api.missed)
 		})
@@ -209,8 +209,8 @@ func onServer(t *testing.T, book, api string) workflows.Result {
 	return result
 }
 
-// told is what people compare of a result: no times, no IDs.
-func told(t *testing.T, result workflows.Result) map[string]any {
+// comparableOf is what people compare of a result: no times, no IDs.
+func comparableOf(t *testing.T, result workflows.Result) map[string]any {
 	t.Helper()
 	steps := map[string]any{}
 	for _, record := range result.Steps {

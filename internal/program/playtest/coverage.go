@@ -50,7 +50,7 @@ func (c *Coverage) Missed() []Part {
 // CoverageOf sums up what tests of one suite have shown of its playbook.
 func CoverageOf(suite *Suite, reports []*Report) *Coverage {
 	c := &Coverage{File: suite.Book.File.Name}
-	took := taken(suite, reports)
+	took := covered(suite, reports)
 	for _, step := range suite.Book.Steps {
 		c.Parts = append(c.Parts, Part{step.NamePos, "step " + step.Name, took["step "+step.Name]})
 		c.addPolicies(step.Name, step.Retry, took)
@@ -86,9 +86,9 @@ func sinksOf(step *playbook.Step) []*playbook.Sink {
 	return slices.DeleteFunc(sinks, func(sink *playbook.Sink) bool { return sink == nil })
 }
 
-// taken are the parts of the playbook that a test took: steps by name, the others by place. A
+// covered are the parts of the playbook that a test took: steps by name, the others by place. A
 // run compiles the playbook anew, so that its policies and routes are others.
-func taken(suite *Suite, reports []*Report) map[string]bool {
+func covered(suite *Suite, reports []*Report) map[string]bool {
 	took := map[string]bool{}
 	for _, report := range reports {
 		if report == nil || report.stage == nil || report.Suite != suite {

@@ -119,7 +119,7 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 	return &ratelimit.Turn{At: at, Promised: at, Since: now}
 }
 
-// Pause holds back all attempts under a limit.
+// Pause pauses all attempts under a limit.
 func (s *server) Pause(limit ratelimit.Limit, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func ofToken(workflowID string) string { return "token of " + workflowID }
 // admit reads the body of a request and acquires a slot for it, which leave releases.
 // Without a slot a body only uses memory, and clients that stall have to make room for
 // others: crowd decides which.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, places *turns, sender string) (body []byte, leave func(), err error) {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, problem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body as it is, without Content-Encoding")
 	}
@@ -45,7 +45,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, 
 	if r.ContentLength != 0 {
 		arrived(r)
 	}
-	leave, err = places.enter(ctx, sender)
+	leave, err = slots.enter(ctx, sender)
 	return body, leave, err
 }
 

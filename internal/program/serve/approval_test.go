@@ -92,7 +92,7 @@ func TestApprovalPage(t *testing.T) {
 	long := a.post(token, url.Values{"option": {"approve"}, "by": {strings.Repeat("b", 501)}, "comment": {strings.Repeat("c", 4097)}, "form.where": {"x"}, "form.share": {"y"}})
 	require.Equal(t, http.StatusUnprocessableEntity, long.status)
 	require.Equal(t, 6, strings.Count(string(long.body), `class="fault"`), "five fields and the page: %s", long.body)
-	told := a.tell(token, "complete", `{"option": "maybe", "form": {"odd": 1, "rows": "many", "share": "y", "where": "x"}}`)
+	told := a.callback(token, "complete", `{"option": "maybe", "form": {"odd": 1, "rows": "many", "share": "y", "where": "x"}}`)
 	require.Equal(t, http.StatusUnprocessableEntity, told.status)
 	for _, wanted := range []string{`not "maybe"`, `no field "odd"`, "rows must be integer", "share must be number", "where must be one of", "the form needs ticket"} {
 		require.Contains(t, told.values["detail"], wanted)
@@ -132,7 +132,7 @@ func TestApprovalPagesOfOthers(t *testing.T) {
 	a := newAsking(t)
 	run, token := a.ask("others", approval)
 	_, ofWebhook := a.ask("webhook", webhook)
-	nothing := a.tell("x", "complete", `{}`)
+	nothing := a.callback("x", "complete", `{}`)
 	answer := url.Values{"option": {"reject"}, "by": {"eve"}}
 	for _, wrong := range []string{"x", token + "x", token[:len(token)-1], strings.ToUpper(token), ofWebhook} {
 		for _, given := range []reply{a.open(wrong), a.post(wrong, answer)} {

@@ -116,7 +116,7 @@ func (a *asking) tokenWithin(limit time.Duration) string {
 	}
 }
 
-func (a *asking) tell(token, verb, body string) reply {
+func (a *asking) callback(token, verb, body string) reply {
 	a.t.Helper()
 	return a.world.ask(http.MethodPost, "/v1/callbacks/"+token+"/"+verb, "", strings.NewReader(body), "Content-Type", "application/json")
 }
@@ -136,19 +136,19 @@ func TestCallbackCompletes(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
 	run, token := a.ask("complete", webhook)
-	progress := a.tell(token, "progress", `{"done": 1, "total": 3, "message": "one"}`)
+	progress := a.callback(token, "progress", `{"done": 1, "total": 3, "message": "one"}`)
 	require.Equal(t, http.StatusAccepted, progress.status, string(progress.body))
-	first := a.tell(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
+	first := a.callback(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
 	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
 	require.Equal(t, map[string]any{"taken": true}, first.values)
 	result := a.ends(run)
 	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, map[string]any{"rows": []any{1, 9007199254740993}}, result.Result.Data)
-	repeated := a.tell(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
+	repeated := a.callback(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
 	require.Equal(t, http.StatusOK, repeated.status, "who repeats it after the run has ended is told so too: "+string(repeated.body))
 	require.Equal(t, map[string]any{"taken": true, "repeated": true}, repeated.values)
 	for _, verb := range []string{"complete", "progress"} {
-		again := a.tell(token, verb, `{"done": 1}`[:map[string]int{"complete": 0, "progress": 11}[verb]])
+		again := a.callback(token, verb, `{"done": 1}`[:map[string]int{"complete": 0, "progress": 11}[verb]])
 		require.Equal(t, http.StatusConflict, again.status, "the run has ended")
 		require.Equal(t, late, again.values["type"])
 	}
@@ -161,16 +161,16 @@ func TestCallbackOfAnAttempt(t *testing.T) {
 	a := newAsking(t)
 	run, first := a.ask("fail", webhook)
 	failure := `{"message": "no disk", "details": {"free": 0}, "retryable": true}`
-	require.Equal(t, http.StatusAccepted, a.tell(first, "fail", failure).status)
+	require.Equal(t, http.StatusAccepted, a.callback(first, "fail", failure).status)
 	second := a.token()
 	require.NotEqual(t, first, second)
-	again := a.tell(first, "fail", failure)
+	again := a.callback(first, "fail", failure)
 	require.Equal(t, http.StatusOK, again.status, string(again.body))
 	require.Equal(t, map[string]any{"taken": true, "repeated": true}, again.values)
 	for verb, body := range map[string]string{"fail": `{"message": "other"}`, "complete": `{"result": 1}`, "progress": `{"done": 1}`} {
-		require.Equal(t, http.StatusConflict, a.tell(first, verb, body).status, verb)
+		require.Equal(t, http.StatusConflict, a.callback(first, verb, body).status, verb)
 	}
-	require.Equal(t, http.StatusAccepted, a.tell(second, "fail", `{"message": "no use", "retryable": false}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(second, "fail", `{"message": "no use", "retryable": false}`).status)
 	result := a.ends(run)
 	require.EqualValues(t, "failed", result.Status)
 	require.Equal(t, "no use", result.Error.Message)
@@ -184,7 +184,7 @@ func TestCallbackWhileNobodyWorks(t *testing.T) {
 	a := newAsking(t)
 	run, token := a.ask("asleep", webhook)
 	a.stop()
-	kept := a.tell(token, "complete", `{"result": "kept"}`)
+	kept := a.callback(token, "complete", `{"result": "kept"}`)
 	require.Equal(t, http.StatusAccepted, kept.status, string(kept.body))
 	require.Equal(t, map[string]any{"taken": false}, kept.values)
 	a.world.stop()
@@ -203,12 +203,12 @@ func TestCallbacksAfterTheEnd(t *testing.T) {
 	_ = a.token() // the attempt after it
 	for verb, body := range map[string]string{"complete": `{}`, "fail": `{"message": "x"}`, "progress": `{"done": 1}`} {
 		for _, one := range []string{token, timed} {
-			given := a.tell(one, verb, body)
+			given := a.callback(one, verb, body)
 			require.Equal(t, http.StatusConflict, given.status, string(given.body))
 		}
 	}
 	a.stop()
-	require.Equal(t, http.StatusConflict, a.tell(token, "complete", `{}`).status, "without a worker too")
+	require.Equal(t, http.StatusConflict, a.callback(token, "complete", `{}`).status, "without a worker too")
 }
 
 func TestTokensThatAreNone(t *testing.T) {
@@ -229,7 +229,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		"x", token[:len(token)-1], token + "x", string(changed), forged, elsewhere, strings.Repeat("a", 9000), "%00", "v1..", strings.ToUpper(token),
 	} {
 		for _, body := range []string{`{}`, `{`, strings.Repeat(" ", serve.MaxBody+1)} {
-			given := a.tell(one, "complete", body)
+			given := a.callback(one, "complete", body)
 			require.Equal(t, http.StatusNotFound, given.status, one)
 			answers = append(answers, string(given.body))
 		}
@@ -238,7 +238,7 @@ func TestTokensThatAreNone(t *testing.T) {
 		require.Equal(t, answers[0], one)
 	}
 	require.NotContains(t, a.log.String(), token)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "x"}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "complete", `{"result": "x"}`).status)
 	require.Equal(t, "x", a.ends(run).Result.Data)
 	require.NotContains(t, a.log.String(), token)
 }
@@ -271,13 +271,13 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		{"progress", `{"done": 3, "total": 2}`, 400, "more than the total"},
 		{"progress", `{"done": 99999999999999999999}`, 400, "done must be a whole number"},
 	} {
-		given := a.tell(token, row.verb, row.body)
+		given := a.callback(token, row.verb, row.body)
 		require.Equal(t, row.status, given.status, "%s %s: %s", row.verb, row.body[:min(len(row.body), 40)], given.body)
 		require.Contains(t, given.values["detail"], row.says)
 	}
 	given := a.world.ask(http.MethodPost, "/v1/callbacks/"+token+"/complete", "", strings.NewReader(`a=1`), "Content-Type", "text/plain")
 	require.Equal(t, http.StatusUnsupportedMediaType, given.status)
-	require.Equal(t, http.StatusNotFound, a.tell(token, "cancel", `{}`).status)
+	require.Equal(t, http.StatusNotFound, a.callback(token, "cancel", `{}`).status)
 }
 
 // TestManyCallbacks: answers to many runs at the same time, each of them said twice
@@ -350,8 +350,8 @@ workflow:
 		require.NoError(t, err)
 		index := *address.To.Index
 		wanted = append(wanted, index*10)
-		require.Equal(t, http.StatusAccepted, a.tell(token, "progress", `{"done": 1}`).status)
-		given := a.tell(token, "complete", fmt.Sprintf(`{"result": %d}`, index*10))
+		require.Equal(t, http.StatusAccepted, a.callback(token, "progress", `{"done": 1}`).status)
+		given := a.callback(token, "complete", fmt.Sprintf(`{"result": %d}`, index*10))
 		require.Equal(t, http.StatusAccepted, given.status, string(given.body))
 		require.Equal(t, map[string]any{"taken": true}, given.values)
 	}
@@ -367,7 +367,7 @@ workflow:
 	require.ElementsMatch(t, []any{0, 10, 20, 30}, wanted)
 	require.Equal(t, []any{0, 10, 20, 30}, a.ends(run).Result.Data.(map[string]any)["results"])
 	for _, token := range tokens {
-		require.Equal(t, http.StatusConflict, a.tell(token, "complete", `{}`).status)
+		require.Equal(t, http.StatusConflict, a.callback(token, "complete", `{}`).status)
 	}
 }
 

@@ -64,10 +64,10 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	a := newAsking(t)
 	run, token := a.ask("bounded", webhook)
 	a.stop()
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "first"}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "complete", `{"result": "first"}`).status)
 	statuses := a.floods(token, "complete", 250, func(i int) string { return fmt.Sprintf(`{"result": %d}`, i) })
 	require.Equal(t, map[int]int{http.StatusAccepted: 99, http.StatusTooManyRequests: 151}, statuses)
-	full := a.tell(token, "complete", `{"result": "first"}`)
+	full := a.callback(token, "complete", `{"result": "first"}`)
 	require.Equal(t, http.StatusTooManyRequests, full.status)
 	require.NotEmpty(t, full.header.Get("Retry-After"))
 	require.Zero(t, a.signalled(run.GetID()), "the run's own signals are not used up")
@@ -75,7 +75,7 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	require.Equal(t, "first", a.ends(run).Result.Data)
 	for body, status := range map[string]int{`{"result": "first"}`: http.StatusOK, `{"result": 7}`: http.StatusConflict} {
 		require.Eventually(t, func() bool {
-			return a.tell(token, "complete", body).status == status
+			return a.callback(token, "complete", body).status == status
 		}, patience, 10*tick, body)
 	}
 }
@@ -101,18 +101,18 @@ output: "{{ release.option }}"
 	a.stop()
 	const maybe, reject, approve = `{"option": "maybe", "by": "ada"}`, `{"option": "reject", "by": "ada"}`, `{"option": "approve", "by": "ada"}`
 	for _, body := range []string{maybe, maybe, reject, approve} {
-		require.Equal(t, http.StatusAccepted, a.tell(token, "complete", body).status)
+		require.Equal(t, http.StatusAccepted, a.callback(token, "complete", body).status)
 	}
 	a.work()
 	after := a.token()
 	for body, status := range map[string]int{reject: http.StatusOK, approve: http.StatusConflict, maybe: http.StatusUnprocessableEntity} {
 		require.Eventually(t, func() bool {
-			given := a.tell(token, "complete", body)
+			given := a.callback(token, "complete", body)
 			t.Log(body, given.status, string(given.body))
 			return given.status == status
 		}, testenv.Within(20*time.Second), 10*tick, body)
 	}
-	require.Equal(t, http.StatusAccepted, a.tell(after, "complete", `{}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(after, "complete", `{}`).status)
 	require.Equal(t, "reject", a.ends(run).Result.Data)
 }
 
@@ -125,7 +125,7 @@ func TestKeptAnswersCountThoughTheTimeIsOver(t *testing.T) {
 	run, token := a.ask("overdue", strings.Replace(webhook, "timeout: 10m", "timeout: "+limit.String(), 1))
 	asked := time.Now()
 	a.stop()
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "in time"}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "complete", `{"result": "in time"}`).status)
 	require.Eventually(t, func() bool { return time.Since(asked) > limit+2*time.Second }, patience, tick)
 	a.work()
 	require.Equal(t, "in time", a.ends(run).Result.Data)
@@ -143,14 +143,14 @@ func TestProgressWithoutAWorker(t *testing.T) {
 	a.stop()
 	statuses := a.floods(token, "progress", 1000, func(i int) string { return fmt.Sprintf(`{"done": %d}`, i) })
 	require.Equal(t, map[int]int{http.StatusAccepted: 1000}, statuses)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "progress", `{"done": 5000}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "progress", `{"done": 5000}`).status)
 	require.Zero(t, a.signalled(run.GetID()))
 	a.world.stop() // which sends what it holds back
 	a.serve()
 	require.Eventually(t, func() bool { return time.Since(asked) > limit+2*time.Second }, patience, tick)
 	a.work()
 	require.Eventually(t, func() bool { return strings.Contains(a.waiting(run.GetID()), "5000 done") }, patience, tick)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "reported"}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "complete", `{"result": "reported"}`).status)
 	require.Equal(t, "reported", a.ends(run).Result.Data)
 	require.Empty(t, a.told, "no other attempt was made")
 }

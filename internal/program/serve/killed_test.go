@@ -107,12 +107,12 @@ func TestServeIsKilled(t *testing.T) {
 			if moment == "after" {
 				a.token() // of the next attempt, so that the answer has had its effect
 			}
-			repeated := a.tell(token, "fail", failure)
+			repeated := a.callback(token, "fail", failure)
 			require.Equal(t, again, repeated.status, string(repeated.body))
 			if moment == "before" {
 				a.token()
 			}
-			require.Equal(t, http.StatusOK, a.tell(token, "fail", failure).status)
+			require.Equal(t, http.StatusOK, a.callback(token, "fail", failure).status)
 			require.Empty(t, a.told, "one failure makes one more attempt")
 			require.NoError(t, a.env.Client().CancelWorkflow(t.Context(), run.GetID(), ""))
 			require.EqualValues(t, "cancelled", a.ends(run).Status)

@@ -286,7 +286,7 @@ func TestAnswersOfTheEndThatDoNotWait(t *testing.T) {
 	})
 	stuck.workflowID = a.queue + "-waits"
 	ended, known := a.ask("ended", webhook)
-	require.Equal(t, http.StatusAccepted, a.tell(known, "complete", `{"result": 1}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(known, "complete", `{"result": 1}`).status)
 	require.Equal(t, 1, a.ends(ended).Result.Data)
 	run, token := a.ask("waits", webhook)
 	kept := make(chan int, 1)
@@ -298,9 +298,9 @@ func TestAnswersOfTheEndThatDoNotWait(t *testing.T) {
 		open, _ := stuck.count(0)
 		return open == 1
 	}, patience, tick)
-	repeated := a.tell(known, "complete", `{"result": 1}`)
+	repeated := a.callback(known, "complete", `{"result": 1}`)
 	require.Equal(t, http.StatusOK, repeated.status, string(repeated.body))
-	require.Equal(t, http.StatusConflict, a.tell(known, "complete", `{"result": 3}`).status)
+	require.Equal(t, http.StatusConflict, a.callback(known, "complete", `{"result": 3}`).status)
 	close(stuck.free)
 	require.Equal(t, http.StatusAccepted, <-kept)
 	require.Equal(t, 2, a.ends(run).Result.Data)
@@ -330,10 +330,10 @@ func TestAnswerThatEndsItsRunUnheard(t *testing.T) {
 	deaf := &deafClient{}
 	a := newAsking(t, func(o *serve.Options) { deaf.Client, o.Client = o.Client, deaf })
 	run, token := a.ask("unheard", webhook)
-	given := a.tell(token, "complete", `{"result": 1}`)
+	given := a.callback(token, "complete", `{"result": 1}`)
 	require.Equal(t, http.StatusAccepted, given.status, string(given.body))
 	require.Equal(t, map[string]any{"taken": true}, given.values)
 	require.True(t, deaf.first.Load())
 	require.Equal(t, 1, a.ends(run).Result.Data)
-	require.Equal(t, http.StatusOK, a.tell(token, "complete", `{"result": 1}`).status)
+	require.Equal(t, http.StatusOK, a.callback(token, "complete", `{"result": 1}`).status)
 }

@@ -84,26 +84,26 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	see(run, w.ask(http.MethodGet, "/v1/runs/hello:ci:kept", "", nil))
 	see(run, w.ask(http.MethodGet, "/v1/runs/absent", w.ci, nil))
 
-	tell := func(w *world, verb, token, body string, header ...string) {
+	answer := func(w *world, verb, token, body string, header ...string) {
 		header = append([]string{"Content-Type", "application/json"}, header...)
 		see("POST /v1/callbacks/{token}/"+verb, w.ask(http.MethodPost, "/v1/callbacks/"+token+"/"+verb, "", strings.NewReader(body), header...))
 	}
 	verbs := map[string]string{"complete": `{}`, "fail": `{"message": "x"}`, "progress": `{"done": 1}`}
 	for verb, body := range verbs {
-		tell(w, verb, open, `{`)
-		tell(w, verb, open, strings.Repeat(" ", serve.MaxBody+1))
-		tell(w, verb, open, body, "Content-Encoding", "br")
-		tell(w, verb, "unknown", body)
+		answer(w, verb, open, `{`)
+		answer(w, verb, open, strings.Repeat(" ", serve.MaxBody+1))
+		answer(w, verb, open, body, "Content-Encoding", "br")
+		answer(w, verb, "unknown", body)
 	}
-	tell(w, "complete", open, `{"option": "approve"}`)
-	tell(w, "progress", open, `{"done": 1}`)
+	answer(w, "complete", open, `{"option": "approve"}`)
+	answer(w, "progress", open, `{"done": 1}`)
 	for range 2 {
-		tell(w, "complete", completed, `{}`)
-		tell(w, "fail", failed, `{"message": "x"}`)
+		answer(w, "complete", completed, `{}`)
+		answer(w, "fail", failed, `{"message": "x"}`)
 	}
-	tell(w, "complete", failed, `{}`)
-	tell(w, "fail", completed, `{"message": "x"}`)
-	tell(w, "progress", failed, `{"done": 1}`)
+	answer(w, "complete", failed, `{}`)
+	answer(w, "fail", completed, `{"message": "x"}`)
+	answer(w, "progress", failed, `{"done": 1}`)
 
 	const show, post = "GET /v1/approvals/{token}", "POST /v1/approvals/{token}"
 	path := "/v1/approvals/" + first
@@ -130,8 +130,8 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	full := *w
 	full.options.Client = fullClient{w.env.Client()}
 	full.serve()
-	tell(&full, "complete", open, `{}`)
-	tell(&full, "fail", open, `{"message": "x"}`)
+	answer(&full, "complete", open, `{}`)
+	answer(&full, "fail", open, `{"message": "x"}`)
 	typed(&full, "/v1/approvals/"+third, `by=ada&option=reject`)
 
 	for _, err := range []error{errAway, errors.New("no")} {
@@ -143,7 +143,7 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		see(run, failing.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
 		see("GET /healthz", failing.ask(http.MethodGet, "/healthz", "", nil))
 		for verb, body := range verbs {
-			tell(&failing, verb, open, body)
+			answer(&failing, verb, open, body)
 		}
 		failing.options.Client = brokenClient{w.env.Client(), err}
 		failing.serve()

@@ -52,7 +52,7 @@ func TestProgressInFloods(t *testing.T) {
 	for range callers {
 		group.Go(func() {
 			for i := next.Add(1); i <= many; i = next.Add(1) {
-				given := a.tell(token, "progress", fmt.Sprintf(`{"done": %d}`, i))
+				given := a.callback(token, "progress", fmt.Sprintf(`{"done": %d}`, i))
 				require.Equal(t, http.StatusAccepted, given.status, string(given.body))
 			}
 		})
@@ -60,9 +60,9 @@ func TestProgressInFloods(t *testing.T) {
 	group.Wait()
 	took := time.Since(began)
 	t.Logf("%d reports in %s", many, took)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "progress", `{"done": 5000}`).status)
-	require.Equal(t, http.StatusAccepted, a.tell(token, "complete", `{"result": "done"}`).status)
-	require.Equal(t, http.StatusConflict, a.tell(token, "progress", `{"done": 5001}`).status, "it is over, and nothing is held back")
+	require.Equal(t, http.StatusAccepted, a.callback(token, "progress", `{"done": 5000}`).status)
+	require.Equal(t, http.StatusAccepted, a.callback(token, "complete", `{"result": "done"}`).status)
+	require.Equal(t, http.StatusConflict, a.callback(token, "progress", `{"done": 5001}`).status, "it is over, and nothing is held back")
 	require.Equal(t, "done", a.ends(run).Result.Data)
 	counting.mu.Lock()
 	defer counting.mu.Unlock()
@@ -82,7 +82,7 @@ func TestTheLastProgressArrives(t *testing.T) {
 			address, err := callback.Open(a.keys, token)
 			require.NoError(t, err)
 			for i := range 10 {
-				require.Equal(t, http.StatusAccepted, a.tell(token, "progress", fmt.Sprintf(`{"done": %d}`, i+1)).status)
+				require.Equal(t, http.StatusAccepted, a.callback(token, "progress", fmt.Sprintf(`{"done": %d}`, i+1)).status)
 			}
 			if ends {
 				a.world.stop()
@@ -105,7 +105,7 @@ func TestAnswersThatGrowOnTheirWay(t *testing.T) {
 		o.Client = counting
 	})
 	run, token := a.ask("large", webhook)
-	large := a.tell(token, "complete", `{"result": "`+strings.Repeat("<", 400_000)+`"}`)
+	large := a.callback(token, "complete", `{"result": "`+strings.Repeat("<", 400_000)+`"}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, large.status, string(large.body))
 	require.Contains(t, large.values["detail"], "1900000")
 	require.Empty(t, counting.sent)

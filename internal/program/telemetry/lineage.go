@@ -15,8 +15,8 @@ import (
 )
 
 // lineage is the place of a run in its trace. It travels from the starter to the run,
-// its children and its activities. All IDs within a run follow from it, so that a part
-// of a run is recorded once it has ended, by any worker, and its child parts need to
+// its children and its activities. All IDs within a run follow from it, so that a span
+// of a run is recorded once it has ended, by any worker, and its children need to
 // know nothing but their parent.
 type lineage struct {
 	Trace  trace.TraceID
@@ -39,33 +39,33 @@ func (l lineage) begun(runID string, sampled func(trace.TraceID) trace.TraceFlag
 	return l
 }
 
-// span is the ID of a part of the run.
-func (l lineage) span(part meter.Part) trace.SpanID {
-	if part.Kind == meter.PartRun {
+// span is the ID of a step, iteration or sink of the run.
+func (l lineage) span(of meter.Span) trace.SpanID {
+	if of.Kind == meter.SpanRun {
 		return l.Run
 	}
 	index := -1
-	if part.Index != nil {
-		index = *part.Index
+	if of.Index != nil {
+		index = *of.Index
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d\x00%d\x00%s\x00%d",
-		l.Run, part.Kind, part.Step, part.Visit, index, part.Place, part.Page))
+		l.Run, of.Kind, of.Step, of.Visit, index, of.Place, of.Page))
 	return trace.SpanID(sum[:8])
 }
 
-// parentOf is the ID of what a part of the run belongs to.
-func (l lineage) parentOf(part meter.Part) trace.SpanID {
+// parentOf is the ID of the parent of a span.
+func (l lineage) parentOf(of meter.Span) trace.SpanID {
 	switch {
-	case part.Kind == meter.PartRun:
+	case of.Kind == meter.SpanRun:
 		return l.Parent
-	case part.Kind == meter.PartStep:
+	case of.Kind == meter.SpanStep:
 		return l.Run
-	case part.Kind == meter.PartSink && part.Step == "": // a notice of the run
+	case of.Kind == meter.SpanSink && of.Step == "": // a notice of the run
 		return l.Run
-	case part.Kind == meter.PartSink && part.Index != nil:
-		return l.span(meter.Part{Kind: meter.PartIteration, Step: part.Step, Visit: part.Visit, Index: part.Index})
+	case of.Kind == meter.SpanSink && of.Index != nil:
+		return l.span(meter.Span{Kind: meter.SpanIteration, Step: of.Step, Visit: of.Visit, Index: of.Index})
 	}
-	return l.span(meter.Part{Kind: meter.PartStep, Step: part.Step, Visit: part.Visit})
+	return l.span(meter.Span{Kind: meter.SpanStep, Step: of.Step, Visit: of.Visit})
 }
 
 // context is that of a span of the trace, for its children.

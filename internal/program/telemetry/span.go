@@ -74,44 +74,44 @@ func (t *Telemetry) sampled(id trace.TraceID) trace.TraceFlags {
 	return span.SpanContext().TraceFlags()
 }
 
-// recordSpan makes the span of a part of a run that has ended.
-func (t *Telemetry) recordSpan(l lineage, part meter.Part, more ...attribute.KeyValue) {
-	if !l.valid() || !l.Flags.IsSampled() || part.Started.IsZero() {
+// recordSpan emits a span that has ended.
+func (t *Telemetry) recordSpan(l lineage, of meter.Span, more ...attribute.KeyValue) {
+	if !l.valid() || !l.Flags.IsSampled() || of.Started.IsZero() {
 		return
 	}
-	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(part)})
-	if parent := l.parentOf(part); parent.IsValid() {
+	ctx := context.WithValue(context.Background(), idKey{}, ids{trace: l.Trace, span: l.span(of)})
+	if parent := l.parentOf(of); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, l.context(parent))
 	}
-	_, span := t.tracer.Start(ctx, spanName(part), trace.WithTimestamp(part.Started),
-		trace.WithAttributes(attributesOf(part)...), trace.WithAttributes(more...))
-	t.fail(span, part.Error)
-	span.End(trace.WithTimestamp(part.Ended))
+	_, span := t.tracer.Start(ctx, spanName(of), trace.WithTimestamp(of.Started),
+		trace.WithAttributes(attributesOf(of)...), trace.WithAttributes(more...))
+	t.fail(span, of.Error)
+	span.End(trace.WithTimestamp(of.Ended))
 }
 
-func spanName(part meter.Part) string {
-	switch part.Kind {
-	case meter.PartRun:
-		return "run " + part.Playbook
-	case meter.PartStep:
-		return part.Step
+func spanName(of meter.Span) string {
+	switch of.Kind {
+	case meter.SpanRun:
+		return "run " + of.Playbook
+	case meter.SpanStep:
+		return of.Step
 	}
-	return strings.TrimSpace(part.Step + " " + part.Kind)
+	return strings.TrimSpace(of.Step + " " + of.Kind)
 }
 
-func attributesOf(part meter.Part) []attribute.KeyValue {
-	all := []attribute.KeyValue{attrPlaybook.String(part.Playbook), attrStatus.String(string(part.Status))}
-	if part.Kind == meter.PartRun {
+func attributesOf(of meter.Span) []attribute.KeyValue {
+	all := []attribute.KeyValue{attrPlaybook.String(of.Playbook), attrStatus.String(string(of.Status))}
+	if of.Kind == meter.SpanRun {
 		return all
 	}
-	all = append(all, attrStep.String(part.Step), attrVisit.Int(part.Visit), attrAttempts.Int(part.Attempts))
-	if part.Index != nil {
-		all = append(all, attrIndex.Int(*part.Index))
+	all = append(all, attrStep.String(of.Step), attrVisit.Int(of.Visit), attrAttempts.Int(of.Attempts))
+	if of.Index != nil {
+		all = append(all, attrIndex.Int(*of.Index))
 	}
-	if part.Kind == meter.PartSink {
-		return append(all, attrPlace.String(part.Place), attrTool.String(part.Tool), attrPage.Int(part.Page))
+	if of.Kind == meter.SpanSink {
+		return append(all, attrPlace.String(of.Place), attrTool.String(of.Tool), attrPage.Int(of.Page))
 	}
-	return append(all, attrPages.Int(part.Pages))
+	return append(all, attrPages.Int(of.Pages))
 }
 
 // fail records an error, masked as in logs.
@@ -130,17 +130,17 @@ func (t *Telemetry) fail(span trace.Span, failure *interpreter.ErrorObject) {
 // spans records the parts of workflows.
 type spans struct{ t *Telemetry }
 
-// Ended records a part, unless it is replayed: then it was recorded before.
-func (s spans) Ended(ctx workflow.Context, part meter.Part) {
+// Ended records a span, unless it is replayed: then it was recorded before.
+func (s spans) Ended(ctx workflow.Context, of meter.Span) {
 	if workflow.IsReplaying(ctx) {
 		return
 	}
 	l, _ := ctx.Value(lineageKey{}).(lineage)
 	var more []attribute.KeyValue
-	if part.Kind == meter.PartRun {
+	if of.Kind == meter.SpanRun {
 		more = append(more, attrRun.String(workflow.GetInfo(ctx).WorkflowExecution.ID))
 	}
-	s.t.recordSpan(l, part, more...)
+	s.t.recordSpan(l, of, more...)
 }
 
 // watcher records what activities do.
@@ -149,11 +149,11 @@ type watcher struct {
 	t *Telemetry
 }
 
-// Ended records a part of a run that has ended in an activity.
-func (w watcher) Ended(ctx context.Context, part meter.Part) {
+// Ended records a span that has ended in an activity.
+func (w watcher) Ended(ctx context.Context, of meter.Span) {
 	if w.t.traces != nil {
 		l, _ := ctx.Value(lineageKey{}).(lineage)
-		w.t.recordSpan(l, part)
+		w.t.recordSpan(l, of)
 	}
 }
 
@@ -164,16 +164,16 @@ func (w watcher) Attempt(
 	if w.t.traces == nil {
 		return ctx, func(*interpreter.ErrorObject, bool) {}
 	}
-	part := meter.Part{Kind: meter.PartStep, Step: in.Step, Visit: in.Visit}
+	of := meter.Span{Kind: meter.SpanStep, Step: in.Step, Visit: in.Visit}
 	if in.Index != nil {
-		part.Kind, part.Index = meter.PartIteration, in.Index
+		of.Kind, of.Index = meter.SpanIteration, in.Index
 	}
 	if in.Place != "" {
-		part = meter.Part{Kind: meter.PartSink, Step: in.Step, Visit: in.Visit, Index: in.Index, Place: in.Place, Page: in.Page}
+		of = meter.Span{Kind: meter.SpanSink, Step: in.Step, Visit: in.Visit, Index: in.Index, Place: in.Place, Page: in.Page}
 	}
 	parent := ctx
 	if l, _ := ctx.Value(lineageKey{}).(lineage); l.valid() {
-		parent = trace.ContextWithRemoteSpanContext(ctx, l.context(l.span(part)))
+		parent = trace.ContextWithRemoteSpanContext(ctx, l.context(l.span(of)))
 	}
 	within, span := w.t.tracer.Start(parent, cmp.Or(in.Step, in.Tool)+" attempt", trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(attrPlaybook.String(in.Playbook), attrStep.String(in.Step), attrVisit.Int(in.Visit),

@@ -161,7 +161,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	default:
 		token := strings.TrimSpace(r.PostForm.Get("secret"))
 		if _, found := s.Access.holder(token); !found {
-			s.askToSignIn(w, v, "Nobody has this token, or it has no role here.")
+			s.requireSignIn(w, v, "Nobody has this token, or it has no role here.")
 			return
 		}
 		http.SetCookie(w, cookie(r, cookieName(r), token))
@@ -180,7 +180,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request, _ *visit) error
 	return nil
 }
 
-func (s *Server) askToSignIn(w http.ResponseWriter, v *visit, problem string) {
+func (s *Server) requireSignIn(w http.ResponseWriter, v *visit, problem string) {
 	v.frame = frame{Title: "Sign in", At: s.Now()}
 	s.write(w, v, http.StatusUnauthorized, "signin", problem)
 }
@@ -230,7 +230,7 @@ func setFlash(w http.ResponseWriter, r *http.Request, said flash) {
 	http.SetCookie(w, set)
 }
 
-func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
+func popFlash(w http.ResponseWriter, r *http.Request) *flash {
 	given, err := r.Cookie(cookieName(r) + flashCookie)
 	if err != nil {
 		return nil

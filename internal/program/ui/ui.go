@@ -178,7 +178,7 @@ func (s *Server) page(handle pageHandler) http.Handler {
 		}
 		switch {
 		case errors.Is(err, errSignIn):
-			s.askToSignIn(w, v, "")
+			s.requireSignIn(w, v, "")
 		case err != nil:
 			s.fail(w, v, err)
 		}
@@ -188,7 +188,7 @@ func (s *Server) page(handle pageHandler) http.Handler {
 // checkChange refuses changes by pages of others, and by those who may only look.
 func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		v.frame.Flash = takeFlash(w, r)
+		v.frame.Flash = popFlash(w, r)
 		return nil
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)

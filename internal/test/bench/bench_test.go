@@ -127,7 +127,7 @@ func TestOutgrown(t *testing.T) {
 // job, and all of it.
 func TestByHand(t *testing.T) {
 	t.Parallel()
-	for _, in := range []handInput{{Size: 7, Width: 3}, {Size: 3, Width: 100}, {Size: 2*handPart + 1, Width: 50}} {
+	for _, in := range []handInput{{Size: 7, Width: 3}, {Size: 3, Width: 100}, {Size: 2*handShard + 1, Width: 50}} {
 		env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
 		env.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 		env.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})

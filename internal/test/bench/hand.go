@@ -8,10 +8,10 @@ import (
 )
 
 // The workflows that somebody would write by hand for the same job: a child
-// for each iteration with one activity, a window, and parts where the loop is
+// for each iteration with one activity, a window, and shards where the loop is
 // long. Their rate is what playbooks are measured against.
 
-// handInput is one loop, or a part of one.
+// handInput is one loop, or a shard of one.
 type handInput struct {
 	ID    string `json:"id"`
 	First int    `json:"first"`
@@ -21,12 +21,12 @@ type handInput struct {
 	URL   string `json:"url"`   // of pages that each iteration fetches and writes; none if empty
 }
 
-// handPart is how many children one history holds.
-const handPart = 400
+// handShard is how many children one history holds.
+const handShard = 400
 
 func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
-	if in.Size > handPart {
-		return handParts(ctx, in)
+	if in.Size > handShard {
+		return handShards(ctx, in)
 	}
 	results := make([]int, in.Size)
 	next, free := 0, in.Width
@@ -54,16 +54,16 @@ func handLoop(ctx workflow.Context, in handInput) ([]int, error) {
 	return results, failure
 }
 
-func handParts(ctx workflow.Context, in handInput) ([]int, error) {
+func handShards(ctx workflow.Context, in handInput) ([]int, error) {
 	var all []int
-	for first := 0; first < in.Size; first += handPart {
-		part := in
-		part.ID = fmt.Sprintf("%s/part-%d", in.ID, first)
-		part.First, part.Size = first, min(handPart, in.Size-first)
-		options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: part.ID})
+	for first := 0; first < in.Size; first += handShard {
+		shard := in
+		shard.ID = fmt.Sprintf("%s/shard-%d", in.ID, first)
+		shard.First, shard.Size = first, min(handShard, in.Size-first)
+		options := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: shard.ID})
 		var results []int
-		if err := workflow.ExecuteChildWorkflow(options, handLoopName, part).Get(ctx, &results); err != nil {
-			return nil, fmt.Errorf("part from %d: %w", first, err)
+		if err := workflow.ExecuteChildWorkflow(options, handLoopName, shard).Get(ctx, &results); err != nil {
+			return nil, fmt.Errorf("shard from %d: %w", first, err)
 		}
 		all = append(all, results...)
 	}

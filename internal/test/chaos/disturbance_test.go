@@ -32,7 +32,7 @@ var disturbances = []disturbance{
 	{name: "worker killed in an activity", fits: anyLoop, strike: killInActivity},
 	{name: "worker killed between an activity and its workflow task", fits: apart, strike: killBetween, evidence: requireTakeOver},
 	{name: "worker killed during a wait", fits: waiting, strike: killInWait},
-	{name: "worker killed during continue-as-new", fits: goingOn, strike: killInContinueAsNew, evidence: requireContinued},
+	{name: "worker killed during continue-as-new", fits: continues, strike: killInContinueAsNew, evidence: requireContinued},
 	{name: "worker killed with 50 children running", fits: wide, strike: killWithChildren},
 	{name: "worker killed in a sink", fits: writing, strike: killInSink},
 	{name: "worker killed while dead-lettering", fits: writing, strike: killInDeadLetter},
@@ -58,7 +58,7 @@ func kinds(short bool, draw func(n int, swap func(i, j int))) []disturbance {
 	return quick
 }
 
-// anyLoop is sequential, parallel, in batches, or long enough to run in parts or
+// anyLoop is sequential, parallel, in batches, or long enough to run in shards or
 // to go on in another history.
 func anyLoop(r *round) shape {
 	if !r.short && r.turn%2 == 1 {
@@ -91,8 +91,8 @@ func waiting(r *round) shape {
 	return apart(r)
 }
 
-// goingOn is each of the kinds in its turn.
-func goingOn(r *round) shape {
+// continues is each of the kinds in its turn.
+func continues(r *round) shape {
 	if r.short {
 		return longHistory(r, r.random.IntN(longHistories))
 	}

@@ -8,9 +8,9 @@ import (
 	"reprise/internal/test/testenv"
 )
 
-// underWay starts a run and returns at some moment of it: while a request is held, until
+// startAndHold starts a run and returns at some moment of it: while a request is held, until
 // release lets it go on, or soon after one.
-func (r *incrementalRound) underWay() (run client.WorkflowRun, release func()) {
+func (r *incrementalRound) startAndHold() (run client.WorkflowRun, release func()) {
 	if r.chance(2) {
 		run, release, _ = r.held()
 		return run, release
@@ -24,7 +24,7 @@ func (r *incrementalRound) underWay() (run client.WorkflowRun, release func()) {
 
 // killServerInRun: what the worker has done meanwhile cannot be told, or it is killed as well.
 func (r *incrementalRound) killServerInRun() {
-	run, release := r.underWay()
+	run, release := r.startAndHold()
 	r.server.Kill()
 	r.kills++
 	if r.chance(2) {
@@ -51,7 +51,7 @@ func (r *incrementalRound) killServerBehindRun() {
 
 // killDatabaseInRun: it is away while a page is read, or is written.
 func (r *incrementalRound) killDatabaseInRun() {
-	run, release := r.underWay()
+	run, release := r.startAndHold()
 	r.db.Kill(r.t)
 	r.kills++
 	if r.chance(2) {

@@ -19,11 +19,11 @@ type blow func(r *movingRound, first bool) bool
 var (
 	pageBlows = []blow{
 		killBehindPage, killBehindPage, killBehindPage, killBehindPage,
-		killBeforeItIsTold, killAfterItWasTold, killInMovingWrite, killSomewhere,
+		killBeforeReport, killAfterReport, killInMovingWrite, killSomewhere,
 	}
 	callBlows = []blow{
-		killBehindPage, killBehindPage, killBeforeItIsTold, killBeforeItIsTold,
-		killAfterItWasTold, killInMovingWrite, killInMovingWrite, killSomewhere,
+		killBehindPage, killBehindPage, killBeforeReport, killBeforeReport,
+		killAfterReport, killInMovingWrite, killInMovingWrite, killSomewhere,
 	}
 )
 
@@ -93,7 +93,7 @@ func killBehindPage(r *movingRound, first bool) bool {
 	first = first && pass < elements // every element goes on once in any case
 	passed := make(chan struct{}, pass)
 	hold := r.api.Hold(func(request *http.Request) bool {
-		if !goesOn(request) {
+		if !isFurtherPage(request) {
 			return false
 		}
 		select {
@@ -113,8 +113,8 @@ func killBehindPage(r *movingRound, first bool) bool {
 	return true
 }
 
-// goesOn reports whether a request reads another page than the first.
-func goesOn(request *http.Request) bool {
+// isFurtherPage reports whether a request reads another page than the first.
+func isFurtherPage(request *http.Request) bool {
 	query := request.URL.Query()
 	return strings.HasPrefix(request.URL.Path, "/api/v1/moving/") &&
 		(query.Get("after") != "" || query.Get("offset") != "" && query.Get("offset") != "0")
@@ -198,16 +198,16 @@ func (r *movingRound) killAtWrite(first bool) bool {
 	return true
 }
 
-// killBeforeItIsTold: an activity has done all it had to do, and the server does
+// killBeforeReport: an activity has done all it had to do, and the server does
 // not know.
-func killBeforeItIsTold(r *movingRound, first bool) bool {
+func killBeforeReport(r *movingRound, first bool) bool {
 	r.t.Helper()
 	return r.killAtMoment(first, moment{What: "activity", When: "before", Nth: r.between(1, 2)})
 }
 
-// killAfterItWasTold: the result of an activity is in history, and no workflow
+// killAfterReport: the result of an activity is in history, and no workflow
 // task has taken it up.
-func killAfterItWasTold(r *movingRound, first bool) bool {
+func killAfterReport(r *movingRound, first bool) bool {
 	r.t.Helper()
 	return r.killAtMoment(first, moment{What: "activity", When: "after", Nth: r.between(1, 2)})
 }

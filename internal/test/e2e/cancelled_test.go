@@ -236,21 +236,21 @@ func TestReprocessOfATerminatedReprocess(t *testing.T) {
 	i.finish(left)
 }
 
-// TestReprocessOfPartsThatNeverBegan: a loop in parts ends in one of them, and
-// what is left may be a loop in parts again.
-func TestReprocessOfPartsThatNeverBegan(t *testing.T) {
+// TestReprocessOfShardsThatNeverBegan: a loop in shards ends in one of them, and
+// what is left may be a loop in shards again.
+func TestReprocessOfShardsThatNeverBegan(t *testing.T) {
 	t.Parallel()
 	const (
 		n    = 1000
 		loop = "mode: parallel\n      max_concurrency: 20\n      batch: 2\n      results: stats"
 	)
 	for name, test := range map[string]struct {
-		slow         int // the first of those that fill the window
-		begun, parts int // parts of the loop, and of its reprocess
-		end          func(*interrupted)
+		slow          int // the first of those that fill the window
+		begun, shards int // shards of the loop, and of its reprocess
+		end           func(*interrupted)
 	}{
-		"cancelled in the second": {slow: 820, begun: 2, parts: 0, end: func(i *interrupted) { i.cancel(i.run) }},
-		"terminated in the first": {slow: 40, begun: 1, parts: 2, end: func(i *interrupted) { i.terminate(i.run) }},
+		"cancelled in the second": {slow: 820, begun: 2, shards: 0, end: func(i *interrupted) { i.cancel(i.run) }},
+		"terminated in the first": {slow: 40, begun: 1, shards: 2, end: func(i *interrupted) { i.terminate(i.run) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -260,24 +260,24 @@ func TestReprocessOfPartsThatNeverBegan(t *testing.T) {
 			}
 			i := newInterrupted(t, loop, map[string]any{"n": n, "slow": slow})
 			i.awaitRequests("/slow", len(slow))
-			require.Len(t, i.parts(i.run), test.begun)
+			require.Len(t, i.shards(i.run), test.begun)
 			test.end(i)
 			i.finish(i.left())
 			chain := i.chain(i.run)
-			require.Len(t, i.parts(i.env.Client().GetWorkflow(t.Context(), chain.Rounds[0].WorkflowID, "")), test.parts)
+			require.Len(t, i.shards(i.env.Client().GetWorkflow(t.Context(), chain.Rounds[0].WorkflowID, "")), test.shards)
 		})
 	}
 }
 
-// parts are the workflow IDs of the parts of a run's loops.
-func (i *interrupted) parts(run client.WorkflowRun) []string {
-	var parts []string
+// shards are the workflow IDs of the shards of a run's loops.
+func (i *interrupted) shards(run client.WorkflowRun) []string {
+	var shards []string
 	for _, history := range testenv.Histories(i.t, i.env.Client(), run.GetID(), "") {
-		if strings.Contains(history.WorkflowID, "/part-") {
-			parts = append(parts, history.WorkflowID)
+		if strings.Contains(history.WorkflowID, "/shard-") {
+			shards = append(shards, history.WorkflowID)
 		}
 	}
-	return parts
+	return shards
 }
 
 // TestReprocessOfALoopTerminatedByHand: a part of a run that somebody ended

@@ -191,15 +191,15 @@ func (w *writing) awaitSlow(id string) {
 	w.t.Helper()
 	w.awaitRequests("/slow", 1)
 	require.Eventually(w.t, func() bool {
-		calls, still := w.underWay(id)
+		calls, still := w.openCalls(id)
 		return still && calls == 1
 	}, patience, tick)
 }
 
-// underWay counts the calls that a run and those below it await. It is false where one
+// openCalls counts the calls that a run and those below it await. It is false where one
 // of them is about to go on. A run is looked at before those below it: where it awaits
 // them and they have not ended, it awaits them still.
-func (w *writing) underWay(id string) (calls int, still bool) {
+func (w *writing) openCalls(id string) (calls int, still bool) {
 	described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), id, "")
 	if err != nil || described.GetPendingWorkflowTask() != nil ||
 		described.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
@@ -207,7 +207,7 @@ func (w *writing) underWay(id string) (calls int, still bool) {
 	}
 	calls = len(described.GetPendingActivities())
 	for _, child := range described.GetPendingChildren() {
-		below, still := w.underWay(child.GetWorkflowId())
+		below, still := w.openCalls(child.GetWorkflowId())
 		if !still {
 			return 0, false
 		}
@@ -375,8 +375,8 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 		left       []int
 	}{
 		"all of it": {loop: "mode: parallel\n      max_concurrency: 5", ends: "/fetch#1", slow: []any{25}, left: []int{25}},
-		"a part": {
-			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/part-400", slow: []any{425}, left: []int{425},
+		"a shard": {
+			loop: "mode: parallel\n      max_concurrency: 5\n      batch: 1", ends: "/fetch#1/shard-400", slow: []any{425}, left: []int{425},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 	}
 }
 
-// awaitEnded waits until so many iterations of a loop, or of a part of it, have ended.
+// awaitEnded waits until so many iterations of a loop, or of a shard of it, have ended.
 func (i *interrupted) awaitEnded(loop string, n int) {
 	i.t.Helper()
 	require.Eventually(i.t, func() bool {

@@ -71,8 +71,8 @@ func (w *world) reprocessChain(
 	return again
 }
 
-// told is what matters of letters: where they stand and what became of them.
-func told(letters []deadletter.Letter) []string {
+// describeLetters is what matters of letters: where they stand and what became of them.
+func describeLetters(letters []deadletter.Letter) []string {
 	texts := make([]string, len(letters))
 	for i, letter := range letters {
 		texts[i] = fmt.Sprintf("%s#%d/%d %v: %s after %d, failed runs %d",
@@ -157,7 +157,7 @@ func TestReprocess(t *testing.T) {
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{
 		"fetch#1/1 b: open after 2, failed runs 1", "fetch#1/3 d: open after 2, failed runs 1",
-	}, told(w.chain(run).Letters))
+	}, describeLetters(w.chain(run).Letters))
 	pages := `SELECT id, array_agg(page ORDER BY page)::text AS pages FROM pages WHERE country = 'se' GROUP BY id ORDER BY id`
 	all := "{1,2,3,4}"
 	require.Equal(t, []any{
@@ -177,7 +177,7 @@ func TestReprocess(t *testing.T) {
 	require.Equal(t, interpreter.LoopStats{Total: 2, Success: 1, Failed: 1}, step(t, result, "fetch").Loop.Stats)
 	require.ElementsMatch(t, []string{
 		"fetch#1/1 b: resolved after 2, failed runs 1", "fetch#1/3 d: open after 2, failed runs 2",
-	}, told(w.chain(run).Letters))
+	}, describeLetters(w.chain(run).Letters))
 
 	fixed := strings.ReplaceAll(book(siteRows), "{{ '2' if id in broken else '' }}", "")
 	last := w.reprocess(again, w.chain(again).Select(deadletter.Filter{}), fixed, nil)
@@ -260,18 +260,18 @@ func TestDeadLettersOfARunningRun(t *testing.T) {
 	run := w.start(book(waiting), nil)
 	require.Eventually(t, func() bool { return len(w.chain(run).Letters) > 0 }, patience, tick)
 	chain := w.chain(run)
-	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, told(chain.Letters))
+	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, describeLetters(chain.Letters))
 	require.False(t, chain.Origin.Closed())
 
 	w.terminates = true
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), run.GetID(), "", "for the test"))
-	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, told(w.chain(run).Letters))
+	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, describeLetters(w.chain(run).Letters))
 
 	again := w.reprocess(run, w.chain(run).Letters, "", map[string]any{"wrong": []any{}, "busy": []any{}})
 	result, err := w.outcome(again)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status)
-	require.Equal(t, []string{"fetch#1/1 2: resolved after 1, failed runs 1"}, told(w.chain(run).Letters))
+	require.Equal(t, []string{"fetch#1/1 2: resolved after 1, failed runs 1"}, describeLetters(w.chain(run).Letters))
 }
 
 // TestDeadLettersOfAResetRun: a run that was reset behind its loop has the
@@ -297,7 +297,7 @@ func TestDeadLettersOfAResetRun(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, run.GetRunID(), reset.GetRunId())
 	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), run.GetID(), reset.GetRunId()).Get(t.Context(), nil))
-	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, told(w.chain(run).Letters))
+	require.Equal(t, []string{"fetch#1/1 2: open after 1, failed runs 1"}, describeLetters(w.chain(run).Letters))
 }
 
 // TestCancelledReprocess: what was cancelled is open again.
@@ -392,9 +392,9 @@ func TestReprocessOfLargeElements(t *testing.T) {
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 }
 
-// TestReprocessInParts: the iterations of a reprocess keep their indexes where
+// TestReprocessInShards: the iterations of a reprocess keep their indexes where
 // it is too large for one history.
-func TestReprocessInParts(t *testing.T) {
+func TestReprocessInShards(t *testing.T) {
 	t.Parallel()
 	const n, third = 1215, 3 // two thirds are more batches of 2 than one history takes
 	w := newWorking(t)
@@ -439,11 +439,11 @@ func TestReprocessInParts(t *testing.T) {
 		require.Equal(t, want, letter.State, "iteration %d", letter.Index)
 	}
 	require.Equal(t, failed, open)
-	parts := 0
+	shards := 0
 	for _, history := range testenv.Histories(t, w.env.Client(), again.GetID(), "") {
-		if strings.Contains(history.WorkflowID, "/part-") {
-			parts++
+		if strings.Contains(history.WorkflowID, "/shard-") {
+			shards++
 		}
 	}
-	require.GreaterOrEqual(t, parts, 2, "the test is about a loop in parts")
+	require.GreaterOrEqual(t, shards, 2, "the test is about a loop in shards")
 }

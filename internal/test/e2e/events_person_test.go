@@ -30,7 +30,7 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 `), map[string]any{"api": api.url})
 			items := w.awaitWaiting(run)
 			toldOf := func() (told []string) {
-				for _, event := range l.told(run, runs.EventFilter{Step: "fetch"}) {
+				for _, event := range l.events(run, runs.EventFilter{Step: "fetch"}) {
 					if event.Event == runs.StepRetry || event.Event == runs.ActionStarted && event.By != "" {
 						told = append(told, fmt.Sprintf("%s %d %s by %q", event.Event, event.Attempt, event.Reason, event.By))
 						require.Zero(t, event.Delay+float64(event.Deliveries))
@@ -54,7 +54,7 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 				want = append(want, `step_retry 1 person by ""`, `action_started 2 it is back by "ada@host"`, `step_retry 2 person by ""`)
 			}
 			require.ElementsMatch(t, want, toldOf())
-			for _, event := range l.told(run, runs.EventFilter{Kinds: []string{runs.StepFailedTerminal, runs.IterationFailed}}) {
+			for _, event := range l.events(run, runs.EventFilter{Kinds: []string{runs.StepFailedTerminal, runs.IterationFailed}}) {
 				if event.Event == runs.IterationFailed || item.name == "a step" {
 					require.Contains(t, event.Error.Message, "(skipped by bob@host: enough)")
 				}
@@ -88,7 +88,7 @@ func TestAPollWaitsForAPerson(t *testing.T) {
 			result, _ := w.outcome(run)
 			require.EqualValues(t, "failed", result.Status)
 			waits, ended := 0, 0
-			for _, event := range l.told(run, runs.EventFilter{Step: "fetch"}) {
+			for _, event := range l.events(run, runs.EventFilter{Step: "fetch"}) {
 				switch {
 				case event.Event == runs.StepRetry:
 					require.Equal(t, "person", event.Reason)

@@ -19,8 +19,8 @@ import (
 	"reprise/workflows"
 )
 
-// told are the events of a run that are asked for.
-func (l *looker) told(run client.WorkflowRun, ask runs.EventFilter) []runs.Event {
+// events are the events of a run that are asked for.
+func (l *looker) events(run client.WorkflowRun, ask runs.EventFilter) []runs.Event {
 	l.w.t.Helper()
 	found, err := l.Find(l.w.t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(l.w.t, err)
@@ -155,7 +155,7 @@ T+6s execution_failed failed (HTTP 503)
 `), map[string]any{"url": slowly(t, test.fails)})
 			_, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, strings.TrimPrefix(test.want, "\n"), timeline(t, w.looker().told(run, runs.EventFilter{}), time.Second))
+			require.Equal(t, strings.TrimPrefix(test.want, "\n"), timeline(t, w.looker().events(run, runs.EventFilter{}), time.Second))
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestRetryPendingTimeline(t *testing.T) {
 		"running attempt=1/4", "retry_pending attempt=1/4", "running attempt=2/4", "retry_pending attempt=2/4",
 		"running attempt=3/4", "completed attempt=3/0",
 	}, states)
-	events := l.told(run, runs.EventFilter{Step: "import"})
+	events := l.events(run, runs.EventFilter{Step: "import"})
 	require.Equal(t, `T+0s step_started
 T+0s action_started attempt=1
 T+3s action_error attempt=1 (timeout)
@@ -268,15 +268,15 @@ func TestEventsOfIterations(t *testing.T) {
 		"execution_started", "step_started", "iteration_started[0]", "iteration_completed[0]", "iteration_started[1]",
 		"step_retry_exhausted[1]", "iteration_failed[1]", "iteration_started[2]", "iteration_failed[2]",
 		"step_result", "execution_completed",
-	}, inFewWords(l.told(run, runs.EventFilter{})))
+	}, inFewWords(l.events(run, runs.EventFilter{})))
 	one := 1
 	require.Equal(t, []string{
 		"iteration_started[1]", "action_started[1] 1", "action_error[1] 1", "step_retry[1] 1 failure", "action_started[1] 2",
 		"action_error[1] 2", "step_retry_exhausted[1]", "iteration_failed[1]",
-	}, inFewWords(l.told(run, runs.EventFilter{Index: &one})))
+	}, inFewWords(l.events(run, runs.EventFilter{Index: &one})))
 	require.Equal(t, []string{"action_error[1] 1", "action_error[1] 2", "action_error[2] 1"},
-		inFewWords(l.told(run, runs.EventFilter{Failed: true, Kinds: []string{runs.ActionError, runs.ActionCompleted}})))
-	all := inFewWords(l.told(run, runs.EventFilter{Step: "fetch"}))
+		inFewWords(l.events(run, runs.EventFilter{Failed: true, Kinds: []string{runs.ActionError, runs.ActionCompleted}})))
+	all := inFewWords(l.events(run, runs.EventFilter{Step: "fetch"}))
 	require.Contains(t, all, "sink_completed[0] fetch.loop.sink 1")
 	require.Equal(t, "step_started", all[0])
 	require.Equal(t, "step_result", all[len(all)-1])
@@ -306,10 +306,10 @@ func TestEventsOfWhatIsHosted(t *testing.T) {
 `), nil)
 	_, err := w.outcome(run)
 	require.NoError(t, err)
-	pages := inFewWords(l.told(run, runs.EventFilter{Step: "listed"}))
+	pages := inFewWords(l.events(run, runs.EventFilter{Step: "listed"}))
 	require.Equal(t, []string{"step_started", "action_started 1", "action_completed 1"}, pages[:3])
 	require.Contains(t, strings.Join(pages[3:], "\n"), "action_completed 2–")
-	many := inFewWords(l.told(run, runs.EventFilter{Step: "many"}))
+	many := inFewWords(l.events(run, runs.EventFilter{Step: "many"}))
 	require.ElementsMatch(t, []string{
 		"step_started", "iteration_started[0]", "iteration_started[1]", "iteration_started[2]",
 		"action_started[0] 1", "action_completed[0] 1", "action_started[1] 1", "action_error[1] 1", "action_started[2] 1",
@@ -359,7 +359,7 @@ func TestEventsOfABatch(t *testing.T) {
 `), nil)
 			_, err := w.outcome(run)
 			require.NoError(t, err)
-			events := l.told(run, runs.EventFilter{Step: "many"})
+			events := l.events(run, runs.EventFilter{Step: "many"})
 			if want != nil {
 				require.Equal(t, want, inFewWords(events))
 			}
@@ -377,7 +377,7 @@ func TestEventsOfABatch(t *testing.T) {
 			require.Equal(t, 4, retries)
 			collector := stats.NewCollector(nil)
 			collector.Begin(runs.Found{})
-			for _, event := range l.told(run, runs.EventFilter{Attempts: true}) {
+			for _, event := range l.events(run, runs.EventFilter{Attempts: true}) {
 				collector.Add(event)
 			}
 			collector.End(time.Now())
@@ -417,7 +417,7 @@ func TestEventsOfHostedSinks(t *testing.T) {
 				var failed []string
 				collector := stats.NewCollector(nil)
 				collector.Begin(runs.Found{})
-				for _, event := range l.told(run, runs.EventFilter{Step: "many", Attempts: true}) {
+				for _, event := range l.events(run, runs.EventFilter{Step: "many", Attempts: true}) {
 					collector.Add(event)
 					if event.Event == runs.ActionError {
 						failed = append(failed, inFewWords([]runs.Event{event})...)
@@ -470,7 +470,7 @@ func TestEventsOfPagesBehindASink(t *testing.T) {
 	_, err := w.outcome(run)
 	require.NoError(t, err)
 	retries, written := map[int]bool{}, map[int]int{}
-	for _, event := range l.told(run, runs.EventFilter{Step: "listed"}) {
+	for _, event := range l.events(run, runs.EventFilter{Step: "listed"}) {
 		for page := event.Page; event.Event == runs.SinkCompleted && page <= max(event.Page, event.PageTo); page++ {
 			written[page]++
 		}
@@ -507,7 +507,7 @@ func TestEventsFollowed(t *testing.T) {
 	require.True(t, started, "an attempt is told of while it is made, or soon after")
 	_, err = w.outcome(run)
 	require.NoError(t, err)
-	require.ElementsMatch(t, inFewWords(l.told(run, runs.EventFilter{Step: "flaky"})), inFewWords(followed))
+	require.ElementsMatch(t, inFewWords(l.events(run, runs.EventFilter{Step: "flaky"})), inFewWords(followed))
 }
 
 // mostVisits is how many step visits a run takes along; it forgets older ones.
@@ -541,7 +541,7 @@ func (w *world) checkEvents(run client.WorkflowRun, result workflows.Result) {
 		collector := stats.NewCollector(nil)
 		collector.Begin(found)
 		for _, event := range events {
-			checked.take(event)
+			checked.apply(event)
 			collector.Add(event)
 		}
 		collector.End(time.Now())
@@ -588,7 +588,7 @@ type checkedEvents struct {
 	again bool
 }
 
-func (c *checkedEvents) take(event runs.Event) {
+func (c *checkedEvents) apply(event runs.Event) {
 	c.t.Helper()
 	visit := fmt.Sprintf("#%d ", event.Visit)
 	c.counts[visit+event.Event+" "+string(event.Status)]++

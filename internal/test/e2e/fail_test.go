@@ -40,10 +40,10 @@ workflow:
 output: {one: "{{ one.ok }}", many: "{{ many.stats.success }}"}
 `
 
-// TestRefusedAnswerHoldsBackOthers: an answer that a policy makes a failure of class
-// rate_limited holds back what shares the rate limit, whether a workflow has made its
+// TestRefusedAnswerPausesOthers: an answer that a policy makes a failure of class
+// rate_limited pauses what shares the rate limit, whether a workflow has made its
 // attempt or an activity that hosts calls.
-func TestRefusedAnswerHoldsBackOthers(t *testing.T) {
+func TestRefusedAnswerPausesOthers(t *testing.T) {
 	t.Parallel()
 	const closed = 3 * time.Second
 	for _, first := range []string{"/one", "/many"} {

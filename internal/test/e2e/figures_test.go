@@ -18,7 +18,7 @@ func (l *looker) figures(run client.WorkflowRun) stats.Stats {
 	l.w.t.Helper()
 	collector := stats.NewCollector(nil)
 	collector.Begin(runs.Found{})
-	for _, event := range l.told(run, runs.EventFilter{Attempts: true}) {
+	for _, event := range l.events(run, runs.EventFilter{Attempts: true}) {
 		collector.Add(event)
 	}
 	collector.End(time.Now())

@@ -367,7 +367,7 @@ func TestRequestThatEndsWorkers(t *testing.T) {
     %s
 `, loop)), map[string]any{"hostile": server.URL})
 			for range 2 {
-				w.awaitTold(run.GetID(), worker.PID(), `"taking"`)
+				w.awaitHeartbeatText(run.GetID(), worker.PID(), `"taking"`)
 				worker.Kill()
 				worker = w.spawn()
 			}
@@ -385,9 +385,9 @@ func TestRequestThatEndsWorkers(t *testing.T) {
 	}
 }
 
-// awaitTold waits until an activity of a run or of its children, on the
-// worker of a process, has told something.
-func (w *world) awaitTold(runID string, pid int, text string) {
+// awaitHeartbeatText waits until an activity of a run or of its children, on the
+// worker of a process, has a heartbeat with a text.
+func (w *world) awaitHeartbeatText(runID string, pid int, text string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		children, err := w.env.Client().ListWorkflow(w.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{

@@ -251,7 +251,7 @@ func TestStateOfNoSink(t *testing.T) {
 }
 
 // TestStatesOfALoopOfNoSink: the iterations of a loop that are written nowhere move their states when
-// the run has ended well, with a child each, in a batch and in parts, and by groups of their own.
+// the run has ended well, with a child each, in a batch and in shards, and by groups of their own.
 func TestStatesOfALoopOfNoSink(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
@@ -259,9 +259,9 @@ func TestStatesOfALoopOfNoSink(t *testing.T) {
 		loop, words string
 		padding     int // bytes that each child is given
 	}{
-		"each":  {"batch: 1", "row_order: none", 0},
-		"batch": {"batch: 3", "state: '{{ of }}/{{ shop }}'", 0},
-		"parts": {"batch: 1", "row_order: none", 500_000},
+		"each":   {"batch: 1", "row_order: none", 0},
+		"batch":  {"batch: 3", "state: '{{ of }}/{{ shop }}'", 0},
+		"shards": {"batch: 1", "row_order: none", 500_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := strings.NewReplacer(
@@ -278,7 +278,7 @@ func TestStatesOfALoopOfNoSink(t *testing.T) {
 				}), want)
 				require.Empty(t, result.Warnings)
 				require.GreaterOrEqual(t, len(api.since), 5)
-				require.Equal(t, row.padding > 0, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool { return strings.Contains(h.WorkflowID, "/part-") }))
+				require.Equal(t, row.padding > 0, slices.ContainsFunc(w.histories, func(h testenv.RunHistory) bool { return strings.Contains(h.WorkflowID, "/shard-") }))
 				return strings.Join(api.since[:5], " ")
 			}
 			first := strings.TrimSpace(strings.Repeat("2026-01-01 ", 5))

@@ -275,9 +275,9 @@ const (
 var iteration = regexp.MustCompile(`/each#1/[0-9]+$`)
 
 // checkHistories: no history is long, no workflow task failed, and a loop of more
-// children than a leaf has ran in parts.
+// children than a leaf has ran in shards.
 func (c cell) checkHistories(w *world) {
-	parts, children := false, 0
+	shards, children := false, 0
 	for _, history := range w.histories {
 		bytes := 0
 		for _, event := range history.History.Events {
@@ -289,7 +289,7 @@ func (c cell) checkHistories(w *world) {
 		}
 		require.Less(w.t, len(history.History.Events), maxEvents, history.WorkflowID)
 		require.Less(w.t, bytes, maxBytes, history.WorkflowID)
-		parts = parts || strings.Contains(history.WorkflowID, "/part-")
+		shards = shards || strings.Contains(history.WorkflowID, "/shard-")
 		if iteration.MatchString(history.WorkflowID) {
 			children++
 		}
@@ -299,9 +299,9 @@ func (c cell) checkHistories(w *world) {
 	}
 	switch {
 	case children > 400 || c.size > 5000:
-		require.True(w.t, parts, "the loop runs in parts")
+		require.True(w.t, shards, "the loop runs in shards")
 	case children < 50:
-		require.False(w.t, parts, "the loop fits one history")
+		require.False(w.t, shards, "the loop fits one history")
 	}
 }
 

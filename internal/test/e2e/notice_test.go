@@ -129,7 +129,7 @@ func TestStepNotices(t *testing.T) {
 		"action_started fetch.sink", "action_completed fetch.sink", "sink_completed fetch.sink",
 		"action_started fetch.on_success", "action_error fetch.on_success", "step_retry fetch.on_success",
 		"action_started fetch.on_success", "action_completed fetch.on_success", "sink_completed fetch.on_success",
-	}, sinkEvents(l.told(run, runs.EventFilter{Step: "fetch"})))
+	}, sinkEvents(l.events(run, runs.EventFilter{Step: "fetch"})))
 }
 
 // TestNotifyOfAFailure: the receiver is down at first, and is told once.
@@ -163,7 +163,7 @@ on_failure: {url: "{{ hooks }}/failed"}
 	require.NotContains(t, failed["error"], "body")
 
 	l := w.looker()
-	told := l.told(run, runs.EventFilter{})
+	told := l.events(run, runs.EventFilter{})
 	for _, event := range told {
 		if event.Step == "" {
 			require.Zero(t, event.Page, "%s of %s: notices have no pages", event.Event, event.Sink)
@@ -201,7 +201,7 @@ on_success: {url: "{{ hooks }}/"}
 	require.Len(t, hooks.got(), 4)
 
 	l := w.looker()
-	events := l.told(run, runs.EventFilter{})
+	events := l.events(run, runs.EventFilter{})
 	words := sinkEvents(events)
 	require.Contains(t, words, "sink_failed fetch.on_success")
 	require.Contains(t, words, "sink_failed run.on_success")

@@ -34,7 +34,7 @@ func TestRateLimitIsNotIdleAfterDeaths(t *testing.T) {
 			worker = spawnPatient(w)
 			spawned = time.Now()
 		}
-		told = func() string { return limiterTold(w, spawned) }
+		told = func() string { return limiterUpdates(w, spawned) }
 	})
 	if t.Failed() {
 		return
@@ -102,8 +102,8 @@ func (a *arrivals) sparse(since time.Time, within time.Duration, least int) []sp
 	return found
 }
 
-// limiterTold is what the limiter of a world was asked, and whom it called, since a time.
-func limiterTold(w *world, since time.Time) string {
+// limiterUpdates is what the limiter of a world was asked, and whom it called, since a time.
+func limiterUpdates(w *world, since time.Time) string {
 	w.t.Helper()
 	var b strings.Builder
 	for _, limiter := range limiters(w) {

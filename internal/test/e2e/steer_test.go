@@ -650,9 +650,9 @@ func (w *world) ended(run client.WorkflowRun) bool {
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
-// TestGoingOn: a list filter takes runs that go on, and nothing else, whatever it
+// TestListOfOpenRuns: a list filter takes runs that go on, and nothing else, whatever it
 // says.
-func TestGoingOn(t *testing.T) {
+func TestListOfOpenRuns(t *testing.T) {
 	t.Parallel()
 	w, api := newWorking(t), newGauge(t)
 	l := w.looker()

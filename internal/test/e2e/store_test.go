@@ -70,8 +70,8 @@ func (s *shelf) comeBack() {
 	require.NoError(s.t, os.Rename(s.dir+".away", s.dir))
 }
 
-// teller answers requests with large texts and counts them by their path.
-type teller struct {
+// largeAPI answers requests with large texts and counts them by their path.
+type largeAPI struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests map[string]int
@@ -80,15 +80,15 @@ type teller struct {
 	onCall   func(total int)
 }
 
-func newTeller(t *testing.T, bytes int) *teller {
+func newLargeAPI(t *testing.T, bytes int) *largeAPI {
 	t.Helper()
-	tell := &teller{requests: map[string]int{}, bytes: bytes}
-	tell.Server = httptest.NewServer(tell)
-	t.Cleanup(tell.Close)
-	return tell
+	api := &largeAPI{requests: map[string]int{}, bytes: bytes}
+	api.Server = httptest.NewServer(api)
+	t.Cleanup(api.Close)
+	return api
 }
 
-func (a *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *largeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.requests[r.URL.Path]++
 	a.total++
@@ -101,7 +101,7 @@ func (a *teller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%q", r.URL.Path+strings.Repeat("x", a.bytes))
 }
 
-func (a *teller) counts() (requests map[string]int, total int) {
+func (a *largeAPI) counts() (requests map[string]int, total int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	copied := map[string]int{}
@@ -121,7 +121,7 @@ func TestTheStoreIsAwayInALoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newShelved(t, 0)
-			api := newTeller(t, 200_000)
+			api := newLargeAPI(t, 200_000)
 			away := 12 * time.Second
 			api.onCall = func(total int) {
 				if total == 6 {
@@ -134,10 +134,10 @@ func TestTheStoreIsAwayInALoop(t *testing.T) {
   - step: send
     tool: http
     method: POST
-    url: "{{ teller }}/{{ n }}"
+    url: "{{ largeAPI }}/{{ n }}"
     loop: {collection: "{{ 0..23 }}", element: n`+mode(loop)+`}
 output: "{{ send.stats.success }}"
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 			result, err := w.outcome(run)
 			require.NoError(t, err)
 			requests, total := api.counts()
@@ -160,16 +160,16 @@ func mode(options string) string {
 func TestTheStoreIsAwayBeforeAnAttempt(t *testing.T) {
 	t.Parallel()
 	w, s := newShelved(t, 0)
-	api := newTeller(t, 200_000)
+	api := newLargeAPI(t, 200_000)
 	s.leave()
 	w.workWith(w.env.Dial(t, s.options()))
 	run := w.start(book(`
   - step: send
     tool: http
     method: POST
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
 output: "{{ len(send) }}"
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 	w.awaitHeartbeat(run)
 	_, total := api.counts()
 	require.Zero(t, total)
@@ -187,18 +187,18 @@ output: "{{ len(send) }}"
 func TestTheStoreStaysAway(t *testing.T) {
 	t.Parallel()
 	w, s := newShelved(t, time.Second)
-	api := newTeller(t, 200_000)
+	api := newLargeAPI(t, 200_000)
 	s.leave()
 	w.workWith(w.env.Dial(t, s.options()))
 	result := w.ends("failed", book(`
   - step: send
     tool: http
     method: POST
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
     retry:
       - when: "{{ error.kind == 'payload_store' and error.class == 'retryable' }}"
         then: {max_attempts: 2, initial_delay: 0.1s}
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 	require.EqualValues(t, "payload_store", result.Error.Kind)
 	require.Contains(t, result.Error.Message, "the attempt has not begun")
 	require.Contains(t, result.Error.Message, s.store.Name())
@@ -216,19 +216,19 @@ func TestAnAnswerThatTheStoreDoesNotAccept(t *testing.T) {
 		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
 			t.Parallel()
 			w, s := newShelved(t, time.Second)
-			api := newTeller(t, bytes)
+			api := newLargeAPI(t, bytes)
 			api.onCall = func(int) { s.leave() }
 			w.workWith(w.env.Dial(t, s.options()))
 			result := w.ends(status, book(`
   - step: send
     tool: http
     method: POST
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
     retry:
       - when: "{{ error.kind == 'payload_store' }}"
         then: {max_attempts: 5, initial_delay: 0.1s}
 output: "{{ len(send) }}"
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 			_, total := api.counts()
 			require.Equal(t, 1, total)
 			if status == "failed" {
@@ -246,7 +246,7 @@ output: "{{ len(send) }}"
 func TestAWorkerStopsWhileItKeepsAnAnswer(t *testing.T) {
 	t.Parallel()
 	w, s := newShelved(t, 0)
-	api := newTeller(t, 200_000)
+	api := newLargeAPI(t, 200_000)
 	sent := make(chan struct{})
 	api.onCall = func(total int) {
 		if total == 1 {
@@ -259,9 +259,9 @@ func TestAWorkerStopsWhileItKeepsAnAnswer(t *testing.T) {
   - step: send
     tool: http
     method: POST
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
 output: "{{ len(send) }}"
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 	<-sent
 	stop()
 	s.comeBack()
@@ -328,12 +328,12 @@ func TestARunWhoseValuesAreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newShelved(t, 0)
-			api := newTeller(t, 200_000)
+			api := newLargeAPI(t, 200_000)
 			stop := w.workUntil(w.env.Dial(t, s.options()))
 			run := w.start(book(`
   - step: load
     tool: http
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
     next: hang
   - step: hang
     tool: http
@@ -343,7 +343,7 @@ func TestARunWhoseValuesAreGone(t *testing.T) {
     retry:
       - when: "{{ true }}"
         then: {max_attempts: 50, initial_delay: `+test.delay+`}
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 			w.awaitRequests("/echo", 1)
 			stop()
 			require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "sha256")))
@@ -378,12 +378,12 @@ func TestARunWhoseValuesAreAway(t *testing.T) {
 		t.Run(fmt.Sprint("cancelled ", cancelled), func(t *testing.T) {
 			t.Parallel()
 			w, s := newShelved(t, 0)
-			api := newTeller(t, 200_000)
+			api := newLargeAPI(t, 200_000)
 			stop := w.workUntil(w.env.Dial(t, s.options()))
 			run := w.start(book(`
   - step: load
     tool: http
-    url: "{{ teller }}/a"
+    url: "{{ largeAPI }}/a"
     next: again
   - step: again
     tool: http
@@ -393,7 +393,7 @@ func TestARunWhoseValuesAreAway(t *testing.T) {
       - when: "{{ _retry.index < 2 }}"
         then: {max_attempts: 3, initial_delay: 2s}
 output: "{{ len(load) }}"
-`), map[string]any{"teller": api.URL})
+`), map[string]any{"largeAPI": api.URL})
 			w.awaitRequests("/echo", 1)
 			stop()
 			s.leave()

@@ -32,7 +32,7 @@ func (i item) event(word string) string {
 }
 
 // tells notes an event of the first run.
-func (o *oracle) tells(word string) {
+func (o *oracle) emits(word string) {
 	if o.below == 0 {
 		o.events[o.item.event(word)]++
 	}
@@ -44,11 +44,11 @@ func (c *foretoldCall) attempted(failed bool) {
 	if c.s.writes {
 		of = sinksAction
 	}
-	c.o.tells(of + " started")
+	c.o.emits(of + " started")
 	if failed {
-		c.o.tells(of + " error")
+		c.o.emits(of + " error")
 	} else {
-		c.o.tells(of + " completed")
+		c.o.emits(of + " completed")
 	}
 }
 
@@ -60,21 +60,21 @@ func (c *foretoldCall) refused() {
 			delete(c.o.events, c.o.item.event("action completed"))
 		}
 	}
-	c.o.tells("action error")
+	c.o.emits("action error")
 }
 
 // tells notes how a visit of a step ended.
-func (e *stepEnded) tells(o *oracle) {
+func (e *stepEnded) emits(o *oracle) {
 	if e.status != "failed" || e.loop != nil {
-		o.tells(runs.StepResult)
+		o.emits(runs.StepResult)
 	}
 	if e.status == "failed" {
-		o.tells(runs.StepFailedTerminal)
+		o.emits(runs.StepFailedTerminal)
 	}
 }
 
-// told reads the events of a run, and how they follow each other.
-func told(ctx context.Context, t *testing.T, env *testenv.Env, id, runID string) (events, disagreements) {
+// readEvents reads the events of a run, and how they follow each other.
+func readEvents(ctx context.Context, t *testing.T, env *testenv.Env, id, runID string) (events, disagreements) {
 	t.Helper()
 	reader := &runs.Reader{Client: env.Client(), Namespace: env.Namespace, Store: testenv.PayloadStore(t)}
 	found, err := reader.Find(ctx, id, runID)

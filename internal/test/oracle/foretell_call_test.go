@@ -237,7 +237,7 @@ func (a answer) outcome() outcome {
 	case "json":
 		return outcome{failure: &failure{kind: "http", class: "retryable", status: a.status}}
 	}
-	told := a.told()
+	told := a.retryAfter()
 	if a.status < 400 {
 		return outcome{data: a.body, told: told}
 	}
@@ -253,8 +253,8 @@ func (a answer) outcome() outcome {
 	return outcome{failure: f}
 }
 
-// told is what the answer says of when to ask again.
-func (a answer) told() *time.Duration {
+// retryAfter is what the answer says of when to ask again.
+func (a answer) retryAfter() *time.Duration {
 	text, found := a.headers["Retry-After"]
 	if !found && slices.Contains([]int{403, 429, 503}, a.status) {
 		if left, says := a.headers["X-RateLimit-Remaining"]; !says || left == "0" {
@@ -696,7 +696,7 @@ func (c *foretoldCall) skipped(p *policy) *ended {
 // sleeps waits. It gives false where somebody skips what waits.
 func (c *foretoldCall) sleeps(wait time.Duration) bool {
 	if wait > 0 {
-		c.o.tells(runs.StepRetry)
+		c.o.emits(runs.StepRetry)
 	}
 	until, skipped := c.o.waits(c.now, wait)
 	c.now = until

@@ -174,9 +174,9 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	}
 	if s.tool == "file" {
 		at = o.holds(at)
-		o.tells(sinksAction + " started")
-		o.tells(sinksAction + " completed")
-		o.tells(runs.SinkCompleted)
+		o.emits(sinksAction + " started")
+		o.emits(sinksAction + " completed")
+		o.emits(runs.SinkCompleted)
 		o.files[s.path] = append(o.files[s.path], canonical(normal(args)))
 		return at, nil
 	}
@@ -188,10 +188,10 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	c := &foretoldCall{o: o, s: below, scope: sc, id: id + " sink " + s.place, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	if e.failure != nil {
-		o.tells(runs.SinkFailed)
+		o.emits(runs.SinkFailed)
 		return c.now, &failure{kind: "sink", class: e.failure.class, status: e.failure.status, exhausted: e.failure.exhausted, deaf: true}
 	}
-	o.tells(runs.SinkCompleted)
+	o.emits(runs.SinkCompleted)
 	return c.now, nil
 }
 
@@ -278,12 +278,12 @@ func (o *oracle) iteration(s *step, sc scope, element any, i, size int, id strin
 		o.item.index = i
 		defer func() { o.item.index = -1 }()
 	}
-	o.tells(runs.IterationStarted)
+	o.emits(runs.IterationStarted)
 	e := o.elementOf(s, sc, id, at)
 	if e.failure != nil {
-		o.tells(runs.IterationFailed)
+		o.emits(runs.IterationFailed)
 	} else {
-		o.tells(runs.IterationCompleted)
+		o.emits(runs.IterationCompleted)
 	}
 	return e
 }

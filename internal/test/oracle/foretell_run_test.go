@@ -364,8 +364,8 @@ func (w *walk) begin(b *branch, at time.Duration) {
 func (w *walk) visit(s *step, sc scope, id string, at time.Duration) (e stepEnded) {
 	if w.o.below == 0 {
 		w.o.item = item{s.name, w.visits[s.name], -1}
-		w.o.tells(runs.StepStarted)
-		defer func() { e.tells(w.o) }()
+		w.o.emits(runs.StepStarted)
+		defer func() { e.emits(w.o) }()
 	}
 	if s.tool == "" {
 		return stepEnded{status: "completed", at: at}

@@ -175,7 +175,7 @@ func (r *round) onServer(t *testing.T) came {
 	histories := testenv.Histories(t, env.Client(), id, started.GetRunID())
 	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays,
 		testenv.StoredIn(testenv.PayloadStore(t))))
-	c.events, c.order = told(ctx, t, env, id, started.GetRunID())
+	c.events, c.order = readEvents(ctx, t, env, id, started.GetRunID())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.log, c.files = a.log, written(t, dir)

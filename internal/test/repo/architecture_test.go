@@ -31,3 +31,33 @@ func TestFilesInTheArchitectureExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	// pathIn is a path of a file in a document, maybe with a star.
+	pathIn = regexp.MustCompile("`([a-zA-Z0-9_*.-]+/[a-zA-Z0-9_*./-]*\\.[a-z]+)`")
+	// testIn is a test that a document names.
+	testIn = regexp.MustCompile("`(Test[A-Z][A-Za-z]+)`")
+)
+
+// TestContributingNamesWhatExists: whoever adds something finds the files and the tests
+// that CONTRIBUTING.md names.
+func TestContributingNamesWhatExists(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-hoE", "^func Test[A-Za-z]+", "--", "*_test.go").Output()
+	require.NoError(t, err)
+	document, tests := read(t, "CONTRIBUTING.md"), string(out)
+	paths, names := pathIn.FindAllStringSubmatch(document, -1), testIn.FindAllStringSubmatch(document, -1)
+	require.Greater(t, len(paths), 20)
+	require.Greater(t, len(names), 15)
+	for _, match := range paths {
+		if strings.Contains(match[1], "NAME") {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(root, match[1]))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, match[1])
+	}
+	for _, match := range names {
+		require.Contains(t, tests+"\n", "func "+match[1]+"\n")
+	}
+}

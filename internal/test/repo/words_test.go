@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -107,4 +108,23 @@ func checkTexts(t *testing.T, path string, check func(place, text string)) {
 		}
 		return true
 	})
+}
+
+// vague are names of functions that say nothing of what they do.
+var vague = regexp.MustCompile(`^([tT]ells?|[tT]old|[tT]akes?|[aA]sks?)([A-Z].*)?$`)
+
+// TestFunctionsSayWhatTheyDo: emit, record, signal, notify and render are verbs with one
+// meaning each; tell, take and ask are not.
+func TestFunctionsSayWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-nE", `^func (\([^)]*\) )?[A-Za-z]+[[(]`, "--", "*.go", ":!*_test.go").Output()
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.Greater(t, len(lines), 3000)
+	name := regexp.MustCompile(`func (?:\([^)]*\) )?([A-Za-z]+)`)
+	for _, line := range lines {
+		if match := name.FindStringSubmatch(line); match != nil && vague.MatchString(match[1]) {
+			t.Errorf("%s: rename %s", line, match[1])
+		}
+	}
 }

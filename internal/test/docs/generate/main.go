@@ -1,5 +1,6 @@
-// Command generate writes docs/reference and the generated parts of other pages. Run it at the
-// top of the repository. The pages of the commands are written by make golden.
+// Command generate writes what follows from the tables of the language: docs/reference, llms.txt and
+// llms-full.txt, the generated parts of other pages, and the JSON Schema of playbooks. Run it at the top
+// of the repository. The pages of the commands are written by make golden.
 package main
 
 import (
@@ -7,12 +8,24 @@ import (
 	"os"
 
 	"reprise/activities"
+	"reprise/internal/program/schema"
 	"reprise/internal/test/docs"
 )
 
 func main() {
-	if err := docs.Write("docs", activities.Default()); err != nil {
+	if err := write(activities.Default()); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
+}
+
+func write(catalogue *activities.Catalogue) error {
+	text, err := schema.Generate(catalogue)
+	if err != nil {
+		return err
+	}
+	if err := docs.WriteFile(schema.File, string(text)); err != nil {
+		return err
+	}
+	return docs.Write("docs", catalogue)
 }

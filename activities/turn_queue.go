@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// turnPatience is how long an attempt waits for its turn in its place. One whose
-	// turn is further away gives the place up and comes back for it.
+	// turnPatience is how long an attempt waits for its turn in its slot. One whose
+	// turn is further away releases the slot and comes back for it.
 	turnPatience = 5 * time.Second
 	// comesEarly is how long before its turn an attempt comes back, because timers
-	// are late and places are taken.
+	// are late and slots are taken.
 	comesEarly = 2 * time.Second
 	// firstAway is how long an attempt stays away for a turn that is far off, before
-	// it looks whether there is one sooner: who is before it may have gone. From then
+	// it checks whether there is one sooner: attempts before it may have ended. From then
 	// on it stays away for as long as it has waited already.
 	firstAway = time.Minute
 	// mostTries ends the growth of the times for which an attempt stays away that
@@ -30,14 +30,14 @@ const (
 	mostTries = 7
 )
 
-// waiter is an attempt that waits in its place.
+// waiter is an attempt that waits in its slot.
 type waiter struct {
 	ctx      context.Context
 	limit    ratelimit.Limit
 	step     string
 	index    *int
 	patient  time.Time // until when it waits here
-	since    time.Time // when it asked first; zero until it was answered
+	since    time.Time // of its first request; zero until that was answered
 	promise  time.Time // its turn, as it was promised; zero for no promise
 	due      bool      // it comes for that turn
 	called   bool      // the limiter has called it back, with others
@@ -45,17 +45,17 @@ type waiter struct {
 	assigned chan assignment
 }
 
-// assignment is what a waiter is told: its turn, or to go away.
+// assignment is the answer to a waiter: its turn, or that it releases its slot.
 type assignment struct {
 	turn   time.Time
 	putOff *putOffError
 }
 
-// away is the end of an attempt that gives up its place, because its turn is too far
+// away is the end of an attempt that releases its slot, because its turn is too far
 // away.
 func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
-		"the turn under the rate limit of %s is not yet; the attempt gives up its place for %s",
+		"the turn under the rate limit of %s is not yet; the attempt releases its slot for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
@@ -70,7 +70,7 @@ func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolIn
 	return w
 }
 
-// await waits in the lane until the attempt is told its turn, or to go away.
+// await waits in the queue until the attempt has its turn, or has to release its slot.
 func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	heartbeat, stop := heartbeats(w.ctx)
 	defer stop()
@@ -80,12 +80,12 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	l.join(w)
 	for {
 		select {
-		case told := <-w.assigned:
-			if told.putOff != nil {
-				return time.Time{}, told.putOff
+		case assigned := <-w.assigned:
+			if assigned.putOff != nil {
+				return time.Time{}, assigned.putOff
 			}
 			w.due = true // also where it comes too late for it
-			return told.turn, nil
+			return assigned.turn, nil
 		case <-patience.C:
 			l.dismiss(w)
 			l.release(w.ctx)
@@ -99,7 +99,7 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 	}
 }
 
-// join queues an attempt and makes sure that somebody serves the queue.
+// join queues an attempt and makes sure that the queue is served.
 func (l *turnQueue) join(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *turnQueue) join(w *waiter) {
 	}
 }
 
-// dismiss sends away one whose patience is over, unless it was told something.
+// dismiss sends a waiter away whose patience is over, unless it has its assignment.
 func (l *turnQueue) dismiss(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,9 +132,9 @@ func (l *turnQueue) dismiss(w *waiter) {
 	}
 }
 
-// serve leases turns for those who wait until nobody does. Where the limiter
-// cannot be asked it goes on asking: it is as near as the server, without which
-// no attempt could end either.
+// serve leases turns until no attempt waits. Where the limiter does not answer it
+// tries again: the limiter is as near as the server, without which no attempt
+// could end either.
 func (l *turnQueue) serve() {
 	warned := time.Time{}
 	for {
@@ -177,9 +177,9 @@ func (l *turnQueue) sleep(least, next time.Time) {
 	}
 }
 
-// request puts those who wait in order, and gives those for whom turns are asked
-// for, with the pause that was asked for too; with nobody waiting the queue is no
-// longer served.
+// request sorts the waiters, and returns those for which it requests turns, the
+// request, and the pause that it reports; without waiters the queue is no longer
+// served.
 func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.LeaseRequest, pause time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,8 +218,8 @@ func (l *turnQueue) request(now time.Time) (asked []*waiter, request ratelimit.L
 	return asked, request, l.pause
 }
 
-// The places in a line: first who comes for a turn, then who was promised one,
-// then who was not.
+// The order of a queue: first attempts whose turn is due, then those with a promise,
+// then the rest.
 const (
 	positionDue = iota
 	positionPromised
@@ -236,8 +236,8 @@ func (w *waiter) position() int {
 	return positionFresh
 }
 
-// byPosition is the order of those who wait: of those who come for their turn, who
-// has waited longest goes first.
+// byPosition is the order of waiters: of those whose turn is due, the one that has
+// waited longest is first.
 func byPosition(a, b *waiter) int {
 	if order := cmp.Compare(a.position(), b.position()); order != 0 {
 		return order
@@ -248,14 +248,14 @@ func byPosition(a, b *waiter) int {
 	return a.promise.Compare(b.promise)
 }
 
-// assign tells those who wait what a lease gives them: turns to the first in line,
-// promises to the last. Who would have to wait for long is sent away. It gives
-// the time when to ask again. pause is what the lease was asked for with.
+// assign distributes a lease: turns to the first waiters of the queue, promises to the
+// last. A waiter that would wait for long is sent away. It returns the time of the next
+// request. pause is the one of the request.
 func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pause time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.long && l.pause.Equal(pause) && first.Before(pause) {
-		l.pause = first // others were told so before, and have waited
+		l.pause = first // others were sent that pause before, and have waited
 	}
 	crowded := l.pacer.crowded(requested[0].ctx)
 	requested = l.remove(requested)
@@ -279,17 +279,17 @@ func (l *turnQueue) assign(requested []*waiter, lease ratelimit.Lease, first, pa
 	return l.requeue(rest, free, lease.Interval(), crowded)
 }
 
-// remove takes those who were asked for out of the line, and gives those of them
-// who still wait.
+// remove removes the waiters of a request from the queue, and returns those of them
+// that still wait.
 func (l *turnQueue) remove(asked []*waiter) []*waiter {
 	asked = slices.DeleteFunc(asked, func(w *waiter) bool { return w.ctx.Err() != nil || !slices.Contains(l.waiters, w) })
 	l.waiters = slices.DeleteFunc(l.waiters, func(w *waiter) bool { return slices.Contains(asked, w) })
 	return asked
 }
 
-// requeue puts those in line again who got no turn, of which the first free one is
-// given. Who would have to wait for long is sent away. It gives the time when to ask
-// again.
+// requeue queues the waiters again that got no turn; free is the first free turn. A
+// waiter that would wait for long is sent away. It returns the time of the next
+// request.
 func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Duration, crowded bool) time.Time {
 	again := free.Add(-leaseAhead / 2) // half of what is leased ahead is used up then
 	for i, w := range rest {
@@ -309,8 +309,8 @@ func (l *turnQueue) requeue(rest []*waiter, free time.Time, interval time.Durati
 	return again
 }
 
-// sendAway tells a waiter when to come back for its turn; at is zero where nobody
-// knows when that will be.
+// sendAway has a waiter release its slot and come back for its turn; at is zero where
+// that turn is not known.
 func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	now := time.Now()
 	if w.since.IsZero() {
@@ -323,7 +323,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	}
 	switch back := at.Add(-comesEarly); {
 	case w.called && !at.IsZero():
-		// Those who were called go to the turns in order, and this is its place.
+		// Waiters that were called back keep their order of turns, which this is.
 		if soon := now.Add(comesEarly); back.Before(soon) {
 			back = soon
 		}
@@ -350,8 +350,8 @@ type leaving struct {
 	away *putOffError
 }
 
-// release tells the limiter who goes away, so that it can call them back, and then
-// themselves. One that it does not hear of comes back by itself.
+// release reports to the limiter which waiters leave, so that it can call them back,
+// and then releases them. A waiter that is not reported comes back by itself.
 func (l *turnQueue) release(ctx context.Context) {
 	l.mu.Lock()
 	going := l.leaving
@@ -367,7 +367,7 @@ func (l *turnQueue) release(ctx context.Context) {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
 		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
-			l.pacer.logger.Debug("cannot report to the limiter who has gone away", "key", going[0].limit.Key, "error", err)
+			l.pacer.logger.Debug("cannot report to the limiter which attempts have left", "key", going[0].limit.Key, "error", err)
 		}
 	}
 	for _, w := range going {
@@ -375,5 +375,5 @@ func (l *turnQueue) release(ctx context.Context) {
 	}
 }
 
-// awayTimeout bounds how long those who go away wait until the limiter knows.
+// awayTimeout bounds how long leaving waiters wait for that report.
 const awayTimeout = 2 * time.Second

@@ -8,20 +8,20 @@ import (
 	"reprise/interpreter"
 )
 
-// mostBelow bounds the runs of other playbooks that are listed.
-const mostBelow = 100
+// mostChildRuns bounds the runs of other playbooks that are listed.
+const mostChildRuns = 100
 
-// Below are the runs of other playbooks that a run has started. It takes events as
+// ChildRuns are the runs of other playbooks that a run has started. It takes events as
 // they come.
-type Below struct {
-	Rows []*BelowRow
+type ChildRuns struct {
+	Rows []*ChildRun
 	// Left counts those that are not among the rows.
 	Left  int
-	known map[string]*BelowRow
+	known map[string]*ChildRun
 }
 
-// BelowRow is a run of another playbook.
-type BelowRow struct {
+// ChildRun is a run of another playbook.
+type ChildRun struct {
 	WorkflowID string
 	Step       string // with the iteration
 	Attempt    int
@@ -33,7 +33,7 @@ type BelowRow struct {
 }
 
 // Took is how long it took, "" where it has not ended.
-func (r *BelowRow) Took() string {
+func (r *ChildRun) Took() string {
 	if r.Status == interpreter.Running {
 		return ""
 	}
@@ -41,7 +41,7 @@ func (r *BelowRow) Took() string {
 }
 
 // Add applies an event of the parent run.
-func (b *Below) Add(event runs.Event) {
+func (b *ChildRuns) Add(event runs.Event) {
 	switch {
 	case event.Child == "":
 	case event.Event == runs.ActionStarted:
@@ -61,18 +61,18 @@ func (b *Below) Add(event runs.Event) {
 	}
 }
 
-func (b *Below) begin(event runs.Event) {
-	if len(b.Rows) == mostBelow {
+func (b *ChildRuns) begin(event runs.Event) {
+	if len(b.Rows) == mostChildRuns {
 		b.Left++
 		return
 	}
 	if b.known == nil {
-		b.known = map[string]*BelowRow{}
+		b.known = map[string]*ChildRun{}
 	}
 	step := event.Step
 	if event.Index != nil {
 		step += fmt.Sprintf("[%d]", *event.Index)
 	}
-	row := &BelowRow{WorkflowID: event.Child, Step: step, Attempt: event.Attempt, Status: interpreter.Running}
+	row := &ChildRun{WorkflowID: event.Child, Step: step, Attempt: event.Attempt, Status: interpreter.Running}
 	b.Rows, b.known[event.Child] = append(b.Rows, row), row
 }

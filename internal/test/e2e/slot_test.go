@@ -16,8 +16,8 @@ import (
 )
 
 // TestSlotsInAnyOrder: a server that has much to do delivers signals in another order
-// than they were sent in. A child that wants its place back before the loop has heard
-// that it left takes no place from the others.
+// than they were sent in. A child that requests its slot again before the loop knows
+// that it was released takes no slot from the others.
 func TestSlotsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
@@ -44,14 +44,14 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	<-began
 	<-began
 	loop := run.GetID() + "/fetch#1"
-	width := func(places int) {
-		w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: places}})
+	width := func(slots int) {
+		w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
 		require.Eventually(t, func() bool {
 			var progress workflows.Progress
-			return w.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == places
+			return w.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == slots
 		}, patience, tick)
 	}
-	w.steers(run, workflows.PauseUpdate, workflows.Command{}) // nobody takes the places that come free
+	w.steers(run, workflows.PauseUpdate, workflows.Command{}) // nobody acquires the slots that become free
 	width(4)
 	for index := range 2 {
 		for _, told := range []map[string]any{{"index": index, "now": true}, {"index": index, "waiting": 1}} {

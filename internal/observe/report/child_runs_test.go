@@ -14,11 +14,11 @@ import (
 // TestBelow lists a hundred runs of other playbooks, with how they have ended.
 func TestBelow(t *testing.T) {
 	t.Parallel()
-	var below report.Below
+	var children report.ChildRuns
 	for i := range 150 {
 		id := fmt.Sprintf("run/each#1/%d!1", i)
 		started := runs.Event{Event: runs.ActionStarted, Step: "each", Index: &i, Attempt: 1, Child: id}
-		below.Add(started)
+		children.Add(started)
 		ended := started
 		ended.Event, ended.Duration = runs.ActionCompleted, 2
 		switch i {
@@ -29,13 +29,13 @@ func TestBelow(t *testing.T) {
 		case 3:
 			continue
 		}
-		below.Add(ended)
+		children.Add(ended)
 	}
-	below.Add(runs.Event{Event: runs.ActionStarted, Step: "other"})
-	require.Len(t, below.Rows, 100)
-	require.Equal(t, 50, below.Left)
+	children.Add(runs.Event{Event: runs.ActionStarted, Step: "other"})
+	require.Len(t, children.Rows, 100)
+	require.Equal(t, 50, children.Left)
 	drawn := func(i int) string {
-		row := below.Rows[i]
+		row := children.Rows[i]
 		return fmt.Sprint(row.WorkflowID, " ", row.Step, " ", row.Status, " ", row.Took(), " ", row.Error)
 	}
 	require.Equal(t, "run/each#1/0!1 each[0] completed 2s ", drawn(0))

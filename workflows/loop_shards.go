@@ -10,22 +10,22 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A loop that does not fit one history is a tree: its inner workflows run their parts
+// A loop that does not fit one history is a tree: its inner workflows run their shards
 // one after another, and only leaves start iterations. No history then grows with the
-// loop, and each result is copied to a parent once. A part that has nothing left to
+// loop, and each result is copied to a parent once. A shard that has nothing left to
 // start lingers while the next one begins; it keeps what it needs of the loop's window,
 // and the next one has the rest.
 const (
 	// leafBatches is how many children a leaf may have. A sequential loop adds
 	// nine events for each.
 	leafBatches = 400
-	// fanParts is how many parts an inner workflow has at most. Their inputs
+	// fanShards is how many shards an inner workflow has at most. Their inputs
 	// and results are all it holds.
-	fanParts = 12
+	fanShards = 12
 
 	// leafElements is how many elements a loop may have that starts its iterations
-	// itself. A part ends early and leaves the rest to its loop; a whole loop cannot,
-	// and would hold the results of its parts beside those of its own iterations.
+	// itself. A shard ends early and leaves the rest to its loop; a whole loop cannot,
+	// and would hold the results of its shards beside those of its own iterations.
 	leafElements = 5000
 
 	// heavyTask is the size, in bytes, from which what all children of a loop get
@@ -33,7 +33,7 @@ const (
 	heavyTask = 64_000
 
 	// fullHistory is what a leaf may come to with what is still to be written to
-	// its history: what the children under way give, and its own result.
+	// its history: the results of the running children, and its own.
 	fullHistory = 3_700_000
 )
 
@@ -51,31 +51,31 @@ func (l *loop) weigh(ctx workflow.Context, output CallsOutput) {
 	l.bytes += size
 }
 
-// room is how many children a leaf may have, and how many parts another workflow
+// room is how many children a leaf may have, and how many shards another workflow
 // of the tree: fewer where each of them gets a large playbook or large values.
-func (l *loop) room(ctx workflow.Context) (leaf, parts int) {
+func (l *loop) room(ctx workflow.Context) (leaf, shards int) {
 	size := outboxOf(ctx).taskBytes(l.input.Task)
 	if size < heavyTask {
-		return leafBatches, fanParts
+		return leafBatches, fanShards
 	}
 	room := largeHistory/size - 1 // the workflow's own input is as large
-	return max(room, 1), min(fanParts, max(room, 2))
+	return max(room, 1), min(fanShards, max(room, 2))
 }
 
-// partSize is how many elements a part of n has: whole batches, and few enough
-// parts for one history.
-func (l *loop) partSize(ctx workflow.Context, n int) int {
-	leaf, parts := l.room(ctx)
+// shardSize is how many elements a shard of n has: whole batches, and few enough
+// shards for one history.
+func (l *loop) shardSize(ctx workflow.Context, n int) int {
+	leaf, shards := l.room(ctx)
 	batches := (n + l.batchSize() - 1) / l.batchSize()
-	perPart := max(leaf, (batches+parts-1)/parts)
-	return min(n, perPart*l.batchSize())
+	perShard := max(leaf, (batches+shards-1)/shards)
+	return min(n, perShard*l.batchSize())
 }
 
-// Shared is what parts of a loop that linger use of its window: those that have
-// nothing left to start, while the next part begins. Kept in workflow history.
+// Shared is what shards of a loop that linger use of its window: those that have
+// nothing left to start, while the next shard begins. Kept in workflow history.
 type Shared struct {
-	Slots int `json:"places,omitempty"` // batches that run at a time
-	Open  int `json:"open,omitempty"`   // iterations that are open, those that wait included
+	Slots int `json:"slots,omitempty"` // batches that run at a time
+	Open  int `json:"open,omitempty"`  // iterations that are open, those that wait included
 }
 
 func (s Shared) plus(other Shared) Shared {
@@ -92,25 +92,25 @@ func (s Shared) falls(reported Shared, width int) bool {
 // check finds what no loop shares.
 func (s Shared) check() error {
 	if s.Slots < 0 || s.Open < 0 || s.Slots > maxOpen || s.Open > maxOpen {
-		return fmt.Errorf("%d places and %d iterations that are shared", s.Slots, s.Open)
+		return fmt.Errorf("%d slots and %d iterations that are shared", s.Slots, s.Open)
 	}
 	return nil
 }
 
-// lingerSignal signals a loop that one of its parts lingers.
+// lingerSignal signals a loop that one of its shards lingers.
 const lingerSignal = "linger"
 
-// lingering reports to a loop that one of its parts has nothing left to start, and what
+// lingering reports to a loop that one of its shards has nothing left to start, and what
 // it still uses of the loop's window. It is sent again as that gets less. Kept in
 // workflow history.
 type lingering struct {
-	First  int    `json:"first"` // index of the part's first element
+	First  int    `json:"first"` // index of the shard's first element
 	Next   int    `json:"next"`  // elements that it accounts for
 	Shared Shared `json:"shared"`
 }
 
-// openPart is a part of a loop that has not ended.
-type openPart struct {
+// openShard is a shard of a loop that has not ended.
+type openShard struct {
 	id         string
 	first, end int // positions of its elements
 	// next is how many of them it accounts for, which is less where its history gets
@@ -118,21 +118,21 @@ type openPart struct {
 	next    int
 	lingers bool
 	uses    Shared // of the loop's window, while it lingers
-	sent    Shared // what the others use, as the part was signalled last
+	sent    Shared // what the others use, as the shard was signalled last
 	ended   bool
 	gaveUp  bool
 }
 
-// runParts runs the elements from a position on, part by part. A part whose last
+// runShards runs the elements from a position on, shard by shard. A shard whose last
 // iterations wait, or of which few still run, does not delay the next.
-func (l *loop) runParts(ctx workflow.Context, from int) {
-	size := l.partSize(ctx, len(l.input.Elements)-from)
+func (l *loop) runShards(ctx workflow.Context, from int) {
+	size := l.shardSize(ctx, len(l.input.Elements)-from)
 	for from < len(l.input.Elements) && ctx.Err() == nil && l.result.Budget == nil {
-		p := l.newPart(from, min(from+size, len(l.input.Elements)))
+		p := l.newShard(from, min(from+size, len(l.input.Elements)))
 		l.describe(ctx)
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			l.runPart(ctx, p)
-			l.endPart(ctx, p)
+			l.runShard(ctx, p)
+			l.endShard(ctx, p)
 		})
 		l.wait(ctx, func() bool { return p.ended || p.lingers })
 		if p.gaveUp {
@@ -141,36 +141,36 @@ func (l *loop) runParts(ctx workflow.Context, from int) {
 		from += p.next
 	}
 	l.started = from
-	l.wait(ctx, func() bool { return len(l.parts) == 0 })
+	l.wait(ctx, func() bool { return len(l.shards) == 0 })
 }
 
-// newPart opens a part for the elements from first up to end.
-func (l *loop) newPart(first, end int) *openPart {
+// newShard opens a shard for the elements from first up to end.
+func (l *loop) newShard(first, end int) *openShard {
 	index := l.index(first)
-	name := fmt.Sprintf("/part-%d", index)
-	if l.input.Part != nil && l.part.First == index {
-		name += fmt.Sprintf("-%d", end-first) // the first part of a part
+	name := fmt.Sprintf("/shard-%d", index)
+	if l.input.Shard != nil && l.shard.First == index {
+		name += fmt.Sprintf("-%d", end-first) // the first shard of a shard
 	}
-	p := &openPart{id: childID(l.input.Task, name), first: first, end: end, sent: l.used()}
-	l.parts = append(l.parts, p)
+	p := &openShard{id: childID(l.input.Task, name), first: first, end: end, sent: l.used()}
+	l.shards = append(l.shards, p)
 	return p
 }
 
-// runPart runs a part in a workflow of its own and merges its result.
-func (l *loop) runPart(ctx workflow.Context, p *openPart) {
+// runShard runs a shard in a workflow of its own and merges its result.
+func (l *loop) runShard(ctx workflow.Context, p *openShard) {
 	index, known := l.index(p.first), l.known()
 	input := LoopInput{
-		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[p.first:p.end], Chosen: l.input.Chosen.part(p.first, p.end),
-		Part: &Part{
-			First: index, Size: l.part.Size, Success: known.Success, Failed: known.Failed,
+		Task: l.controls.task(l.input.Task), Elements: l.input.Elements[p.first:p.end], Chosen: l.input.Chosen.slice(p.first, p.end),
+		Shard: &Shard{
+			First: index, Size: l.shard.Size, Success: known.Success, Failed: known.Failed,
 			MayLinger: l.loop.Mode == playbook.Parallel && l.loop.FailureBudget == nil, Shared: p.sent,
 		},
 		Control: l.controls.Control, Begun: begunBetween(l.input.Begun, index, l.index(p.end-1)),
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
-	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, actsOnAll).with(describePart(l.book, l.input.Task))
+	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, actsOnAll).with(describeChild(l.book, l.input.Task))
 	result, err := send[interpreter.LoopResult](ctx, to, input,
-		fmt.Sprintf("the part of step %s from iteration %d", l.step.Name, index))
+		fmt.Sprintf("the shard of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {
 		p.next = p.end - p.first
 	}
@@ -187,22 +187,22 @@ func (l *loop) runPart(ctx workflow.Context, p *openPart) {
 	}
 }
 
-// endPart closes a part, and leaves what it used to the others.
-func (l *loop) endPart(ctx workflow.Context, p *openPart) {
+// endShard closes a shard, and leaves what it used to the others.
+func (l *loop) endShard(ctx workflow.Context, p *openShard) {
 	p.ended = true
-	l.parts = slices.DeleteFunc(l.parts, func(other *openPart) bool { return other == p })
+	l.shards = slices.DeleteFunc(l.shards, func(other *openShard) bool { return other == p })
 	l.share(ctx)
 	l.describe(ctx)
 }
 
-// listenForParts records which parts linger.
-func (l *loop) listenForParts(ctx workflow.Context) {
+// listenForShards records which shards linger.
+func (l *loop) listenForShards(ctx workflow.Context) {
 	onSignal(ctx, lingerSignal, func(ctx workflow.Context, next lingering) {
-		at := slices.IndexFunc(l.parts, func(p *openPart) bool { return l.index(p.first) == next.First })
+		at := slices.IndexFunc(l.shards, func(p *openShard) bool { return l.index(p.first) == next.First })
 		if at < 0 || next.Shared.check() != nil {
 			return // it has ended meanwhile
 		}
-		p := l.parts[at]
+		p := l.shards[at]
 		switch {
 		case !p.lingers && next.Next > 0 && next.Next <= p.end-p.first:
 			p.lingers, p.next, p.uses = true, next.Next, next.Shared
@@ -214,19 +214,19 @@ func (l *loop) listenForParts(ctx workflow.Context) {
 	})
 }
 
-// used is what other parts of the whole loop use that linger, as this one knows, and
-// its own parts.
+// used is what other shards of the whole loop use that linger, as this one knows, and
+// its own shards.
 func (l *loop) used() Shared {
 	used := l.shared
-	for _, p := range l.parts {
+	for _, p := range l.shards {
 		used = used.plus(p.uses)
 	}
 	return used
 }
 
-// share signals to the part that starts iterations what the others use.
+// share signals to the shard that starts iterations what the others use.
 func (l *loop) share(ctx workflow.Context) {
-	for _, p := range l.parts {
+	for _, p := range l.shards {
 		if used := l.used(); !p.lingers && used != p.sent {
 			p.sent = used
 			steering := Steering{Control: l.controls.Control, Shared: &used}
@@ -235,7 +235,7 @@ func (l *loop) share(ctx workflow.Context) {
 	}
 }
 
-// applyShared records what other parts use.
+// applyShared records what other shards use.
 func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	if shared.check() == nil {
 		l.shared = shared
@@ -243,7 +243,7 @@ func (l *loop) applyShared(ctx workflow.Context, shared Shared) {
 	}
 }
 
-// wait waits until a condition holds. A part that may linger meanwhile reports that,
+// wait waits until a condition holds. A shard that may linger meanwhile reports that,
 // and does not end before the report has arrived.
 func (l *loop) wait(ctx workflow.Context, until func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
@@ -259,17 +259,17 @@ func (l *loop) wait(ctx workflow.Context, until func() bool) {
 		uses := l.uses()
 		l.reported = &uses
 		sending = signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, lingerSignal,
-			lingering{First: l.part.First, Next: l.started, Shared: uses})
+			lingering{First: l.shard.First, Next: l.started, Shared: uses})
 	}
 }
 
-// uses is what a part with nothing left to start uses of the loop's window: the slots
+// uses is what a shard with nothing left to start uses of the loop's window: the slots
 // that are used, and no fewer than its share, because those that wait may come back all
 // at once; never more than it has reported.
 func (l *loop) uses() Shared {
 	share := (l.width()*l.active + maxOpen - 1) / maxOpen
 	uses := Shared{Slots: max(l.window.used+l.window.returning, share), Open: l.active}
-	for _, p := range l.parts {
+	for _, p := range l.shards {
 		uses = uses.plus(p.uses)
 	}
 	if l.reported != nil {
@@ -278,25 +278,25 @@ func (l *loop) uses() Shared {
 	return uses
 }
 
-// mayLinger reports whether a part has to report that it lingers, because a slot of the
-// window is free for the next part; or that it uses less than it has reported.
+// mayLinger reports whether a shard has to report that it lingers, because a slot of the
+// window is free for the next shard; or that it uses less than it has reported.
 func (l *loop) mayLinger(ctx workflow.Context) bool {
-	if l.input.Part == nil || !l.part.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
+	if l.input.Shard == nil || !l.shard.MayLinger || l.started == 0 || ctx.Err() != nil || l.result.Budget != nil {
 		return false
 	}
 	uses := l.uses()
 	if l.reported != nil {
 		return uses.falls(*l.reported, l.width())
 	}
-	if len(l.parts) > 0 && !l.parts[len(l.parts)-1].lingers {
+	if len(l.shards) > 0 && !l.shards[len(l.shards)-1].lingers {
 		return false
 	}
 	all := uses.plus(l.shared)
 	return all.Slots < l.width() && all.Open+l.batchSize() <= maxOpen
 }
 
-// part is the choice for the elements from first up to end.
-func (c *Chosen) part(first, end int) *Chosen {
+// slice is the choice for the elements from first up to end.
+func (c *Chosen) slice(first, end int) *Chosen {
 	if c == nil {
 		return nil
 	}

@@ -46,12 +46,12 @@ type pacer struct {
 	mu     sync.Mutex
 	queues map[string]*turnQueue
 	warned map[string]bool // playbooks and keys that ask for more than the operator gives
-	// places are those of the worker in which attempts wait, with how many.
-	places map[*delivery]int
+	// slots are those of the worker in which attempts wait, with how many.
+	slots map[*delivery]int
 }
 
 func newPacer(limits RateLimits, logger *slog.Logger) *pacer {
-	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, places: map[*delivery]int{}}
+	return &pacer{limits: limits, logger: logger, queues: map[string]*turnQueue{}, warned: map[string]bool{}, slots: map[*delivery]int{}}
 }
 
 // turnQueue is the queue of one key.
@@ -64,8 +64,8 @@ type turnQueue struct {
 	nextLease  time.Time         // when the next lease is requested
 	wake       chan struct{}     // signalled when nextLease became earlier
 	skew       time.Duration     // how far the server's clock is ahead, by the last lease
-	pause      time.Time         // nobody sends before
-	long       bool              // the other side asked for more than the pause
+	pause      time.Time         // no attempt is sent before
+	long       bool              // the server asked for more than the pause
 	askedUntil time.Time         // until when it asked to wait, the last time
 	answer     estimate          // how long a lease takes to arrive
 	ready      estimate          // how long an attempt takes to begin
@@ -115,27 +115,27 @@ func (p *pacer) await(ctx context.Context, limit ratelimit.Limit, in interpreter
 	}
 }
 
-// occupy counts an attempt that waits in its place, until it is undone.
+// occupy counts an attempt that waits in its slot, until it is undone.
 func (p *pacer) occupy(b *beginning) (undo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.places[b.delivery]++
+	p.slots[b.delivery]++
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.places[b.delivery]--; p.places[b.delivery] == 0 {
-			delete(p.places, b.delivery)
+		if p.slots[b.delivery]--; p.slots[b.delivery] == 0 {
+			delete(p.slots, b.delivery)
 		}
 	}
 }
 
 // crowded reports whether attempts that wait have more than half of the worker's
-// places.
+// slots.
 func (p *pacer) crowded(ctx context.Context) bool {
-	most := hostOf(ctx).Places
+	most := hostOf(ctx).Slots
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return most > 0 && 2*len(p.places) > most
+	return most > 0 && 2*len(p.slots) > most
 }
 
 // acquire waits for the turn of an attempt that has begun; false if it cannot be
@@ -160,7 +160,7 @@ const mostSends = 1000
 
 // use uses the turn, unless it is too early for one more: an attempt before it
 // may have taken time on its way out, and followed its own turn late. In that
-// case it gives the time when to look again.
+// case it returns the time of the next check.
 func (l *turnQueue) use(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +222,7 @@ func (l *turnQueue) begin(ctx context.Context, b *beginning) error {
 	return err
 }
 
-// pause holds back all attempts under a limit, as the other side asked for patience, for
+// pause pauses all attempts under a limit, as the server asked, for
 // no longer than the operator says; the attempt that it asked waits by itself for as long
 // as its policy says.
 func (p *pacer) pause(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
@@ -259,7 +259,7 @@ func (p *pacer) queue(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	return p.queues[id]
 }
 
-// lease requests turns of the workflow that holds the limit, and gives the time of the first
+// lease requests turns of the workflow that holds the limit, and returns the time of the first
 // turn by the clock of this machine.
 func (l *turnQueue) lease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)

@@ -27,8 +27,8 @@ func (o *newOptions) sources() []struct {
 	}
 }
 
-// askNew completes the flags: by questions at a terminal, else by defaults.
-func (a *app) askNew(o *newOptions) error {
+// promptNew completes the flags: by questions at a terminal, else by defaults.
+func (a *app) promptNew(o *newOptions) error {
 	var given []string
 	for _, source := range o.sources() {
 		if *source.into != "" && source.name != "style" {
@@ -39,7 +39,7 @@ func (a *app) askNew(o *newOptions) error {
 		return usageError("%s exclude each other", strings.Join(given, " and "))
 	}
 	described := len(given) > 0 || o.style != ""
-	q := a.questioner()
+	q := a.prompter()
 	asks := q != nil && !o.yes && o.output != "json"
 	switch {
 	case !described && asks:
@@ -57,22 +57,22 @@ func (a *app) askNew(o *newOptions) error {
 	return q.rest(o)
 }
 
-// questioner asks at a terminal; nil where there is none.
-func (a *app) questioner() *questioner {
+// prompter prompts at a terminal; nil where there is none.
+func (a *app) prompter() *prompter {
 	in, writes := a.In.(io.Writer)
 	if !writes || !terminal.IsTerminal(in) || !a.errTerminal() {
 		return nil
 	}
-	return &questioner{in: bufio.NewReader(a.In), out: a.Err}
+	return &prompter{in: bufio.NewReader(a.In), out: a.Err}
 }
 
-type questioner struct {
+type prompter struct {
 	in  *bufio.Reader
 	out io.Writer
 }
 
-// ask asks for a line; an empty one is the default.
-func (q *questioner) ask(question, usual string) (string, error) {
+// prompt asks for a line; an empty one is the default.
+func (q *prompter) prompt(question, usual string) (string, error) {
 	if usual != "" {
 		question += " [" + usual + "]"
 	}
@@ -93,13 +93,13 @@ func (q *questioner) ask(question, usual string) (string, error) {
 }
 
 // source asks where the description comes from, until that is known.
-func (q *questioner) source(o *newOptions) error {
+func (q *prompter) source(o *newOptions) error {
 	var names []string
 	for _, source := range o.sources() {
 		names = append(names, source.name)
 	}
 	for {
-		name, err := q.ask("What is the playbook made of? "+strings.Join(names, ", "), "style")
+		name, err := q.prompt("What is the playbook made of? "+strings.Join(names, ", "), "style")
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (q *questioner) source(o *newOptions) error {
 				usual = scaffold.StylePage
 			}
 			for *source.into == "" {
-				if *source.into, err = q.ask(source.question, usual); err != nil {
+				if *source.into, err = q.prompt(source.question, usual); err != nil {
 					return err
 				}
 			}
@@ -123,19 +123,19 @@ func (q *questioner) source(o *newOptions) error {
 }
 
 // rest asks for the operation, where rows go, and what the request is repeated for.
-func (q *questioner) rest(o *newOptions) (err error) {
+func (q *prompter) rest(o *newOptions) (err error) {
 	if o.openapi != "" && o.operation == "" {
-		if o.operation, err = q.ask("operation (operationId, or METHOD /path)", ""); err != nil {
+		if o.operation, err = q.prompt("operation (operationId, or METHOD /path)", ""); err != nil {
 			return err
 		}
 	}
 	if o.sink == "" {
-		if o.sink, err = q.ask("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
+		if o.sink, err = q.prompt("where rows go: "+strings.Join(scaffold.Sinks, ", "), scaffold.SinkSQLite); err != nil {
 			return err
 		}
 	}
 	if o.each == "" {
-		o.each, err = q.ask("name of the element, if the request is made for each of a list", "")
+		o.each, err = q.prompt("name of the element, if the request is made for each of a list", "")
 	}
 	return err
 }

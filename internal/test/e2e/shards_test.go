@@ -38,7 +38,7 @@ func (p *patientAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	takes := 20 * time.Millisecond // so that requests meet
 	if n >= p.until {
-		takes = 50 * takes // so that the first part ends before the second
+		takes = 50 * takes // so that the first shard ends before the second
 	}
 	time.Sleep(takes)
 	if patience {
@@ -51,9 +51,9 @@ func (p *patientAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(rw, `{}`)
 }
 
-// TestPartsLinger: the iterations of one part that are told to wait hold up none of
+// TestShardsLinger: the iterations of one shard that are told to wait hold up none of
 // the next, and the loop's window is never exceeded, also as they come back.
-func TestPartsLinger(t *testing.T) {
+func TestShardsLinger(t *testing.T) {
 	t.Parallel()
 	const n, window = 460, 8
 	w := newWorking(t)
@@ -73,9 +73,9 @@ func TestPartsLinger(t *testing.T) {
 	loop := run.GetID() + "/fetch#1"
 	var seen workflows.Progress
 	require.Eventually(t, func() bool {
-		return w.ask(loop, "", workflows.ProgressQuery, &seen) && len(seen.Parts) == 2
-	}, testenv.Within(2*time.Minute), tick, "both parts are open")
-	require.Equal(t, []string{loop + "/part-0", loop + "/part-400"}, seen.Parts)
+		return w.ask(loop, "", workflows.ProgressQuery, &seen) && len(seen.Shards) == 2
+	}, testenv.Within(2*time.Minute), tick, "both shards are open")
+	require.Equal(t, []string{loop + "/shard-0", loop + "/shard-400"}, seen.Shards)
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, interpreter.LoopStats{Total: n, Success: n}, step(t, result, "fetch").Loop.Stats)
 	for index := range n {
@@ -84,7 +84,7 @@ func TestPartsLinger(t *testing.T) {
 	require.LessOrEqual(t, api.most, window)
 	told := 0
 	for _, history := range w.histories {
-		if strings.HasSuffix(history.WorkflowID, "/part-400") {
+		if strings.HasSuffix(history.WorkflowID, "/shard-400") {
 			for _, event := range history.History.Events {
 				if event.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == workflows.ControlSignal {
 					told++
@@ -92,5 +92,5 @@ func TestPartsLinger(t *testing.T) {
 			}
 		}
 	}
-	require.NotZero(t, told, "as the first part uses less, the second hears of it")
+	require.NotZero(t, told, "as the first shard uses less, the second hears of it")
 }

@@ -11,14 +11,14 @@ import (
 	"reprise/interpreter"
 )
 
-// TestPartsDoNotWaitForTheSlowest: where one iteration of a part waits for hours,
+// TestShardsDoNotWaitForTheSlowest: where one iteration of a shard waits for hours,
 // the rest of the loop is done meanwhile; it is in the loop's result in its place.
-func TestPartsDoNotWaitForTheSlowest(t *testing.T) {
+func TestShardsDoNotWaitForTheSlowest(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string][]int{
 		"the first":                       {0},
-		"the last of a part":              {399},
-		"one of each part":                {3, 401, 805},
+		"the last of a shard":             {399},
+		"one of each shard":               {3, 401, 805},
 		"more than the window has places": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPartsDoNotWaitForTheSlowest(t *testing.T) {
 			s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
 				if index := *in.Index; slices.Contains(slow, index) && !waited[index] {
 					waited[index] = true
-					return nil, told(time.Hour)
+					return nil, rateLimited(time.Hour)
 				}
 				return *in.Index, nil
 			})
@@ -57,9 +57,9 @@ output: "{{ [each.stats, each.results == 0..809] }}"
 	}
 }
 
-// TestPartsThatDoNotLinger: a failure budget is that of the whole loop, so each part
+// TestShardsThatDoNotLinger: a failure budget is that of the whole loop, so each shard
 // begins with all that came before; so does one with a single place.
-func TestPartsThatDoNotLinger(t *testing.T) {
+func TestShardsThatDoNotLinger(t *testing.T) {
 	t.Parallel()
 	for _, words := range []string{
 		"mode: parallel, max_concurrency: 10, failure_budget: {rate: 0.5, min_samples: 500}",
@@ -69,7 +69,7 @@ func TestPartsThatDoNotLinger(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
 				if *in.Index == 399 && in.Attempt == 1 {
-					return nil, told(time.Hour)
+					return nil, rateLimited(time.Hour)
 				}
 				return *in.Index, nil
 			})

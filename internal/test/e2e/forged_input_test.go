@@ -75,7 +75,7 @@ func TestTheValidationCannotBeAvoided(t *testing.T) {
 			input: workflows.CallsInput{Task: forgedTask("each"), Calls: []call.Snapshot{{Index: &index}}},
 		},
 		"places that are not those of the elements": {
-			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 places for 2 elements`,
+			workflow: workflows.PlaybookWorkflowName, want: refusal + `step "each": 1 indexes for 2 elements`,
 			input: workflows.Input{Name: "test.yaml", Source: looped, Reprocess: &workflows.Reprocess{Loops: []workflows.ReprocessLoop{{
 				Step: "each", Visit: 1, Chosen: workflows.Chosen{Indexes: []int{0}, Size: 3},
 				Elements: []expression.Value{expression.Of("a"), expression.Of("b")},

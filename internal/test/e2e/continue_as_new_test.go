@@ -17,7 +17,7 @@ import (
 	"reprise/internal/test/testenv"
 )
 
-// So many answers of so many bytes make a history that goes on in another.
+// So many answers of so many bytes make a history that continues as new.
 const (
 	largeAnswer  = 900_000
 	largeAnswers = 4
@@ -26,19 +26,19 @@ const (
 const (
 	// longElement is the one whose answers are large.
 	longElement = 2
-	// toldElement is one that is told to wait at first, for so long that it gives
-	// its place back.
-	toldElement = 4
-	toldWait    = 9 * time.Second
+	// delayedElement is one that the server has wait at first, for so long that it
+	// releases its slot.
+	delayedElement = 4
+	serverWait     = 9 * time.Second
 )
 
 // slowJobs is an API whose jobs are done at once, but for one, which is pending
-// for some large answers, and another where tells says so.
+// for some large answers, and another where delays says so.
 type slowJobs struct {
-	url   string
-	tells bool
-	mu    sync.Mutex
-	log   []jobCall
+	url    string
+	delays bool
+	mu     sync.Mutex
+	log    []jobCall
 }
 
 // jobCall is one request for a job.
@@ -47,9 +47,9 @@ type jobCall struct {
 	arrived, answered time.Time
 }
 
-func newSlowJobs(t *testing.T, tells bool) *slowJobs {
+func newSlowJobs(t *testing.T, delays bool) *slowJobs {
 	t.Helper()
-	jobs := &slowJobs{tells: tells}
+	jobs := &slowJobs{delays: delays}
 	server := httptest.NewServer(jobs)
 	t.Cleanup(server.Close)
 	jobs.url = server.URL
@@ -67,8 +67,8 @@ func (jobs *slowJobs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"state": "pending", "ballast": strings.Repeat("x", largeAnswer)}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if jobs.waits(made.job) == toldWait && len(jobs.of(toldElement)) == 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(toldWait.Seconds())))
+	if jobs.waits(made.job) == serverWait && len(jobs.of(delayedElement)) == 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(serverWait.Seconds())))
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_ = json.NewEncoder(w).Encode(answer)
@@ -82,8 +82,8 @@ func (jobs *slowJobs) waits(job int) time.Duration {
 	switch {
 	case job == longElement:
 		return pollWait
-	case job == toldElement && jobs.tells:
-		return toldWait
+	case job == delayedElement && jobs.delays:
+		return serverWait
 	}
 	return 0
 }
@@ -129,7 +129,7 @@ func TestContinueAsNew(t *testing.T) {
 		name, loop  string
 		first, last int    // jobs of the run
 		workflow    string // in which the call goes on
-		tells       bool
+		delays      bool
 	}{
 		{"sequential batch", "mode: sequential, batch: 6", 0, 5, "CallsWorkflow", false},
 		{"parallel batch", "mode: parallel, batch: 6", 0, 5, "CallsWorkflow", false},
@@ -140,7 +140,7 @@ func TestContinueAsNew(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorking(t)
-			jobs := newSlowJobs(t, c.tells)
+			jobs := newSlowJobs(t, c.delays)
 			fill := []string{"SINK", sink, "LOOP", "", "OUTPUT", "[fetch]"}
 			if c.loop != "" {
 				loop := fmt.Sprintf(`loop: {collection: "{{ %d..%d }}", %s, %s}`, c.first, c.last, c.loop, sink)
@@ -159,7 +159,7 @@ func TestContinueAsNew(t *testing.T) {
 				results = append(results, map[string]any{"state": "done", "job": job})
 				writes = append(writes, map[string]any{"job": job})
 				calls := jobs.of(job)
-				due := map[time.Duration]int{0: 1, pollWait: 1 + largeAnswers, toldWait: 2}[jobs.waits(job)]
+				due := map[time.Duration]int{0: 1, pollWait: 1 + largeAnswers, serverWait: 2}[jobs.waits(job)]
 				require.Len(t, calls, due, "requests for job %d", job)
 				for i := 1; i < len(calls); i++ {
 					require.GreaterOrEqual(t, calls[i].arrived.Sub(calls[i-1].answered), jobs.waits(job), "wait after request %d for job %d", i, job)
