@@ -27,6 +27,8 @@ type testOptions struct {
 	update   bool
 	coverage bool
 	verbose  bool
+	// denyPython refuses playbooks that run Python code, which has the rights of this process.
+	denyPython bool
 }
 
 // testOutputs are what reports are written as.
@@ -61,7 +63,7 @@ func (a *app) test(ctx context.Context, files []string, o *testOptions) error {
 		return usageError("--run %q is no regular expression: %w", o.run, err)
 	}
 	if o.watch {
-		return a.watchTests(ctx, files, pattern, o)
+		return a.again(ctx, files, o.update, func() error { return a.testOnce(files, pattern, o) })
 	}
 	return a.testOnce(files, pattern, o)
 }
@@ -86,7 +88,7 @@ func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) e
 		return usageError("no test matches --run %q", o.run)
 	}
 	began := time.Now()
-	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres}, nil)
+	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres, DenyPython: o.denyPython}, nil)
 	took := time.Since(began)
 	if o.update {
 		if reports, err = a.updateTests(suites, reports); err != nil {
@@ -144,7 +146,7 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 	var suites []*playtest.Suite
 	bad := 0
 	for _, path := range paths {
-		suite, err := playtest.Load(path)
+		suite, err := playtest.LoadFrom(path, a.files.read)
 		var invalid *playtest.InvalidError
 		switch {
 		case errors.As(err, &invalid):
@@ -200,6 +202,9 @@ func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, to
 		return terminal.PrintJSON(a.Out, testsDocument(reports, coverage, took))
 	}
 	printReports(a.Out, reports, o.verbose)
+	if o.update && len(reports) == 0 {
+		return nil // all that had failed is written
+	}
 	for _, one := range coverage {
 		printCoverage(a.Out, one)
 	}
@@ -314,16 +319,16 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 // watchEvery is how often files are looked at whether they have changed.
 const watchEvery = 300 * time.Millisecond
 
-// watchTests runs the tests again whenever a YAML file beside them has changed, until it is interrupted.
-func (a *app) watchTests(ctx context.Context, files []string, pattern *regexp.Regexp, o *testOptions) error {
+// again does something, and does it again whenever a YAML file beside those given has changed, until it is
+// interrupted. What it writes itself is no reason.
+func (a *app) again(ctx context.Context, files []string, writes bool, do func() error) error {
 	before := ""
 	for {
 		if now := changes(files); now != before {
-			before = now
-			if err := a.testOnce(files, pattern, o); err != nil && !errors.Is(err, errSaid) {
+			if err := do(); err != nil && !errors.Is(err, errSaid) {
 				a.notef("starter: %v", err)
 			}
-			if o.update {
+			if before = now; writes {
 				before = changes(files)
 			}
 			a.notef("waiting for changes; Ctrl-C ends")

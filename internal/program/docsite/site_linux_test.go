@@ -28,40 +28,43 @@ var patience = testenv.Within(30 * time.Second)
 var questions = map[string][]string{
 	"why does my run hang?":                  {"waiting.html"},
 	"I know Airbyte":                         {"coming-from.html#airbytes-low-code-cdk"},
-	"max_wait":                               {"language.html#requested-waits"},
-	"Retry-After":                            {"language.html#requested-waits"},
+	"max_wait":                               {"reference/retry.html#retrythenmax_wait", "language.html#requested-waits"},
+	"Retry-After":                            {"reference/retry.html#retrythenmax_wait", "language.html#requested-waits"},
 	"how do I stop after the first failure?": {"language.html#loop"},
-	"what does exit code 4 mean?":            {"language.html#exit-codes"},
+	"what does exit code 4 mean?":            {"reference/exit-codes.html#exit-code-4"},
 	"why was my POST sent twice?":            {"language.html#attempts-and-keys"},
 	"run a playbook every night":             {"tutorial.html#9-test-it-and-put-it-on-a-schedule"},
 	"read only new rows":                     {"tutorial.html#7-only-what-is-new"},
-	"ask a person for approval":              {"tools.html#approval", "recipes.html#approval-before-a-load"},
+	"ask a person for approval":              {"reference/tools.html#approval", "recipes.html#approval-before-a-load"},
 	"test a playbook without an API":         {"testing.html"},
-	"write rows to PostgreSQL":               {"tools.html#postgres", "tools.html"},
+	"write rows to PostgreSQL":               {"reference/tools.html#postgres", "reference/tools.html"},
 	"run failed iterations again":            {"operations.html#dead-letters", "ui.html"},
-	"pause a run":                            {"language.html#control"},
+	"pause a run":                            {"reference/commands.html#starter-pause"},
 	"how are secrets kept out of logs?":      {"operations.html#logs", "operations.html#secret-results"},
-	"limit requests per second":              {"language.html#rate_limit"},
+	"limit requests per second":              {"language.html#rate_limit", "reference/step.html#steprate_limit"},
 	"call another playbook":                  {"language.html#playbooks-in-playbooks"},
 	"backfill two years":                     {"playbooks/backfill.html"},
-	"replace a table":                        {"loading-data.html#full-refresh"},
+	"replace a table":                        {"loading-data.html#full-refresh", "reference/tools.html#postgresreplace_where"},
 	"what happens when a worker dies":        {"operations.html#when-things-go-wrong"},
 	"pagination with a cursor":               {"playbooks/pagination_cursor.html"},
 	"poll an export job":                     {"recipes.html#polling"},
-	"webhook signature":                      {"language.html#triggers"},
-	"unknown-name":                           {"language.html#diagnostics"},
+	"webhook signature":                      {"language.html#triggers", "reference/playbook.html#metadatatriggersheader"},
+	"unknown-name":                           {"reference/diagnostics.html#unknown-name"},
 	"state_of_another":                       {"language.html#names-of-states"},
-	"idempotency key":                        {"language.html#attempts-and-keys"},
-	"max_concurrency":                        {"language.html#loop"},
+	"idempotency key":                        {"reference/step.html#stepidempotency"},
+	"max_concurrency":                        {"reference/loop.html#loopmax_concurrency"},
 	"dead letter":                            {"operations.html#dead-letters"},
-	"schema_contract evolve":                 {"loading-data.html#when-the-source-changes"},
+	"schema_contract evolve":                 {"reference/tools.html#postgresschema_contract", "loading-data.html#when-the-source-changes"},
 	"metrics and traces":                     {"operations.html#metrics-and-traces"},
 	"try a step without writing":             {"writing.html#try-a-step"},
 	"curl to playbook":                       {"writing.html#start-from-what-you-have"},
 	"who may use the page":                   {"ui.html#who-may-use-it"},
-	"only one run at a time for a key":       {"language.html#concurrency"},
-	"python in a step":                       {"tools.html#python"},
-	"what does partial_success mean":         {"language.html#statuses"},
+	"only one run at a time for a key":       {"language.html#concurrency", "reference/playbook.html#concurrency"},
+	"python in a step":                       {"reference/tools.html#python"},
+	"there is no tool \"htp\"":               {"reference/diagnostics.html#unknown-tool"},
+	"REPRISE_SECRET_KEY":                     {"reference/configuration.html#reprise_secret_key"},
+	"reprise_dead_letters_total":             {"reference/metrics.html#reprise_dead_letters_total"},
+	"what does partial_success mean":         {"reference/statuses.html#partial_success"},
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
@@ -118,6 +121,10 @@ func TestSite(t *testing.T) {
 			}
 			path, err := url.PathUnescape(path)
 			require.NoError(t, err)
+			if filepath.Ext(path) == ".txt" { // a file and no page
+				require.FileExists(t, filepath.Join(folder, path), page)
+				continue
+			}
 			require.True(t, anchors[strings.TrimSuffix(path, "#")], "%s links to %s", page, path)
 		}
 	}

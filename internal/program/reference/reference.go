@@ -35,13 +35,14 @@ const (
 	OfAttribute Kind = "search attribute"
 	OfMetric    Kind = "metric"
 	OfVariable  Kind = "variable"
+	OfFile      Kind = "file"
 	OfExit      Kind = "exit code"
 )
 
 // Kinds are all of them, in the order in which they are listed.
 func Kinds() []Kind {
 	return []Kind{
-		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfExit,
+		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit,
 	}
 }
 
@@ -143,6 +144,9 @@ func (r *Reference) addRuns() {
 func (r *Reference) addPrograms() {
 	for _, one := range variables {
 		r.add(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
+	}
+	for _, one := range files {
+		r.add(Entry{Kind: OfFile, Name: one.name, Doc: one.doc, Where: []string{one.of}, Example: one.example})
 	}
 	for _, one := range exitcode.All() {
 		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: sentence(one.Doc)})
@@ -279,10 +283,16 @@ func (r *Reference) Find(question string) []Entry {
 	return append(r.path(question), found...)
 }
 
-// plain takes brackets of functions and lists off a question.
+// plain takes brackets of templates, functions and lists off a question.
 func plain(question string) string {
-	question = strings.TrimSuffix(strings.TrimSpace(question), "()")
+	question = strings.TrimSpace(strings.Trim(strings.TrimSpace(question), "{}"))
+	if name, _, isCall := strings.Cut(question, "("); isCall {
+		question = name
+	}
 	question = strings.TrimPrefix(question, "exit ")
+	if strings.HasPrefix(question, connectionPrefix) {
+		question = connectionPrefix + "NAME"
+	}
 	for _, prefix := range []string{"workflow.", "workflow[]."} {
 		question = strings.TrimPrefix(question, prefix)
 	}
@@ -297,6 +307,9 @@ func plain(question string) string {
 	return out.String()
 }
 
+// connectionPrefix begins the variables of connections, which end with a name.
+const connectionPrefix = "REPRISE_AUTH_"
+
 // Suggest is the name that was meant, "" where none is near.
 func (r *Reference) Suggest(question string) string {
 	question = plain(question)
@@ -305,6 +318,11 @@ func (r *Reference) Suggest(question string) string {
 		names = append(names, e.Name)
 		if _, last, ok := cutLast(e.Name); ok {
 			names = append(names, last)
+		}
+	}
+	for _, section := range r.spellings {
+		for other := range section {
+			names = append(names, other)
 		}
 	}
 	before, last, nested := cutLast(question)
@@ -330,6 +348,10 @@ func (r *Reference) below(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {
 		names = append(names, e.Words...)
+	}
+	_, last, _ := cutLast(path)
+	for other := range r.spellings[last] {
+		names = append(names, other)
 	}
 	return names
 }
