@@ -3,7 +3,8 @@ package reprise
 
 import "embed"
 
-// Documents are the Markdown files, with their pictures and the files that they name, by their paths in the repository.
+// Documents are the Markdown files, with their pictures and the files that they name, and what models read, by their
+// paths in the repository.
 //
-//go:embed README.md CONTRIBUTING.md CHANGELOG.md docs
+//go:embed llms.txt llms-full.txt README.md CONTRIBUTING.md CHANGELOG.md docs
 var Documents embed.FS

@@ -119,6 +119,8 @@ type app struct {
 	interrupts *interrupts
 	// warnings are those of the command itself, which a run's report ends with.
 	warnings []string
+	// files has the folder that files are read in; nil reads them anywhere.
+	files *confinement
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -133,7 +135,7 @@ func newRoot(a *app) *cobra.Command {
 		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
 		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
 		newDeadLettersCommand(a), newStateCommand(a), newBackfillCommand(a), newScheduleCommand(a), newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newMigrateCommand(a), newDevCommand(a),
-		newToolsCommand(a), newDocsCommand(a), newExplainCommand(a), newSchemaCommand(a), newLSPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
+		newToolsCommand(a), newDocsCommand(a), newExplainCommand(a), newSchemaCommand(a), newLSPCommand(a), newMCPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
 	)
 	addHelp(root)
 	a.addCompletion(root)

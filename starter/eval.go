@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +105,7 @@ func (a *app) eval(text string, names map[string]any, output string) error {
 	if len(problems) > 0 {
 		return withStatus(exitUsage, errors.New(strings.TrimSpace(expressionProblems(text, problems))))
 	}
+	a.noteUngiven(template, names)
 	canonical, err := expression.Canonical(names)
 	if err != nil {
 		return usageError("--with: %w", err)
@@ -127,6 +129,22 @@ func (a *app) eval(text string, names map[string]any, output string) error {
 		return withStatus(exitFailed, errSaid)
 	}
 	return err
+}
+
+// noteUngiven names what an expression uses and nobody has given: it is nil.
+func (a *app) noteUngiven(template *expression.Template, names map[string]any) {
+	var noted []string
+	for _, ref := range template.Refs() {
+		if _, given := names[ref.Root]; given || slices.Contains(noted, ref.Root) {
+			continue
+		}
+		noted = append(noted, ref.Root)
+		hint := "; give one with --with or --set"
+		if near := expression.Suggest(ref.Root, sortedKeys(names)); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		a.notef("note: %q has no value%s", ref.Root, hint)
+	}
 }
 
 func (a *app) printEvaluation(doc evaluation) error {

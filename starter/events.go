@@ -21,7 +21,7 @@ type eventsOptions struct {
 	run    runFlags
 	follow bool
 	step   string
-	index  int
+	index  *int // nil for all iterations
 	failed bool
 	kinds  []string
 	output string
@@ -29,26 +29,20 @@ type eventsOptions struct {
 
 func newEventsCommand(a *app) *cobra.Command {
 	options := &eventsOptions{}
+	var index int
 	command := &cobra.Command{
 		Use: "events [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
-			args, err := stepOf(args, &options.step)
-			if err != nil {
-				return err
+			if command.Flags().Changed("index") {
+				options.index = &index
 			}
-			ask, err := options.filter(command)
-			if err != nil {
-				return err
-			}
-			return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
-				return a.events(ctx, s, found, ask, options.output)
-			})
+			return a.showEvents(args, options)
 		},
 	}
 	flags := command.Flags()
 	flags.BoolVar(&options.follow, "follow", false, "continue until the run has ended")
 	flags.StringVar(&options.step, "step", "", "only this step, with the attempts of its iterations; the same as STEP")
-	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0, with its attempts")
+	flags.IntVar(&index, "index", 0, "only the iteration with this index, from 0, with its attempts")
 	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
 	flags.StringSliceVar(&options.kinds, "kind", nil, "only events of these kinds, such as action_error,step_retry")
 	options.run.add(command)
@@ -56,9 +50,24 @@ func newEventsCommand(a *app) *cobra.Command {
 	return command
 }
 
+// showEvents shows the events of the run that arguments name.
+func (a *app) showEvents(args []string, options *eventsOptions) error {
+	args, err := stepOf(args, &options.step)
+	if err != nil {
+		return err
+	}
+	ask, err := options.filter()
+	if err != nil {
+		return err
+	}
+	return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
+		return a.events(ctx, s, found, ask, options.output)
+	})
+}
+
 // filter checks the flags.
-func (o *eventsOptions) filter(command *cobra.Command) (runs.EventFilter, error) {
-	filter := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow}
+func (o *eventsOptions) filter() (runs.EventFilter, error) {
+	filter := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow, Index: o.index}
 	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
 		return filter, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
 	}
@@ -67,11 +76,8 @@ func (o *eventsOptions) filter(command *cobra.Command) (runs.EventFilter, error)
 			return filter, err
 		}
 	}
-	if command.Flags().Changed("index") {
-		if o.index < 0 {
-			return filter, usageError("--index %d is less than 0, the first iteration", o.index)
-		}
-		filter.Index = &o.index
+	if o.index != nil && *o.index < 0 {
+		return filter, usageError("--index %d is less than 0, the first iteration", *o.index)
 	}
 	return filter, nil
 }

@@ -36,6 +36,9 @@ func (a *app) explain(word, output string) error {
 	}
 	found := r.Find(word)
 	if len(found) == 0 {
+		if command := commandNamed(word); command != "" {
+			return usageError("%q is a command; %s %s --help describes it", word, terminal.Program(), command)
+		}
 		if near := r.Suggest(word); near != "" {
 			return usageError("%q is no word of Reprise; did you mean %q?", word, near)
 		}
@@ -53,6 +56,15 @@ func (a *app) explain(word, output string) error {
 	}
 	_, err := io.WriteString(a.Out, b.String())
 	return err
+}
+
+// commandNamed is the command of a name, with or without starter before it, "" for none.
+func commandNamed(word string) string {
+	name := strings.Join(strings.Fields(strings.TrimPrefix(word, "starter ")), " ")
+	if _, is := helpTopics()[name]; !is || name == "starter" {
+		return ""
+	}
+	return name
 }
 
 // writeEntry writes an entry for eyes.

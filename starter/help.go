@@ -22,7 +22,7 @@ const helpColumns = 80
 
 // helpGroups are the commands by what people do with them, in the order of the help.
 var helpGroups = []struct{ title, commands string }{
-	{"Write playbooks", "new validate try eval test plan graph tools explain docs lsp schema migrate"},
+	{"Write playbooks", "new validate try eval test plan graph tools explain docs lsp mcp schema migrate"},
 	{"Run playbooks", "run backfill schedule dev"},
 	{"Look at runs", "list status follow events logs stats report"},
 	{"Steer runs", "pause resume set retry-now skip cancel"},

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,7 +120,7 @@ func (a *app) openPlaybook(name string) (io.ReadCloser, error) {
 		}
 		return file, nil
 	}
-	file, err := os.Open(name)
+	file, err := a.files.open(name)
 	switch {
 	case err == nil:
 		return file, nil

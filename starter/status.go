@@ -28,16 +28,10 @@ func newStatusCommand(a *app) *cobra.Command {
 			if err := checkOutput(options.output); err != nil {
 				return err
 			}
-			args, err := stepOf(args, &options.step)
-			if err != nil {
-				return err
-			}
 			if options.follow && options.output == "json" {
 				return usageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.Program())
 			}
-			return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
-				return a.status(ctx, s, found, options)
-			})
+			return a.showStatus(args, options)
 		},
 	}
 	command.Flags().BoolVar(&options.follow, "follow", false, "show the status until the run has ended")
@@ -46,6 +40,17 @@ func newStatusCommand(a *app) *cobra.Command {
 	options.run.add(command)
 	outputFlag(command, &options.output)
 	return command
+}
+
+// showStatus shows the status of the run that arguments name.
+func (a *app) showStatus(args []string, options *statusOptions) error {
+	args, err := stepOf(args, &options.step)
+	if err != nil {
+		return err
+	}
+	return a.withRun(&options.run, args, func(ctx context.Context, s *session, found runs.Found) error {
+		return a.status(ctx, s, found, options)
+	})
 }
 
 func (a *app) status(ctx context.Context, s *session, found runs.Found, options *statusOptions) error {

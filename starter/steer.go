@@ -78,15 +78,20 @@ func (a *app) steerCommand(o *steering, command *cobra.Command, more ...func(*co
 		if command.Flags().Changed("index") {
 			o.Index = &o.index
 		}
-		ids, err := o.parse(args, command.Flags().Changed("query"))
-		if err != nil {
-			return err
-		}
-		return a.withServer(&o.server, func(ctx context.Context, s *session) error {
-			return a.steer(ctx, s, o, ids)
-		})
+		return a.steerRuns(o, args, command.Flags().Changed("query"))
 	}
 	return command
+}
+
+// steerRuns sends a command to the runs that arguments or a query name.
+func (a *app) steerRuns(o *steering, args []string, byQuery bool) error {
+	ids, err := o.parse(args, byQuery)
+	if err != nil {
+		return err
+	}
+	return a.withServer(&o.server, func(ctx context.Context, s *session) error {
+		return a.steer(ctx, s, o, ids)
+	})
 }
 
 func (o *steering) addStep(command *cobra.Command) {
@@ -99,7 +104,7 @@ func (o *steering) addIndex(command *cobra.Command) {
 
 // parse reads the arguments, and gives the IDs among them.
 func (o *steering) parse(args []string, byQuery bool) (ids []string, err error) {
-	o.By = source.Cut(whoami(), steer.MostReason)
+	o.By = source.Cut(cmp.Or(o.By, whoami()), steer.MostReason)
 	if err := checkOutput(o.output); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,13 +20,24 @@ func TestTasks(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		commands := regexp.MustCompile(`(?m)^(?:exec|status \d) starter (\w+)`).FindAllStringSubmatch(string(text), -1)
+		script, files, _ := strings.Cut(string(text), "\n-- ")
+		var commands []string
+		for line := range strings.Lines(script) {
+			if before, command, found := strings.Cut(line, "starter "); found && !strings.HasPrefix(line, "#") {
+				require.Regexp(t, `^(exec|status \d) $`, before, "%s: %s", file, line)
+				name, _, _ := strings.Cut(command, " ")
+				commands = append(commands, name)
+			}
+		}
 		const most = 6
 		require.LessOrEqual(t, len(commands), most, file)
+		require.Equal(t, "new", commands[0], file)
+		require.Equal(t, "test", commands[len(commands)-1], file)
 		for _, command := range commands {
-			require.Contains(t, []string{"new", "try", "test"}, command[1], file)
+			require.Contains(t, []string{"new", "try", "test"}, command, file)
 		}
-		require.Contains(t, string(text), "test passed", file)
+		require.Contains(t, script, "test passed", file)
+		require.NotContains(t, files, "kind: Playbook", "%s begins with more than nothing", file)
 	}
 	scripts(t, "tasks", "API="+testenv.DemoAPI(t).URL())
 }

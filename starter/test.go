@@ -27,6 +27,8 @@ type testOptions struct {
 	update   bool
 	coverage bool
 	verbose  bool
+	// denyPython refuses playbooks that run Python code, which has the rights of this process.
+	denyPython bool
 }
 
 // testOutputs are what reports are written as.
@@ -86,7 +88,7 @@ func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) e
 		return usageError("no test matches --run %q", o.run)
 	}
 	began := time.Now()
-	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres}, nil)
+	reports := playtest.RunAll(selected, playtest.Options{Postgres: o.postgres, DenyPython: o.denyPython}, nil)
 	took := time.Since(began)
 	if o.update {
 		if reports, err = a.updateTests(suites, reports); err != nil {
@@ -144,7 +146,7 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 	var suites []*playtest.Suite
 	bad := 0
 	for _, path := range paths {
-		suite, err := playtest.Load(path)
+		suite, err := playtest.LoadFrom(path, a.files.read)
 		var invalid *playtest.InvalidError
 		switch {
 		case errors.As(err, &invalid):

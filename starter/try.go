@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -26,9 +27,9 @@ type tryOptions struct {
 	workload    workloadFlags
 	connections string
 	step        string
-	element     string
-	elementSet  func() bool
+	element     *any // nil for the first one
 	with        []string
+	withValues  map[string]any // beside those of the files of with
 	pages       int
 	limit       int
 	maxWait     time.Duration
@@ -43,16 +44,22 @@ type tryOptions struct {
 
 func newTryCommand(a *app) *cobra.Command {
 	o := &tryOptions{}
+	var element string
 	command := &cobra.Command{
-		Use: "try FILE", Args: oneFile, RunE: func(_ *cobra.Command, args []string) error { return a.try(args[0], o) },
+		Use: "try FILE", Args: oneFile, RunE: func(command *cobra.Command, args []string) error {
+			if command.Flags().Changed("element") {
+				value := valueOf(element)
+				o.element = &value
+			}
+			return a.try(args[0], o)
+		},
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.step, "step", "", "step to try; by default the first that calls a tool")
-	flags.StringVar(&o.element, "element", "", "element of the step's loop, JSON or text; by default the first")
+	flags.StringVar(&element, "element", "", "element of the step's loop, JSON or text; by default the first")
 	flags.StringArrayVar(&o.with, "with", nil, "result of another step from a JSON or YAML file, `STEP=FILE`; also vars=FILE and args=FILE; repeatable")
 	flags.IntVar(&o.pages, "pages", try.DefaultPages, "pages to request")
-	const rows = 5
-	flags.IntVar(&o.limit, "limit", rows, "rows to show of the result and of each sink")
+	flags.IntVar(&o.limit, "limit", tryRows, "rows to show of the result and of each sink")
 	flags.DurationVar(&o.maxWait, "max-wait", try.DefaultMaxWait, "longest wait that is made")
 	flags.StringVar(&o.partition, "partition", "", "key of the partition; by default the newest that is complete")
 	flags.StringVar(&o.record, "record", "", "`FILE` to write the answers to, for tests; secrets are replaced by stars")
@@ -63,9 +70,11 @@ func newTryCommand(a *app) *cobra.Command {
 	flags.StringVar(&o.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"), "YAML file of connections, as of run [REPRISE_CONNECTIONS]")
 	o.workload.add(command)
 	outputFlag(command, &o.output)
-	o.elementSet = func() bool { return flags.Changed("element") }
 	return command
 }
+
+// tryRows is how many rows a try shows by default.
+const tryRows = 5
 
 // try tries a step of a playbook.
 func (a *app) try(name string, o *tryOptions) error {
@@ -94,7 +103,7 @@ func (a *app) try(name string, o *tryOptions) error {
 	case err != nil:
 		return err
 	}
-	if err := writeRecording(o.record, options.Recording, options.Resources.Secrets); err != nil {
+	if err := a.writeRecording(o.record, options.Recording, options.Resources.Secrets); err != nil {
 		return err
 	}
 	if o.output == "json" {
@@ -123,23 +132,41 @@ func (a *app) tryInput(name string, o *tryOptions) (try.Options, error) {
 	}
 	options := try.Options{
 		Book: checked.book, Step: o.step, Workload: merged(checked.book.Workload, workload), Pages: o.pages, MaxWait: o.maxWait,
-		AllowWrites: o.allowWrites, Write: o.write, DryRun: o.dryRun,
+		AllowWrites: o.allowWrites, Write: o.write, DryRun: o.dryRun, Element: o.element,
 	}
 	if options.With, err = readWith(o.with); err != nil {
 		return options, err
 	}
-	if o.elementSet() {
-		element := valueOf(o.element)
-		options.Element = &element
-	}
+	maps.Copy(options.With, o.withValues)
 	if options.Partition, err = checked.book.Partition(o.partition, time.Now()); err != nil {
 		return options, usageError("the try has no partition: %w", err)
 	}
 	if o.record != "" {
 		options.Recording = &recording.Recording{Playbook: name}
 	}
-	options.Resources, err = tryResources(o)
+	if options.Resources, err = tryResources(o); err == nil {
+		addSecrets(options.Resources.Secrets, "", options.Workload)
+	}
 	return options, err
+}
+
+// addSecrets has values of the workload masked that are secrets by their names, such as api_key.
+func addSecrets(set *secrets.Set, name string, value any) {
+	switch of := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(of) {
+			addSecrets(set, key, of[key])
+		}
+	case []any:
+		for _, item := range of {
+			addSecrets(set, name, item)
+		}
+	case string:
+		set.Add(secrets.Inside(of)...)
+		if secrets.IsMember(name, of) {
+			set.Add(of)
+		}
+	}
 }
 
 // tryResources are those of a local worker.
@@ -211,14 +238,14 @@ func valueOf(text string) any {
 
 // writeRecording writes what was recorded, where that was requested. Nobody else can read the file: answers may
 // hold what is private.
-func writeRecording(path string, of *recording.Recording, known *secrets.Set) error {
+func (a *app) writeRecording(path string, of *recording.Recording, known *secrets.Set) error {
 	if of == nil {
 		return nil
 	}
 	var text bytes.Buffer
 	err := recording.Write(&text, of, known)
 	if err == nil {
-		err = os.WriteFile(path, text.Bytes(), 0o600)
+		err = a.files.writePrivate(path, text.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("--record: %w", err)

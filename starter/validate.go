@@ -188,7 +188,7 @@ func (v *validator) report() error {
 
 // validateTests checks a file of tests, and the playbook that it tests.
 func (a *app) validateTests(name string, show bool) (source.Diagnostics, error) {
-	suite, err := playtest.Load(name)
+	suite, err := playtest.LoadFrom(name, a.files.read)
 	var invalid *playtest.InvalidError
 	switch {
 	case errors.As(err, &invalid):

@@ -20,8 +20,9 @@ import (
 
 // workloadFlags lay values over the workload of a playbook.
 type workloadFlags struct {
-	files []string
-	sets  []string
+	files  []string
+	sets   []string
+	values map[string]any // laid over both
 }
 
 func (f *workloadFlags) add(command *cobra.Command) {
@@ -48,6 +49,9 @@ func (f *workloadFlags) read() (map[string]any, error) {
 			return nil, err
 		}
 		workload = merged(workload, values)
+	}
+	if f.values != nil {
+		workload = merged(workload, f.values)
 	}
 	return workload, nil
 }

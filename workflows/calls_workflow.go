@@ -150,6 +150,11 @@ func (b *batch) parallel(ctx workflow.Context, width int) {
 	}
 	group := workflow.NewWaitGroup(ctx)
 	for _, i := range all {
+		if b.calls[i].Finished() {
+			b.slot.waiting--
+			b.iterate(ctx, i)
+			continue
+		}
 		group.Add(1)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			defer group.Done()

@@ -93,18 +93,6 @@ func signal(ctx workflow.Context, id, name string, message any) workflow.Future 
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
-// onSignal handles the signals of a name as they arrive, one after the other.
-func onSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
-	signals := workflow.GetSignalChannel(ctx, name)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		for {
-			var message In
-			signals.Receive(ctx, &message)
-			handle(ctx, message)
-		}
-	})
-}
-
 // signalChild is signal for a child. It waits until the child has begun.
 func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name string, message any) workflow.Future {
 	return child.SignalChildWorkflow(ctx, name, message)

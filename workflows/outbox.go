@@ -17,13 +17,14 @@ const maxTaskBytes = 1_500_000
 
 // outbox counts the bytes that the current workflow task starts, and knows
 // how large a value may be. A task is known by the length of the history it
-// sees.
+// sees. It has what comes in as well: the listener of signals.
 type outbox struct {
-	limits  interpreter.RunLimits
-	length  int
-	bytes   int
-	waiting bool
-	script  *packed // that was sent last
+	listener listener
+	limits   interpreter.RunLimits
+	length   int
+	bytes    int
+	waiting  bool
+	script   *packed // that was sent last
 }
 
 // encoded is a value as Temporal's data converter writes it.

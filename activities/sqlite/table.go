@@ -13,7 +13,6 @@ import (
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 )
 
 // write writes all rows in one transaction.
@@ -78,53 +77,6 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 
 // tableTx is a transaction for the rows of a table.
 type tableTx struct{ stateTx }
-
-// Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
-	if len(w.Rows) == 0 {
-		return 0, nil
-	}
-	marks := strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ")
-	insert, err := t.tx.PrepareContext(ctx, "INSERT INTO "+w.QuotedTable()+" ("+sqltool.QuoteNames(w.Columns)+") VALUES ("+marks+")"+w.Conflict())
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = insert.Close() }()
-	types := make([]string, len(w.Columns))
-	for at, column := range w.Columns {
-		types[at] = w.TypeOf(column)
-	}
-	for i, row := range w.Rows {
-		values := make([]any, len(w.Columns))
-		for at, column := range w.Columns {
-			if sqltool.RoundsDeclared(types[at], row[column]) {
-				return 0, &roundedError{column, tool.Errorf("row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
-					w.Number(i), column, tool.CutText(expression.Text(row[column]), 100), types[at])}
-			}
-			values[at] = columnValue(row[column])
-		}
-		result, err := insert.ExecContext(ctx, values...)
-		if err != nil {
-			return 0, fmt.Errorf("row %d: %w", w.Number(i), err)
-		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return 0, err
-		}
-		written += n
-	}
-	return written, nil
-}
-
-// roundedError is the error of a number whose digits a column does not keep.
-type roundedError struct {
-	column string
-	err    error
-}
-
-func (e *roundedError) Error() string { return e.err.Error() }
-
-func (e *roundedError) Unwrap() error { return e.err }
 
 // Delete deletes rows by their keys.
 func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {

@@ -118,6 +118,10 @@ func TestSite(t *testing.T) {
 			}
 			path, err := url.PathUnescape(path)
 			require.NoError(t, err)
+			if filepath.Ext(path) == ".txt" { // a file and no page
+				require.FileExists(t, filepath.Join(folder, path), page)
+				continue
+			}
 			require.True(t, anchors[strings.TrimSuffix(path, "#")], "%s links to %s", page, path)
 		}
 	}

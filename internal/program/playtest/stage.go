@@ -50,6 +50,8 @@ type Options struct {
 	Postgres string
 	// PythonCommand is "" for python3.
 	PythonCommand string
+	// DenyPython refuses playbooks that run Python code.
+	DenyPython bool
 }
 
 // stage is one run of a playbook in the test environment.
@@ -246,7 +248,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
-		Connections: connections, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: true,
+		Connections: connections, HTTP: activities.HTTPOptions{Transport: &transport{stage: s}}, AllowPython: !s.options.DenyPython,
 		PythonCommand: s.options.PythonCommand, Directory: s.dir, Playbooks: s.suite.folder, Logger: quiet, SecretKeys: keys,
 		CallbackURL: "https://callback.test", Around: s.around,
 	})

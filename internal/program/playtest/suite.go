@@ -27,6 +27,7 @@ type Suite struct {
 	Tests *playbook.Tests
 	Book  *playbook.Playbook
 
+	read       Reader
 	source     []byte
 	files      map[string]string // that the playbook names
 	folder     string            // of the playbook
@@ -50,10 +51,18 @@ func PathOf(book string) string {
 // IsTests reports whether a file is one of tests by its name.
 func IsTests(path string) bool { return strings.HasSuffix(path, playbook.TestSuffix) }
 
+// Reader reads the file at a path: of tests, of a playbook, or of recorded answers. Its errors
+// satisfy errors.Is(err, fs.ErrNotExist) where there is none.
+type Reader func(path string) ([]byte, error)
+
 // Load reads a file of tests with its playbook. The error is an *InvalidError where one of
 // them is not right.
-func Load(path string) (*Suite, error) {
-	data, err := readFile(path)
+func Load(path string) (*Suite, error) { return LoadFrom(path, os.ReadFile) }
+
+// LoadFrom is Load with files from a reader, which may refuse some.
+func LoadFrom(path string, read Reader) (*Suite, error) {
+	s := &Suite{Path: path, recordings: map[string]*recording.Recording{}, read: read}
+	data, err := s.readFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +71,7 @@ func Load(path string) (*Suite, error) {
 	if found.HasErrors() {
 		return nil, &InvalidError{File: file, Found: found}
 	}
-	s := &Suite{Path: path, Tests: tests, recordings: map[string]*recording.Recording{}}
+	s.Tests = tests
 	if err := s.loadBook(); err != nil {
 		return nil, err
 	}
@@ -75,19 +84,15 @@ func Load(path string) (*Suite, error) {
 	return s, nil
 }
 
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+func (s *Suite) readFile(path string) ([]byte, error) {
+	data, err := s.read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %q", path)
 	case err != nil:
-		return nil, fmt.Errorf("read the tests: %w", err)
-	case info.Size() > playbook.MaxFileBytes:
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), playbook.MaxFileBytes)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
+	case len(data) > playbook.MaxFileBytes:
+		return nil, fmt.Errorf("%s has more than the %d bytes that are read", path, playbook.MaxFileBytes)
 	}
 	return data, nil
 }
@@ -95,7 +100,7 @@ func readFile(path string) ([]byte, error) {
 // loadBook reads the playbook, and those that it runs.
 func (s *Suite) loadBook() error {
 	name := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(s.Tests.Playbook))
-	data, err := readFile(name)
+	data, err := s.readFile(name)
 	if err != nil {
 		return &InvalidError{File: s.Tests.File, Found: source.Diagnostics{problem(s.Tests.File, s.Tests.PlaybookPos, "called-playbook", "%v", err)}}
 	}
@@ -129,7 +134,7 @@ func (s *Suite) readCalled(name string) ([]byte, error) {
 	if file, named := strings.CutPrefix(name, playbook.NamedScheme); named {
 		return activities.ReadNamed(s.folder, file)
 	}
-	return readFile(name)
+	return s.readFile(name)
 }
 
 // loadRecordings reads the recorded answers that tests name.
@@ -140,7 +145,7 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 				if answer.Recorded == "" || s.recordings[answer.Recorded] != nil {
 					continue
 				}
-				read, err := recording.Load(filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded)))
+				read, err := s.loadRecording(filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(answer.Recorded)))
 				switch {
 				case err != nil:
 					found = append(found, problem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
@@ -153,6 +158,14 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 		}
 	}
 	return found
+}
+
+func (s *Suite) loadRecording(path string) (*recording.Recording, error) {
+	data, err := s.read(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	return recording.Parse(path, data)
 }
 
 func problem(file *source.File, pos source.Position, code, format string, args ...any) source.Diagnostic {

@@ -87,6 +87,11 @@ func Load(path string) (*Recording, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the recording: %w", err)
 	}
+	return Parse(path, data)
+}
+
+// Parse reads the text of a file. The error is that of Load.
+func Parse(path string, data []byte) (*Recording, error) {
 	file := source.NewFile(path, data)
 	recording, found := Read(file)
 	if problems := found.Errors(); len(problems) > 0 {

@@ -80,12 +80,22 @@ func TestNothingSecretIsWritten(t *testing.T) {
 		Body:    value(map[string]any{"access_token": "fresh", "next_page_token": "stays", "items": []any{map[string]any{"client_secret": "deep"}}}),
 	})
 	of.Add("echo", recording.Entry{Status: 200, BodyText: &echo})
+	link, page := "<https://api.test/?page=2&access_token=inalink11>; rel=next", "see https://api.test/?sig=inatext11"
+	of.Add("more", recording.Entry{
+		Request: &recording.Request{Method: "GET", URL: "https://api.test/?api_key=inaurl111"}, Status: 200, Headers: map[string]string{"link": link},
+		Body: value(map[string]any{
+			"next": "https://api.test/?access_token=inabody11", "access_token": []any{"inalist"},
+			"rows": []any{map[string]any{"key": "PROJ-17", "code": "busy", "author": "Ada", "country_code": "DE"}},
+		}),
+	})
+	of.Add("text", recording.Entry{Status: 200, BodyText: &page})
 	of.Add("rows", recording.Entry{Result: value([]any{map[string]any{"password": "in a table", "note": "tok-12345678"}})})
 	text := written(t, of, known)
-	for _, secret := range []string{"tok-12345678", "zzz", "pw", "s1", "1234", "fresh", "deep", "in a table"} {
+	for _, secret := range []string{"tok-12345678", "zzz", "pw", "s1", "1234", "fresh", "deep", "in a table", "inalink11", "inatext11", "inaurl111", "inabody11", "inalist"} {
 		require.NotContains(t, text, secret)
 	}
 	require.Contains(t, text, "next_page_token: stays")
+	require.Regexp(t, `author: Ada\s+code: busy\s+country_code: DE\s+key: PROJ-17`, text)
 	require.Contains(t, text, "***")
 }
 

@@ -75,7 +75,7 @@ func entryNode(entry Entry, known *secrets.Set) *yaml.Node {
 		if entry.Body != nil {
 			add(n, keyBody, Node(Masked(entry.Body.Data, known), false))
 		} else if entry.BodyText != nil {
-			add(n, keyBodyText, Text(known.Text(*entry.BodyText)))
+			add(n, keyBodyText, Text(maskedText(*entry.BodyText, known)))
 		}
 	}
 	return n
@@ -84,7 +84,7 @@ func entryNode(entry Entry, known *secrets.Set) *yaml.Node {
 func requestNode(request *Request, known *secrets.Set) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add(n, keyMethod, Text(request.Method))
-	add(n, keyURL, Text(known.Text(request.URL)))
+	add(n, keyURL, Text(maskedText(request.URL, known)))
 	if len(request.Params) > 0 {
 		add(n, keyParams, Node(Masked(request.Params, known), true))
 	}
@@ -97,46 +97,50 @@ func requestNode(request *Request, known *secrets.Set) *yaml.Node {
 	return n
 }
 
+func maskedText(text string, known *secrets.Set) string {
+	return secrets.WithoutInside(known.Text(text))
+}
+
 // maskedHeaders leaves out those that carry credentials.
 func maskedHeaders(headers map[string]string, known *secrets.Set) map[string]any {
 	shown := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
 		if !playbook.HoldsCredentials(name) {
-			shown[name] = known.Text(headers[name])
+			shown[name] = maskedText(headers[name], known)
 		}
 	}
 	return shown
 }
 
-// Masked is a value without secrets: texts in which the set finds some, and members that are named
-// like one, such as access_token. nil is no set.
+// Masked is a value without secrets: texts in which the set finds some or that hold one, and members that are one
+// by their names, such as access_token. nil is no set.
 func Masked(value any, known *secrets.Set) any {
-	if known == nil {
-		return starred(value)
+	if known != nil {
+		value = known.Value(value)
 	}
-	return starred(known.Value(value))
+	return starred("", value)
 }
 
-func starred(value any) any {
+// starred is a value without what is a secret by its name, which a list gives to its items.
+func starred(name string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(value))
 		for _, key := range playbook.SortedKeys(value) {
-			text, isText := value[key].(string)
-			switch {
-			case isText && text != "" && secrets.NamesSecret(key):
-				shown[key] = secrets.Stars
-			default:
-				shown[key] = starred(value[key])
-			}
+			shown[key] = starred(key, value[key])
 		}
 		return shown
 	case []any:
 		shown := make([]any, len(value))
 		for i, item := range value {
-			shown[i] = starred(item)
+			shown[i] = starred(name, item)
 		}
 		return shown
+	case string:
+		if secrets.IsMember(name, value) {
+			return secrets.Stars
+		}
+		return secrets.WithoutInside(value)
 	}
 	return value
 }

@@ -279,10 +279,16 @@ func (r *Reference) Find(question string) []Entry {
 	return append(r.path(question), found...)
 }
 
-// plain takes brackets of functions and lists off a question.
+// plain takes brackets of templates, functions and lists off a question.
 func plain(question string) string {
-	question = strings.TrimSuffix(strings.TrimSpace(question), "()")
+	question = strings.TrimSpace(strings.Trim(strings.TrimSpace(question), "{}"))
+	if name, _, isCall := strings.Cut(question, "("); isCall {
+		question = name
+	}
 	question = strings.TrimPrefix(question, "exit ")
+	if strings.HasPrefix(question, connectionPrefix) {
+		question = connectionPrefix + "NAME"
+	}
 	for _, prefix := range []string{"workflow.", "workflow[]."} {
 		question = strings.TrimPrefix(question, prefix)
 	}
@@ -297,6 +303,9 @@ func plain(question string) string {
 	return out.String()
 }
 
+// connectionPrefix begins the variables of connections, which end with a name.
+const connectionPrefix = "REPRISE_AUTH_"
+
 // Suggest is the name that was meant, "" where none is near.
 func (r *Reference) Suggest(question string) string {
 	question = plain(question)
@@ -305,6 +314,11 @@ func (r *Reference) Suggest(question string) string {
 		names = append(names, e.Name)
 		if _, last, ok := cutLast(e.Name); ok {
 			names = append(names, last)
+		}
+	}
+	for _, section := range r.spellings {
+		for other := range section {
+			names = append(names, other)
 		}
 	}
 	before, last, nested := cutLast(question)
@@ -330,6 +344,10 @@ func (r *Reference) below(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {
 		names = append(names, e.Words...)
+	}
+	_, last, _ := cutLast(path)
+	for other := range r.spellings[last] {
+		names = append(names, other)
 	}
 	return names
 }

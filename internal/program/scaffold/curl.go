@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,8 +44,10 @@ func curlWords(line string) (words []string, err error) {
 	switch {
 	case len(line) > maxCurl:
 		return nil, fmt.Errorf("the line has %d bytes; at most %d are read", len(line), maxCurl)
-	case strings.Contains(line, "^\n"), strings.Contains(line, "^\r\n"):
-		return nil, errors.New(`the line is one for cmd of Windows; copy it as "cURL (bash)"`)
+	case strings.Contains(line, "Invoke-WebRequest"):
+		return nil, errors.New(`the line is one for PowerShell; copy it as "cURL (bash)"`)
+	case isCmd(line):
+		return cmdWords(line)
 	}
 	defer func() { // the parser and the expansion are not ours
 		if failure := recover(); failure != nil {
@@ -55,16 +58,9 @@ func curlWords(line string) (words []string, err error) {
 	if err != nil {
 		return nil, errors.New("the line cannot be read as one of a shell: " + reasonOf(err))
 	}
-	var found []*syntax.Word
-	syntax.Walk(script, func(node syntax.Node) bool {
-		call, isCall := node.(*syntax.CallExpr)
-		if isCall && found == nil && len(call.Args) > 0 && strings.HasSuffix(call.Args[0].Lit(), "curl") {
-			found = call.Args
-		}
-		return found == nil
-	})
-	if found == nil {
-		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+	found, err := firstCurl(script)
+	if err != nil {
+		return nil, err
 	}
 	config := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -82,6 +78,44 @@ func curlWords(line string) (words []string, err error) {
 	return words, nil
 }
 
+// firstCurl is the first curl of a script.
+func firstCurl(script *syntax.File) (found []*syntax.Word, err error) {
+	var of *syntax.Stmt // the one that the walk is in, or was in last
+	syntax.Walk(script, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.Stmt:
+			of = node
+		case *syntax.CallExpr:
+			switch {
+			case found == nil && len(node.Args) > 0 && isCurl(node.Args[0].Lit()):
+				found = node.Args
+				if of.Background {
+					err = errBackground
+				}
+				return false
+			case err != nil && (len(node.Assigns) == 0 || len(node.Args) > 0): // behind the & is no parameter
+				err = nil
+			}
+		}
+		return true
+	})
+	switch {
+	case found == nil:
+		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
+	case err != nil && len(script.Stmts) == 1: // nothing is behind the &
+		err = nil
+	}
+	return found, err
+}
+
+// errBackground says that a shell would not read all of an address.
+var errBackground = errors.New("the address has an & outside of quotes, where a shell ends the command; put the address into quotes")
+
+// isCurl reports whether a command is curl.
+func isCurl(command string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(command), ".exe"), "curl")
+}
+
 // reasonOf is the message of a parser without what it quotes.
 func reasonOf(err error) string {
 	var of syntax.ParseError
@@ -96,15 +130,17 @@ type curl struct {
 	d       *Description
 	address string
 	data    []string // of -d, one after the other
+	query   []Pair   // of --url-query
 	isJSON  bool     // by --json
 	get     bool
+	plain   bool // by --globoff, brackets of the address are text
 }
 
 // Options of curl: those that say something of the request take a word by its long name; of the others it
 // matters only whether they have a value.
 var (
 	curlShort = map[byte]string{
-		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
+		'X': "request", 'H': "header", 'd': "data", 'F': "form", 'G': "get", 'g': "globoff", 'u': "user", 'b': "cookie", 'A': "user-agent", 'e': "referer",
 		'I': "head", 'o': "output", 'm': "max-time", 'x': "proxy", 'E': "cert", 'c': "cookie-jar", 'w': "write-out", 'T': "upload-file",
 		'D': "dump-header", 'r': "range", 'K': "config", 'C': "continue-at", 'y': "speed-time", 'Y': "speed-limit", 'z': "time-cond", 'U': "proxy-user", 'Q': "quote", 'P': "ftp-port",
 	}
@@ -113,10 +149,19 @@ var (
 		"cookie", "user-agent", "referer", "url", "url-query",
 	}
 	curlSkips = []string{
-		"output", "max-time", "proxy", "cert", "cookie-jar", "write-out", "dump-header", "range", "connect-timeout", "retry", "retry-delay", "retry-max-time",
-		"cacert", "capath", "key", "key-type", "cert-type", "pass", "proxy-user", "limit-rate", "max-redirs", "resolve", "interface", "ciphers", "tls-max", "config",
-		"continue-at", "speed-time", "speed-limit", "time-cond", "quote", "ftp-port", "trace", "trace-ascii", "stderr", "unix-socket", "noproxy", "dns-servers", "aws-sigv4", "output-dir",
-		"connect-to", "doh-url", "max-filesize", "netrc-file", "proto", "proto-redir", "rate", "socks5", "socks5-hostname", "expect100-timeout", "keepalive-time", "request-target", "upload-file",
+		"abstract-unix-socket", "alt-svc", "aws-sigv4", "cacert", "capath", "cert", "cert-type", "ciphers", "config", "connect-timeout", "connect-to",
+		"continue-at", "cookie-jar", "create-file-mode", "crlfile", "curves", "delegation", "dns-interface", "dns-ipv4-addr", "dns-ipv6-addr",
+		"dns-servers", "doh-url", "dump-header", "ech", "egd-file", "engine", "etag-compare", "etag-save", "expect100-timeout", "ftp-account",
+		"ftp-alternative-to-user", "ftp-method", "ftp-port", "ftp-ssl-ccc-mode", "happy-eyeballs-timeout-ms", "haproxy-clientip", "hostpubmd5",
+		"hostpubsha256", "hsts", "interface", "ip-tos", "ipfs-gateway", "keepalive-cnt", "keepalive-time", "key", "key-type", "krb", "libcurl",
+		"limit-rate", "local-port", "login-options", "mail-auth", "mail-from", "mail-rcpt", "max-filesize", "max-redirs", "max-time", "netrc-file",
+		"noproxy", "output", "output-dir", "parallel-max", "pass", "pinnedpubkey", "preproxy", "proto", "proto-default", "proto-redir", "proxy",
+		"proxy-cacert", "proxy-capath", "proxy-cert", "proxy-cert-type", "proxy-ciphers", "proxy-crlfile", "proxy-header", "proxy-key", "proxy-key-type",
+		"proxy-pass", "proxy-pinnedpubkey", "proxy-service-name", "proxy-tls13-ciphers", "proxy-tlsauthtype", "proxy-tlspassword", "proxy-tlsuser",
+		"proxy-user", "proxy1.0", "pubkey", "quote", "random-file", "range", "rate", "request-target", "resolve", "retry", "retry-delay", "retry-max-time",
+		"sasl-authzid", "service-name", "sigalgs", "socks4", "socks4a", "socks5", "socks5-gssapi-service", "socks5-hostname", "speed-limit", "speed-time",
+		"stderr", "telnet-option", "tftp-blksize", "time-cond", "tls-max", "tls13-ciphers", "tlsauthtype", "tlspassword", "tlsuser", "trace",
+		"trace-ascii", "trace-config", "unix-socket", "upload-file", "variable", "vlan-priority", "write-out",
 	}
 )
 
@@ -147,7 +192,7 @@ func (c *curl) letters(letters string, rest []string) ([]string, error) {
 		name, known := curlShort[letters[i]]
 		switch {
 		case !known: // one such as -s, which says nothing of the request
-		case name == "get" || name == "head":
+		case name == "get" || name == "head" || name == "globoff":
 			if err := c.option(name, ""); err != nil {
 				return nil, err
 			}
@@ -181,7 +226,12 @@ func (c *curl) option(name, value string) error {
 		c.d.Method = "HEAD"
 	case "url":
 		c.address = value
+	case "globoff":
+		c.plain = true
 	case "header":
+		if strings.HasPrefix(value, "@") {
+			return errors.New("the headers are in a file; put them into the line, in place of @FILE")
+		}
 		c.header(value)
 	case "user-agent", "referer": // nobody's business but the browser's
 	case "cookie":
@@ -195,8 +245,13 @@ func (c *curl) option(name, value string) error {
 		return c.content(value)
 	case "data", "data-raw", "data-binary", "data-ascii":
 		return c.content(value)
-	case "data-urlencode", "url-query":
+	case "data-urlencode":
+		if strings.Contains(strings.SplitN(value, "=", 2)[0], "@") {
+			return errors.New("a value of --data-urlencode is in a file; put it into the line, in place of @FILE")
+		}
 		c.data = append(c.data, encoded(value))
+	case "url-query":
+		c.query = append(c.query, pairsOf(encoded(value))...)
 	case "form", "form-string", "upload-file":
 		return fmt.Errorf("curl's --%s sends files, and tool http sends JSON, text or a form of fields", name)
 	case "aws-sigv4":
@@ -240,14 +295,21 @@ func encoded(value string) string {
 	return name + "=" + url.QueryEscape(text)
 }
 
+// globbed finds what curl makes several addresses of.
+var globbed = regexp.MustCompile(`\{[^{}]*,[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
+
 // finish makes the request of what was gathered.
 func (c *curl) finish() error {
 	if c.address == "" {
 		return errors.New("the line has no address; expected one such as https://api.example.com/users")
 	}
+	if !c.plain && globbed.MatchString(c.address) {
+		return errors.New("the address stands for several, by {…,…} or […-…]; give it one, with {NAME} for what differs")
+	}
 	if err := c.d.setAddress(c.address); err != nil {
 		return err
 	}
+	c.d.Params = append(c.d.Params, c.query...)
 	data := strings.Join(c.data, "&")
 	switch {
 	case c.get:

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"encoding/base64"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -31,6 +32,8 @@ type Description struct {
 	login *login
 	// given are values that are passed with each run, since they must not be in a file.
 	given []string
+	// known are the secrets that were taken out, which may be elsewhere as well.
+	known secrets.Set
 }
 
 // Request is one request.
@@ -47,9 +50,8 @@ type Request struct {
 
 // Answer is an answer of HTTP.
 type Answer struct {
-	Headers map[string]string // by names in lower case
-	Body    any               // canonical
-	Linked  bool              // the header Link leads to the next page
+	Body   any  // canonical
+	Linked bool // the header Link leads to the next page
 }
 
 // Pair is a name with a value.
@@ -81,30 +83,21 @@ type login struct {
 	form string // what it looks like
 }
 
-// token finds what can only be a token: by the beginnings that providers give theirs, and JSON Web Tokens.
-var token = regexp.MustCompile(`^(sk_|pk_|rk_|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abprs]-|shpat_|shpss_|pat-|secret_|ntn_|key-|AKIA|SG\.|EAA|ya29\.|AIza|eyJ[A-Za-z0-9_-]{10,}\.)`)
-
-// strong are names that nothing but a secret has.
-var strong = regexp.MustCompile(`(?i)(^|[_.-])(passwords?|passwd|pwd|secret|(access|auth|api|id|refresh|csrf|xsrf)?[_-]?token|api[_-]?key|app[_-]?key|access[_-]?key|signature|sig|sid|session([_-]?id)?|auth|authorization|credentials?|private[_-]?key)$`)
-
 // isSecret reports whether a value must not get into a file.
 func isSecret(name string, value any) bool {
 	text, isText := value.(string)
 	switch {
 	case !isText:
-		return value != nil && strong.MatchString(splitCamel(name))
-	case token.MatchString(text):
+		return value != nil && secrets.NamesCredential(name)
+	case secrets.IsToken(text), secrets.HasInside(text):
 		return true
-	case isPageName(name):
+	case secrets.NamesPage(name):
 		return false
-	case strong.MatchString(splitCamel(name)):
+	case secrets.NamesCredential(name):
 		return true
 	}
 	return secrets.NamesSecret(name) && secrets.LooksSecret(text)
 }
-
-// isPageName reports whether a name is that of what leads to another page.
-func isPageName(name string) bool { return !secrets.NamesSecret("token_" + name) }
 
 // browser are headers that browsers send by themselves, and those that the tool sets.
 var browser = regexp.MustCompile(`^(sec-.*|user-agent|origin|referer|accept-language|accept-encoding|priority|pragma|cache-control|dnt|te|connection|content-length|host|if-none-match|if-modified-since|upgrade-insecure-requests|x-requested-with|:.*|postman-token|traceparent|tracestate|newrelic|x-client-data)$`)
@@ -114,17 +107,100 @@ var browser = regexp.MustCompile(`^(sec-.*|user-agent|origin|referer|accept-lang
 func (d *Description) hide() {
 	d.hideUser()
 	d.headers()
+	d.learn(&d.Request)
+	for i := range d.Later {
+		d.learn(&d.Later[i])
+	}
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
+	d.hideText()
 	d.hidePath()
 	for i := range d.Later {
-		d.Later[i].Headers = nil
-		d.Later[i].Params = without(d.Later[i].Params, func(p Pair) bool { return isSecret(p.Name, p.Value) })
-		d.Later[i].Body = d.hideIn(d.Later[i].Body, "")
+		d.Later[i] = Request{
+			Params: without(d.Later[i].Params, func(p Pair) bool { return d.isSecret(p.Name, p.Value) }), Body: d.hideIn(d.Later[i].Body, ""),
+		}
+	}
+	d.Desc = d.known.Text(d.Desc)
+	for i := range d.Headers {
+		d.Headers[i].Value = d.known.Value(d.Headers[i].Value)
 	}
 	if d.Answer != nil {
-		d.Answer.Body = hidden(d.Answer.Body)
+		d.Answer.Body = d.known.Value(hidden(d.Answer.Body))
+	}
+}
+
+// learn adds the secrets of a request to those that are known.
+func (d *Description) learn(r *Request) {
+	for _, header := range r.Headers {
+		if isLoginHeader(header) {
+			d.learnHeader(header.Name, expression.Text(header.Value))
+		}
+	}
+	for _, pair := range slices.Concat(r.Params, r.Form) {
+		d.learnValue(pair.Name, pair.Value)
+	}
+	d.learnValue("", r.Body)
+	for _, segment := range strings.Split(r.Path, "/") {
+		if isPathSecret(segment) {
+			d.known.Add(segment)
+		}
+	}
+}
+
+// learnValue adds the secrets of a value.
+func (d *Description) learnValue(name string, value any) {
+	switch of := value.(type) {
+	case map[string]any:
+		for _, key := range playbook.SortedKeys(of) {
+			d.learnValue(key, of[key])
+		}
+	case []any:
+		for _, item := range of {
+			d.learnValue(name, item)
+		}
+	case string:
+		inside := secrets.Inside(of)
+		d.known.Add(inside...)
+		if len(inside) == 0 && isSecret(name, of) {
+			d.known.Add(of)
+		}
+	}
+}
+
+// learnHeader adds the secrets of a header that logs in.
+func (d *Description) learnHeader(name, value string) {
+	d.known.Add(value)
+	switch name {
+	case "cookie":
+		for _, cookie := range strings.Split(value, ";") {
+			if _, text, _ := strings.Cut(cookie, "="); secrets.LooksSecret(strings.TrimSpace(text)) {
+				d.known.Add(strings.TrimSpace(text))
+			}
+		}
+	case "authorization":
+		_, rest, _ := strings.Cut(value, " ")
+		d.known.Add(rest)
+		if decoded, err := base64.StdEncoding.DecodeString(rest); err == nil {
+			_, password, _ := strings.Cut(string(decoded), ":")
+			d.known.Add(password)
+		}
+	}
+}
+
+// isSecret reports whether a value must not get into a file, because it looks like a secret or is one
+// that was taken out elsewhere.
+func (d *Description) isSecret(name string, value any) bool {
+	if text, isText := value.(string); isText && d.known.Text(text) != text {
+		return true
+	}
+	return isSecret(name, value)
+}
+
+// hideText has a body that is neither JSON nor a form passed with each run if it holds a secret.
+func (d *Description) hideText() {
+	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
+		d.Text, d.Body = "", d.pass("body", "text")
 	}
 }
 
@@ -143,6 +219,11 @@ func (d *Description) hideUser() {
 	if err != nil || parsed.User == nil {
 		return
 	}
+	password, _ := parsed.User.Password()
+	if password == "" { // a key alone
+		password = parsed.User.Username()
+	}
+	d.known.Add(password)
 	parsed.User = nil
 	d.Base = parsed.String()
 	d.loginBy(parsed.Scheme + "://USER:PASSWORD@" + parsed.Host)
@@ -160,7 +241,7 @@ func (d *Description) loginBy(form string) bool {
 // connectionName is made of the host: github of api.github.com.
 func (d *Description) connectionName() string {
 	parsed, err := url.Parse(d.host())
-	if err != nil || parsed.Hostname() == "" {
+	if err != nil || parsed.Hostname() == "" || net.ParseIP(parsed.Hostname()) != nil || parsed.Hostname() == "localhost" {
 		return "api"
 	}
 	labels := strings.Split(parsed.Hostname(), ".")
@@ -189,6 +270,9 @@ func (d *Description) headers() {
 	})
 	for _, header := range d.Headers {
 		text := expression.Text(header.Value)
+		if isLoginHeader(header) {
+			d.learnHeader(header.Name, text)
+		}
 		switch {
 		case header.Name == "authorization":
 			d.authorization(text)
@@ -197,7 +281,7 @@ func (d *Description) headers() {
 				d.Notes = append(d.Notes, "the cookies were left out: the request logs in by another header")
 			}
 		case browser.MatchString(header.Name):
-		case playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value):
+		case isLoginHeader(header):
 			d.headerLogin(header.Name)
 		case header.Name == "accept" && (text == "*/*" || strings.HasPrefix(text, "application/json") && !strings.Contains(text, "version")):
 		case header.Name == "content-type" && d.says(text):
@@ -206,6 +290,11 @@ func (d *Description) headers() {
 		}
 	}
 	d.Headers = kept
+}
+
+// isLoginHeader reports whether a header holds a secret.
+func isLoginHeader(header Pair) bool {
+	return header.Name == "authorization" || header.Name == "cookie" || playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value)
 }
 
 // says reports whether the tool sends the content type by itself.
@@ -262,7 +351,7 @@ func (d *Description) authorization(value string) {
 func (d *Description) hidePairs(pairs []Pair, what string) []Pair {
 	all := slices.Clone(pairs)
 	for i, pair := range all {
-		if isSecret(pair.Name, pair.Value) {
+		if d.isSecret(pair.Name, pair.Value) {
 			all[i].Value = d.pass(pair.Name, what)
 		}
 	}
@@ -296,7 +385,11 @@ func (d *Description) hideIn(value any, name string) any {
 		}
 		return shown
 	case string:
-		if isSecret(name, of) {
+		if d.isSecret(name, of) {
+			return d.pass(name, "member")
+		}
+	default:
+		if _, isBool := value.(bool); !isBool && isSecret(name, value) {
 			return d.pass(name, "member")
 		}
 	}
@@ -307,7 +400,7 @@ func (d *Description) hideIn(value any, name string) any {
 func (d *Description) hidePath() {
 	segments := strings.Split(d.Path, "/")
 	for i, segment := range segments {
-		if token.MatchString(segment) || strings.HasPrefix(segment, "bot") && secrets.LooksSecret(segment) && len(segment) > 30 {
+		if isPathSecret(segment) || d.known.Text(segment) != segment {
 			d.pass("path_token", "part of the path")
 			segments[i] = "{path_token}"
 		}
@@ -315,18 +408,29 @@ func (d *Description) hidePath() {
 	d.Path = strings.Join(segments, "/")
 }
 
+// isPathSecret reports whether a segment of a path can only be a token.
+func isPathSecret(segment string) bool {
+	return secrets.IsToken(segment) || strings.HasPrefix(segment, "bot") && secrets.LooksSecret(segment) && len(segment) > 30
+}
+
 // hidden is an answer as a test may have it: without what is named like a secret, with few rows and short texts.
 func hidden(value any) any {
-	const mostRows, mostText = 2, 200
+	const mostRows = 2
 	switch of := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(of))
 		for _, key := range playbook.SortedKeys(of) {
-			if text, isText := of[key].(string); isText && text != "" && isSecret(key, text) {
-				shown[key] = secrets.Stars
-				continue
+			name := secrets.WithoutInside(key)
+			switch member := of[key].(type) {
+			case string:
+				shown[name] = hiddenText(key, member)
+			case bool, nil, map[string]any, []any:
+				shown[name] = hidden(member)
+			default: // a number
+				if shown[name] = member; isSecret(key, member) {
+					shown[name] = secrets.Stars
+				}
 			}
-			shown[key] = hidden(of[key])
 		}
 		return shown
 	case []any:
@@ -336,12 +440,21 @@ func hidden(value any) any {
 		}
 		return shown
 	case string:
-		if token.MatchString(of) {
-			return secrets.Stars
-		}
-		if text := []rune(of); len(text) > mostText {
-			return string(text[:mostText])
-		}
+		return hiddenText("", of)
 	}
 	return value
+}
+
+// hiddenText is a text of an answer without secrets, and not too long.
+func hiddenText(name, text string) string {
+	const mostText = 200
+	if shown := secrets.WithoutInside(text); shown != text {
+		text = shown
+	} else if text != "" && isSecret(name, text) {
+		return secrets.Stars
+	}
+	if of := []rune(text); len(of) > mostText {
+		return string(of[:mostText])
+	}
+	return text
 }

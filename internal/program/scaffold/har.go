@@ -85,10 +85,10 @@ func FromHAR(data []byte) (*Description, error) {
 	for _, later := range kinds[most][1:] {
 		first.Later = append(first.Later, later.Request)
 	}
+	first.hide()
 	if len(order) > 1 {
 		first.Notes = append(first.Notes, fmt.Sprintf("the HAR file has requests of %d kinds; this is %s %s", len(order), first.Method, first.Path))
 	}
-	first.hide()
 	return first, nil
 }
 
@@ -124,11 +124,11 @@ func (e entry) describe() *Description {
 			d.Text = ""
 		}
 	}
-	d.Answer = &Answer{Headers: map[string]string{}, Body: body}
+	d.Answer = &Answer{Body: body}
 	for _, header := range e.Response.Headers {
-		d.Answer.Headers[strings.ToLower(header.Name)] = header.Value
+		isNext := strings.Contains(header.Value, `rel="next"`) || strings.Contains(header.Value, "rel=next")
+		d.Answer.Linked = d.Answer.Linked || isNext && strings.EqualFold(header.Name, "link")
 	}
-	d.Answer.Linked = strings.Contains(d.Answer.Headers["link"], `rel="next"`) || strings.Contains(d.Answer.Headers["link"], "rel=next")
 	return d
 }
 

@@ -67,7 +67,7 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 	if err := yaml.Unmarshal(data, &tree); err != nil {
 		return nil, err
 	}
-	asJSON, err := json.Marshal(withOneItem(tree))
+	asJSON, err := json.Marshal(asJSONTree(tree))
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +78,26 @@ func readSwagger(data []byte) (*openapi3.T, error) {
 	return openapi2conv.ToV3(&old)
 }
 
-// withOneItem has one schema where items is a list of them, which Swagger does not allow and some documents have.
-func withOneItem(tree any) any {
+// asJSONTree is a tree of YAML as JSON has it, where the status 200 is a text as a key. It has one schema where items
+// is a list of them, which Swagger does not allow and some documents have.
+func asJSONTree(tree any) any {
 	switch of := tree.(type) {
+	case map[any]any:
+		members := make(map[string]any, len(of))
+		for key, member := range of {
+			members[fmt.Sprint(key)] = member
+		}
+		return asJSONTree(members)
 	case map[string]any:
 		if list, isList := of["items"].([]any); isList && len(list) > 0 {
 			of["items"] = list[0]
 		}
-		for _, member := range of {
-			withOneItem(member)
+		for key, member := range of {
+			of[key] = asJSONTree(member)
 		}
 	case []any:
-		for _, item := range of {
-			withOneItem(item)
+		for i, item := range of {
+			of[i] = asJSONTree(item)
 		}
 	}
 	return tree
@@ -321,7 +328,7 @@ func answerOf(operation *openapi3.Operation) *Answer {
 		if ref == nil || ref.Value == nil {
 			continue
 		}
-		answer := &Answer{Headers: map[string]string{}}
+		answer := &Answer{}
 		for name := range ref.Value.Headers {
 			answer.Linked = answer.Linked || strings.EqualFold(name, "link")
 		}

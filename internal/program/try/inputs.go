@@ -52,10 +52,12 @@ func checkStep(book *playbook.Playbook, step *playbook.Step) error {
 	return nil
 }
 
-// needed finds what the step takes from the run that is not there: results of steps, vars and args.
-func needed(book *playbook.Playbook, step *playbook.Step, with map[string]any) error {
+// needed finds what the step takes from the run that is not there: results of steps, vars and args. The elements of a
+// loop are not needed where one is given.
+func (t *trial) needed() error {
+	book, step, with := t.Book, t.step, t.With
 	nodes := append(book.CallNodes(step), step.StepSinkNodes()...)
-	if step.Loop != nil {
+	if step.Loop != nil && t.Element == nil {
 		nodes = append(nodes, step.Loop.Collection)
 	}
 	var err error

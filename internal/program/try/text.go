@@ -149,10 +149,11 @@ func (p Printer) answer(answer Answer) {
 	if answer.Status != 0 {
 		facts = append(facts, fmt.Sprintf("HTTP %d", answer.Status))
 	}
-	if answer.Type != "" {
+	answered := answer.Status != 0 || answer.Error == ""
+	if answered && answer.Type != "" {
 		facts = append(facts, answer.Type)
 	}
-	if answer.Bytes > 0 {
+	if answered && answer.Bytes > 0 {
 		facts = append(facts, size(answer.Bytes))
 	}
 	p.line("  ", "%s", strings.Join(append(facts, elapsed(answer.Seconds)), ", "))

@@ -66,7 +66,7 @@ func (t *trial) prepare() (err error) {
 	}
 	t.report.Step = t.step.Name
 	t.report.Tool, _ = t.Book.Resolve(t.step.Action).ToolName()
-	if err := needed(t.Book, t.step, t.With); err != nil {
+	if err := t.needed(); err != nil {
 		return err
 	}
 	if err := t.checkWrite(); err != nil {

@@ -347,6 +347,12 @@ func TestLoopElement(t *testing.T) {
 	require.ErrorContains(t, err, "book.yaml:14:15: step \"visits\" needs the result of step patients: {{ patients.data }}")
 	require.ErrorContains(t, err, "--with patients=FILE.json")
 
+	given := any(map[string]any{"id": "p7"}) // then the others are not needed
+	report, _, err := tried(t, loopBook, server.URL, func(o *try.Options) { o.Step, o.Element = "visits", &given })
+	require.NoError(t, err)
+	require.Equal(t, "GET /patients/p7/visits", server.got[len(server.got)-1])
+	require.Contains(t, text(t, report, server.URL), "element {\"id\":\"p7\"}\n")
+
 	patients := map[string]any{"data": []any{map[string]any{"id": "p1"}, map[string]any{"id": "p2"}}}
 	for _, row := range []struct {
 		element any

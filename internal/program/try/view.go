@@ -142,7 +142,7 @@ func Parts(parts []expression.Part) []Part {
 		switch {
 		case part.Err != nil:
 			shown[i].Error = part.Err.Error()
-		case isText && text != "" && secrets.NamesSecret(part.Text):
+		case isText && secrets.IsMember(part.Text, text):
 			shown[i].Value = secrets.Stars
 		default:
 			shown[i].Value = shortJSON(recording.Masked(part.Value, nil), maxPart)
@@ -218,7 +218,8 @@ func (t *trial) flatten(path string, value any, into map[string]string) {
 	members, isMap := value.(map[string]any)
 	if !isMap || len(members) == 0 {
 		into[path] = t.json(value, maxPart)
-		if secrets.NamesSecret(path) || playbook.HoldsCredentials(path[strings.LastIndexByte(path, '.')+1:]) {
+		text, _ := value.(string)
+		if secrets.IsMember(path, text) || playbook.HoldsCredentials(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars
 		}
 		return

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ type options struct {
 	rounds     int
 	long       int
 	only       string
+	cases      string
+	passes     int
 	other      string
 
 	address, worker, store string
@@ -61,6 +64,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.IntVar(&o.rounds, "rounds", 9, "how often these take turns")
 	flags.IntVar(&o.long, "long", 10_000, "pages of long loads with state")
 	flags.StringVar(&o.only, "only", "", "run the groups whose name holds this")
+	flags.StringVar(&o.cases, "cases", "", "run these cases of the groups, such as \"by hand,batch 1\"; all if empty")
+	flags.IntVar(&o.passes, "passes", 2, "how often the cases of a group are run, in their order and then in the opposite one")
 	flags.StringVar(&o.other, "against", "", "this program of another build: measure both in turns, without politeness, incremental and scale")
 	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
 	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
@@ -119,7 +124,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) error {
 		return b.against(ctx, o.other, groups, stdout)
 	}
 	for _, group := range groups {
-		if err := b.group(ctx, group, stdout); err != nil {
+		if err := b.group(ctx, group, o.passes, stdout); err != nil {
 			return err
 		}
 	}
@@ -155,13 +160,25 @@ const elementPages = "200 elements of 4 pages, each page written to SQLite, wind
 
 func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
+// chosen are the cases of a group that are to be run.
+func (o options) chosen(group []one) []one {
+	switch {
+	case !o.wants(group[0].group):
+		return nil
+	case o.cases == "":
+		return group
+	}
+	names := strings.Split(o.cases, ",")
+	return slices.DeleteFunc(group, func(c one) bool { return !slices.Contains(names, c.name) })
+}
+
 // groups are the cases, those to compare together. The first of a group is what
 // the others are measured against.
 // small is an API with four pages of rows.
 func (o options) groups(url, small string) ([][]one, error) {
 	var groups [][]one
 	add := func(group []one) {
-		if o.wants(group[0].group) {
+		if group = o.chosen(group); len(group) > 0 {
 			groups = append(groups, group)
 		}
 	}
@@ -229,20 +246,45 @@ func loopCases(n, width, ms int, batches ...int) []one {
 	return cases
 }
 
-// thereAndBack runs cases in their order and then in the opposite one: a
-// server gets slower as it fills, which would be held against those that come
-// later.
-func (b *bench) thereAndBack(ctx context.Context, cases []one) ([]figures, error) {
-	all := make([]figures, len(cases))
-	for i := range 2 * len(cases) {
-		position := min(i, 2*len(cases)-1-i)
-		f, err := b.run(ctx, cases[position])
-		if err != nil {
-			return nil, err
+// thereAndBack runs cases in their order and then in the opposite one, so many passes: a
+// server gets slower as it fills, which would be held against those that come later.
+// The figures of a pass are in the order of the cases.
+func (b *bench) thereAndBack(ctx context.Context, cases []one, passes int) ([][]figures, error) {
+	all := make([][]figures, passes)
+	for pass := range all {
+		all[pass] = make([]figures, len(cases))
+		for i := range cases {
+			at := i
+			if pass%2 == 1 {
+				at = len(cases) - 1 - i
+			}
+			f, err := b.run(ctx, cases[at])
+			if err != nil {
+				return nil, err
+			}
+			all[pass][at] = f
 		}
-		all[position].add(f)
 	}
 	return all, nil
+}
+
+// inAll are the figures of a case, all passes together.
+func inAll(passes [][]figures, at int) figures {
+	sum := passes[0][at]
+	for _, pass := range passes[1:] {
+		sum.add(pass[at])
+	}
+	return sum
+}
+
+// ratio is what a case is to another of its pass; the median of all passes.
+func ratio(passes [][]figures, at, to int, figure func(figures) float64) string {
+	all := make([]float64, len(passes))
+	for i, pass := range passes {
+		all[i] = figure(pass[at]) / figure(pass[to])
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%.2f", median(all))
 }
 
 // newTable is one whose columns hold figures, from the given one on.
@@ -260,25 +302,20 @@ func newTable(title string, from int, header ...any) table.Writer {
 }
 
 // group runs cases and prints them as a table.
-func (b *bench) group(ctx context.Context, cases []one, stdout io.Writer) error {
-	all, err := b.thereAndBack(ctx, cases)
+func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Writer) error {
+	all, err := b.thereAndBack(ctx, cases, passes)
 	if err != nil {
 		return err
 	}
-	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[1].name,
+	second := min(1, len(cases)-1) // others are measured against the first and the second
+	t := newTable(cases[0].group, 2, "", "time", "per second", "to "+cases[0].name, "to "+cases[second].name, "CPU to "+cases[0].name,
 		"events each", "bytes each", "longest history", "worker CPU ms each", "server CPU ms each", "peak MB")
-	var base []figures // the first two, which the others are measured against
-	for _, f := range all {
-		if len(base) < 2 {
-			base = append(base, f)
-		}
-		toSecond := ""
-		if len(base) == 2 {
-			toSecond = fmt.Sprintf("%.2f", f.rate()/base[1].rate())
-		}
+	for at := range cases {
+		f := inAll(all, at)
 		n := float64(f.n)
 		t.AppendRow(table.Row{
-			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), fmt.Sprintf("%.2f", f.rate()/base[0].rate()), toSecond,
+			f.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()),
+			ratio(all, at, 0, figures.rate), ratio(all, at, second, figures.rate), ratio(all, at, 0, figures.allCPU),
 			fmt.Sprintf("%.2f", float64(f.events)/n), fmt.Sprintf("%.0f", f.bytesEach()), f.most,
 			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})

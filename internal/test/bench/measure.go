@@ -48,6 +48,9 @@ func (f figures) cpuEach() float64 { return f.cpu.Seconds() * 1e3 / float64(f.n)
 // serverEach is the processor time that an iteration or page costs the server, in ms.
 func (f figures) serverEach() float64 { return f.server.Seconds() * 1e3 / float64(f.n) }
 
+// allCPU is the processor time of worker and server together, in seconds.
+func (f figures) allCPU() float64 { return (f.cpu + f.server).Seconds() }
+
 func (f figures) bytesEach() float64 { return float64(f.bytes) / float64(f.n) }
 
 // add adds another run of the same case.

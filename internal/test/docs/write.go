@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
 )
 
@@ -14,9 +15,9 @@ import (
 const openAPIFile = "../internal/program/serve/openapi.json"
 
 // Pages are the files that are generated, or have generated parts, as they
-// should be now: name to text. dir is the folder of the documentation.
+// should be now: path in the folder of the documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
-	pages := map[string]string{}
+	pages := map[string]string{"../llms.txt": reference.LLMs(), "../llms-full.txt": reference.New(catalogue).LLMsFull()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)

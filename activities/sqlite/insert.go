@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"reprise/activities/sqltool"
+	"reprise/activities/tool"
+	"reprise/interpreter/expression"
+)
+
+// To begin and end a statement takes longer than to write a small row, so that one
+// statement writes some rows.
+const (
+	rowsAtOnce = 25
+	// bytesAtOnce is how large rows may be that are written together: SQLite copies
+	// the values of a statement.
+	bytesAtOnce = 256 << 10
+	// maxParameters is less than the values that SQLite accepts of one statement.
+	maxParameters = 32_000
+)
+
+// Insert writes rows.
+func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
+	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
+	i := &inserter{Write: w, tx: t.tx, row: row, prepared: map[int]*sql.Stmt{}}
+	for _, column := range w.Columns {
+		i.types = append(i.types, w.TypeOf(column))
+	}
+	defer i.close()
+	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(w.Columns))))
+	for first := 0; first < len(w.Rows); first += size {
+		n, err := i.insert(ctx, first, min(first+size, len(w.Rows)))
+		if err != nil {
+			return 0, err
+		}
+		written += n
+	}
+	return written, nil
+}
+
+// inserter writes the rows of a write.
+type inserter struct {
+	*sqltool.Write
+	tx       *sql.Tx
+	row      string            // the parameters of one row
+	types    []string          // of the columns, as declared
+	prepared map[int]*sql.Stmt // by the number of their rows
+}
+
+// insert writes the rows from first up to end together, unless they are large. The error
+// names the first row that SQLite refuses.
+func (i *inserter) insert(ctx context.Context, first, end int) (written int64, err error) {
+	values, size, err := i.values(first, end)
+	if err != nil {
+		return 0, err
+	}
+	if end-first > 1 && size > bytesAtOnce {
+		return i.insertEach(ctx, first, end)
+	}
+	statement, err := i.prepare(ctx, end-first)
+	if err != nil {
+		return 0, err
+	}
+	result, err := statement.ExecContext(ctx, values...)
+	switch {
+	case err == nil:
+		return result.RowsAffected()
+	case end-first == 1:
+		return 0, fmt.Errorf("row %d: %w", i.Number(first), err)
+	case ctx.Err() == nil:
+		if _, refused := i.insertEach(ctx, first, end); refused != nil {
+			return 0, refused
+		}
+	}
+	return 0, err
+}
+
+// insertEach writes the rows from first up to end one by one.
+func (i *inserter) insertEach(ctx context.Context, first, end int) (written int64, err error) {
+	for at := first; at < end; at++ {
+		n, err := i.insert(ctx, at, at+1)
+		if err != nil {
+			return 0, err
+		}
+		written += n
+	}
+	return written, nil
+}
+
+// prepare gives the statement that writes so many rows.
+func (i *inserter) prepare(ctx context.Context, rows int) (*sql.Stmt, error) {
+	if statement := i.prepared[rows]; statement != nil {
+		return statement, nil
+	}
+	statement, err := i.tx.PrepareContext(ctx, "INSERT INTO "+i.QuotedTable()+" ("+sqltool.QuoteNames(i.Columns)+") VALUES "+
+		strings.Repeat(i.row+", ", rows-1)+i.row+i.Conflict())
+	if err == nil {
+		i.prepared[rows] = statement
+	}
+	return statement, err
+}
+
+func (i *inserter) close() {
+	for _, statement := range i.prepared {
+		_ = statement.Close()
+	}
+}
+
+// values are those of the rows from first up to end, and the bytes of texts among them.
+// A number whose digits its column would not keep is a *roundedError.
+func (i *inserter) values(first, end int) (values []any, size int, err error) {
+	values = make([]any, 0, (end-first)*len(i.Columns))
+	for number, row := range i.Rows[first:end] {
+		for at, column := range i.Columns {
+			if sqltool.RoundsDeclared(i.types[at], row[column]) {
+				return nil, 0, &roundedError{column, tool.Errorf("row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
+					i.Number(first+number), column, tool.CutText(expression.Text(row[column]), 100), i.types[at])}
+			}
+			value := columnValue(row[column])
+			switch value := value.(type) {
+			case string:
+				size += len(value)
+			case []byte:
+				size += len(value)
+			}
+			values = append(values, value)
+		}
+	}
+	return values, size, nil
+}
+
+// roundedError is the error of a number whose digits a column does not keep.
+type roundedError struct {
+	column string
+	err    error
+}
+
+func (e *roundedError) Error() string { return e.err.Error() }
+
+func (e *roundedError) Unwrap() error { return e.err }

@@ -1,0 +1,447 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"reprise"
+	"reprise/activities"
+	"reprise/internal/program/schema"
+	"reprise/internal/program/steer"
+	"reprise/internal/program/try"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+)
+
+// jsonValues are the members of a JSON object, with numbers as playbooks have them.
+type jsonValues map[string]any
+
+// UnmarshalJSON reads the object.
+func (v *jsonValues) UnmarshalJSON(data []byte) error {
+	value, err := expression.Decode(data)
+	if err != nil {
+		return err
+	}
+	*v, _ = value.(map[string]any) // the schema has accepted it
+	return nil
+}
+
+// jsonValue is any JSON value, or none.
+type jsonValue struct{ value *any }
+
+// UnmarshalJSON reads the value.
+func (v *jsonValue) UnmarshalJSON(data []byte) error {
+	value, err := expression.Decode(data)
+	v.value = &value
+	return err
+}
+
+// addMCPTool adds a tool whose input has the schema of a type.
+func addMCPTool[In any](s *mcpServer, tool *mcp.Tool, run func(*app, In) error) {
+	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[jsonValue](): {}}})
+	if err != nil {
+		panic(err) // a test makes all of them
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		panic(err)
+	}
+	tool.InputSchema = schema
+	s.sdk.AddTool(tool, func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var input In
+		if err := readMCPInput(request.Params.Arguments, schema, resolved, &input); err != nil {
+			result := &mcp.CallToolResult{}
+			result.SetError(fmt.Errorf("%s: %w", tool.Name, err))
+			return result, nil
+		}
+		return s.call(ctx, textOf(input), func(a *app) error { return run(a, input) }), nil
+	})
+}
+
+// readMCPInput reads the arguments of a tool.
+func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved *jsonschema.Resolved, into any) error {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	var given map[string]any
+	if err := json.Unmarshal(arguments, &given); err != nil {
+		return fmt.Errorf("the arguments are no object: %w", err)
+	}
+	known := schema.PropertyOrder
+	for _, name := range sortedKeys(given) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if near := expression.Suggest(name, known); near != "" {
+			return fmt.Errorf("there is no argument %q; did you mean %q?", name, near)
+		}
+		if len(known) == 0 {
+			return fmt.Errorf("there is no argument %q; the tool takes none", name)
+		}
+		return fmt.Errorf("there is no argument %q, expected one of %s", name, strings.Join(known, ", "))
+	}
+	if err := resolved.Validate(given); err != nil {
+		return err
+	}
+	return json.Unmarshal(arguments, into)
+}
+
+// withText is an input that has the text of a playbook.
+type withText interface{ playbookText() string }
+
+// textOf is the standard input of a command.
+func textOf(input any) string {
+	if has, is := input.(withText); is {
+		return has.playbookText()
+	}
+	return ""
+}
+
+// mcpPlaybook names a playbook.
+type mcpPlaybook struct {
+	File     string     `json:"file,omitempty" jsonschema:"path of the playbook, relative to the folder of the server; example:NAME.yaml is one that comes with starter"`
+	Text     string     `json:"text,omitempty" jsonschema:"the YAML of the playbook itself, in place of file"`
+	Workload jsonValues `json:"workload,omitempty" jsonschema:"values laid over the workload of the playbook"`
+}
+
+func (p mcpPlaybook) playbookText() string { return p.Text }
+
+// name is the argument FILE of a command.
+func (p mcpPlaybook) name() (string, error) {
+	switch {
+	case p.Text != "" && p.File != "":
+		return "", usageError("file and text exclude each other")
+	case p.Text != "":
+		return "-", nil
+	case p.File == "" || p.File == "-":
+		return "", usageError("file or text is missing: the playbook to work on")
+	}
+	return p.File, nil
+}
+
+func (p mcpPlaybook) workload() workloadFlags { return workloadFlags{values: p.Workload} }
+
+type mcpValidate struct {
+	mcpPlaybook
+
+	Files  []string `json:"files,omitempty" jsonschema:"several files, in place of file: playbooks, and tests NAME_test.yaml"`
+	Strict bool     `json:"strict,omitempty" jsonschema:"count warnings as problems"`
+}
+
+type mcpExplain struct {
+	Word string `json:"word,omitempty" jsonschema:"a key path such as retry.then.max_wait, a tool (http) or its field (http.url), a function (len), a diagnostic code, a status, an event, a metric, an environment variable or an exit code (exit 4); without it all of them are listed"`
+}
+
+type mcpEval struct {
+	Expression string     `json:"expression" jsonschema:"the expression, in {{ }} or without"`
+	Names      jsonValues `json:"names,omitempty" jsonschema:"values of the names that it uses, such as {\"response\": {\"has_more\": true}}"`
+}
+
+type mcpTest struct {
+	Files    []string `json:"files,omitempty" jsonschema:"files of tests, playbooks or folders; by default all tests of the folder and of playbooks/"`
+	Run      string   `json:"run,omitempty" jsonschema:"only tests whose names match this regular expression"`
+	Coverage bool     `json:"coverage,omitempty" jsonschema:"also the steps, policies and routes that no test took"`
+}
+
+type mcpTry struct {
+	mcpPlaybook
+
+	Step      string     `json:"step,omitempty" jsonschema:"step to try; by default the first that calls a tool"`
+	Element   jsonValue  `json:"element,omitzero" jsonschema:"element of the step's loop; by default the first"`
+	With      jsonValues `json:"with,omitempty" jsonschema:"results of other steps by their names, which this step uses"`
+	Pages     int        `json:"pages,omitempty" jsonschema:"pages to request; by default 2"`
+	Limit     int        `json:"limit,omitempty" jsonschema:"rows to show; by default 5"`
+	Partition string     `json:"partition,omitempty" jsonschema:"key of the partition; by default the newest that is complete"`
+	DryRun    bool       `json:"dry_run,omitempty" jsonschema:"send nothing and show the first request"`
+}
+
+type mcpTryWrites struct {
+	mcpTry
+
+	AllowWrites bool   `json:"allow_writes,omitempty" jsonschema:"make requests that may change something, such as POST"`
+	Write       bool   `json:"write,omitempty" jsonschema:"write to the sinks too"`
+	Record      string `json:"record,omitempty" jsonschema:"file to write the answers to, for tests"`
+}
+
+type mcpRun struct {
+	mcpPlaybook
+
+	WorkflowID string `json:"workflow_id,omitempty" jsonschema:"ID of the run; by default the playbook's name and a random part"`
+	Partition  string `json:"partition,omitempty" jsonschema:"key of the partition that the run is about"`
+	Strict     bool   `json:"strict,omitempty" jsonschema:"a failed iteration makes the run at best a partial success"`
+}
+
+type mcpRunOf struct {
+	Run   string `json:"run,omitempty" jsonschema:"workflow ID of the run, or enough of its beginning; by default the newest run"`
+	RunID string `json:"run_id,omitempty" jsonschema:"run ID, where several runs had the workflow ID"`
+	Step  string `json:"step,omitempty" jsonschema:"a step, with its iterations"`
+}
+
+// args are the arguments of a command about a run.
+func (r mcpRunOf) args() (args []string) {
+	if r.Run != "" {
+		args = []string{r.Run}
+	}
+	return args
+}
+
+type mcpEvents struct {
+	mcpRunOf
+
+	Index  *int     `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
+	Failed bool     `json:"failed,omitempty" jsonschema:"only iterations and steps that failed, with their attempts"`
+	Kinds  []string `json:"kinds,omitempty" jsonschema:"only events of these kinds, such as action_error and step_retry"`
+}
+
+type mcpList struct {
+	Status   interpreter.Status `json:"status,omitempty" jsonschema:"only runs with this status, such as running or failed"`
+	Playbook string             `json:"playbook,omitempty" jsonschema:"only runs of the playbook with this name"`
+	Label    string             `json:"label,omitempty" jsonschema:"only runs of playbooks with this label, as NAME=VALUE"`
+	Since    string             `json:"since,omitempty" jsonschema:"only runs that were started since a time, such as 24h or 2026-01-31"`
+	Limit    int                `json:"limit,omitempty" jsonschema:"how many at most; by default 20"`
+	Children bool               `json:"children,omitempty" jsonschema:"also runs that steps of other runs have started"`
+}
+
+type mcpSteer struct {
+	Run    string `json:"run" jsonschema:"workflow ID of the run, or enough of its beginning to identify it"`
+	Reason string `json:"reason,omitempty" jsonschema:"the reason, kept in the history"`
+}
+
+type mcpSteerStep struct {
+	mcpSteer
+
+	Step string `json:"step,omitempty" jsonschema:"only this step"`
+}
+
+type mcpSteerIteration struct {
+	mcpSteerStep
+
+	Index *int `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
+}
+
+type mcpSkip struct {
+	Run    string `json:"run" jsonschema:"workflow ID of the run, or enough of its beginning to identify it"`
+	Step   string `json:"step" jsonschema:"the step to skip"`
+	Reason string `json:"reason" jsonschema:"the reason: what is skipped is a failure that somebody will ask about"`
+	Index  *int   `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
+}
+
+// reads are the hints of a tool that changes nothing.
+func reads(title string) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true}
+}
+
+// local are the hints of a tool that changes nothing and reaches nothing else.
+func local(title string) *mcp.ToolAnnotations {
+	closed := false
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}
+}
+
+// changes are the hints of a tool that changes runs.
+func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{Title: title, DestructiveHint: &destroys}
+}
+
+// addWriting adds the tools with which playbooks are written.
+func (s *mcpServer) addWriting() {
+	addMCPTool(s, &mcp.Tool{
+		Name: "validate", Annotations: local("Check a playbook"),
+		Description: "Finds every problem of playbooks and of files of tests, with line, column, code and what would be accepted. explain has each code.",
+	}, s.validate)
+	addMCPTool(s, &mcp.Tool{
+		Name: "explain", Annotations: local("Explain a word"),
+		Description: "Explains a word of the language: type, default, bounds and an example of a key; fields of a tool; what a diagnostic means with an example and the same mended.",
+	}, func(a *app, in mcpExplain) error {
+		if in.Word == "" { // as JSON, all that there is to say of all words is too much
+			return a.explain("", "table")
+		}
+		return a.explain(in.Word, "json")
+	})
+	addMCPTool(s, &mcp.Tool{
+		Name: "eval", Annotations: local("Evaluate an expression"),
+		Description: "Evaluates one expression, and gives the value of each of its parts.",
+	}, s.eval)
+	addMCPTool(s, &mcp.Tool{
+		Name: "test", Annotations: local("Run tests of playbooks"),
+		Description: "Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) on skipped time and without a server. A request without an answer is given as the entry to add.",
+	}, s.test)
+	const tries = "Makes the requests of one step, without Temporal, and gives each request as sent (secrets masked), the answer, why each policy matched or not, " +
+		"what follows, what was collected and the rows of each sink. "
+	if s.allowWrites {
+		addMCPTool(s, &mcp.Tool{
+			Name: "try", Annotations: changesRuns("Try a step", true),
+			Description: tries + "Requests that may change something need allow_writes, and sinks are written to with write.",
+		}, s.tryWrites)
+		return
+	}
+	addMCPTool(s, &mcp.Tool{
+		Name: "try", Annotations: reads("Try a step"), Description: tries + "Requests that may change something, and Python code, are refused.",
+	}, func(a *app, in mcpTry) error { return s.try(a, mcpTryWrites{mcpTry: in}) })
+}
+
+func (s *mcpServer) validate(a *app, in mcpValidate) error {
+	files := in.Files
+	if len(files) > 0 && (in.File != "" || in.Text != "") {
+		return usageError("files excludes file and text")
+	}
+	if len(files) == 0 {
+		name, err := in.name()
+		if err != nil {
+			return err
+		}
+		files = []string{name}
+	}
+	return a.fixAndValidate(files, &validateOptions{workload: in.Workload, output: "json", strict: in.Strict})
+}
+
+func (s *mcpServer) eval(a *app, in mcpEval) error { return a.eval(in.Expression, in.Names, "json") }
+
+func (s *mcpServer) test(a *app, in mcpTest) error {
+	pattern, err := regexp.Compile(in.Run)
+	if err != nil {
+		return usageError("run %q is no regular expression: %w", in.Run, err)
+	}
+	for _, file := range in.Files {
+		if err := s.files.check(file); err != nil {
+			return usageError("%w", err)
+		}
+	}
+	return a.testOnce(in.Files, pattern, &testOptions{output: "json", coverage: in.Coverage, denyPython: !s.allowWrites})
+}
+
+func (s *mcpServer) tryWrites(a *app, in mcpTryWrites) error { return s.try(a, in) }
+
+func (s *mcpServer) try(a *app, in mcpTryWrites) error {
+	name, err := in.name()
+	if err != nil {
+		return err
+	}
+	if in.Pages < 0 || in.Limit < 0 {
+		return usageError("pages and limit are not less than 0")
+	}
+	o := &tryOptions{
+		workload: in.workload(), connections: s.connections, step: in.Step, element: in.Element.value, withValues: in.With,
+		pages: orDefault(in.Pages, try.DefaultPages), limit: orDefault(in.Limit, tryRows), maxWait: try.DefaultMaxWait, partition: in.Partition,
+		record: in.Record, allowPython: s.allowWrites, allowWrites: in.AllowWrites, write: in.Write, dryRun: in.DryRun, output: "json",
+	}
+	return a.try(name, o)
+}
+
+// orDefault is a number, or another one where it was left out.
+func orDefault(given, otherwise int) int {
+	if given == 0 {
+		return otherwise
+	}
+	return given
+}
+
+// addReading adds the tools that read runs.
+func (s *mcpServer) addReading() {
+	addMCPTool(s, &mcp.Tool{
+		Name: "list", Annotations: reads("List runs"),
+		Description: "Lists runs, the newest first, with their statuses.",
+	}, func(a *app, in mcpList) error {
+		return a.list(&runsOptions{
+			server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: orDefault(in.Limit, mostRuns),
+			output: "json", children: in.Children,
+		})
+	})
+	addMCPTool(s, &mcp.Tool{
+		Name: "status", Annotations: reads("Show where a run is"),
+		Description: "Shows what a run does now, why it waits or what has failed, step by step; with step also the iterations of its loop.",
+	}, func(a *app, in mcpRunOf) error {
+		return a.showStatus(in.args(), &statusOptions{run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, output: "json"})
+	})
+	addMCPTool(s, &mcp.Tool{
+		Name: "events", Annotations: reads("Show what happened in a run"),
+		Description: "Lists what happened in a run: attempts, retries, waits, pages, sinks, routes. Attempts of iterations need step, index or failed.",
+	}, func(a *app, in mcpEvents) error {
+		return a.showEvents(in.args(), &eventsOptions{
+			run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, index: in.Index, failed: in.Failed, kinds: in.Kinds, output: "json",
+		})
+	})
+}
+
+// addChanging adds the tools that start runs and steer them.
+func (s *mcpServer) addChanging() {
+	addMCPTool(s, &mcp.Tool{
+		Name: "run", Annotations: changesRuns("Start a run", true),
+		Description: "Starts a run of a playbook on the Temporal server and gives its IDs at once; status and events follow it. A worker must listen, such as that of starter dev.",
+	}, s.run)
+	addMCPTool(s, &mcp.Tool{
+		Name: steer.Pause, Annotations: changesRuns("Pause a run", false), Description: "Pauses a run, or one of its steps: what runs now ends, and nothing new begins.",
+	}, func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Pause, in.mcpSteer, in.Step, nil) })
+	addMCPTool(s, &mcp.Tool{
+		Name: steer.Resume, Annotations: changesRuns("Resume a run", false), Description: "Resumes a paused run, or one of its steps.",
+	}, func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Resume, in.mcpSteer, in.Step, nil) })
+	addMCPTool(s, &mcp.Tool{
+		Name: steer.RetryNow, Annotations: changesRuns("End a wait now", false), Description: "Makes the attempt that a step or iteration waits for at once.",
+	}, func(a *app, in mcpSteerIteration) error {
+		return s.steer(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
+	})
+	addMCPTool(s, &mcp.Tool{
+		Name: steer.Skip, Annotations: changesRuns("Skip a step", true), Description: "Ends a step or an iteration as skipped, whatever it waits for.",
+	}, func(a *app, in mcpSkip) error {
+		return s.steer(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
+	})
+	addMCPTool(s, &mcp.Tool{
+		Name: steer.Cancel, Annotations: changesRuns("Cancel a run", true), Description: "Cancels a run: it ends as cancelled, and its on_failure notices are sent.",
+	}, func(a *app, in mcpSteer) error { return s.steer(a, steer.Cancel, in, "", nil) })
+}
+
+func (s *mcpServer) run(a *app, in mcpRun) error {
+	name, err := in.name()
+	if err != nil {
+		return err
+	}
+	if in.WorkflowID != "" {
+		if err := checkName("workflow_id", in.WorkflowID); err != nil {
+			return err
+		}
+	}
+	o := &runOptions{
+		server: s.server, workload: in.workload(), fairness: fairnessFlags{priority: defaultPriority, weight: 1}, workflowID: in.WorkflowID,
+		output: "json", detach: true, strict: in.Strict, partition: in.Partition,
+	}
+	return a.refuse(a.run(name, o), "json")
+}
+
+// steer sends a command to a run. Its author says that a model has sent it.
+func (s *mcpServer) steer(a *app, name string, in mcpSteer, step string, index *int) error {
+	o := newSteering(name)
+	o.server, o.output, o.Reason, o.Step, o.Index = s.server, "json", in.Reason, step, index
+	o.By = whoami() + " (mcp)"
+	return a.steerRuns(o, []string{in.Run}, false)
+}
+
+// addResources adds documents that a client may read.
+func (s *mcpServer) addResources() {
+	document := func(name string) func() ([]byte, error) {
+		return func() ([]byte, error) { return reprise.Documents.ReadFile(name) }
+	}
+	for _, one := range []struct {
+		name, title, mime string
+		read              func() ([]byte, error)
+	}{
+		{"llms.txt", "Documents of Reprise", "text/markdown", document("llms.txt")},
+		{"llms-full.txt", "Reference of Reprise: a guide, keys, tools, functions, diagnostics", "text/markdown", document("llms-full.txt")},
+		{"playbook.schema.json", "JSON Schema of playbooks", "application/schema+json", func() ([]byte, error) { return schema.Generate(activities.Default()) }},
+	} {
+		resource := &mcp.Resource{URI: "reprise://" + one.name, Name: one.name, Title: one.title, MIMEType: one.mime}
+		s.sdk.AddResource(resource, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			text, err := one.read()
+			if err != nil {
+				return nil, err
+			}
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resource.URI, MIMEType: one.mime, Text: string(text)}}}, nil
+		})
+	}
+}
