@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/program/docsite"
 	"reprise/internal/program/reference"
 	"reprise/internal/test/docs"
 	"reprise/interpreter"
@@ -398,4 +399,20 @@ func TestPictureOfStatuses(t *testing.T) {
 	}
 	require.Empty(t, into, "no row of the table of statuses")
 	require.Empty(t, out, "no row of the table of statuses")
+}
+
+// TestDiagramsAreDrawn: each diagram has its drawing, and each drawing its diagram.
+func TestDiagramsAreDrawn(t *testing.T) {
+	t.Parallel()
+	diagrams, err := docs.Diagrams(root)
+	require.NoError(t, err)
+	wanted := map[string]bool{}
+	for _, one := range diagrams {
+		wanted[docsite.Picture(one.Text)] = true
+		require.FileExists(t, filepath.Join(root, docsite.Picture(one.Text)), "%s:%d: go run ./internal/test/docs/diagrams", one.File, one.Line)
+	}
+	drawn, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
+	require.NoError(t, err)
+	require.Len(t, drawn, len(wanted), "drawings without a diagram")
+	require.Greater(t, len(drawn), 5)
 }
