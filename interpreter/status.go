@@ -1,6 +1,9 @@
 package interpreter
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Status is the status of a step, an iteration or a run, or what an envelope says. These
 // are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
@@ -122,7 +125,7 @@ var statuses = []StatusInfo{
 	{
 		Status: Queued, Of: OfRun,
 		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6"},
-		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for its turn under its concurrency key",
+		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its concurrency key",
 	},
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
@@ -142,7 +145,7 @@ var statuses = []StatusInfo{
 		Status: Partial, Of: OfStep | OfIteration | OfRun, Ending: Mixed, Tally: TallySuccess,
 		Colour: Colour{"#fff3b0", amber, darkAmber},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, not all that were asked for",
+		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, but not all",
 	},
 	{
 		Status: Cancelled, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyCancelled,
@@ -178,6 +181,17 @@ func (s Status) Info() (StatusInfo, bool) {
 		return StatusInfo{}, false
 	}
 	return statuses[i], true
+}
+
+// Word is the status as people read it on pages and in pictures.
+func (s Status) Word() string {
+	switch s {
+	case RetryPending:
+		return "waiting to retry"
+	case Awaiting:
+		return "awaiting an answer"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
 }
 
 // Ending is that of the status; Open for one without a row.

@@ -200,7 +200,7 @@ const MaxDeliveries = 4
 func WorkerLost() *ErrorObject {
 	return &ErrorObject{
 		Kind: KindWorkerLost, Class: ClassRetryable,
-		Message: fmt.Sprintf("the attempt was handed out %d times and its worker was lost each time", MaxDeliveries),
+		Message: fmt.Sprintf("the attempt was dispatched %d times and its worker was lost each time", MaxDeliveries),
 	}
 }
 
@@ -210,7 +210,7 @@ func WorkerLost() *ErrorObject {
 func WorkersLost(taking bool) *ErrorObject {
 	message := "the request has lost its workers, was made again, and has lost another one; it is not made once more"
 	if taking {
-		message = "the request has lost two workers, the last of them while it took in the answer; it is not made once more"
+		message = "the request has lost two workers, the last of them while it read the answer; it is not made again"
 	}
 	return &ErrorObject{Kind: KindWorkerLost, Class: ClassFinal, Message: message, Final: true}
 }

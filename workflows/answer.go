@@ -521,6 +521,6 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 	if err != nil {
 		logger(ctx).Warn("the other side could not be notified of the cancel", "step", input.Step, "error", AttemptError(err).Message)
 	} else if result.PutOff != nil {
-		logger(ctx).Warn("the other side was not notified of the cancel: its turn under the rate limit is too far away", "step", input.Step)
+		logger(ctx).Warn("the other side was not notified of the cancel: the rate limit has no slot soon enough", "step", input.Step)
 	}
 }

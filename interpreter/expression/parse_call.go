@@ -125,7 +125,7 @@ func refuseKeyword(f *function, keyword token) {
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
 	if len(p.closures) == maxClosures {
-		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may stand %d deep; "+
+		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
 			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)

@@ -53,7 +53,7 @@ func checkCode(c *checker) {
 func (c *checker) checkTemplates(node *Node, code string) bool {
 	inCode := false
 	for _, found := range templatesIn(code) {
-		const instead = "hand the value over with args, as a parameter of main"
+		const instead = "pass the value with args, as a parameter of main"
 		if found.quoted {
 			c.warnf(c.placing.at(node, found.at), codeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
 			continue

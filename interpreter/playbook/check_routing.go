@@ -24,7 +24,7 @@ func (c *checker) checkDuplicateSteps() {
 			continue
 		}
 		if earlier, ok := first[step.Name]; ok {
-			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
+			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first is in line %d", step.Name, earlier.NamePos.Line)
 			continue
 		}
 		first[step.Name] = step
@@ -91,7 +91,7 @@ func (c *checker) checkElse(step *Step) {
 		case !route.Else:
 			unconditional++
 		case first != nil:
-			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
+			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first is in line %d", step.Name, first.Pos.Line)
 		default:
 			first = route
 		}

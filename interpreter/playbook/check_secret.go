@@ -234,7 +234,7 @@ func (c *checker) checkSecretURL(call actionAt, node *Node) {
 		if names := c.pb.SecretsNamed(segment.Program.Refs()); len(names) > 0 {
 			if at := placeInURL(before); at == urlHead || at == urlHost {
 				c.errorf(node.Position(segment.Start), codeSecretUse,
-					"the result of step %q is secret and cannot be the host of a url; it may stand behind the host", names[0])
+					"the result of step %q is secret and cannot be the host of a url; it may follow the host", names[0])
 			}
 			c.checkSecretPages(call, node)
 			return

@@ -90,7 +90,7 @@ func (c *checker) checkURLValues(node *Node) {
 		switch {
 		case direct:
 			c.warnf(node.Position(segment.Start), codeURLValue,
-				"{{ %s }} stands where the host may continue, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
+				"{{ %s }} is where the host may continue, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
 		case place == urlPath && pathNames.MatchString(name):
 			c.warnf(node.Position(segment.Start), codeURLValue,
 				"{{ %s }} is escaped as one part of the path, / included; if it holds several, write {{ %s | raw }}", name, name)

@@ -112,7 +112,7 @@ var checkCodes = []CodeDoc{
 	{codeRepeatedWrite, "a sink writes again what it has written when a worker dies meanwhile (warning)"},
 	{codeReservedName, "a step, element or into has a name that expressions cannot distinguish from a word"},
 	{codeRouter, "a step without a tool has retry, loop, incremental or sink"},
-	{codeSecretStep, "a step is secret and has something that would look at its result"},
+	{codeSecretStep, "a step is secret and has something that would read its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},
 	{codeSharedOutput, "the elements of a loop replace one file, of which the last stays (warning)"},
 	{codeShortInterval, "a schedule starts a run more often than every 10 seconds (warning)"},

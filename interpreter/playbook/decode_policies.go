@@ -101,7 +101,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	}
 	for i := 0; i+1 < len(item.Content); i += 2 {
 		if key := item.Content[i]; key.Value != useWord {
-			d.errorf(position(key), codeConflict, "%q cannot stand beside use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
+			d.errorf(position(key), codeConflict, "%q cannot be combined with use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
 			return nil, true
 		}
 	}

@@ -127,7 +127,7 @@ func (l *legacy) mixed() bool {
 	for i := 0; i+1 < len(l.node.Content); i += 2 {
 		key := l.node.Content[i]
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
-			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
 			return true
 		}

@@ -53,7 +53,7 @@ var decodeCodes = []CodeDoc{
 	{codeBadNumber, "a number is infinite, no number, or too large"},
 	{codeConflict, "two keys of a map exclude each other"},
 	{codeDollarBraces, "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)"},
-	{codeDuplicateKey, "a key is twice in a map, or beside another spelling of it"},
+	{codeDuplicateKey, "a key occurs twice in a map, or beside another spelling of it"},
 	{codeEmpty, "the file, the workflow or an entry is empty"},
 	{codeEncoding, "the file is not UTF-8 text"},
 	{CodeLegacyRetry, "`retry` has an older form; the list to write is shown (warning)"},

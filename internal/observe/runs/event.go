@@ -67,12 +67,12 @@ type Kind struct {
 
 // kinds is the table, in the order in which a run has its events.
 var kinds = []Kind{
-	{ExecutionStarted, OfRun, Begins, "The run has started."},
+	{ExecutionStarted, OfRun, Begins, "The run has started; `by` and `reason` are of the person who did it on the page of runs."},
 	{
 		ExecutionQueued, OfRun, Happens,
-		"The run waits for its turn under its concurrency key, which is `concurrency`.",
+		"The run is queued under its concurrency key, which is `concurrency`.",
 	},
-	{ExecutionAdmitted, OfRun, Happens, "The run has got its turn, after `duration`."},
+	{ExecutionAdmitted, OfRun, Happens, "The run has got its slot, after `duration`."},
 	{StepStarted, OfStep, Begins, "A visit of a step has started."},
 	{
 		ActionStarted, OfAttempt, Begins,

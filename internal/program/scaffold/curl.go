@@ -304,7 +304,7 @@ func (c *curl) finish() error {
 		return errors.New("the line has no address; expected one such as https://api.example.com/users")
 	}
 	if !c.plain && globbed.MatchString(c.address) {
-		return errors.New("the address stands for several, by {…,…} or […-…]; give it one, with {NAME} for what differs")
+		return errors.New("the address is several in one, by {…,…} or […-…]; give it one, with {NAME} for what differs")
 	}
 	if err := c.d.setAddress(c.address); err != nil {
 		return err
