@@ -30,7 +30,7 @@ func TestCommandsInPages(t *testing.T) {
 			}
 		}
 	}
-	const least = 100
+	const least = 80
 	require.Greater(t, seen, least)
 }
 
