@@ -99,9 +99,13 @@ func joined(line string) string {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
-		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} ", line[i+1]) >= 0:
+		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} \"'", line[i+1]) >= 0:
 			i++
-			out.WriteString("'" + line[i:i+1] + "'")
+			mark := "'"
+			if line[i] == '\'' {
+				mark = `"`
+			}
+			out.WriteString(mark + line[i:i+1] + mark)
 			continue
 		case c == '\\' && (quote != '\'' || dollar) && i+1 < len(line):
 			out.WriteByte(c)

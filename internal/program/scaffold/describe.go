@@ -364,7 +364,7 @@ func (d *Description) pass(name, what string) template {
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
 		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
-			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/language.md#connections)")
+			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/how-to/secrets.md)")
 	}
 	return template("{{ " + key + " }}")
 }
