@@ -111,7 +111,7 @@ func testFiles(files []string) ([]string, error) {
 		found, err := filepath.Glob("*_test.yaml")
 		more, _ := filepath.Glob(filepath.Join("playbooks", "*_test.yaml")) // the pattern is the same
 		if found = append(found, more...); err == nil && len(found) == 0 {
-			return nil, usageError("there are no tests here; those of users.yaml stand in users_test.yaml")
+			return nil, usageError("there are no tests here; those of users.yaml belong in users_test.yaml")
 		}
 		return found, err
 	}
@@ -181,7 +181,7 @@ func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) 
 			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
 		for _, report := range left {
-			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect stands in one line", suite.Path, report.Test.Name)
+			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect is in one line", suite.Path, report.Test.Name)
 		}
 		shown = append(shown, left...)
 	}

@@ -58,7 +58,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	if near := Suggest(name.text, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {
-		message += "; docs/language.md lists the functions"
+		message += "; docs/reference/expressions.md lists the functions"
 	}
 	p.report(name, codeUnknownFunction, message)
 	if certain := Certain(name.text, known); certain != "" {
@@ -125,7 +125,7 @@ func refuseKeyword(f *function, keyword token) {
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
 	if len(p.closures) == maxClosures {
-		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may stand %d deep; "+
+		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
 			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)

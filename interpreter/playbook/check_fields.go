@@ -280,7 +280,7 @@ func choiceProblem(f Field, node *Node) string {
 
 func requestProblem(_ Field, node *Node) string {
 	if node.Template != nil {
-		return "must be written out as a map with a url; templates may stand in its values"
+		return "must be written out as a map with a url; templates are allowed in its values"
 	}
 	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
 }
@@ -328,7 +328,7 @@ func (f Field) literalProblem(node *Node) string {
 		}
 		return ""
 	case node.Template != nil || !node.Constant():
-		return "must be written out: a template cannot stand here"
+		return "must be written out: no template is allowed here"
 	}
 	if list, ok := node.Value.([]any); ok {
 		for _, item := range list {

@@ -13,7 +13,7 @@ import (
 )
 
 // checkNames checks every name that an expression takes from its scope against
-// the place where it stands: docs/language.md, section names.
+// the place where it stands: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
 		if at.field != "" && !c.understands(at.action, at.field) {
@@ -195,7 +195,7 @@ func (c *checker) insteadOf(name string) string {
 		return "; the workload key is workload." + name
 	}
 	if name == PartitionWord && c.options.caller != nil {
-		return fmt.Sprintf(`; hand in what is needed of it with workload: {part: "{{ partition.key }}"} in %s`, c.options.caller.call.who())
+		return fmt.Sprintf(`; pass what is needed of it with workload: {part: "{{ partition.key }}"} in %s`, c.options.caller.call.who())
 	}
 	return ""
 }
@@ -287,7 +287,7 @@ func (c *checker) unknownHint(at site, name string) string {
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return "" // it may be what could not be decoded
 	case c.options.caller != nil:
-		return ": it is no step, no workload key and no word of the language; if it is to be handed in, add it to the workload of the step that runs this playbook"
+		return ": it is no step, no workload key and no word of the language; if it is to be passed, add it to the workload of the step that runs this playbook"
 	}
 	return fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
 }

@@ -31,7 +31,7 @@ func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 	var taken outcomes
 	for i, policy := range policies {
 		if by := cmp.Or(taken.by(policy), wider(policies[:i], policy)); by != nil {
-			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
+			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
 			taken.add(policy)
@@ -200,7 +200,7 @@ func (c *checker) checkIgnore(policy *Policy) {
 	case ok && failuresOnly(program):
 		c.noEffect(then, "a failure that this policy matches does not end the call as a success; ignore: true makes it do so", "result")
 	case then.Repeats && then.NextCall == nil:
-		c.noEffect(then, "this policy asks again, and fails the call when it is exhausted; on_exhausted: succeed makes it end well", "result")
+		c.noEffect(then, "this policy tries again, and fails the call when it is exhausted; on_exhausted: succeed makes it end well", "result")
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *checker) checkPages(policy *Policy) {
 	switch {
 	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.names("response"):
 		c.warnf(then.Collect.Pos, codeCollectWithoutNextCall,
-			"collect without next_call: this policy asks for the same request again, and such answers are not collected; add next_call with what changes, or remove collect")
+			"collect without next_call: this policy repeats the same request, and such answers are not collected; add next_call with what changes, or remove collect")
 	case then.NextCall == nil:
 	case ok && failuresOnly(program):
 		c.errorf(then.NextCall.Pos, codeNextCallAfterFailure,

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// checkRouting checks what next leads to: docs/language.md, section next.
+// checkRouting checks what next leads to: docs/concepts/runs.md#routes.
 func checkRouting(c *checker) {
 	c.checkDuplicateSteps()
 	for _, step := range c.pb.Steps {
@@ -24,7 +24,7 @@ func (c *checker) checkDuplicateSteps() {
 			continue
 		}
 		if earlier, ok := first[step.Name]; ok {
-			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
+			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first is in line %d", step.Name, earlier.NamePos.Line)
 			continue
 		}
 		first[step.Name] = step
@@ -91,7 +91,7 @@ func (c *checker) checkElse(step *Step) {
 		case !route.Else:
 			unconditional++
 		case first != nil:
-			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
+			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first is in line %d", step.Name, first.Pos.Line)
 		default:
 			first = route
 		}

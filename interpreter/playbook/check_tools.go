@@ -231,7 +231,7 @@ func (c *checker) checkApproval(action *Action) {
 		}
 	}
 	if _, err := ParseApproval(known); err != nil {
-		c.errorf(action.start(), codeFieldType, "the approval cannot be asked: %s", err)
+		c.errorf(action.start(), codeFieldType, "the approval cannot be requested: %s", err)
 	}
 }
 
