@@ -299,7 +299,7 @@ func (s *mcpServer) validate(a *app, in mcpValidate) error {
 		}
 		files = []string{name}
 	}
-	return a.validate(files, in.Workload, "json", in.Strict)
+	return a.fixAndValidate(files, &validateOptions{workload: in.Workload, output: "json", strict: in.Strict})
 }
 
 func (s *mcpServer) eval(a *app, in mcpEval) error { return a.eval(in.Expression, in.Names, "json") }

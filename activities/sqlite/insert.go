@@ -30,6 +30,12 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, e
 		i.types = append(i.types, w.TypeOf(column))
 	}
 	defer i.close()
+	if len(w.Rows) > 1 {
+		if _, err := t.tx.ExecContext(ctx, "SAVEPOINT "+mark); err != nil {
+			return 0, err
+		}
+		defer func() { _, _ = t.tx.ExecContext(ctx, "RELEASE "+mark) }() // fails where the transaction has ended
+	}
 	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(w.Columns))))
 	for first := 0; first < len(w.Rows); first += size {
 		n, err := i.insert(ctx, first, min(first+size, len(w.Rows)))
@@ -70,12 +76,22 @@ func (i *inserter) insert(ctx context.Context, first, end int) (written int64, e
 		return result.RowsAffected()
 	case end-first == 1:
 		return 0, fmt.Errorf("row %d: %w", i.Number(first), err)
-	case ctx.Err() == nil:
+	case ctx.Err() == nil && i.stillOpen(ctx):
 		if _, refused := i.insertEach(ctx, first, end); refused != nil {
 			return 0, refused
 		}
 	}
 	return 0, err
+}
+
+// mark is a savepoint that is there as long as the transaction is.
+const mark = "reprise_insert"
+
+// stillOpen says whether the transaction is still open: a conflict in a table that
+// declares ON CONFLICT ROLLBACK has ended it, and what is written next would stay.
+func (i *inserter) stillOpen(ctx context.Context) bool {
+	_, err := i.tx.ExecContext(ctx, "ROLLBACK TO "+mark)
+	return err == nil
 }
 
 // insertEach writes the rows from first up to end one by one.

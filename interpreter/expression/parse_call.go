@@ -61,6 +61,10 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 		message += "; docs/language.md lists the functions"
 	}
 	p.report(name, codeUnknownFunction, message)
+	if certain := Certain(name.text, known); certain != "" {
+		last := &p.problems[len(p.problems)-1]
+		last.Old, last.New = name.text, certain
+	}
 	return nil
 }
 

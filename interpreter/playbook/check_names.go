@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
@@ -256,6 +258,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	}
 	if hint := cmp.Or(c.workloadHint(name), c.unknownHint(at, name)); hint != "" {
 		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
+		c.offer(name, c.certainName(at, name, hint))
 	}
 }
 
@@ -298,6 +301,20 @@ func (c *checker) nearName(at site, name string) string {
 		return ""
 	}
 	return expression.Suggest(name, c.namesAt(at))
+}
+
+// meantMember is a hint that names a member of args or vars.
+var meantMember = regexp.MustCompile(`^; did you mean ((?:args|vars)\.\w+)\?$`)
+
+// certainName is what an unknown name is meant to be for sure, "" for nothing.
+func (c *checker) certainName(at site, name, hint string) string {
+	switch match := meantMember.FindStringSubmatch(hint); {
+	case match != nil:
+		return match[1]
+	case !strings.Contains(hint, "did you mean"):
+		return ""
+	}
+	return expression.Certain(name, c.namesAt(at))
 }
 
 // argsHave reports whether the args of the step at a site may have a member:

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -28,8 +29,8 @@ func checkRetry(c *checker) {
 
 func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 	var taken outcomes
-	for _, policy := range policies {
-		if by := taken.by(policy); by != nil {
+	for i, policy := range policies {
+		if by := cmp.Or(taken.by(policy), wider(policies[:i], policy)); by != nil {
 			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
@@ -65,6 +66,22 @@ func (o outcomes) by(policy *Policy) *Policy {
 		return o.successes
 	}
 	return o.failures
+}
+
+// wider is the first of some policies that matches whatever another one does and is the last to be
+// asked then, nil if there is none. Counts differ from policy to policy.
+func wider(earlier []*Policy, policy *Policy) *Policy {
+	const most = 50 // others are few, or written by a program
+	program, ok := policy.When.program()
+	if !ok || policy.When.names("_retry") {
+		return nil
+	}
+	for _, other := range earlier[:min(len(earlier), most)] {
+		if when, ok := other.When.program(); ok && other.Then.OnExhausted != ExhaustedContinue && program.Implies(when) {
+			return other
+		}
+	}
+	return nil
 }
 
 func (o *outcomes) add(policy *Policy) {

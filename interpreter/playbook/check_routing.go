@@ -45,6 +45,7 @@ func (c *checker) checkTargets(step *Step) {
 			case c.pb.Step(target.Step) == nil:
 				c.errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is no step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
+				c.offer(target.Step, expression.Certain(target.Step, c.stepNames()))
 			case seen[target.Step]:
 				c.errorf(target.Pos, codeDuplicateTarget, "step %q leads to %q twice in one route; name it once", step.Name, target.Step)
 			}

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"fmt"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -19,16 +20,10 @@ func checkSinkRetry(c *checker) {
 		}
 		for _, policy := range call.action.Retry {
 			then := &policy.Then
-			for _, word := range []string{"next_call", "collect", "sink", "per_iteration", "per_page", "restart", "end_on_repeat"} {
-				if then.Words.Has(word) {
-					c.errorf(then.word(word), codeSinkRetry, "the retry of %[1]s cannot have %[2]s: %[1]s has no pages and no sinks; %[3]s", kind, word, instead)
+			for i := range thenSection.keys {
+				if word := thenSection.keys[i].name; thenSection.keys[i].stepsOnly && then.Words.Has(word) {
+					c.errorf(then.word(word), codeSinkRetry, "the retry of %s cannot have %s: %s", kind, word, notOfSinks(word, kind, instead))
 				}
-			}
-			if then.Words.Has("fail") {
-				c.errorf(then.word("fail"), codeSinkRetry, "the retry of %[1]s cannot have fail: it handles failures only, and an answer that says it worked ends %[1]s; leave it out", kind)
-			}
-			if then.Words.Has("result") {
-				c.errorf(then.word("result"), codeSinkRetry, "the retry of %[1]s cannot have result: nothing reads what %[1]s gives; leave it out", kind)
 			}
 			if then.OnExhausted == ExhaustedPause && call.spot&atNotices != 0 {
 				c.errorf(then.word("on_exhausted"), codeSinkRetry, "the retry of a notice cannot have on_exhausted: pause: nobody waits for a notice; leave it out")
@@ -37,6 +32,18 @@ func checkSinkRetry(c *checker) {
 				c.errorf(policy.When.Pos, codeSinkRetry, "the retry of %s handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"", kind)
 			}
 		}
+	}
+}
+
+// notOfSinks says why the retry of a sink or notice cannot have a word, and what to do instead.
+func notOfSinks(word, kind, instead string) string {
+	switch word {
+	case "fail":
+		return fmt.Sprintf("it handles failures only, and an answer that says it worked ends %s; leave it out", kind)
+	case "result":
+		return fmt.Sprintf("nothing reads what %s gives; leave it out", kind)
+	default:
+		return fmt.Sprintf("%s has no pages and no sinks; %s", kind, instead)
 	}
 }
 

@@ -26,19 +26,24 @@ const (
 	codeHiddenName             = "hidden-name"
 	codeMissingField           = "missing-field"
 	codeMissingTarget          = "missing-target"
+	codeMixedTypes             = "mixed-types"
 	codeNextCallAfterFailure   = "next-call-after-failure"
 	codeNoEffect               = "no-effect"
+	codeNotYetRun              = "not-yet-run"
 	codeIgnoreAfterSuccess     = "ignore-after-success"
 	codeIncremental            = "incremental"
 	codeJSONText               = "json-text"
+	codeLiteralSecret          = "literal-secret"
 	codeOperatorLimit          = "operator-limit"
 	codePageIndex              = "page-index"
 	codePagesNotCollected      = "pages-not-collected"
 	codeRawOutsideURL          = "raw-outside-url"
+	codeRepeatedWrite          = "repeated-write"
 	codeReservedName           = "reserved-name"
 	codeRouter                 = "router"
 	codeSecretStep             = "secret-step"
 	codeSecretUse              = "secret-use"
+	codeSharedOutput           = "shared-output"
 	codeShortInterval          = "short-interval"
 	codeSinkNotWritable        = "sink-not-writable"
 	codeSinkOnly               = "sink-only"
@@ -92,19 +97,24 @@ var checkCodes = []CodeDoc{
 	{codeHiddenName, "a workload key or a step is hidden by a name that is found earlier (warning)"},
 	{codeMissingField, "a call lacks a field that its tool needs"},
 	{codeMissingTarget, "next leads to a step that does not exist"},
+	{codeMixedTypes, "a text is compared with a number, so that it always gives the same (warning)"},
 	{codeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
 	{codeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
 	{codeIncremental, "a step cannot keep a state between runs as it is written, or would read too much or too little (some are warnings)"},
 	{codeNoEffect, "a word has no effect where it is (warning)"},
+	{codeNotYetRun, "a step names the result of one that cannot have run by then (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
+	{codeLiteralSecret, "a password, token or key is written out in the file (warning)"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
 	{codePageIndex, "next_call counts on with _retry.index, which is 1 on the first page (warning)"},
 	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
 	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
+	{codeRepeatedWrite, "a sink writes again what it has written when a worker dies meanwhile (warning)"},
 	{codeReservedName, "a step, element or into has a name that expressions cannot distinguish from a word"},
 	{codeRouter, "a step without a tool has retry, loop, incremental or sink"},
 	{codeSecretStep, "a step is secret and has something that would read its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},
+	{codeSharedOutput, "the elements of a loop replace one file, of which the last stays (warning)"},
 	{codeShortInterval, "a schedule starts a run more often than every 10 seconds (warning)"},
 	{codeSinkNotWritable, "the tool of a sink cannot write"},
 	{codeSinkOnly, "a step calls a tool that is a sink only"},

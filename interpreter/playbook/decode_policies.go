@@ -162,6 +162,7 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
 		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
+		d.offer(name.Value, expression.Certain(name.Value, names))
 	case len(names) == 0:
 		d.errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:

@@ -136,11 +136,11 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asBoolean(func(t *Then, yes bool) { t.Ignore = yes }),
 	},
 	{
-		key{name: "result", doc: "the data of the call where this policy ends it as a success"},
+		key{name: "result", stepsOnly: true, doc: "the data of the call where this policy ends it as a success"},
 		asValue(func(t *Then, n *Node) { t.Result = n }),
 	},
 	{
-		key{name: "fail", doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
+		key{name: "fail", stepsOnly: true, doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
 		asTextValue(func(t *Then, n *Node) { t.Fail = n }),
 	},
 	{
@@ -153,7 +153,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asValue(func(t *Then, n *Node) { t.RetryAfter = n }),
 	},
 	{
-		key{name: "restart", doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
+		key{name: "restart", stepsOnly: true, doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
 		as(WordBoolean, (*decoder).restart).also("full"),
 	},
 	{
@@ -161,20 +161,20 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes }),
 	},
 	{
-		key{name: "end_on_repeat", doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
+		key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
 		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes }),
 	},
 	{
-		key{name: "next_call", doc: "changes to the request after a success", repeats: true},
+		key{name: "next_call", stepsOnly: true, doc: "changes to the request after a success", repeats: true},
 		asSection(func(t *Then, call *NextCall) { t.NextCall = call }),
 	},
-	{key{name: "collect", doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })},
+	{key{name: "collect", stepsOnly: true, doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })},
 	{
-		key{name: "sink", older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
+		key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
 		asSection(func(t *Then, s *Sink) { t.Sink = s }),
 	},
 	{
-		key{name: "per_iteration", aliases: []string{"per_page"}, doc: "a sink per page"},
+		key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
 		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink }),
 	},
 	{

@@ -15,6 +15,8 @@ type key struct {
 	required string
 	nullable bool // without a value the word counts as left out
 	repeats  bool // asks for another attempt; words of then only
+	// stepsOnly words of then are not for the retry of sinks and notices.
+	stepsOnly bool
 	// The rest is filled in by sectionOf.
 	domain domain
 	what   string // the word in messages

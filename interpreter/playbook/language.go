@@ -36,6 +36,8 @@ type Key struct {
 	Of       string
 	Required bool
 	Nullable bool // without a value it counts as left out
+	// StepsOnly keys are not for the retry of sinks and notices.
+	StepsOnly bool
 }
 
 // Sections are all sections of the language with the keys that they accept, in
@@ -56,7 +58,7 @@ func described(sections []*section) []Section {
 func (k *key) described() Key {
 	described := Key{
 		Name: k.name, Aliases: k.aliases, Older: k.older, Doc: k.doc, Kind: k.domain.kind, Accepted: k.domain.accepted,
-		Least: k.domain.least, Most: k.domain.most, Default: asWritten(k.domain.absent), Required: k.required != "", Nullable: k.nullable,
+		Least: k.domain.least, Most: k.domain.most, Default: asWritten(k.domain.absent), Required: k.required != "", Nullable: k.nullable, StepsOnly: k.stepsOnly,
 	}
 	if k.domain.of != nil {
 		described.Of = k.domain.of().name

@@ -2,6 +2,8 @@ package playbook
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -115,6 +117,31 @@ func (d *decoder) add(severity source.Severity, pos source.Position, code, messa
 	d.found = append(d.found, source.Diagnostic{
 		File: d.file.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
+}
+
+// offer gives the last problem a fix: a text that stands at its place, and what to write instead.
+// An empty text is none.
+func offer(found source.Diagnostics, written, instead string) {
+	if instead != "" && written != instead {
+		found[len(found)-1].Fix = source.Fix{Old: written, New: instead}
+	}
+}
+
+func (d *decoder) offer(written, instead string) { offer(d.found, written, instead) }
+
+// oneWord is a hint that says no more than the word to write.
+var oneWord = regexp.MustCompile(`^; (?:write|\S+ writes) "(\w+)"$`)
+
+// certainKey is what to write for an unknown key for sure, "" for nothing: the word of a hint
+// that has one only, else the one that the key resembles.
+func certainKey(name, hint string, known []string) string {
+	if match := oneWord.FindStringSubmatch(hint); match != nil {
+		return match[1]
+	}
+	if strings.Contains(hint, "did you mean") {
+		return expression.Certain(name, known)
+	}
+	return ""
 }
 
 // nearOr completes a message about a word that is not known: the word it

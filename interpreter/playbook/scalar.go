@@ -65,6 +65,7 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 		}
 	}
 	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
+	d.offer(text, expression.Certain(text, accepted))
 	return ""
 }
 

@@ -26,6 +26,8 @@ type Diagnostic struct {
 	// Note is more to show below the place, such as YAML to write instead; "" for
 	// nothing.
 	Note string
+	// Fix is what mends the problem for sure; the zero value is none.
+	Fix Fix
 }
 
 // String gives "file:line:col: message [code]"; warnings say "warning: " before

@@ -56,6 +56,11 @@ type group struct {
 	Pages []*page
 }
 
+// Has reports whether the group has a page.
+func (g group) Has(at string) bool {
+	return slices.ContainsFunc(g.Pages, func(p *page) bool { return p.Path == at })
+}
+
 // groups are the documents in the order of reading: by their names, or all of a folder, of which
 // index.md is first. Those that no group names, decisions and examples, are left to links and
 // search.

@@ -11,14 +11,21 @@
     heading.append(link);
   }
 
+  if (matchMedia('(max-width: 800px)').matches) for (const group of document.querySelectorAll('nav details')) group.open = false;
+
   // words are those of a text; a name such as max_wait or Retry-After is one, and its parts are others.
   const words = text => (text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [])
     .flatMap(word => /[-._]/.test(word) ? [word, ...word.split(/[-._]+/).filter(Boolean)] : [word]);
   // common are words of questions that say nothing of what is looked for.
   const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or so that the there ' +
     'this to was were what when where which who why will with you your').split(' '));
+  // same are words of one thing.
+  const same = {postgresql: 'postgres', crontab: 'cron'};
   // stem has forms of a word found by one another.
-  const stem = word => word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word.replace(/s$/, '');
+  const stem = given => {
+    const word = Object.hasOwn(same, given) ? same[given] : given;
+    return word.length > 4 ? word.replace(/(?:ing|ed|es|s|e)$/, '') : word.replace(/s$/, '');
+  };
 
   // count counts the words of a text by their stems.
   const count = text => {
@@ -29,6 +36,9 @@
 
   // inside are the pages for those who change Reprise; others ask more often.
   const inside = /^(?:decisions\/|architecture|contributing|changelog)/;
+
+  // described is the reference: a question of several words looks for what explains first.
+  const described = /^reference\//;
 
   // rank gives the parts that match, best first: those that have more of the words, and in
   // their titles.
@@ -51,6 +61,7 @@
       let score = rows[n].reduce((sum, one, i) => sum + one * rare[i], 0) * has ** 2;
       if (phrase.length > 3 && part.text.toLowerCase().includes(phrase)) score *= 2;
       if (inside.test(part.page)) score /= 2;
+      if (described.test(part.page) && telling.length > 2) score *= .8;
       return {part, score};
     }).filter(one => one.score > 0).sort((x, y) => y.score - x.score);
   };

@@ -37,6 +37,11 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 	p := placeOf(doc.text, line, offset(doc.text.line(line), at.Position.Character))
 	switch {
 	case p.expression:
+		before := doc.text.line(line)[:offset(doc.text.line(line), at.Position.Character)]
+		if path := pathBefore(before); path != nil {
+			completeMembers(doc, line, path, add)
+			break
+		}
 		completeExpression(doc, add)
 	case p.key == "tool":
 		for _, name := range s.tools.Names() {

@@ -98,8 +98,8 @@ func readFunctions(text string) map[string]string {
 	return all
 }
 
-// whole is the word in the YAML around it. It takes the place of what the YAML says of the
-// word, or else of the hole.
+// whole is the word in the YAML around it. It replaces what the YAML says of the word, or
+// else the hole.
 func (s shown) whole() string {
 	lines := strings.Split(s.around, "\n")
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, hole) })

@@ -53,7 +53,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 				Default: key.Default, Words: key.Accepted, Required: key.Required, Snippet: example.snippet, Example: example.whole(),
 			}
 			if kind == OfKey {
-				entry.Where = r.where(section.Name)
+				entry.Where = r.where(section.Name, key.StepsOnly)
 			}
 			if key.Of != "" {
 				entry.Words = r.namesOf(key.Of)
@@ -134,15 +134,26 @@ func bounds(key playbook.Key) string {
 // anchors are the sections at which the paths of others begin.
 var anchors = []string{"playbook", "step", "sink", "notice", "notify", "workbook entry"}
 
-// where are the places of a section, from the nearest anchors.
-func (r *Reference) where(section string) []string {
+// where are the places of a section, or of those of its keys that the retry of sinks and notices
+// cannot have, from the nearest anchors.
+func (r *Reference) where(section string, stepsOnly bool) []string {
 	if slices.Contains(anchors, section) {
 		return []string{anchorName(section)}
 	}
 	var found []string
-	r.climb(section, "", map[string]bool{}, func(path string) { found = append(found, path) })
+	r.climb(section, climbed{stepsOnly: stepsOnly}, func(path string) { found = append(found, path) })
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// writers are the sections whose retry is for failures only.
+var writers = []string{"sink", "notice", "notify"}
+
+// climbed is the way from a section up to an anchor.
+type climbed struct {
+	path      string
+	seen      []string // sections
+	stepsOnly bool     // it leads through a word that sinks and notices cannot have
 }
 
 func anchorName(section string) string {
@@ -152,15 +163,16 @@ func anchorName(section string) string {
 	return section
 }
 
-func (r *Reference) climb(section, path string, seen map[string]bool, visit func(string)) {
+func (r *Reference) climb(section string, way climbed, visit func(string)) {
 	if slices.Contains(anchors, section) {
-		visit(strings.TrimPrefix(strings.ReplaceAll(section, " entry", "")+path, "playbook."))
+		if !way.stepsOnly || !slices.Contains(writers, section) {
+			visit(strings.TrimPrefix(strings.ReplaceAll(section, " entry", "")+way.path, "playbook."))
+		}
 		return
 	}
-	if seen[section] {
+	if slices.Contains(way.seen, section) {
 		return
 	}
-	seen[section] = true
 	for _, parent := range playbook.Sections() {
 		for _, key := range parent.Keys {
 			if key.Of != section {
@@ -170,10 +182,9 @@ func (r *Reference) climb(section, path string, seen map[string]bool, visit func
 			if key.Kind == playbook.WordLists {
 				step += ".NAME"
 			}
-			r.climb(parent.Name, step+path, seen, visit)
+			r.climb(parent.Name, climbed{step + way.path, append(slices.Clone(way.seen), section), way.stepsOnly || key.StepsOnly}, visit)
 		}
 	}
-	delete(seen, section)
 }
 
 // path finds keys by a path that begins at any section: the name of the section, or one of its

@@ -33,9 +33,9 @@ func Pages() []Page {
 		{"statuses", "Statuses", "What the status of a run, a step or an iteration means."},
 		{"events", "Events", "What `starter events` prints of a run."},
 		{"commands", "Commands of starter", "Each command of `starter` with its flags."},
-		{"worker", "Flags of worker", "The flags of `worker`, and the variables that replace them."},
+		{"worker", "Flags of worker", "The flags of `worker`, with the variables that set them."},
 		{"http-api", "HTTP API", "The requests that `starter serve` answers."},
-		{"configuration", "Variables", "The environment variables that the programs read."},
+		{"configuration", "Variables and files", "The environment variables and files that the programs read."},
 		{"metrics", "Metrics", "What a worker counts, for Prometheus and OpenTelemetry."},
 		{"search-attributes", "Search attributes", "What Temporal's list filters find runs by."},
 		{"exit-codes", "Exit codes", "What the commands exit with."},
@@ -52,7 +52,7 @@ var pages = map[string]string{
 // pagesOf are those that have all entries of a kind.
 var pagesOf = map[Kind]string{
 	OfTool: "tools", OfField: "tools", OfName: "expressions", OfFunction: "expressions", OfTestKey: "tests", OfCode: "diagnostics", OfStatus: "statuses",
-	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfExit: "exit-codes",
+	OfEvent: "events", OfAttribute: "search-attributes", OfMetric: "metrics", OfVariable: "configuration", OfFile: "configuration", OfExit: "exit-codes",
 }
 
 // PageOf is the name of the page that has an entry.
@@ -83,12 +83,12 @@ func linkOf(e Entry) string { return Folder + PageOf(e) + ".md#" + Anchor(e.Labe
 // OfDiagnostic is the file and heading that explain a diagnostic.
 func OfDiagnostic(code string) string { return linkOf(Entry{Kind: OfCode, Name: code}) }
 
-// Label is the heading of an entry in the reference. Names that are functions too are told apart.
+// Label is the heading of an entry in the reference. That of a function has brackets, as names may be spelt alike.
 func (e Entry) Label() string {
 	switch e.Kind {
 	case OfFunction:
 		return e.Name + "()"
-	case OfName, OfTestKey, OfKey, OfTool, OfField, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfExit:
+	case OfName, OfTestKey, OfKey, OfTool, OfField, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit:
 	}
 	return e.Heading()
 }
@@ -132,7 +132,7 @@ var concepts = map[string]string{
 var conceptsOf = map[Kind]string{
 	OfTool: "docs/language.md#calls", OfField: "docs/language.md#calls", OfName: "docs/language.md#names", OfFunction: "docs/language.md#expressions",
 	OfTestKey: "docs/testing.md", OfCode: "docs/language.md#diagnostics", OfStatus: "docs/language.md#statuses", OfEvent: "docs/operations.md#events",
-	OfAttribute: "docs/operations.md#in-the-web-ui", OfMetric: "docs/operations.md#metrics-and-traces", OfVariable: "docs/operations.md#variables",
+	OfAttribute: "docs/operations.md#in-the-web-ui", OfMetric: "docs/operations.md#metrics-and-traces", OfVariable: "docs/operations.md#variables", OfFile: "docs/operations.md#connections-and-secrets",
 	OfExit: "docs/language.md#exit-codes",
 }
 

@@ -30,7 +30,7 @@ const (
 var variables = []variable{
 	{"REPRISE_TASK_QUEUE", ofPrograms, "The task queue of the workers, as `--task-queue`.", "reprise", "reprise"},
 	{"REPRISE_CONNECTIONS", ofWorkers + ", and serve", "A YAML file of connections by name, as `--connections`.", "none", "/etc/reprise/connections.yaml"},
-	{"REPRISE_AUTH_NAME", ofWorkers + ", and serve", "The connection `name`, whose name in upper case replaces NAME: a URL, `bearer:TOKEN` and the like, or an OAuth 2.0 client as JSON.", "none", "postgres://user:password@db.example.com/clinic"},
+	{"REPRISE_AUTH_NAME", ofWorkers + ", and serve", "The connection `name`, with its name in upper case for NAME: a URL, `bearer:TOKEN` and the like, or an OAuth 2.0 client as JSON.", "none", "postgres://user:password@db.example.com/clinic"},
 	{"REPRISE_SECRET_KEY", ofWorkers + ", and serve", "The key that encrypts secret results and makes the tokens of answers, the same for all. Older keys follow it, with commas.", "none; a local server makes its own", "NEW,OLD"},
 	{"REPRISE_CALLBACK_URL", ofWorkers, "Where other systems reach `starter serve`, for answers, as `--callback-url`.", "none; a local worker accepts answers itself", "https://reprise.example.com"},
 	{"REPRISE_DIRECTORY", "worker", "Where relative paths of the tools `file` and `sqlite` begin, as `--directory`.", "the working directory", "/var/lib/reprise"},
@@ -39,8 +39,8 @@ var variables = []variable{
 	{"REPRISE_LOG_LEVEL", "worker", "`debug`, `info` (attempts that are made again), `warn` (failures that ended a call) or `error`, as `--log-level`.", "warn", "info"},
 	{"REPRISE_LOG_FORMAT", "worker", "`text` or `json`, as `--log-format`.", "text", "json"},
 	{"REPRISE_LOG_FILE", "worker", "A file to log to as well, as JSON and from `info` on, which `starter logs` reads, as `--log-file`.", "none", "/var/log/reprise/worker.log"},
-	{"REPRISE_RETRY_MAX_RETRIES_LIMIT", ofPrograms, "The most retries that a policy may ask for.", "10", "20"},
-	{"REPRISE_RETRY_MAX_DELAY_LIMIT", ofPrograms, "The longest delay that a policy may ask for.", "1h", "6h"},
+	{"REPRISE_RETRY_MAX_RETRIES_LIMIT", ofPrograms, "The most retries that a policy may have.", "10", "20"},
+	{"REPRISE_RETRY_MAX_DELAY_LIMIT", ofPrograms, "The longest delay that a policy may have.", "1h", "6h"},
 	{"REPRISE_RUNS_LIMIT", ofWorkers, "The most child runs of a first run, at any depth.", "10000", "50000"},
 	{"REPRISE_CACHE_BYTES", ofWorkers, "The memory in use, in bytes from 33554432, above which no workflows are kept, as `--cache-bytes`.", "half of GOMEMLIMIT or of the limit of the cgroup, else 512 MiB", "1073741824"},
 	{"REPRISE_RATE_LIMITS", ofWorkers, "A YAML file of rate limits that no playbook exceeds, as `--rate-limits`.", "none", "/etc/reprise/rate-limits.yaml"},
@@ -54,4 +54,37 @@ var variables = []variable{
 	{"DEVSERVER_API_KEY", "devserver", "The key that clients must send. starter sets it for the server that it starts.", "none", "KEY"},
 	{"TEMPORAL_ADDRESS", ofPrograms, "host:port of the Temporal server, as `--address`. Temporal's other variables, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`, count too.", "a local server of starter; 127.0.0.1:7233 of worker", "temporal.example.com:7233"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", ofPrograms, "Where metrics and traces are sent, as OTLP over HTTP. OpenTelemetry's other variables, such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` and `OTEL_SDK_DISABLED`, count too.", "nothing is sent", "http://localhost:4318"},
+}
+
+// file is a file that a program reads.
+type file struct{ name, of, doc, example string }
+
+// files are those that operators write; a test reads the examples.
+var files = []file{
+	{
+		"connections.yaml", ofWorkers + ", and serve",
+		"The file of `--connections`: a map of names to connections. A connection of `http` is `https://user:password@host`, `bearer:TOKEN` or " +
+			"`header:NAME: VALUE`, the last two perhaps with the host behind an `@`, or an OAuth 2.0 client. One of `postgres` is a URL. " +
+			"A connection that the file does not name is looked for in `REPRISE_AUTH_NAME`.",
+		`pg_main: postgres://user:password@db.example.com/clinic
+crm: bearer:TOKEN@https://crm.example.com
+orders:
+  oauth2:
+    token_url: https://login.example.com/oauth2/token
+    client_id: reprise
+    client_secret: SECRET`,
+	},
+	{
+		"rate-limits.yaml", ofWorkers,
+		"The file of `--rate-limits`: a map of keys, shared names or hosts to the `requests` and `per` that no playbook exceeds, and `max_pause`, how long a `Retry-After` of one attempt holds back the others.",
+		`api.example.com: {requests: 100, per: 1s}
+github: {requests: 5000, per: 1h, max_pause: 15m}`,
+	},
+	{
+		"callers.yaml", "serve, and ui",
+		"The file of `--tokens`: a map of callers to the SHA-256 hashes of their tokens, the playbooks that they may start, `*` for all, and their `role` in `starter ui`. " +
+			"`starter serve token new NAME` prints a token and its entry.",
+		`ci: {sha256: HASH, playbooks: [nightly]}
+ops: {sha256: [HASH, OTHER], playbooks: ["*"], role: operator}`,
+	},
 }

@@ -35,13 +35,14 @@ const (
 	OfAttribute Kind = "search attribute"
 	OfMetric    Kind = "metric"
 	OfVariable  Kind = "variable"
+	OfFile      Kind = "file"
 	OfExit      Kind = "exit code"
 )
 
 // Kinds are all of them, in the order in which they are listed.
 func Kinds() []Kind {
 	return []Kind{
-		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfExit,
+		OfKey, OfTool, OfField, OfName, OfFunction, OfTestKey, OfCode, OfStatus, OfEvent, OfAttribute, OfMetric, OfVariable, OfFile, OfExit,
 	}
 }
 
@@ -143,6 +144,9 @@ func (r *Reference) addRuns() {
 func (r *Reference) addPrograms() {
 	for _, one := range variables {
 		r.add(Entry{Kind: OfVariable, Name: one.name, Doc: one.doc, Default: one.absent, Where: []string{one.of}, Example: one.name + "=" + one.example})
+	}
+	for _, one := range files {
+		r.add(Entry{Kind: OfFile, Name: one.name, Doc: one.doc, Where: []string{one.of}, Example: one.example})
 	}
 	for _, one := range exitcode.All() {
 		r.add(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: sentence(one.Doc)})

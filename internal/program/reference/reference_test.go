@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/program/host"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
+	"reprise/internal/program/serve"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -85,7 +87,9 @@ workflow:
 func codesOf(dir, text string) []string {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
 	name := filepath.Join(dir, "example.yaml")
-	files := playbook.NewFiles(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, filepath.Base(name))) })
+	files := playbook.NewFiles(func(name string) ([]byte, error) {
+		return os.ReadFile(filepath.Join(dir, filepath.Base(strings.TrimPrefix(name, playbook.NamedScheme))))
+	})
 	_, found := playbook.Validate(source.NewFile(name, []byte(text)), activities.Default(), playbook.CheckOptions{Limits: limits, Files: files})
 	var codes []string
 	for _, one := range found {
@@ -194,6 +198,24 @@ func TestTestKeysHaveExamples(t *testing.T) {
 				assert.Fail(t, failure.Text(path), "%s:\n%s", entry.Name, entry.Example)
 			}
 		}
+	}
+}
+
+// TestFilesAreRead: the programs read the examples of files.
+func TestFilesAreRead(t *testing.T) {
+	t.Parallel()
+	r := reference.New(activities.Default())
+	readers := map[string]func(path string) error{
+		"connections.yaml": func(path string) error { _, err := host.Connections(path); return err },
+		"rate-limits.yaml": func(path string) error { _, err := host.RateLimits(path); return err },
+		"callers.yaml":     func(path string) error { _, err := serve.OpenCallers(path); return err },
+	}
+	hashes := strings.NewReplacer("HASH", strings.Repeat("a", 64), "OTHER", strings.Repeat("b", 64))
+	for _, name := range r.Index(reference.OfFile) {
+		entry, _ := r.Of(reference.OfFile, name)
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(hashes.Replace(entry.Example)), 0o600))
+		require.NoError(t, readers[name](path), name)
 	}
 }
 

@@ -33,6 +33,9 @@ func eachCommand(command *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
+// generalFlag marks flags that starter options has for all commands.
+const generalFlag = "general"
+
 func commandText(command *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n%stext\n%s\n%s\n", command.CommandPath(), strings.TrimSuffix(command.Short, "."), fence, command.UseLine(), fence)
@@ -48,14 +51,20 @@ func commandText(command *cobra.Command) string {
 	if command.Example != "" {
 		fmt.Fprintf(&b, "\n%ssh\n%s\n%s\n", fence, unindented(command.Example), fence)
 	}
-	rows := [][]string{{"flag", "what it says", "default"}}
+	rows, general := [][]string{{"flag", "what it says", "default"}}, false
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden {
+		switch {
+		case flag.Annotations[generalFlag] != nil:
+			general = true
+		case !flag.Hidden:
 			rows = append(rows, flagRow(flag))
 		}
 	})
 	if len(rows) > 1 {
 		b.WriteString("\n" + table(rows))
+	}
+	if general {
+		b.WriteString("\nThe flags that choose the Temporal server are those of [starter options](#starter-options).\n")
 	}
 	return b.String()
 }
@@ -84,7 +93,7 @@ func plainText(text string) string {
 	return strings.NewReplacer("<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`").Replace(text)
 }
 
-// unindented takes the indentation of the first line off all lines.
+// unindented removes the indentation of the first line from all lines.
 func unindented(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))

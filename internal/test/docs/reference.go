@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/activities"
 	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // Reference is the pages of docs/reference that follow from the tables of this program and from the
@@ -28,7 +30,7 @@ func Reference(catalogue playbook.Tools, openAPI []byte) (map[string]string, err
 		case "tools":
 			made[page.Name+".md"] = head(page) + w.tools()
 		default:
-			made[page.Name+".md"] = head(page) + w.sections(page) + w.kinds(page)
+			made[page.Name+".md"] = head(page) + w.explained(page) + w.sections(page) + w.kinds(page)
 		}
 	}
 	return made, nil
@@ -54,15 +56,14 @@ const readKeys = " Each heading is the path of a key. Below it: what the key say
 // readings say how pages are read.
 var readings = map[string]string{
 	"playbook": readKeys, "step": readKeys, "retry": readKeys, "loop": readKeys, "sinks": readKeys, "incremental": readKeys,
-	"tests":       " Each heading is the path of a key. The examples are tests that pass. [Test a playbook](../testing.md) shows how tests are written.",
-	"tools":       " Every tool also takes the keys of a call: `args`, `auth`, `timeout` and `idempotency`, as in a [step](step.md). Each field has a heading with its type, what counts without it, and an example, which is checked.",
-	"expressions": " Names come first, functions after them. A function is called as `f(x, y)` or as a filter, `x | f(y)`; `=>` precedes what an example gives, and `#` is the element in a condition.",
-	"diagnostics": " Each heading is the code that a message ends with. Both examples are checked: the wrong one gives the code, the right one nothing. `starter explain CODE` prints the same.",
-	"statuses":    " `of` says whose status it can be.",
-	"events":      " Each heading is the `event` of `starter events --output json`.",
-	"metrics":     " Nothing is counted unless `--metrics-address` or OpenTelemetry's variables ask for it. Each metric has its kind and labels.",
-	"configuration": " A flag counts more than the variable. What is not set has its default. Files that these variables name are described with the flag: " +
-		"[worker](worker.md), [starter](commands.md).",
+	"tests":             " Each heading is the path of a key. The examples are tests that pass.",
+	"tools":             " Every tool also takes the keys of a call: `args`, `auth`, `timeout` and `idempotency`, as in a [step](step.md). Each field has a heading with its type, what counts without it, and an example, which is checked.",
+	"expressions":       " Names come first, functions after them. A function is called as `f(x, y)` or as a filter, `x | f(y)`; `=>` is before what an example gives, and `#` is the element in a condition.",
+	"diagnostics":       " Each heading is the code that a message ends with. Both examples are checked: the wrong one gives the code, the right one nothing. `starter explain CODE` prints the same.",
+	"statuses":          " `of` says whose status it can be.",
+	"events":            " Each heading is the `event` of `starter events --output json`.",
+	"metrics":           " Nothing is counted without `--metrics-address` or OpenTelemetry's variables. Each metric has its kind and labels.",
+	"configuration":     " A flag counts more than the variable. What is not set has its default. Files come after the variables.",
 	"search-attributes": " `starter setup` adds them to a namespace. A filter is `--query` of `starter list`, or the list of Temporal's web UI: `RepriseStatus = \"failed\"`.",
 	"exit-codes":        " They are those of `starter run`; other commands give those that fit.",
 	"http-api":          " Each heading is a method and a path. The document itself is at `/v1/openapi.json`.",
@@ -95,9 +96,9 @@ func (w writer) sections(page reference.Page) string {
 
 func (w writer) section(section playbook.Section) string {
 	var b strings.Builder
-	title := "The top level"
+	title := "At a glance"
 	if at := reference.PathOfSection(section.Name); at != "" {
-		title = "The keys of " + code(at)
+		title = code(at) + " at a glance"
 	}
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
 	rows := [][]string{{"key", "what it says"}}
@@ -131,6 +132,20 @@ func (w writer) kinds(page reference.Page) string {
 	return b.String()
 }
 
+// explained leads to the pages that explain what a page has.
+func (w writer) explained(page reference.Page) string {
+	var links []string
+	for _, entry := range w.all.Entries() {
+		if link := conceptLink(entry); entry.Kind != reference.OfKey && link != "" && reference.PageOf(entry) == page.Name && !slices.Contains(links, link) {
+			links = append(links, link)
+		}
+	}
+	if len(links) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nExplained in: %s.\n", strings.Join(links, ", "))
+}
+
 // level is the heading of an entry: those of sections and tools are below others.
 func level(kind reference.Kind) string {
 	switch kind {
@@ -152,18 +167,34 @@ func (w writer) entry(e reference.Entry, aliases []string) string {
 	if e.Kind == reference.OfFunction {
 		fmt.Fprintf(&b, "%s: ", code(e.Title))
 	}
-	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e.Doc)))
+	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e)))
 	if facts := w.facts(e, aliases); len(facts) > 0 {
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(facts, "\n- "))
 	}
 	for _, one := range []struct{ title, text, words string }{
-		{"Wrong:\n\n", e.Wrong, "yaml wrong"}, {"Right:\n\n", e.Right, "yaml"}, {"", e.Example, exampleWords(e)},
+		{"Wrong:\n\n", e.Wrong, "yaml wrong"}, {"", w.messages(e), "text"}, {"Right:\n\n", e.Right, "yaml"}, {"", e.Example, exampleWords(e)},
 	} {
 		if one.text != "" {
 			fmt.Fprintf(&b, "\n%s%s%s\n%s\n%s\n", one.title, fence, one.words, strings.TrimRight(one.text, "\n"), fence)
 		}
 	}
 	return b.String()
+}
+
+// messages are what the check of a wrong example says.
+func (w writer) messages(e reference.Entry) string {
+	if e.Wrong == "" {
+		return ""
+	}
+	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
+	_, found := playbook.Validate(source.NewFile("example.yaml", []byte(reference.Playbook(e.Wrong))), w.catalogue, playbook.CheckOptions{Limits: limits})
+	var lines []string
+	for _, one := range found {
+		if one.Code == e.Name {
+			lines = append(lines, fmt.Sprintf("%s [%s]", one.Message, one.Code))
+		}
+	}
+	return strings.Join(slices.Compact(lines), "\n")
 }
 
 // exampleWords are what the block of an example opens with.
@@ -173,16 +204,21 @@ func exampleWords(e reference.Entry) string {
 		return "text expressions"
 	case reference.OfVariable:
 		return "sh"
-	case reference.OfTestKey:
+	case reference.OfTestKey, reference.OfFile:
 		return "yaml fragment"
 	default:
 		return "yaml"
 	}
 }
 
-// linked has the links of a text, which are written as from docs, lead there from the reference.
-func linked(text string) string {
-	return strings.NewReplacer("](#", "](../language.md#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(text)
+// linked is what an entry says, whose links lead to the same places from the reference. They are
+// written as from the page that explains the kind.
+func linked(e reference.Entry) string {
+	page := "../language.md"
+	if e.Kind == reference.OfEvent {
+		page = "../operations.md"
+	}
+	return strings.NewReplacer("](#", "]("+page+"#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(e.Doc)
 }
 
 // facts are what is said of an entry in a few words each.
@@ -201,11 +237,18 @@ func (w writer) facts(e reference.Entry, aliases []string) []string {
 	add("Default", quoted(e.Default))
 	add(cmp.Or(accepts[e.Kind], "Accepts"), w.words(e))
 	add("Also written", codes(aliases))
-	add("In", where(e))
+	if e.Kind != reference.OfField {
+		add(cmp.Or(places[e.Kind], "In"), where(e))
+	}
 	add("Related", w.related(e))
-	add("Explained in", conceptLink(e))
+	if e.Kind == reference.OfKey {
+		add("Explained in", conceptLink(e))
+	}
 	return facts
 }
+
+// places says what Entry.Where are.
+var places = map[reference.Kind]string{reference.OfName: "Known", reference.OfStatus: "Of", reference.OfVariable: "Read by", reference.OfFile: "Read by"}
 
 // accepts says what Entry.Words are.
 var accepts = map[reference.Kind]string{reference.OfName: "Members", reference.OfMetric: "Labels", reference.OfTool: "Fields"}
