@@ -277,7 +277,7 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 }
 
 // errSpent is the cause of an attempt that is not made again.
-var errSpent = errors.New("the attempt was handed out too often")
+var errSpent = errors.New("the attempt was dispatched too often")
 
 // activityError says why the attempt ended: the worker's stop, a
 // cancel, a server that was out of reach, its own time, or the tool. For an

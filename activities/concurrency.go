@@ -46,7 +46,7 @@ func enterQueue(ctx context.Context, enter queue.Enter) error {
 		err = startQueue(ctx, c, id, enter)
 	}
 	if err != nil {
-		return fmt.Errorf("ask for a turn under %s: %w", enter.Name.Describe(), err)
+		return fmt.Errorf("request a slot under %s: %w", enter.Name.Describe(), err)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, er
 	}
 	last, err = queryQueue(ctx, c, id, info.GetExecution().GetRunId())
 	if err != nil {
-		return last, fmt.Errorf("the workflow %s of the key was ended from outside, and who has a turn cannot be asked: %w", id, err)
+		return last, fmt.Errorf("the workflow %s of the key was ended from outside, so the runs that have slots cannot be queried: %w", id, err)
 	}
 	return last.Recovered(), nil
 }

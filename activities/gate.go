@@ -99,7 +99,7 @@ func (g *gate) control(ctx context.Context, workflowID string, version int) inte
 	case err == nil:
 		run.control = control
 	case ctx.Err() == nil:
-		g.logger.Warn("cannot ask whether a run is paused, going by what was known", "run", workflowID, "error", err)
+		g.logger.Warn("cannot query whether a run is paused; the last known answer counts", "run", workflowID, "error", err)
 	}
 	run.asked = asking
 	return run.control

@@ -322,11 +322,11 @@ func requestLease(ctx context.Context, id string, request ratelimit.LeaseRequest
 		},
 	})
 	if err != nil {
-		return ratelimit.Lease{}, fmt.Errorf("lease turns: %w", err)
+		return ratelimit.Lease{}, fmt.Errorf("lease slots of a rate limit: %w", err)
 	}
 	var lease ratelimit.Lease
 	if err := handle.Get(ctx, &lease); err != nil {
-		return ratelimit.Lease{}, fmt.Errorf("lease turns: %w", err)
+		return ratelimit.Lease{}, fmt.Errorf("lease slots of a rate limit: %w", err)
 	}
 	return lease, nil
 }

@@ -217,7 +217,7 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 		return false
 	}
 	if result.PutOff != nil {
-		s.unsampled("the request has to wait for its turn under a rate limit")
+		s.unsampled("the request has to wait for a rate limit")
 		return false
 	}
 	s.plan.Sampled = true

@@ -199,7 +199,7 @@ func beginTree(
 	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: tree.WorkflowID(), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		Priority:      temporal.Priority{PriorityKey: 1}, // many wait for it
-		StaticSummary: fmt.Sprintf("counts the runs below a first run, of which %d may start", tree.Most),
+		StaticSummary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", tree.Most),
 	}, interpreter.TreeWorkflow, census)
 	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
 }
@@ -270,7 +270,7 @@ func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*com
 	for {
 		page, err := c.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("list the runs below %s: %w", tree.Run, err)
+			return nil, fmt.Errorf("list the child runs of %s: %w", tree.Run, err)
 		}
 		for _, info := range page.GetExecutions() {
 			all[info.GetExecution().GetWorkflowId()] = info

@@ -55,7 +55,7 @@ type assignment struct {
 // away.
 func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
-		"the turn under the rate limit of %s is not yet; the attempt releases its slot for %s",
+		"the rate limit has no slot for %s yet; the attempt waits outside of the worker for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
@@ -147,7 +147,7 @@ func (l *turnQueue) serve() {
 		lease, first, err := l.lease(ctx, request)
 		if err != nil && time.Since(warned) >= time.Minute {
 			warned = time.Now()
-			l.pacer.logger.Warn("cannot lease turns under a rate limit, asking again", "key", request.Limit.Key, "error", err)
+			l.pacer.logger.Warn("cannot lease slots of a rate limit, trying again", "key", request.Limit.Key, "error", err)
 		}
 		next := time.Now().Add(leaseAgain)
 		if err == nil {
@@ -367,7 +367,7 @@ func (l *turnQueue) release(ctx context.Context) {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
 		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
-			l.pacer.logger.Debug("cannot report to the limiter which attempts have left", "key", going[0].limit.Key, "error", err)
+			l.pacer.logger.Debug("cannot report to the limiter which attempts were dropped", "key", going[0].limit.Key, "error", err)
 		}
 	}
 	for _, w := range going {

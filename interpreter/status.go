@@ -1,6 +1,9 @@
 package interpreter
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Status is the status of a step, an iteration or a run, or what an envelope says. These
 // are two sets: an envelope is StatusSuccess, StatusError or Partial, the others are
@@ -84,7 +87,7 @@ type StatusInfo struct {
 	Tally  Tally
 	Colour Colour
 	List   Listing
-	// Doc says what it means, in docs/language.md.
+	// Doc says what it means, in docs/reference/statuses.md.
 	Doc string
 }
 
@@ -106,7 +109,7 @@ var statuses = []StatusInfo{
 		Status: Awaiting, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
 		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd"},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
-		Doc:    "awaits an [answer](#control) from outside: of a person, or of another system",
+		Doc:    "awaits an answer from outside: of a person, or of another system",
 	},
 	{
 		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
@@ -122,7 +125,7 @@ var statuses = []StatusInfo{
 	{
 		Status: Queued, Of: OfRun,
 		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6"},
-		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for its turn under its [key](#concurrency)",
+		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its concurrency key",
 	},
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
@@ -142,7 +145,7 @@ var statuses = []StatusInfo{
 		Status: Partial, Of: OfStep | OfIteration | OfRun, Ending: Mixed, Tally: TallySuccess,
 		Colour: Colour{"#fff3b0", amber, darkAmber},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, not all that were asked for",
+		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, but not all",
 	},
 	{
 		Status: Cancelled, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyCancelled,
@@ -153,7 +156,7 @@ var statuses = []StatusInfo{
 		Status: Skipped, Of: OfStep | OfRun, Ending: Good,
 		Colour: Colour{"#eceff1", grey, darkGrey},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "no branch reached the step; the run found its [key](#concurrency) taken, with `on_conflict: skip`",
+		Doc:    "no branch reached the step; the run found its concurrency key taken, with `on_conflict: skip`",
 	},
 }
 
@@ -178,6 +181,17 @@ func (s Status) Info() (StatusInfo, bool) {
 		return StatusInfo{}, false
 	}
 	return statuses[i], true
+}
+
+// Word is the status as people read it on pages and in pictures.
+func (s Status) Word() string {
+	switch s {
+	case RetryPending:
+		return "waiting to retry"
+	case Awaiting:
+		return "awaiting an answer"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
 }
 
 // Ending is that of the status; Open for one without a row.

@@ -33,7 +33,7 @@ func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 // check finds what no run makes of a tree.
 func (t Tree) check() error {
 	if t.Most < 0 || t.Most > 0 && t.Root == "" {
-		return fmt.Errorf("a tree of %d runs below %q", t.Most, t.Root)
+		return fmt.Errorf("a tree of %d child runs of %q", t.Most, t.Root)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ const DetachedMemo = "reprise_detached"
 // TooManyRuns is the failure of an attempt whose run may not start: that no policy
 // is asked about, as each repetition would start one more.
 func (t Tree) TooManyRuns(step string) *ErrorObject {
-	text := fmt.Sprintf("step %s: a run may start %d others below it, set by %s, and that many have started below the first run",
+	text := fmt.Sprintf("step %s: a run may start %d child runs, at any depth, set by %s, and the first run has started that many",
 		step, t.Most, playbook.RunsVariable)
 	return &ErrorObject{
 		Kind: KindPlaybook, Class: ClassFinal, Final: true, Type: "runs_limit", Message: text,

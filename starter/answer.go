@@ -214,7 +214,7 @@ func (a *app) readValue(text string) (any, error) {
 	}
 	value, err := readJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("%w; a text stands in double quotes", err)
+		return nil, fmt.Errorf("%w; a text needs double quotes", err)
 	}
 	return value, nil
 }

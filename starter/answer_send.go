@@ -195,7 +195,7 @@ func (t *answerer) sendBlind(ctx context.Context) (doc answerDocument, err error
 	step := t.book.Step(t.answer.Step)
 	switch {
 	case step == nil && t.answer.Step != "":
-		return t.refuse("no step %s awaits an answer, here or in a run below", t.answer.Step), nil
+		return t.refuse("no step %s awaits an answer, here or in a child run", t.answer.Step), nil
 	case step == nil:
 		return t.refuse("the run awaits no approval"), nil
 	case !mayAwait(step):

@@ -505,7 +505,7 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 		"waiting for an answer": {running, workflows.Progress{Awaits: true, Waiting: 2}},
 		"waiting":               {paused, workflows.Progress{Waiting: 2}},
 		"waiting for a person":  {running, workflows.Progress{Waiting: 2}},
-		"waiting for a retry":   {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
+		"waiting to retry":      {running, workflows.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
 	} {
 		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
 	}
@@ -570,7 +570,7 @@ func TestAnswerUsage(t *testing.T) {
 		{"say why with --error", []string{"fail", "x", "y"}},
 		{"say with --done how much is done", []string{"progress", "x", "y"}},
 		{"--option is empty", []string{"approve", "x", "--option", ""}},
-		{"--result: not JSON: invalid character 'o' at start of value at byte 0; a text stands in double quotes", []string{"complete", "x", "y", "--result", "ok"}},
+		{"--result: not JSON: invalid character 'o' at start of value at byte 0; a text needs double quotes", []string{"complete", "x", "y", "--result", "ok"}},
 		{"--details: open nowhere.json: ", []string{"fail", "x", "y", "--error", "e", "--details", "@nowhere.json"}},
 		{"--set \"rows\": expected field=value, each field once", []string{"approve", "x", "--set", "rows"}},
 		{"--set \"rows=2\": expected field=value, each field once", []string{"approve", "x", "--set", "rows=1", "--set", "rows=2"}},

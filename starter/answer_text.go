@@ -67,7 +67,7 @@ func writeAwaited(b *strings.Builder, doc answerDocument, left, width int, now t
 		fmt.Fprintf(b, "  and %d more\n", more)
 	}
 	if left > 0 {
-		fmt.Fprintf(b, "  %s of loops were not asked\n", terminal.Count(left, "other part"))
+		fmt.Fprintf(b, "  %s of loops were not queried\n", terminal.Count(left, "other part"))
 	}
 }
 
@@ -86,12 +86,12 @@ func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 		return fmt.Sprintf("%d approvals wait; name the STEP that is meant, and with --index the iteration", len(meant))
 	}
 	if meant[0].Run != "" {
-		return fmt.Sprintf("%d attempts in runs below await an answer; name one of these by its ID", len(meant))
+		return fmt.Sprintf("%d attempts in child runs await an answer; name one of these by its ID", len(meant))
 	}
 	if t.answer.Index == nil && meant[0].Index != nil {
 		return fmt.Sprintf("%s of step %s await an answer; name one with --index", terminal.Count(len(meant), "iteration"), t.answer.Step)
 	}
-	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/operations.md, answers)", len(meant), t.answer.Step)
+	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/concepts/answers.md)", len(meant), t.answer.Step)
 }
 
 // wrongVerb says why a command is none for an attempt, "" where it may be one.

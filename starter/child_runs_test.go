@@ -31,7 +31,7 @@ const asksBelow = `
       - {step: ask, tool: approval, message: "Drop it?"}
 `
 
-// TestAnswersInChildRuns answers what runs below ask by the ID of the run above.
+// TestAnswersInChildRuns answers what child runs of ask by the ID of the run above.
 func TestAnswersInChildRuns(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -45,9 +45,9 @@ func TestAnswersInChildRuns(t *testing.T) {
 	require.Contains(t, said, "starter approve '"+inner+"' ask")
 	require.Contains(t, said, "starter approve '"+twin+"' ask")
 	refused := d.refuses(exitFailed, "approve", id, "ask")
-	require.Contains(t, refused, "2 attempts in runs below await an answer; name one of these by its ID")
+	require.Contains(t, refused, "2 attempts in child runs await an answer; name one of these by its ID")
 	require.Contains(t, refused, "starter approve '"+twin+"' ask")
-	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, here or in a run below")
+	require.Contains(t, d.refuses(exitFailed, "complete", id, "import"), "no step import awaits an answer, here or in a child run")
 	require.Contains(t, d.refuses(exitFailed, "approve", id, "outer"), "step outer awaits no answers")
 	d.does("approve", twin, "ask")
 
@@ -191,27 +191,27 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	waiter := start(asks)
 	queued(waiter, 1)
 	said := d.does("status", holder)
-	require.Contains(t, said, "\nhas a turn under the concurrency key "+key+"; behind it: 1 run\n")
+	require.Contains(t, said, "\nhas a slot under the concurrency key "+key+"; queued behind it: 1 run\n")
 	turn := d.status(holder).Turn
 	require.Equal(t, []int{1, 1, 1}, []int{turn.Limit, turn.Running, turn.Waiting})
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
-	require.Contains(t, d.does("status", waiter), "to see who has a turn: starter status "+holder+"\n")
+	require.Contains(t, d.does("status", waiter), "to see the run ahead: starter status "+holder+"\n")
 
 	outer := start(parent)
 	alone, inLoop := outer+"/alone#1!1", outer+"/each#1/0!1"
 	require.Eventually(t, func() bool {
 		got := strings.ReplaceAll(d.say("status", holder).out, "\n", " ")
-		return strings.Contains(got, "behind it: 3 runs")
+		return strings.Contains(got, "queued behind it: 3 runs")
 	}, patience, 100*time.Millisecond)
 	status := d.status(outer, "--step", "each")
-	require.Empty(t, status.Queue, "it is the runs below that wait")
+	require.Empty(t, status.Queue, "it is the child runs that wait")
 	below := []runs.Held{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
 	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
 	require.Equal(t, []string{alone, inLoop}, []string{below[0].Run, below[1].Run})
 	text := strings.ReplaceAll(d.does("status", outer, "--step", "each"), "\n", " ")
-	require.Contains(t, text, "alone: "+alone+", waits for its turn under the concurrency key "+key+", position ")
-	require.Contains(t, text, "runs "+inLoop+"       waits for its turn under the concurrency key ")
+	require.Contains(t, text, "alone: "+alone+", queued for ")
+	require.Contains(t, text, "runs "+inLoop+"       queued for ")
 	d.does("cancel", outer, waiter, holder)
 }
 

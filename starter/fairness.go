@@ -27,8 +27,8 @@ func (f *fairnessFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.IntVar(&f.priority, "priority", defaultPriority, "1 to 5: where work waits, all of 1 goes before any of 2, and so on")
 	flags.StringVar(&f.key, "fairness-key", "",
-		"runs of one priority take turns by key, those with the same key share a turn; up to 64 bytes, default the run's ID")
-	flags.Float64Var(&f.weight, "fairness-weight", 1, "how many turns the key gets where others get one, 0.001 to 1000")
+		"runs of one priority are dispatched in rotation by key; up to 64 bytes, default the run's ID")
+	flags.Float64Var(&f.weight, "fairness-weight", 1, "weight of the key in the rotation, 0.001 to 1000")
 }
 
 // check refuses what Temporal would not take, or would take for something else.

@@ -53,7 +53,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case end := <-ended:
 		stop()
 		if s.server != nil && output == "table" {
-			defer a.notef("The local server ends here; %s dev keeps one up, to look at runs afterwards.", terminal.Program())
+			defer a.notef("The local server ends here; %s dev keeps one running, so that runs can be read afterwards.", terminal.Program())
 		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
@@ -99,7 +99,7 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 	doc := s.unfinished(run)
 	if lost {
 		doc.Status = statusUnknown
-		a.notef("stopped following; the server does not answer, so how the run stands is unknown")
+		a.notef("stopped following; the server does not answer, so the status of the run is unknown")
 	} else {
 		a.notef("stopped following; the run continues")
 	}
@@ -115,11 +115,10 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 // hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.notef("  look on:  %s", link)
+		a.notef("  page:     %s", link)
 	}
-	for _, command := range [][2]string{{"follow:", "follow"}, {"look at:", "status"}, {"cancel:", "cancel"}} {
-		a.notef("  %-9s %s %s %s --address %s --namespace %s",
-			command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.address, s.namespace)
+	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
+		a.notef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)
 	}
 }
 

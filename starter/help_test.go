@@ -97,6 +97,23 @@ func TestASuggestion(t *testing.T) {
 	require.Contains(t, errs.String(), "Did you mean this?\n\trun\n")
 }
 
+// TestRenamedFlags: a flag works by its earlier name, which help does not list, with a note.
+func TestRenamedFlags(t *testing.T) {
+	t.Parallel()
+	for earlier, args := range map[string][]string{
+		"watch is --follow": {"status", "nightly-1", "--watch"},
+		"note is --reason":  {"schedule", "pause", "nightly", "--note", "the API is down"},
+	} {
+		streams, _, errs := captured()
+		require.Equal(t, exitNoServer, Main(t.Context(), append(args, "--address", "127.0.0.1:1"), streams), "%s", errs)
+		require.Contains(t, errs.String(), "note: --"+earlier+" now\n")
+		command, _, err := newRoot(&app{}).Find(args)
+		require.NoError(t, err)
+		name, _, _ := strings.Cut(earlier, " ")
+		require.NotContains(t, renderHelp(command), "--"+name)
+	}
+}
+
 // captured are streams whose output a test reads.
 func captured() (streams Streams, out, errs *bytes.Buffer) {
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}

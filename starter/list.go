@@ -53,7 +53,7 @@ func (a *app) list(options *runsOptions) error {
 		return err
 	}
 	if options.limit < 0 {
-		return usageError("--limit %d is less than 0, which stands for all", options.limit)
+		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
 	if options.status != "" {
 		if err := choice("--status", options.status, interpreter.StatusesOf(interpreter.OfRun)); err != nil {

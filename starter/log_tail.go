@@ -110,7 +110,7 @@ func (t *logTail) flush(show func([]byte) error) error {
 func (t *logTail) reopen(show func([]byte) error, now bool) (bool, error) {
 	own, err := t.file.Stat()
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", t.name, err)
+		return false, fmt.Errorf("read %s: %w", t.name, err)
 	}
 	if at, err := t.file.Seek(0, io.SeekCurrent); err == nil && own.Size() < at {
 		if _, err := t.file.Seek(0, io.SeekStart); err != nil {

@@ -79,7 +79,7 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	o.failures = 0
 	lines := o.control(progress.Control)
 	if ticket := progress.Ticket; ticket.Waits() {
-		return append(lines, line{key: "queue", text: "waits for its turn under the concurrency key " + terminal.Visible(ticket.Name.Key)}), nil
+		return append(lines, line{key: "queue", text: "queued under the concurrency key " + terminal.Visible(ticket.Name.Key)}), nil
 	}
 	for _, record := range progress.Steps {
 		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
@@ -223,7 +223,7 @@ func loopWaitsFor(record workflows.StepRecord, progress workflows.Progress) stri
 	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // without a time
 		return "waiting for a person"
 	}
-	return "waiting for a retry"
+	return "waiting to retry"
 }
 
 // loop counts iterations: ended, failed, waiting for a retry, running.

@@ -152,8 +152,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// outcomeOf is how a run has ended, with how long it took and, of one that failed, its playbook:
-// as far as the server tells.
+// outcomeOf is how a run has ended, with how long it took and, where something failed, its playbook:
+// as far as the server knows.
 func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Result) render.Outcome {
 	outcome := render.Outcome{WorkflowID: run.GetID(), Result: result}
 	if result.Status == statusUnknown {
@@ -168,7 +168,7 @@ func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Res
 	if found.Ended() {
 		outcome.Took = found.EndedAt.Sub(found.StartedAt)
 	}
-	if result.Error != nil {
+	if result.Error != nil || slices.ContainsFunc(result.Steps, func(r workflows.StepRecord) bool { return r.Loop != nil && len(r.Loop.Errors) > 0 }) {
 		outcome.Book, _ = s.runs().Playbook(ctx, found)
 	}
 	return outcome
@@ -180,8 +180,7 @@ func (a *app) hintNext(s *session, run client.WorkflowRun, result workflows.Resu
 	if a.hintDeadLetters(s, run, result) || result.Status != interpreter.Failed {
 		return
 	}
-	a.notef("To see what happened: %s events %s --failed --address %s --namespace %s",
-		terminal.Program(), terminal.ShellWord(run.GetID()), s.address, s.namespace)
+	a.notef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.flags)
 }
 
 // hintDeadLetters prints how to run the iterations again that did not succeed; false where there
@@ -202,7 +201,6 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 	case cancelled > 0:
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
-	a.notef("To run the %s again: %s dead-letters reprocess %s%s --address %s --namespace %s",
-		what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.address, s.namespace)
+	a.notef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.flags)
 	return true
 }

@@ -87,7 +87,7 @@ func (a *app) refuse(err error, output string) error {
 // may be left out.
 func oneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, everyStep) {
-		return fmt.Errorf("run takes one FILE, and was given %q; the steps of --full-refresh stand behind a =: --full-refresh=STEP",
+		return fmt.Errorf("run takes one FILE, and was given %q; the steps of --full-refresh follow a =: --full-refresh=STEP",
 			strings.Join(args, " "))
 	}
 	return cobra.ExactArgs(1)(command, args)

@@ -261,7 +261,7 @@ func (a *app) checkRevised(r *revision, file string, workload map[string]any) (c
 }
 
 // errMoved says that somebody else was faster.
-var errMoved = errors.New("it was changed meanwhile; look at the difference again")
+var errMoved = errors.New("it was changed meanwhile; check the difference again")
 
 // change has the server take a revision, unless the schedule has changed since it was
 // read.

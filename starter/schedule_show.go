@@ -111,7 +111,7 @@ func (a *app) listSchedules(options *listSchedulesOptions) error {
 		return err
 	}
 	if options.limit < 0 {
-		return usageError("--limit %d is less than 0, which stands for all", options.limit)
+		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
 		found, total, err := s.runs().Schedules(ctx, options.limit)

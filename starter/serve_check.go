@@ -56,7 +56,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 			flaw("the secret %q of this trigger cannot be used: %v; it is a connection of --connections, or %s",
 				trigger.Secret, err, tool.ConnectionVariable(trigger.Secret))
 		case of[secret] != nil && trigger.Secret != of[secret].Secret:
-			flaw("the secrets %q and %q are the same text: who has a delivery of one could send it again as the other", of[secret].Secret, trigger.Secret)
+			flaw("the secrets %q and %q are the same text: anyone with a delivery of one could send it again as the other", of[secret].Secret, trigger.Secret)
 		}
 		if err == nil {
 			of[secret] = trigger

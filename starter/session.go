@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/secrets"
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/program/localserver"
@@ -41,6 +42,9 @@ type session struct {
 	cleanUp   func()              // runs last; nil for nothing
 	telemetry *telemetry.Telemetry
 	ends      bool // the server ends with the run, so nothing leads back to it
+	// flags are those with which another command finds the server, " --address HOST:PORT" and
+	// so on; "" where it finds the server without.
+	flags string
 }
 
 // end lets go of everything the session has brought up. With now there is no
@@ -146,8 +150,19 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: server.client, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
-		store: server.store, key: kept.Key, telemetry: server.telemetry,
+		store: server.store, key: kept.Key, telemetry: server.telemetry, flags: f.repeated(),
 	}, nil
+}
+
+// repeated are the flags of a command line that name its server, for another command.
+func (f *serverFlags) repeated() string {
+	text := ""
+	for _, flag := range [][2]string{{"address", f.Address}, {"namespace", f.Namespace}, {"profile", f.Profile}} {
+		if flag[1] != "" {
+			text += " --" + flag[0] + " " + terminal.ShellWord(flag[1])
+		}
+	}
+	return text
 }
 
 // dialed is a client, with what is between it and its server.
@@ -196,7 +211,7 @@ func (f *serverFlags) dev(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
-		taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry,
+		taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry, flags: f.repeated(),
 	}, nil
 }
 

@@ -40,12 +40,16 @@ func (a *app) check(name string, workload map[string]any, limits playbook.Limits
 	if name == "-" {
 		name = "stdin"
 	}
-	file := source.NewFile(name, data)
+	return a.checkFile(source.NewFile(name, data), workload, limits), nil
+}
+
+// checkFile is check of what was read.
+func (a *app) checkFile(file *source.File, workload map[string]any, limits playbook.Limits) checked {
 	files := playbook.NewFiles(a.readCalled)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{
 		Workload: workload, Limits: limits, Zone: knownZone, Files: files, Now: time.Now(),
 	})
-	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
+	return checked{file: file, book: book, found: found, files: files.Texts()}
 }
 
 // readCalled reads a playbook that another one runs. Those of the workers' folder

@@ -86,7 +86,7 @@ func TestSettlingSaysHowManyWaits(t *testing.T) {
 		below += fmt.Sprintf("  - {step: below%d, tool: playbook, workflow: [%s, step: inner}]}\n", i, unreachable)
 	}
 	id := d.start(steps + "]}\n  - " + unreachable + ", step: each, loop: {in: [1, 2, 3]}}\n" + below)
-	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting for a retry") }, patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(d.say("status", id).out, "1 waiting to retry") }, patience, 100*time.Millisecond)
 	require.NotEmpty(t, d.status(id).Notes, "not all that is below was asked")
 	skip := func(index string) steer.Result {
 		var doc steerDocument

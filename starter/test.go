@@ -63,7 +63,7 @@ func (a *app) test(ctx context.Context, files []string, o *testOptions) error {
 		return usageError("--run %q is no regular expression: %w", o.run, err)
 	}
 	if o.watch {
-		return a.watchTests(ctx, files, pattern, o)
+		return a.again(ctx, files, o.update, func() error { return a.testOnce(files, pattern, o) })
 	}
 	return a.testOnce(files, pattern, o)
 }
@@ -111,7 +111,7 @@ func testFiles(files []string) ([]string, error) {
 		found, err := filepath.Glob("*_test.yaml")
 		more, _ := filepath.Glob(filepath.Join("playbooks", "*_test.yaml")) // the pattern is the same
 		if found = append(found, more...); err == nil && len(found) == 0 {
-			return nil, usageError("there are no tests here; those of users.yaml stand in users_test.yaml")
+			return nil, usageError("there are no tests here; those of users.yaml belong in users_test.yaml")
 		}
 		return found, err
 	}
@@ -181,7 +181,7 @@ func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) 
 			a.notef("%s: %s updated", suite.Path, terminal.Count(changed, "test"))
 		}
 		for _, report := range left {
-			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect stands in one line", suite.Path, report.Test.Name)
+			a.notef("%s: %q is left as it is: its run has no result that could be expected, or its expect is in one line", suite.Path, report.Test.Name)
 		}
 		shown = append(shown, left...)
 	}
@@ -202,6 +202,9 @@ func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, to
 		return terminal.PrintJSON(a.Out, testsDocument(reports, coverage, took))
 	}
 	printReports(a.Out, reports, o.verbose)
+	if o.update && len(reports) == 0 {
+		return nil // all that had failed is written
+	}
 	for _, one := range coverage {
 		printCoverage(a.Out, one)
 	}
@@ -316,16 +319,16 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 // watchEvery is how often files are looked at whether they have changed.
 const watchEvery = 300 * time.Millisecond
 
-// watchTests runs the tests again whenever a YAML file beside them has changed, until it is interrupted.
-func (a *app) watchTests(ctx context.Context, files []string, pattern *regexp.Regexp, o *testOptions) error {
+// again does something, and does it again whenever a YAML file beside those given has changed, until it is
+// interrupted. What it writes itself is no reason.
+func (a *app) again(ctx context.Context, files []string, writes bool, do func() error) error {
 	before := ""
 	for {
 		if now := changes(files); now != before {
-			before = now
-			if err := a.testOnce(files, pattern, o); err != nil && !errors.Is(err, errSaid) {
+			if err := do(); err != nil && !errors.Is(err, errSaid) {
 				a.notef("starter: %v", err)
 			}
-			if o.update {
+			if before = now; writes {
 				before = changes(files)
 			}
 			a.notef("waiting for changes; Ctrl-C ends")

@@ -26,6 +26,7 @@ import (
 	"reprise/internal/program/ui"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/workflows"
 )
 
 // uiOptions is the command line of ui.
@@ -340,9 +341,9 @@ func attributed(text string, said ui.Said) string {
 
 // startedBy is kept with a run that a person has started on the page.
 func startedBy(said ui.Said) map[string]any {
-	memo := map[string]any{"started_by": said.By}
+	memo := map[string]any{workflows.StartedByMemo: said.By}
 	if said.Reason != "" {
-		memo["reason"] = said.Reason
+		memo[workflows.StartReasonMemo] = said.Reason
 	}
 	return memo
 }

@@ -119,6 +119,8 @@ output: "{{ vars.text }}"
 			memo[name] = text
 		}
 		require.Equal(t, map[string]string{"started_by": whoami(), "reason": reason}, memo)
+		require.Regexp(t, `execution_started +by `+regexp.QuoteMeta(whoami())+`, because: `+reason, strings.Join(strings.Fields(d.does("events", id)), " "))
+		require.Contains(t, p.read(p.http.Get(p.base+"/runs/"+url.PathEscape(id))), "</time> by "+whoami()+": "+reason)
 		if command == "reprocess" {
 			require.Contains(t, d.does("dead-letters", "show", first+"/fetch#1/0"), "2 runs, the last "+id)
 		}

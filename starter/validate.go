@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,101 +37,168 @@ type validation struct {
 	Problems []problem `json:"problems"` // of each file at most playbook.MaxShown
 	// States are what steps of valid files keep between runs.
 	States []keptState `json:"states,omitempty"`
+	// Fixed are the files that --fix has rewritten.
+	Fixed []fixed `json:"fixed,omitempty"`
 }
 
+// validateOptions is the command line of validate.
+type validateOptions struct {
+	values     workloadFlags
+	workload   map[string]any
+	output     string
+	strict     bool
+	fix, watch bool
+}
+
+// people reports whether people read what is printed.
+func (o *validateOptions) people() bool { return o.output == "table" }
+
 func newValidateCommand(a *app) *cobra.Command {
-	var workload workloadFlags
-	var output string
-	var strict bool
+	o := &validateOptions{}
 	command := &cobra.Command{
 		Use: "validate FILE...", Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, files []string) error {
-			if err := checkOutput(output); err != nil {
+		RunE: func(command *cobra.Command, files []string) error {
+			if err := choice("--output", o.output, validateOutputs); err != nil {
 				return err
 			}
-			values, err := workload.read()
-			if err != nil {
+			stdin := slices.Contains(files, "-")
+			switch {
+			case o.watch && (stdin || !o.people()):
+				return usageError("--watch needs files, and no --output")
+			case o.fix && stdin && (len(files) > 1 || !o.people()):
+				return usageError("--fix prints what comes from standard input, so it needs to be alone, without --output")
+			}
+			var err error
+			if o.workload, err = o.values.read(); err != nil {
 				return err
 			}
-			return a.validate(files, values, output, strict)
+			if o.watch {
+				return a.again(command.Context(), files, o.fix, func() error { return a.fixAndValidate(files, o) })
+			}
+			return a.fixAndValidate(files, o)
 		},
 	}
-	workload.add(command)
-	outputFlag(command, &output)
-	command.Flags().BoolVar(&strict, "strict", false, "count warnings as problems")
+	o.values.add(command)
+	flags := command.Flags()
+	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(validateOutputs, ", "))
+	flags.BoolVar(&o.strict, "strict", false, "count warnings as problems")
+	flags.BoolVar(&o.fix, "fix", false, "rewrite what has one sure fix, in place")
+	flags.BoolVar(&o.watch, "watch", false, "check again when a file changes")
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(validateOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
-func (a *app) validate(files []string, workload map[string]any, output string, strict bool) error {
+func (a *app) fixAndValidate(files []string, o *validateOptions) error {
 	limits, err := activities.LimitsFromEnv(os.LookupEnv)
 	if err != nil {
 		return usageError("%w", err)
 	}
-	result := validation{Valid: true, Problems: []problem{}}
-	var all source.Diagnostics
+	v := &validator{app: a, options: o, limits: limits, files: map[string]*source.File{}, result: validation{Valid: true, Problems: []problem{}}}
 	for _, name := range files {
-		if playtest.IsTests(name) {
-			found, err := a.validateTests(name, output)
-			if err != nil {
-				return err
-			}
-			result.Valid = result.Valid && !found.HasErrors()
-			result.Problems = append(result.Problems, problems(found)...)
-			all = append(all, found...)
-			continue
+		if err := v.validate(name); err != nil {
+			return err
 		}
-		checked, err := a.check(name, workload, limits)
+	}
+	return v.report()
+}
+
+// validator checks files for one command.
+type validator struct {
+	app     *app
+	options *validateOptions
+	limits  playbook.Limits
+	all     source.Diagnostics
+	files   map[string]*source.File
+	result  validation
+}
+
+// validate checks one file, after it was mended where that is wanted.
+func (v *validator) validate(name string) error {
+	data, err := v.app.readPlaybook(name)
+	if err != nil {
+		return err
+	}
+	if v.options.fix {
+		if data, err = v.fix(name, data); err != nil {
+			return err
+		}
+	}
+	if playtest.IsTests(name) {
+		found, err := v.app.validateTests(name, v.options.people())
 		if err != nil {
 			return err
 		}
-		bad := checked.found.HasErrors() || strict && len(checked.found) > 0
-		result.Valid = result.Valid && !bad
-		result.Problems = append(result.Problems, problems(checked.found)...)
-		all = append(all, checked.found...)
-		var states []playbook.KeptState
-		if !bad {
-			states = checked.book.KeptStates()
-		}
-		result.States = append(result.States, keptStates(checked.file.Name, states)...)
-		if output == "json" {
-			continue
-		}
-		_, _ = fmt.Fprint(a.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
-		if !bad {
-			_, _ = fmt.Fprintf(a.Out, "%s: valid\n", name)
-			for _, state := range states {
-				_, _ = fmt.Fprintln(a.Out, describeState(state))
-			}
-		}
+		v.add(found, found.HasErrors())
+		return nil
 	}
-	result.Total = len(all)
-	if output == "json" {
-		if err := terminal.PrintJSON(a.Out, result); err != nil {
-			return err
-		}
-	} else if len(all) > 0 {
-		a.notef("%s", tally(all))
-		a.adviseExplain(all)
+	shown := name
+	if name == "-" {
+		shown = "stdin"
 	}
-	if !result.Valid {
-		return withStatus(exitFailed, errSaid)
+	checked := v.app.checkFile(source.NewFile(shown, data), v.options.workload, v.limits)
+	v.files[shown] = checked.file
+	bad := checked.found.HasErrors() || v.options.strict && len(checked.found) > 0
+	v.add(checked.found, bad)
+	var states []playbook.KeptState
+	if !bad {
+		states = checked.book.KeptStates()
+	}
+	v.result.States = append(v.result.States, keptStates(shown, states)...)
+	if !v.options.people() {
+		return nil
+	}
+	_, _ = fmt.Fprint(v.app.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
+	if !bad && !(v.options.fix && name == "-") {
+		_, _ = fmt.Fprintf(v.app.Out, "%s: valid\n", name)
+		for _, state := range states {
+			_, _ = fmt.Fprintln(v.app.Out, describeState(state))
+		}
 	}
 	return nil
 }
 
+func (v *validator) add(found source.Diagnostics, bad bool) {
+	v.result.Valid = v.result.Valid && !bad
+	v.result.Problems = append(v.result.Problems, problems(found)...)
+	v.all = append(v.all, found...)
+}
+
+// report prints what was found in all files.
+func (v *validator) report() error {
+	v.result.Total = len(v.all)
+	err := error(nil)
+	switch v.options.output {
+	case "json":
+		err = terminal.PrintJSON(v.app.Out, v.result)
+	case outputGitHub:
+		err = writeGitHub(v.app.Out, v.all)
+	case outputSARIF:
+		err = writeSARIF(v.app.Out, v.all, v.files)
+	default:
+		if len(v.all) > 0 {
+			v.app.notef("%s", tally(v.all))
+			v.app.adviseExplain(v.all)
+		}
+	}
+	if err == nil && !v.result.Valid {
+		return withStatus(exitFailed, errSaid)
+	}
+	return err
+}
+
 // validateTests checks a file of tests, and the playbook that it tests.
-func (a *app) validateTests(name, output string) (source.Diagnostics, error) {
+func (a *app) validateTests(name string, show bool) (source.Diagnostics, error) {
 	suite, err := playtest.LoadFrom(name, a.files.read)
 	var invalid *playtest.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		if output != "json" {
+		if show {
 			_, _ = fmt.Fprint(a.Err, invalid.File.FormatFirst(invalid.Found, playbook.MaxShown))
 		}
 		return invalid.Found, nil
 	case err != nil:
 		return nil, usageError("%w", err)
-	case output != "json":
+	case show:
 		_, _ = fmt.Fprintf(a.Out, "%s: valid, %s\n", name, terminal.Count(len(suite.Tests.Tests), "test"))
 	}
 	return nil, nil

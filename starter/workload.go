@@ -124,7 +124,7 @@ func uniqueKeys(decoder *json.Decoder) error {
 				return err
 			}
 			if keys[key] {
-				return fmt.Errorf("the key %q stands twice in a map", key)
+				return fmt.Errorf("the key %q occurs twice in a map", key)
 			}
 			keys[key] = true
 		}

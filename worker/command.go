@@ -46,7 +46,7 @@ Metrics are at http://HOST:PORT/metrics of --metrics-address. With
 OTEL_EXPORTER_OTLP_ENDPOINT, such as http://localhost:4318, metrics and traces go to
 that collector; OpenTelemetry's other variables hold too.
 
-SIGINT and SIGTERM stop the worker: it takes no more work, hands back what has not
+SIGINT and SIGTERM stop the worker: it accepts no more work, releases what has not
 begun and lets running attempts finish, for at most 10 seconds.`
 
 const examples = `  worker

@@ -16,8 +16,7 @@ import (
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
-// where the sender does not wait for the outcome, as signals (docs/operations.md,
-// section answers).
+// where the sender does not wait for the outcome, as signals (docs/concepts/answers.md).
 const (
 	// AnswerUpdate takes an interpreter.Answer and returns an interpreter.AnswerReceipt.
 	AnswerUpdate = interpreter.AnswerUpdate
@@ -522,6 +521,6 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 	if err != nil {
 		logger(ctx).Warn("the other side could not be notified of the cancel", "step", input.Step, "error", AttemptError(err).Message)
 	} else if result.PutOff != nil {
-		logger(ctx).Warn("the other side was not notified of the cancel: its turn under the rate limit is too far away", "step", input.Step)
+		logger(ctx).Warn("the other side was not notified of the cancel: the rate limit has no slot soon enough", "step", input.Step)
 	}
 }

@@ -60,7 +60,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 			r.fail(AttemptError(err))
 			return nil
 		}
-		awaitDecision(branches, r.Ticket, wait, "waits for its turn under its concurrency key", func() bool { return r.requestsTurn })
+		awaitDecision(branches, r.Ticket, wait, "is queued under its concurrency key", func() bool { return r.requestsTurn })
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (r *run) requestTurn(ctx workflow.Context) error {
 			request.Parents = append(request.Parents, queue.Holding{Run: parent.Run, Queue: parent.Queue})
 		}
 	}
-	return sendToQueue(ctx, r.Ticket, toTool(queue.EnterActivity, queueTimeout, "asks for its turn"), request)
+	return sendToQueue(ctx, r.Ticket, toTool(queue.EnterActivity, queueTimeout, "requests its slot"), request)
 }
 
 // sendToQueue has a worker send a request to the queue of a ticket, whose workflow it starts
@@ -164,7 +164,7 @@ func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
 	case queue.Full:
 		r.fail(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,
-			Message: fmt.Sprintf("too many runs wait for their turn under the concurrency key %q", key),
+			Message: fmt.Sprintf("too many runs are queued under the concurrency key %q", key),
 		})
 	}
 	r.describe(ctx)
@@ -208,6 +208,6 @@ func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Run) {
 		err = sendToQueue(ctx, ticket, to, request)
 	}
 	if err != nil {
-		logger(ctx).Warn("cannot leave a queue; the turn is free once the queue has looked", "queue", ticket.Queue, "error", err)
+		logger(ctx).Warn("cannot leave a queue; the slot is free once the queue has checked", "queue", ticket.Queue, "error", err)
 	}
 }

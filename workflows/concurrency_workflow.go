@@ -171,7 +171,7 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 		timer, k.stop = workflow.WithCancel(ctx)
 		k.mode = mode
 		k.alarm = workflow.NewTimerWithOptions(timer, length, workflow.TimerOptions{Summary: []string{
-			queueEmpty: "idle", queueHeld: "until it looks who has a turn", queueWaiting: "until it looks who has a turn",
+			queueEmpty: "idle", queueHeld: "until it checks which runs have slots", queueWaiting: "until it checks which runs have slots",
 		}[mode]})
 	}
 	delivering := k.delivering
@@ -191,7 +191,7 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	for _, holder := range k.queue.Holders {
 		holders = append(holders, holder.Run)
 	}
-	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to look at")
+	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to check")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 	}
@@ -210,7 +210,7 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 		members = append(members, waiting.Run)
 	}
 	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
-	ended, err := send[[]queue.Run](ctx, to, members, "runs to look at")
+	ended, err := send[[]queue.Run](ctx, to, members, "runs to check")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 		return
@@ -230,11 +230,11 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	}
 	k.checkingCircles = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		to := toTool(queue.DeadlockActivity, queueTimeout, "looks whether runs wait for each other")
+		to := toTool(queue.DeadlockActivity, queueTimeout, "checks whether runs wait for each other")
 		to.tries = 1 // the next check is soon
 		victim, err := send[queue.Victim](ctx, to, k.queue.Name.ID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
-			logger(ctx).Warn("cannot look whether runs wait for each other", "error", err)
+			logger(ctx).Warn("cannot check whether runs wait for each other", "error", err)
 			return
 		}
 		k.victim = victim
@@ -265,7 +265,7 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 		table.row(linkTo(ctx, source.Code(member.WorkflowID, mostText), member.WorkflowID), state, renderTime(member.Since))
 	}
 	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), mostInDetails)] {
-		state := "**has its turn**"
+		state := "**has a slot**"
 		if holder.Leaving {
 			state = "**is cancelled**"
 		}
@@ -278,6 +278,6 @@ func (k *queueKeeper) describe(ctx workflow.Context) {
 	if k.queue.Name.State {
 		what = "State"
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a turn, %d waiting\n\n%s",
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a slot, %d queued\n\n%s",
 		what, source.Code(k.queue.Name.Key, mostText), k.queue.Limit, len(k.queue.Holders), len(k.queue.Waiting), table))
 }

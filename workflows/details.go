@@ -149,7 +149,7 @@ func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 	if !ticket.Waits() {
 		return ""
 	}
-	return fmt.Sprintf("**waits for its turn** under the %s, since %s\n\n",
+	return fmt.Sprintf("**queued** under the %s, since %s\n\n",
 		linkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, mostText), ticket.Queue), renderTime(ticket.Since))
 }
 

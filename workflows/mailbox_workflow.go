@@ -88,7 +88,7 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 // settle waits until the kept answers to the attempt have been delivered, before its
 // time counts as over: while no worker was there they could not be accepted.
 func (d *driver) settle(ctx workflow.Context) {
-	to := toTool(interpreter.SettleActivity, mailTimeout, "looks for answers that are kept")
+	to := toTool(interpreter.SettleActivity, mailTimeout, "checks for answers that are kept")
 	to.tries = mostSettling
 	_, err := send[struct{}](ctx, to, d.call.Address().Mailboxes(controlsOf(ctx).run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {

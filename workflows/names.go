@@ -44,6 +44,12 @@ const (
 	LabelsAttribute = "RepriseLabels"
 )
 
+// The memo of a run that a person has started on the page of runs: who did it, and why.
+const (
+	StartedByMemo   = "started_by"
+	StartReasonMemo = "reason"
+)
+
 // ScheduledAttribute is the search attribute in which Temporal's schedules name the
 // time that they start a workflow for, without jitter.
 const ScheduledAttribute = "TemporalScheduledStartTime"

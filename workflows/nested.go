@@ -95,7 +95,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	}
 	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
 	to.attributes = input.attributes()
-	result, err := send[Result](scope, to, input, "what step "+in.Step+" hands to the playbook that it runs")
+	result, err := send[Result](scope, to, input, "what step "+in.Step+" passes to the playbook that it runs")
 	cancel()
 	outcome, ended := endOf(id, result, err)
 	switch {
@@ -112,7 +112,7 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 func playDetached(ctx workflow.Context, id string, input Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := toDetached(PlaybookWorkflowName, id, attemptSummary(in))
 	to.attributes = input.attributes()
-	started, err := send[workflow.Execution](ctx, to, input, "what step "+in.Step+" hands to the playbook that it starts")
+	started, err := send[workflow.Execution](ctx, to, input, "what step "+in.Step+" passes to the playbook that it starts")
 	switch {
 	case err == nil:
 		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}

@@ -58,7 +58,7 @@ func (r *run) notePartition(ctx workflow.Context, status partition.Status) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	note := partition.Note{Playbook: r.book.Name, Partition: *r.Run.Partition, Identity: r.Identity, Run: r.id, Status: status}
 	to := toTool(partition.NoteActivity, stateTimeout, fmt.Sprintf("notes that partition %s is %s", note.Partition.Key, status))
-	if _, err := send[struct{}](ctx, to, note, "what became of its partition"); err != nil {
+	if _, err := send[struct{}](ctx, to, note, "the outcome of its partition"); err != nil {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("that partition %s is %s was not noted, and a backfill runs it again: %s",
 			note.Partition.Key, status, AttemptError(err).ShortMessage()))
 	}

@@ -112,9 +112,9 @@ const maxLease = 10_000
 func validLease(request ratelimit.LeaseRequest) error {
 	switch {
 	case request.Count < 1 || request.Count > maxLease:
-		return fmt.Errorf("a lease takes 1 to %d turns, not %d", maxLease, request.Count)
+		return fmt.Errorf("a lease has 1 to %d slots, not %d", maxLease, request.Count)
 	case request.Due < 0 || request.Fresh < 0 || request.Due+request.Fresh > request.Count:
-		return fmt.Errorf("of %d who ask for a turn %d cannot be due and %d fresh", request.Count, request.Due, request.Fresh)
+		return fmt.Errorf("of %d requests for a slot %d cannot be due and %d fresh", request.Count, request.Due, request.Fresh)
 	case request.Limit.Requests < 1 || request.Limit.PerSeconds <= 0:
 		return errors.New("a rate limit needs requests and a time of more than 0")
 	}

@@ -41,7 +41,7 @@ func continueCall(ctx workflow.Context, task Task, machine *call.Call, by string
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
-		machine.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped in the midst of its call, and how far it had come cannot be read: %v",
+		machine.Abandon(*notContinued(fmt.Sprintf("step %s: an earlier run was stopped during its call, whose progress cannot be read: %v",
 			name, err)), workflow.Now(ctx))
 		return ""
 	case stopped.State == nil:
@@ -54,7 +54,7 @@ func continueCall(ctx workflow.Context, task Task, machine *call.Call, by string
 	if stopped.State.Fresh() {
 		return ""
 	}
-	return fmt.Sprintf("an earlier run was stopped in the midst of a call, which begins anew, under the same keys: step %s: it asks for something else now", name)
+	return fmt.Sprintf("an earlier run was stopped during a call, which starts again under the same keys: step %s: its request is another one now", name)
 }
 
 // continues resumes what an earlier run has left of the call of a visit.
@@ -172,7 +172,7 @@ func (c *activityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.Detachable(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
 	if machine.Recalls() && ctx.Err() == nil {
-		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped in the midst of its call, and its sinks do not know what it has written"),
+		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what it has written"),
 			workflow.Now(ctx))
 	}
 }

@@ -149,7 +149,7 @@ func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpre
 		ctx.Done().Receive(ctx, nil) // its own cancel is on its way
 	}
 	if err != nil && ctx.Err() == nil {
-		logger(ctx).Warn("cannot look whether a parent run was cancelled or paused", "error", err)
+		logger(ctx).Warn("cannot check whether a parent run was cancelled or paused", "error", err)
 	}
 	return answer
 }
@@ -259,8 +259,8 @@ func cancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
 		tree.First = root.ID
 	}
-	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the runs below").urgently()
+	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the child runs").urgently()
 	if _, err := send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
-		logger(ctx).Warn("cannot cancel the runs below at once", "error", err)
+		logger(ctx).Warn("cannot cancel the child runs at once", "error", err)
 	}
 }

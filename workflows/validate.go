@@ -102,7 +102,7 @@ func (c *Chosen) check(n int) error {
 	}
 	for i, index := range c.Indexes {
 		if index < 0 || index >= c.Size || i > 0 && index <= c.Indexes[i-1] {
-			return fmt.Errorf("an element has place %d of %d", index, c.Size)
+			return fmt.Errorf("an element has index %d of %d", index, c.Size)
 		}
 	}
 	return nil

@@ -28,8 +28,8 @@ const (
 )
 
 var csvKeys = []playbook.Field{
-	{Name: keyDelimiter, Kind: playbook.KindText, Default: `","`, Doc: "What stands between values: one character, or tab."},
-	{Name: keyQuote, Kind: playbook.KindText, Default: `'"'`, Doc: "What stands around values that hold delimiters or line breaks: one character, or none. Within such a value it is doubled."},
+	{Name: keyDelimiter, Kind: playbook.KindText, Default: `","`, Doc: "What separates values: one character, or tab."},
+	{Name: keyQuote, Kind: playbook.KindText, Default: `'"'`, Doc: "What encloses values that hold delimiters or line breaks: one character, or none. Within such a value it is doubled."},
 	{Name: keyHeader, Kind: playbook.KindValue, Default: "true", Doc: "true: the first line has the names of the columns; false: there are no names, and they are column1, column2, …; or a list of names, where the file has none."},
 	{Name: keyNull, Kind: playbook.KindValue, Default: "no text", Doc: "The text, or a list of texts, that is nil, quoted or not."},
 	{Name: keyEncoding, Kind: playbook.KindText, Default: "a byte order mark, then that of the content type, then utf-8", Doc: "The charset, such as windows-1252 or utf-16le."},
@@ -283,7 +283,7 @@ var errNotUTF8 = errors.New("the text is not UTF-8; set csv.encoding, such as wi
 // header are the names of the columns.
 func header(record []string, line int) ([]string, error) {
 	if name, twice := duplicate(record); twice {
-		return nil, &LineError{line, fmt.Errorf("the column %q stands there twice; name the columns in csv.header", name)}
+		return nil, &LineError{line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}
 	return slices.Clone(record), nil
 }
@@ -336,7 +336,7 @@ func placed(err error) error {
 	case errors.Is(err, csv.ErrQuote):
 		return &LineError{wrong.StartLine, errors.New("a quoted value does not end, or text follows its closing quote")}
 	case errors.Is(err, csv.ErrBareQuote):
-		return &LineError{wrong.Line, errors.New("a quote stands within a value that does not begin with one; set csv.quote, which may be none")}
+		return &LineError{wrong.Line, errors.New("a quote occurs within a value that does not begin with one; set csv.quote, which may be none")}
 	}
 	return &LineError{wrong.Line, wrong.Err}
 }

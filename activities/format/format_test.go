@@ -101,7 +101,7 @@ func TestLines(t *testing.T) {
 		"ragged, no names":   {map[string]any{"csv": map[string]any{"header": false}}, "1\n2,3", "line 2: 2 values"},
 		"twice":              {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" stands there twice`},
 		"open quote":         {map[string]any{"format": "csv"}, "a\n1\n\"2\n3\n4\n", "line 3: a quoted value does not end"},
-		"quote in a value":   {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote stands within a value that does not begin with one; set csv.quote"},
+		"quote in a value":   {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote occurs within a value that does not begin with one; set csv.quote"},
 		"not UTF-8":          {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "line 3: the text is not UTF-8; set csv.encoding, such as windows-1252"},
 		"a key":              {map[string]any{"csv": map[string]any{"sep": ";"}}, "", `csv has no key "sep"; its keys are delimiter, quote, header, null or encoding`},
 		"delimiter":          {map[string]any{"csv": map[string]any{"delimiter": "::"}}, "", `csv.delimiter is "::"; it must be one character, or tab`},

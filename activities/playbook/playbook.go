@@ -15,19 +15,19 @@ ID of its own, RUN/STEP#VISIT!ATTEMPT, in a loop RUN/STEP#VISIT/INDEX!ATTEMPT: i
 status, events and dead letters are found by that. Its result is the result of the
 step. Where it ends as partial_success, so does the step.
 
-Nothing of the playbook around is seen by the other one but what workload hands to it,
+The other playbook sees nothing of this one but what workload passes to it,
 laid over its own defaults. So every run explains itself.
 
 A failure of the other run is an error of kind playbook: message names the run and
 what went wrong, type is the kind of its error, class that of its error, and body is
 {workflow_id, status, error, failed_in, cause}: the run, its error, and where that
-comes from a run further below, the ID of that one and its message. Policies may retry
+comes from a deeper child run, the ID of that one and its message. Policies may retry
 it, which starts another run. A run that somebody cancels by itself is a failure of
 class final.
 
 Cancelling the run cancels the other one too, and pausing it holds it, also where it
 is paused at this step alone. Playbooks may call each other and themselves, 16 deep,
-and 10,000 runs may start below the first one (REPRISE_RUNS_LIMIT of the worker).
+and 10,000 runs may start as its children, at any depth (REPRISE_RUNS_LIMIT of the worker).
 
 A file is read where the run is started, from the folder of the file that names it,
 and travels with the run: at most 100 files of 1 MiB together. A name is looked up by
@@ -48,11 +48,11 @@ func (Tool) Spec() playbook.ToolSpec {
 		Summary: "Runs another playbook as a run of its own.",
 		Doc:     playbookDoc,
 		Fields: []playbook.Field{
-			{Name: playbook.FieldWorkflow, Kind: playbook.KindSteps, Doc: "The steps, which see each other and what workload hands in."},
+			{Name: playbook.FieldWorkflow, Kind: playbook.KindSteps, Doc: "The steps, which see each other and what workload passes."},
 			{Name: playbook.FieldPath, Kind: playbook.KindLiteral, Doc: "The file, relative to the one that names it."},
 			{Name: playbook.FieldName, Kind: playbook.KindText, Doc: "The name of a file in the worker's folder, without .yaml."},
 			{Name: playbook.FieldNames, Kind: playbook.KindLiteral, Doc: "The names that a template in name may give."},
-			{Name: playbook.FieldWorkload, Kind: playbook.KindMap, Doc: "What is handed in; laid over the playbook's own workload."},
+			{Name: playbook.FieldWorkload, Kind: playbook.KindMap, Doc: "What is passed; it overrides values of the playbook's own workload."},
 			{
 				Name: playbook.FieldPartition, Kind: playbook.KindText,
 				Doc: "The key of the partition that the other run is about, of a playbook with partitions; default the newest that was complete when it was due or began.",

@@ -58,7 +58,7 @@ for INSERT … RETURNING; of any other {rows_affected: n}. auth names the
 connection, whose URL is postgres://user:password@host:5432/database.
 
 Templates in statement become bind parameters: their text is never part of the
-SQL. A template stands where a value can stand, bare or inside a literal such as
+SQL. A template may replace any value, bare or inside a literal such as
 '%{{ q }}%'. A list is an array where the server expects one (id = ANY({{ ids }})),
 else JSON, as is a map. In the result, integers and numeric keep their digits,
 json is parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are

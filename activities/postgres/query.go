@@ -123,7 +123,7 @@ func (q *query) checkCount() error {
 		return nil
 	}
 	return tool.Errorf("the server takes %d parameters for this statement, and it has %d templates: "+
-		"templates stand where SQL takes no value, or the statement has placeholders of its own",
+		"templates are where SQL takes no value, or the statement has placeholders of its own",
 		len(q.prepared.ParamOIDs), len(q.numbered.Order))
 }
 

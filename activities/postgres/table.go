@@ -349,7 +349,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 		if w.Staged() {
 			own.Message = w.InWordsOfTarget(own.Message)
 			if pg.Code == "42501" { // insufficient_privilege
-				own.Message += "; rows that are published together stand in a table beside theirs: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
+				own.Message += "; rows that are published together are staged in a table of their own: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
 			}
 		}
 		if pg.Code == "42P10" {

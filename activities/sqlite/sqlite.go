@@ -56,7 +56,7 @@ sqlite:PATH means the same as path, so that one playbook can write to SQLite or
 to PostgreSQL. File and directories are made when they are not there.
 
 Templates in statement become bind parameters: their text is never part of the
-SQL. A template stands where a value can stand, bare or inside a literal such as
+SQL. A template may replace any value, bare or inside a literal such as
 '%{{ q }}%'. Lists and maps are JSON, for json_each and its like. In the result,
 blobs are base64, and columns declared DATE, DATETIME or TIMESTAMP give RFC 3339.
 

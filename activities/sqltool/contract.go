@@ -32,9 +32,9 @@ func (c *contract) parts() map[string]*string {
 
 func contractKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What becomes of rows whose table does not exist."},
-		{Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What becomes of values whose column does not exist."},
-		{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What becomes of values that their column does not hold."},
+		{Name: "tables", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to rows whose table does not exist."},
+		{Name: "columns", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to values whose column does not exist."},
+		{Name: "data_type", Kind: playbook.KindLiteral, Enum: contractWords, Default: freeze, Doc: "What happens to values that their column does not hold."},
 	}
 }
 

@@ -319,7 +319,7 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 		s.published = &written
 		return nil
 	case dropped:
-		return stagingError(typeStagingLost, "the rows of this call that stood beside table %q were dropped, as none was added for more than an hour "+
+		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, as none was added for more than an hour "+
 			"while another run wrote to the table: nothing takes their place. Run it again", s.write.Shown)
 	case replaces != s.write.staging.where.text():
 		return tool.Errorf("replace_where of table %q says something else than in another write of the same call or loop (%s, and %s now): "+

@@ -61,7 +61,7 @@ func TableFields() []playbook.Field {
 		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows of the table that the call or loop has not read are deleted once it has completed."},
 		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(mostDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the table that delete_missing may delete, from 0 to 1; more is an error, and nothing is deleted."},
 		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows empties the table; else that is an error, and nothing is deleted."},
-		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What becomes of rows that differ from their table: one word, or one for tables, columns and data_type."},
+		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that differ from their table: one word, or one for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "Types of columns that the sink makes, by their names; others follow from the rows."},
 		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database refuses; the others are written. Without it such a row fails the write."},
 	}
@@ -97,7 +97,7 @@ its key, beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
-schema_contract says what becomes of rows that differ from their table. freeze (the
+schema_contract says what happens to rows that differ from their table. freeze (the
 default) is an error that names row and column. evolve makes the table, with the
 columns of key NOT NULL and its primary key, adds columns that may be NULL, and
 widens smallint, integer and bigint up to numeric, real to double precision, and
@@ -113,7 +113,7 @@ whole number of more than 64 bits that a column of numbers would round is an err
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, take the place of those of the table:
 the rows, never the table, which keeps its views, grants, triggers, policies, publications and foreign keys. Until
-the call or loop has completed they stand in a table beside it, reprise_staging_ID, where a row is checked for types, NOT NULL and
+the call or loop has completed they are staged in a table of their own, reprise_staging_ID, where a row is checked for types, NOT NULL and
 CHECK; values that are unique, and foreign keys, are checked at the end. Then one transaction puts them in place, by difference where there is a
 key (what is gone is deleted, what differs is changed, of rows with one key the one that was written last counts, and columns that no row
 had stay), else by DELETE and INSERT, which a table that others' foreign keys point at does not allow. A reader sees the old rows or the new. Writers of
@@ -126,7 +126,7 @@ rejected, discarded or not newer. Once the call or loop has completed, rows whos
 the table (0.5) are an error of type max_delete.
 
 Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
-empty_replace without allow_empty. What stands beside the table is counted, and less than was written is an error of type staging_lost. What failed
+empty_replace without allow_empty. Staged rows are counted, and less than was written is an error of type staging_lost. What failed
 and cancelled runs leave beside a table is dropped by the next write of that kind to it, once nobody has added to it for an hour, and after 7 days; the call that comes back
 then fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
 inherit are refused. The tables reprise_staging and reprise_staged say which calls stage rows, and how many.

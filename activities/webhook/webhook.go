@@ -52,7 +52,7 @@ func New(res tool.Resources, options Options) *Tool {
 
 var onStartFields = []playbook.Field{
 	{Name: "on_start", Kind: playbook.KindRequest, Doc: "The request with which an attempt begins: the fields of `http`, and auth; POST unless it says otherwise."},
-	{Name: "on_cancel", Kind: playbook.KindRequest, Doc: "A request that is sent once if the run is cancelled while the answer is awaited; what comes of it changes nothing."},
+	{Name: "on_cancel", Kind: playbook.KindRequest, Doc: "A request that is sent once if the run is cancelled while the answer is awaited; its outcome changes nothing."},
 }
 
 var webhookSpec = playbook.ToolSpec{

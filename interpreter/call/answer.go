@@ -64,7 +64,7 @@ func (c *Call) checkAnswer(answer interpreter.Answer) error {
 		return asked.check(answer)
 	}
 	if answer.Option != "" || len(answer.Form) > 0 {
-		return interpreter.RefusedAnswer("step %s asks for no approval, so there is no option to choose; complete it with a result", c.config.Step.Name)
+		return interpreter.RefusedAnswer("step %s requests no approval, so there is no option to choose; complete it with a result", c.config.Step.Name)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (q *question) fault() error {
 		return nil
 	}
 	if _, err := q.parse(); err != nil {
-		return fmt.Errorf("step %q: the approval cannot be asked: %w", q.step, err)
+		return fmt.Errorf("step %q: the approval cannot be requested: %w", q.step, err)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	c.state.Turn = &turn
 	c.state.again(&interpreter.Wait{
 		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
-		Summary: fmt.Sprintf("turn of %s after %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
+		Summary: fmt.Sprintf("slot of %s after %s, under its rate limit", c.config.name(), turn.Promised.Sub(now).Round(time.Millisecond)),
 	})
 }
 

@@ -34,7 +34,7 @@ var refused = map[string]string{
 	"format":     `write "text " ~ x`,
 	"wordcount":  `write len(filter(split(x, " "), # != ""))`,
 	"urlencode":  "the params of an http step and the values in its url are encoded by themselves",
-	"raw":        "it stands at the end of a template in a url, as in {{ path | raw }}",
+	"raw":        "it belongs at the end of a template in a url, as in {{ path | raw }}",
 	"escape":     "nothing is escaped in rendered text; SQL takes values as parameters",
 	"e":          "nothing is escaped in rendered text; SQL takes values as parameters",
 	"safe":       "nothing is escaped in rendered text, so nothing has to be marked safe",

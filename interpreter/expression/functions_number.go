@@ -92,7 +92,7 @@ func toNumber(b *Budget, name string, v any) (any, error) {
 	case nil:
 		return nil, fmt.Errorf("%s cannot make a number of nil; if it may be missing, write x | default(0) | %s", name, name)
 	default:
-		return nil, fmt.Errorf("%s cannot make a number of a %s; if that stands for nothing, write x | default(0, true) | %s",
+		return nil, fmt.Errorf("%s cannot make a number of a %s; if that means no value, write x | default(0, true) | %s",
 			name, TypeName(v), name)
 	}
 }

@@ -217,7 +217,7 @@ func TestFunctionErrors(t *testing.T) {
 		{"float", `[null]`, `float cannot make a number of nil; if it may be missing, write x | default(0) | float`},
 		{"int", `["abc"]`, `int cannot make a number of the string "abc"; if it may be empty, write x | default(0, true) | int`},
 		{"float", `[""]`, `float cannot make a number of the string ""; if it may be empty, write x | default(0, true) | float`},
-		{"int", `[[]]`, `int cannot make a number of a list; if that stands for nothing, write x | default(0, true) | int`},
+		{"int", `[[]]`, `int cannot make a number of a list; if that means no value, write x | default(0, true) | int`},
 		{"int", `["0x10"]`, `int cannot make a number of the string "0x10"; if it may be empty, write x | default(0, true) | int`},
 		{"int", `["1_000"]`, `int cannot make a number of the string "1_000"; if it may be empty, write x | default(0, true) | int`},
 		{"int", `["inf"]`, `int cannot make a number of the string "inf"; if it may be empty, write x | default(0, true) | int`},

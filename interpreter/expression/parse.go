@@ -8,7 +8,7 @@ import (
 )
 
 // What an author may write in one expression. The limits are part of the
-// language (language.md, expressions).
+// language (docs/concepts/expressions.md).
 const (
 	maxSource   = 4096 // bytes
 	maxNodes    = 500
@@ -110,7 +110,7 @@ func (p *parser) unexpected(t token, expected string) {
 	case t.is("="):
 		message = `"=" is no comparison; write ==`
 	case t.is(";"):
-		message = `";" stands only behind let, as in let x = a.b; x + 1`
+		message = `";" belongs only behind let, as in let x = a.b; x + 1`
 	case t.is(":") && len(p.closures) == 0:
 		message = `unexpected ":"; it belongs to c ? a : b, to {key: value} and to a[1:2]`
 	case t.word("not"):
@@ -123,7 +123,7 @@ func (p *parser) expectEnd() {
 	switch t := p.peek(); {
 	case t.kind == tokenEnd:
 	case t.is(","):
-		fail(t.from, t.to, codeSyntax, `"," stands only inside brackets; a list is written [a, b]`)
+		fail(t.from, t.to, codeSyntax, `"," belongs only inside brackets; a list is written [a, b]`)
 	case t.is(")"), t.is("]"), t.is("}"):
 		fail(t.from, t.to, codeSyntax, fmt.Sprintf("%q closes nothing", t.text))
 	case t.word("else"):

@@ -58,9 +58,13 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	if near := Suggest(name.text, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {
-		message += "; docs/language.md lists the functions"
+		message += "; docs/reference/expressions.md lists the functions"
 	}
 	p.report(name, codeUnknownFunction, message)
+	if certain := Certain(name.text, known); certain != "" {
+		last := &p.problems[len(p.problems)-1]
+		last.Old, last.New = name.text, certain
+	}
 	return nil
 }
 
@@ -121,7 +125,7 @@ func refuseKeyword(f *function, keyword token) {
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
 	if len(p.closures) == maxClosures {
-		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may stand %d deep; "+
+		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
 			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)

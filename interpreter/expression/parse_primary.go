@@ -40,7 +40,7 @@ func (p *parser) primary() (ast.Node, int) {
 		p.at-- // .name is the member of the element
 		return p.add(&ast.PointerNode{}, t, t.from), noRef
 	case t.is("."):
-		fail(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone stands only inside a predicate")
+		fail(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone is allowed only inside a predicate")
 	}
 	p.noOperand(t)
 	return nil, noRef
@@ -153,7 +153,7 @@ func (p *parser) pair(open token) ast.Node {
 // pointer parses #, #index and #acc.
 func (p *parser) pointer(t token) ast.Node {
 	if len(p.closures) == 0 {
-		fail(t.from, t.to, codeSyntax, `"#" is the element of a list and stands only inside a predicate, as in filter(xs, # > 1)`)
+		fail(t.from, t.to, codeSyntax, `"#" is the element of a list and is allowed only inside a predicate, as in filter(xs, # > 1)`)
 	}
 	name := p.peek()
 	if name.kind != tokenName || name.from != t.to {

@@ -84,7 +84,7 @@ func pathKey(path string, first bool) (key any, rest string, err error) {
 	}
 	name, rest := path[:end], path[end:]
 	if rest != "" && rest[0] != '.' && rest[0] != '[' {
-		return nil, "", fmt.Errorf("%q may stand only in brackets and quotes", rest[:1])
+		return nil, "", fmt.Errorf("%q is allowed only in brackets and quotes", rest[:1])
 	}
 	if i, err := strconv.Atoi(name); err == nil && strconv.Itoa(i) == name {
 		return i, rest, nil

@@ -9,9 +9,11 @@ type Problem struct {
 	Offset, End int
 	Code        string
 	Message     string
+	// Old, of which the place is Offset, is New for sure; "" for no such fix.
+	Old, New string
 }
 
-// The codes of problems. They name a section in docs/language.md.
+// The codes of problems. Each is a heading of docs/reference/diagnostics.md.
 const (
 	codeSyntax          = "syntax"
 	codeUnknownFunction = "unknown-function" // also unknown tests

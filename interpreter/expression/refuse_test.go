@@ -54,8 +54,8 @@ func TestRefused(t *testing.T) {
 		{`a 'b'`, 2, "syntax", `unexpected the text "b"; an operator was expected here`},
 		{`a = b`, 2, "syntax", `"=" is no comparison; write ==`},
 		{`a == not b`, 5, "syntax", `put parentheses around not here: (not x)`},
-		{`a; b`, 1, "syntax", `";" stands only behind let, as in let x = a.b; x + 1`},
-		{`a, b`, 1, "syntax", `"," stands only inside brackets; a list is written [a, b]`},
+		{`a; b`, 1, "syntax", `";" belongs only behind let, as in let x = a.b; x + 1`},
+		{`a, b`, 1, "syntax", `"," belongs only inside brackets; a list is written [a, b]`},
 		{`a)`, 1, "syntax", `")" closes nothing`},
 		{`(a + b`, 0, "syntax", `"(" is never closed; ")" is missing`},
 		{`len(a`, 3, "syntax", `"(" is never closed; ")" is missing`},
@@ -66,8 +66,8 @@ func TestRefused(t *testing.T) {
 		{`()`, 0, "syntax", `"()" holds no value; an empty list is written []`},
 		{`vars.*`, 4, "syntax", `a name was expected after ".", not "*"; other keys are written a["the key"]`},
 		{`a.`, 1, "syntax", `a name was expected after ".", not the end; other keys are written a["the key"]`},
-		{`.a`, 0, "syntax", `a name is missing before "."; .name alone stands only inside a predicate`},
-		{`# > 1`, 0, "syntax", `"#" is the element of a list and stands only inside a predicate, as in filter(xs, # > 1)`},
+		{`.a`, 0, "syntax", `a name is missing before "."; .name alone is allowed only inside a predicate`},
+		{`# > 1`, 0, "syntax", `"#" is the element of a list and is allowed only inside a predicate, as in filter(xs, # > 1)`},
 		{`a[]`, 1, "syntax", `an index was expected in "[]"`},
 		{`a[1`, 1, "syntax", `"[" is never closed; "]" is missing`},
 		{`"a"("b")`, 3, "syntax", `only a function can be called, by its name: len(x)`},
@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 		// functions
 		{`lenght(a)`, 0, "unknown-function", `unknown function "lenght"; did you mean "length"?`},
 		{`a | lowr`, 4, "unknown-function", `unknown function "lowr"; did you mean "lower"?`},
-		{`frobnicate(a)`, 0, "unknown-function", `unknown function "frobnicate"; docs/language.md lists the functions`},
+		{`frobnicate(a)`, 0, "unknown-function", `unknown function "frobnicate"; docs/reference/expressions.md lists the functions`},
 		{`xs | count`, 5, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +
 			`write len(xs), or count(xs, # > 1) with a condition`},
 		{`count(xs)`, 0, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +
@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 		{`a matches b`, 10, "pattern", `the pattern of matches must be written out, as in name matches "^a+$"; for plain text use contains`},
 
 		// limits
-		{`all(a, all(b, all(c, # > 1)))`, 21, "too-large", `all inside all inside all: predicates may stand 2 deep; ` +
+		{`all(a, all(b, all(c, # > 1)))`, 21, "too-large", `all inside all inside all: predicates may be nested 2 deep; ` +
 			`compute the inner list in vars first`},
 		{
 			strings.Repeat("(", 70) + "a" + strings.Repeat(")", 70), 64, "too-large",

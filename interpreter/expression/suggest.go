@@ -29,6 +29,34 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
+// Certain returns the known name that name is meant to be for sure: all but one letter are its own, of long
+// names all but two, no digit differs, and no other name is as near. "" if there is none.
+func Certain(name string, known []string) string {
+	near := Suggest(name, known)
+	if near == "" || strings.Map(onlyDigits, near) != strings.Map(onlyDigits, name) {
+		return ""
+	}
+	const short, long = 3, 8
+	wanted := []rune(strings.ToLower(name))
+	distance := edits(wanted, []rune(strings.ToLower(near)))
+	if len(wanted) < short || distance > 2 || distance == 2 && len(wanted) < long {
+		return ""
+	}
+	for _, other := range known {
+		if other != near && edits(wanted, []rune(strings.ToLower(other))) <= distance {
+			return ""
+		}
+	}
+	return near
+}
+
+func onlyDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return r
+	}
+	return -1
+}
+
 // edits counts insertions, deletions, substitutions and swaps of neighbours
 // (Damerau and Levenshtein, each letter edited once at most).
 func edits(a, b []rune) int {

@@ -17,14 +17,16 @@ type Template struct {
 }
 
 // Segment is a part of a template: text, or an expression with its braces.
-// Start and End are offsets in runes in the template's source; the source of
-// Program starts behind the two braces, at Start+2.
+// Start and End are offsets in runes in the template's source.
 type Segment struct {
 	Start, End int
 	Text       string   // what is rendered, if Program is nil
 	Program    *Program // nil for text
 	inner      int      // where the program's source starts
 }
+
+// Inner is where the source of Program starts, as an offset like Start.
+func (s Segment) Inner() int { return s.inner }
 
 // ParseTemplate parses a text with expressions. If there are problems it
 // returns those of all expressions, and no template.

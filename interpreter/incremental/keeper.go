@@ -203,7 +203,7 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 		return nil
 	case write.Number != s.Number+1:
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(
-			"write %d of the state %q comes out of turn, behind write %d", write.Number, s.Name, s.Number)}
+			"write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, s.Number)}
 	}
 	s.Number = write.Number
 	if move := write.Move; move != nil {

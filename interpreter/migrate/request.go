@@ -31,7 +31,7 @@ func (m *migrator) requests() {
 		}
 		left++
 		m.problem(yamltree.Position(site.kind), playbook.CodeNotMigrated,
-			"this older form of a request cannot be rewritten where it stands; write {url: …, method: POST} by hand")
+			"this older form of a request cannot be rewritten in this position; write {url: …, method: POST} by hand")
 	}
 }
 

@@ -116,7 +116,7 @@ func (m *migrator) behindAliases(original []retrySite) {
 }
 
 func (m *migrator) notMigrated(pos source.Position) {
-	m.problem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten where it stands, because of an alias, a comment or the way it is written; write the list by hand")
+	m.problem(pos, playbook.CodeNotMigrated, "this older form of retry cannot be rewritten in this position, because of an alias, a comment or the way it is written; write the list by hand")
 }
 
 // target is what a node stands for.

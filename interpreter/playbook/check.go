@@ -68,9 +68,11 @@ func rules() []func(*checker) {
 		checkRetry,
 		checkPaging,
 		checkSinkRetry,
+		checkRepeatedWrites,
 		checkPolicyLists,
 		checkNotices,
 		checkLoop,
+		checkSharedOutput,
 		checkCollection,
 		checkIncremental,
 		checkStates,
@@ -80,10 +82,13 @@ func rules() []func(*checker) {
 		checkStatements,
 		checkCode,
 		checkNames,
+		checkNotYetRun,
+		checkMixedTypes,
 		checkNested,
 		checkURL,
 		checkJSONText,
 		checkSecret,
+		checkLiteralSecrets,
 		checkSchedule,
 		checkPartitions,
 		checkTriggers,
@@ -154,3 +159,5 @@ func (c *checker) add(severity source.Severity, pos source.Position, code, messa
 		File: c.pb.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
 }
+
+func (c *checker) offer(written, instead string) { offer(c.found, written, instead) }

@@ -21,7 +21,7 @@ type CodeCompiler interface {
 }
 
 // checkCode checks the code of calls as far as it can be told without running
-// it: docs/tools.md, python.
+// it: docs/reference/tools.md#python.
 func checkCode(c *checker) {
 	var nodes []*Node
 	for _, call := range c.pb.actions() {
@@ -53,7 +53,7 @@ func checkCode(c *checker) {
 func (c *checker) checkTemplates(node *Node, code string) bool {
 	inCode := false
 	for _, found := range templatesIn(code) {
-		const instead = "hand the value over with args, as a parameter of main"
+		const instead = "pass the value with args, as a parameter of main"
 		if found.quoted {
 			c.warnf(c.placing.at(node, found.at), codeTemplateInCode, "code is no template, so %s stays as it is; %s", shorten(found.text), instead)
 			continue

@@ -5,7 +5,7 @@ package playbook
 var failWords = []string{"class", "type", "retry_after"}
 
 // checkFail refuses fail where it could not hold, and words beside it that would never
-// apply: docs/language.md, section fail.
+// apply: docs/concepts/attempts.md#failures-in-answers.
 func (c *checker) checkFail(policy *Policy) {
 	then := &policy.Then
 	if then.Fail == nil {
@@ -24,7 +24,7 @@ func (c *checker) checkFail(policy *Policy) {
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "result", "ignore", "allow_repeat", "end_on_repeat", "pages_per_activity"} {
 		if then.Words.Has(word) {
-			c.errorf(then.word(word), codeConflict, "%s cannot stand beside fail: nothing of an answer that is a failure is collected or written; write it in a policy of its own", word)
+			c.errorf(then.word(word), codeConflict, "%s cannot be combined with fail: nothing of an answer that is a failure is collected or written; write it in a policy of its own", word)
 			return
 		}
 	}
@@ -34,7 +34,7 @@ func (c *checker) checkFail(policy *Policy) {
 	for _, word := range append([]string{"restart", "sink", "on_exhausted"}, repeating...) {
 		if then.Words.Has(word) {
 			c.errorf(then.word(word), codeConflict,
-				"%s has no effect beside fail: the policies are asked again for the failure, which this when does not match; write it in another policy, such as when: \"{{ error.kind == 'response' }}\"", word)
+				"%s has no effect beside fail: the policies are evaluated again for the failure, which this when does not match; write it in another policy, such as when: \"{{ error.kind == 'response' }}\"", word)
 			return
 		}
 	}

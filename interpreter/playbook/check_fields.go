@@ -109,6 +109,7 @@ func (c *checker) checkRequest(name string, request *Node) {
 				hint = "did you mean " + quote(near) + "?"
 			}
 			c.errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, shorten(entry.Key), hint)
+			c.offer(entry.Key, expression.Certain(entry.Key, append(spec.FieldNames(), "auth")))
 			continue
 		}
 		if problem := field.problem(entry.Value); problem != "" {
@@ -192,7 +193,10 @@ func (a actionAt) section() *section {
 // unknownField reports a key that is neither a word of the language nor a
 // field of the tool. A misspelt word looks like a field, so both are suggested.
 func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
-	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, shorten(entry.Key), fieldHint(entry.Key, call.section(), spec))
+	section := call.section()
+	hint := fieldHint(entry.Key, section, spec)
+	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, shorten(entry.Key), hint)
+	c.offer(entry.Key, certainKey(entry.Key, hint, append(spec.FieldNames(), section.names()...)))
 }
 
 // fieldHint says what is meant by a key that is neither a field of the tool nor a
@@ -276,7 +280,7 @@ func choiceProblem(f Field, node *Node) string {
 
 func requestProblem(_ Field, node *Node) string {
 	if node.Template != nil {
-		return "must be written out as a map with a url; templates may stand in its values"
+		return "must be written out as a map with a url; templates are allowed in its values"
 	}
 	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
 }
@@ -324,7 +328,7 @@ func (f Field) literalProblem(node *Node) string {
 		}
 		return ""
 	case node.Template != nil || !node.Constant():
-		return "must be written out: a template cannot stand here"
+		return "must be written out: no template is allowed here"
 	}
 	if list, ok := node.Value.([]any); ok {
 		for _, item := range list {

@@ -53,7 +53,7 @@ func (c *checker) checkJSONLiteral(template *expression.Template, pos source.Pos
 	}
 	if jsonPath.MatchString(template.Segments()[0].Text) {
 		c.warnf(pos, codeJSONText, "a value can change what this path means; go along it with operators, as in doc -> 'items' -> {{ n }}, "+
-			"or in PostgreSQL hand values over as vars, as in jsonb_path_query(doc, '$.items[$n]', '{{ {n: n} | tojson }}')")
+			"or in PostgreSQL pass values as vars, as in jsonb_path_query(doc, '$.items[$n]', '{{ {n: n} | tojson }}')")
 	}
 }
 

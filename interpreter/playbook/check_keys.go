@@ -28,6 +28,7 @@ func (c *checker) checkKeys(field Field, written *Node) {
 				hint = "did you mean " + quote(near) + "?"
 			}
 			c.errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", field.Name, shorten(entry.Key), hint)
+			c.offer(entry.Key, expression.Certain(entry.Key, names))
 			continue
 		}
 		if problem := field.Keys[i].problem(entry.Value); problem != "" {

@@ -50,6 +50,7 @@ func (c *checker) checkMembers(at site, pos place, ref expression.Ref) {
 	case "steps":
 		if c.pb.Step(key) == nil {
 			c.errorf(pos.at(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
+			c.offerMember("steps", key, expression.Certain(key, c.stepNames()))
 			return
 		}
 		c.checkEnvelope(pos, "steps."+key, ref.Path[1:], c.stepShape(c.pb.Step(key)))
@@ -81,7 +82,7 @@ func stepAction(at site) *Action {
 	return at.step.Action
 }
 
-// checkEnvelope checks a path into an envelope: docs/language.md, section names.
+// checkEnvelope checks a path into an envelope: docs/concepts/expressions.md#names.
 func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape) {
 	key, ok := pathKey(path, 0)
 	if !ok {
@@ -127,6 +128,7 @@ func (c *checker) checkVar(pos place, key string) {
 	}
 	if near != "" {
 		c.warnf(pos.at(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
+		c.offerMember("vars", key, expression.Certain(key, slices.Collect(maps.Keys(c.vars))))
 		return
 	}
 	c.warnf(pos.at(), codeUnknownMember, "no step sets vars.%s, so it is always nil; a step sets it with vars: {%s: …}", key, key)
@@ -143,6 +145,14 @@ func (c *checker) checkMember(pos place, owner, key string, known []string) {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
 	c.warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.offerMember(owner, key, expression.Certain(key, known))
+}
+
+// offerMember gives the last problem, which is about a member of an owner, another member.
+func (c *checker) offerMember(owner, key, instead string) {
+	if instead != "" {
+		c.offer(owner+"."+key, owner+"."+instead)
+	}
 }
 
 // ownerWord is the word of the language that an owner ends with: error of
@@ -176,4 +186,61 @@ func pathKey(path []any, i int) (string, bool) {
 	}
 	key, ok := path[i].(string)
 	return key, ok
+}
+
+// MembersOf are the members of what a path of names leads to, as far as the language, the workload and
+// the steps say which there are: of error, this.meta, steps.NAME.error or workload.
+func (pb *Playbook) MembersOf(path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	switch root := path[0]; root {
+	case "this":
+		return envelopeMembers(path[1:])
+	case "steps":
+		if len(path) > 1 {
+			return envelopeMembers(path[2:])
+		}
+		var names []string
+		for _, step := range pb.Steps {
+			names = append(names, step.Name)
+		}
+		return names
+	case "vars":
+		return SortedKeys(varsOf(pb))
+	case "workload":
+		return keysAt(pb.Workload, path[1:])
+	default:
+		if _, isKey := pb.Workload[root]; isKey {
+			return keysAt(pb.Workload, path)
+		}
+		if len(path) == 1 {
+			return members[root]
+		}
+	}
+	return nil
+}
+
+func envelopeMembers(path []string) []string {
+	switch strings.Join(path, ".") {
+	case "":
+		return members["this"]
+	case "error":
+		return members["error"]
+	case "meta":
+		return metaMembers
+	case "meta." + IncrementalWord:
+		return metaStateMembers
+	}
+	return nil
+}
+
+// keysAt are the keys of the map that a path leads to.
+func keysAt(value any, path []string) []string {
+	for _, key := range path {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	object, _ := value.(map[string]any)
+	return SortedKeys(object)
 }

@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/source"
 )
 
 // checkNames checks every name that an expression takes from its scope against
-// the place where it stands: docs/language.md, section names.
+// the place where it stands: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
 		if at.field != "" && !c.understands(at.action, at.field) {
@@ -193,7 +195,7 @@ func (c *checker) insteadOf(name string) string {
 		return "; the workload key is workload." + name
 	}
 	if name == PartitionWord && c.options.caller != nil {
-		return fmt.Sprintf(`; hand in what is needed of it with workload: {part: "{{ partition.key }}"} in %s`, c.options.caller.call.who())
+		return fmt.Sprintf(`; pass what is needed of it with workload: {part: "{{ partition.key }}"} in %s`, c.options.caller.call.who())
 	}
 	return ""
 }
@@ -256,6 +258,7 @@ func (c *checker) unknownName(at site, pos place, name string) {
 	}
 	if hint := cmp.Or(c.workloadHint(name), c.unknownHint(at, name)); hint != "" {
 		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
+		c.offer(name, c.certainName(at, name, hint))
 	}
 }
 
@@ -284,7 +287,7 @@ func (c *checker) unknownHint(at site, name string) string {
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return "" // it may be what could not be decoded
 	case c.options.caller != nil:
-		return ": it is no step, no workload key and no word of the language; if it is to be handed in, add it to the workload of the step that runs this playbook"
+		return ": it is no step, no workload key and no word of the language; if it is to be passed, add it to the workload of the step that runs this playbook"
 	}
 	return fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
 }
@@ -298,6 +301,20 @@ func (c *checker) nearName(at site, name string) string {
 		return ""
 	}
 	return expression.Suggest(name, c.namesAt(at))
+}
+
+// meantMember is a hint that names a member of args or vars.
+var meantMember = regexp.MustCompile(`^; did you mean ((?:args|vars)\.\w+)\?$`)
+
+// certainName is what an unknown name is meant to be for sure, "" for nothing.
+func (c *checker) certainName(at site, name, hint string) string {
+	switch match := meantMember.FindStringSubmatch(hint); {
+	case match != nil:
+		return match[1]
+	case !strings.Contains(hint, "did you mean"):
+		return ""
+	}
+	return expression.Certain(name, c.namesAt(at))
 }
 
 // argsHave reports whether the args of the step at a site may have a member:

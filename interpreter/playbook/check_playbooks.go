@@ -214,7 +214,7 @@ func (c *checker) workloadHint(name string) string {
 	first, around := c.options.caller, ""
 	for in := first; in != nil && in.call.action.Inline == c.pb; in = in.outer.options.caller {
 		if slices.Contains(in.outer.namesAt(in.call.site), name) {
-			return fmt.Sprintf(": the steps of this workflow see each other and what they are handed; hand it in with workload: {%s: \"{{ %s }}\"} in %s%s",
+			return fmt.Sprintf(": the steps of this workflow see each other and what is passed to them; pass it with workload: {%s: \"{{ %s }}\"} in %s%s",
 				name, name, first.call.who(), around)
 		}
 		c, around = in.outer, ", and in the steps around it"

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -28,9 +29,9 @@ func checkRetry(c *checker) {
 
 func (c *checker) checkPolicies(policies []*Policy, ofSink bool) {
 	var taken outcomes
-	for _, policy := range policies {
-		if by := taken.by(policy); by != nil {
-			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never asked: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
+	for i, policy := range policies {
+		if by := cmp.Or(taken.by(policy), wider(policies[:i], policy)); by != nil {
+			c.warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put the special policies before the general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
 			taken.add(policy)
@@ -65,6 +66,22 @@ func (o outcomes) by(policy *Policy) *Policy {
 		return o.successes
 	}
 	return o.failures
+}
+
+// wider is the first of some policies that matches whatever another one does and is the last to be
+// asked then, nil if there is none. Counts differ from policy to policy.
+func wider(earlier []*Policy, policy *Policy) *Policy {
+	const most = 50 // others are few, or written by a program
+	program, ok := policy.When.program()
+	if !ok || policy.When.names("_retry") {
+		return nil
+	}
+	for _, other := range earlier[:min(len(earlier), most)] {
+		if when, ok := other.When.program(); ok && other.Then.OnExhausted != ExhaustedContinue && program.Implies(when) {
+			return other
+		}
+	}
+	return nil
 }
 
 func (o *outcomes) add(policy *Policy) {
@@ -183,7 +200,7 @@ func (c *checker) checkIgnore(policy *Policy) {
 	case ok && failuresOnly(program):
 		c.noEffect(then, "a failure that this policy matches does not end the call as a success; ignore: true makes it do so", "result")
 	case then.Repeats && then.NextCall == nil:
-		c.noEffect(then, "this policy asks again, and fails the call when it is exhausted; on_exhausted: succeed makes it end well", "result")
+		c.noEffect(then, "this policy tries again, and fails the call when it is exhausted; on_exhausted: succeed makes it end well", "result")
 	}
 }
 
@@ -205,7 +222,7 @@ func (c *checker) checkPages(policy *Policy) {
 	switch {
 	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.names("response"):
 		c.warnf(then.Collect.Pos, codeCollectWithoutNextCall,
-			"collect without next_call: this policy asks for the same request again, and such answers are not collected; add next_call with what changes, or remove collect")
+			"collect without next_call: this policy repeats the same request, and such answers are not collected; add next_call with what changes, or remove collect")
 	case then.NextCall == nil:
 	case ok && failuresOnly(program):
 		c.errorf(then.NextCall.Pos, codeNextCallAfterFailure,

@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// checkRouting checks what next leads to: docs/language.md, section next.
+// checkRouting checks what next leads to: docs/concepts/runs.md#routes.
 func checkRouting(c *checker) {
 	c.checkDuplicateSteps()
 	for _, step := range c.pb.Steps {
@@ -24,7 +24,7 @@ func (c *checker) checkDuplicateSteps() {
 			continue
 		}
 		if earlier, ok := first[step.Name]; ok {
-			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first stands in line %d", step.Name, earlier.NamePos.Line)
+			c.errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first is in line %d", step.Name, earlier.NamePos.Line)
 			continue
 		}
 		first[step.Name] = step
@@ -45,6 +45,7 @@ func (c *checker) checkTargets(step *Step) {
 			case c.pb.Step(target.Step) == nil:
 				c.errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is no step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
+				c.offer(target.Step, expression.Certain(target.Step, c.stepNames()))
 			case seen[target.Step]:
 				c.errorf(target.Pos, codeDuplicateTarget, "step %q leads to %q twice in one route; name it once", step.Name, target.Step)
 			}
@@ -90,7 +91,7 @@ func (c *checker) checkElse(step *Step) {
 		case !route.Else:
 			unconditional++
 		case first != nil:
-			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first stands in line %d", step.Name, first.Pos.Line)
+			c.errorf(route.Pos, codeElse, "step %q has a second else in next; the first is in line %d", step.Name, first.Pos.Line)
 		default:
 			first = route
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // checkSecret checks that no more than fields of later calls use the result of a
-// secret step: docs/language.md, section secret.
+// secret step: docs/concepts/security.md#secret-results.
 func checkSecret(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Secret {
@@ -234,7 +234,7 @@ func (c *checker) checkSecretURL(call actionAt, node *Node) {
 		if names := c.pb.SecretsNamed(segment.Program.Refs()); len(names) > 0 {
 			if at := placeInURL(before); at == urlHead || at == urlHost {
 				c.errorf(node.Position(segment.Start), codeSecretUse,
-					"the result of step %q is secret and cannot be the host of a url; it may stand behind the host", names[0])
+					"the result of step %q is secret and cannot be the host of a url; it may follow the host", names[0])
 			}
 			c.checkSecretPages(call, node)
 			return

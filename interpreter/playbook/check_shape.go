@@ -123,4 +123,5 @@ func (c *checker) noMember(pos place, owner, key string, s *shape) {
 		hint = fmt.Sprintf("it is a list: write %s[0].%s, or map(%s, .%s) for all", owner, key, owner, key)
 	}
 	c.warnf(pos.at(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
+	c.offerMember(owner, key, expression.Certain(key, s.names))
 }

@@ -42,7 +42,7 @@ func (c *checker) checkStatesWithin(loop *Step, inner *Playbook) {
 		}
 		if i := step.Incremental; i != nil && (i.State == nil || i.State.Template == nil) {
 			c.errorf(i.value("state"), codeStateName,
-				"step %q runs in every iteration of %q, and all of them would have one state; hand the element in with workload and name the state by it: state: \"%s/{{ %s }}\"",
+				"step %q runs in every iteration of %q, and all of them would have one state; pass the element with workload and name the state by it: state: \"%s/{{ %s }}\"",
 				step.Name, loop.Name, step.Name, loop.Loop.Element)
 		}
 	}

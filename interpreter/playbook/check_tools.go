@@ -48,6 +48,7 @@ func (c *checker) misspeltTool(call actionAt) {
 	for _, entry := range call.action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
 			c.errorf(entry.KeyPos, codeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, call.who(), near)
+			c.offer(entry.Key, expression.Certain(entry.Key, []string{"tool", "kind"}))
 		}
 	}
 }
@@ -149,6 +150,7 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	switch near := expression.Suggest(name, names); {
 	case near != "":
 		c.errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
+		c.offer(name, expression.Certain(name, names))
 	case len(names) == 0:
 		c.errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
 	default:
@@ -185,6 +187,7 @@ func (c *checker) checkCall(call actionAt, name string) {
 		}
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
 			c.errorf(pos, codeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
+			c.offer(name, expression.Certain(name, c.toolNames()))
 			return
 		}
 		c.errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, listed(c.toolNames()))
@@ -228,7 +231,7 @@ func (c *checker) checkApproval(action *Action) {
 		}
 	}
 	if _, err := ParseApproval(known); err != nil {
-		c.errorf(action.start(), codeFieldType, "the approval cannot be asked: %s", err)
+		c.errorf(action.start(), codeFieldType, "the approval cannot be requested: %s", err)
 	}
 }
 

@@ -12,7 +12,7 @@ func checkTriggers(c *checker) {
 		c.checkSender(trigger, c.pb.Triggers[:i])
 		for _, header := range trigger.Headers {
 			if slices.ContainsFunc(c.pb.Triggers, func(t *Trigger) bool { return strings.EqualFold(header, t.SignatureHeader()) }) {
-				c.errorf(trigger.Pos, codeConflict, "%s has a signature, which no run is handed: its history can be read", header)
+				c.errorf(trigger.Pos, codeConflict, "%s has a signature, which is passed to no run: its history can be read", header)
 			}
 		}
 	}
@@ -26,7 +26,7 @@ func (c *checker) checkSender(trigger *Trigger, earlier []*Trigger) {
 	for _, one := range earlier {
 		switch {
 		case trigger.Secret == one.Secret:
-			c.errorf(trigger.Pos, codeConflict, "the entry of triggers in line %d has the secret %q too: who has a delivery of one could send it again as the other; give each a secret of its own",
+			c.errorf(trigger.Pos, codeConflict, "the entry of triggers in line %d has the secret %q too: anyone with a delivery of one could send it again as the other; give each a secret of its own",
 				one.Pos.Line, shorten(trigger.Secret))
 			return
 		case trigger.Identity() == one.Identity() && trigger.Sender != one.Sender:

@@ -8,7 +8,7 @@ import (
 )
 
 // checkURL tells of values in a url that are probably not meant to be escaped, and
-// of | raw where nothing is escaped: docs/language.md, section values in a url.
+// of | raw where nothing is escaped: docs/concepts/expressions.md#values-in-a-url.
 func checkURL(c *checker) {
 	urls := map[*Node]bool{}
 	for _, node := range c.urlNodes() {
@@ -90,7 +90,7 @@ func (c *checker) checkURLValues(node *Node) {
 		switch {
 		case direct:
 			c.warnf(node.Position(segment.Start), codeURLValue,
-				"{{ %s }} stands where the host may continue, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
+				"{{ %s }} is where the host may continue, so it can hold no path: write a / before it, or {{ %s | raw }} if it is the path", name, name)
 		case place == urlPath && pathNames.MatchString(name):
 			c.warnf(node.Position(segment.Start), codeURLValue,
 				"{{ %s }} is escaped as one part of the path, / included; if it holds several, write {{ %s | raw }}", name, name)

@@ -11,7 +11,7 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		if earlier, ok := first[entry.Name]; ok {
-			c.errorf(entry.Pos, codeDuplicateEntry, "two entries of the workbook are named %q; the first stands in line %d", entry.Name, earlier.Pos.Line)
+			c.errorf(entry.Pos, codeDuplicateEntry, "two entries of the workbook are named %q; the first is in line %d", entry.Name, earlier.Pos.Line)
 			continue
 		}
 		first[entry.Name] = entry

@@ -6,7 +6,7 @@ import (
 )
 
 // Codes of the problems that checks report; decoding has its own beside them.
-// Each is an anchor of docs/language.md.
+// Each is a heading of docs/reference/diagnostics.md.
 const (
 	codeBounds                 = "bounds"
 	codeCalledPlaybook         = "called-playbook"
@@ -26,19 +26,24 @@ const (
 	codeHiddenName             = "hidden-name"
 	codeMissingField           = "missing-field"
 	codeMissingTarget          = "missing-target"
+	codeMixedTypes             = "mixed-types"
 	codeNextCallAfterFailure   = "next-call-after-failure"
 	codeNoEffect               = "no-effect"
+	codeNotYetRun              = "not-yet-run"
 	codeIgnoreAfterSuccess     = "ignore-after-success"
 	codeIncremental            = "incremental"
 	codeJSONText               = "json-text"
+	codeLiteralSecret          = "literal-secret"
 	codeOperatorLimit          = "operator-limit"
 	codePageIndex              = "page-index"
 	codePagesNotCollected      = "pages-not-collected"
 	codeRawOutsideURL          = "raw-outside-url"
+	codeRepeatedWrite          = "repeated-write"
 	codeReservedName           = "reserved-name"
 	codeRouter                 = "router"
 	codeSecretStep             = "secret-step"
 	codeSecretUse              = "secret-use"
+	codeSharedOutput           = "shared-output"
 	codeShortInterval          = "short-interval"
 	codeSinkNotWritable        = "sink-not-writable"
 	codeSinkOnly               = "sink-only"
@@ -76,50 +81,55 @@ func Codes() []CodeDoc {
 var checkCodes = []CodeDoc{
 	{codeBounds, "a number or duration is outside of what the word allows"},
 	{codeCalledPlaybook, "a call runs another playbook that is not there or not valid, or says more than one"},
-	{codeCannotRestart, "restart stands in a policy for successes, beside a sink that would keep what is dropped or write it twice, or is full without incremental"},
+	{codeCannotRestart, "`restart` is in a policy for successes, or beside a sink that would keep what is dropped or write it twice, or is `full` without `incremental`"},
 	{codeCodeMain, "the function main of code cannot be called with the args of the call"},
 	{CodeCodeSyntax, "code does not compile"},
-	{codeCollectWithoutNextCall, "collect in a policy that polls, whose answers are not collected (warning)"},
+	{codeCollectWithoutNextCall, "`collect` is in a policy that polls, whose answers are not collected (warning)"},
 	{codeCollectionInIteration, "an expression of an iteration needs all of the loop's collection"},
 	{codeCron, "times of a schedule that cannot be read, or never come"},
 	{codeCronDays, "times of a schedule are days of the month and of the week at once (warning)"},
 	{codeDuplicateEntry, "two entries of the workbook have one name"},
 	{codeDuplicateStep, "two steps have one name"},
 	{codeDuplicateTarget, "one route names a step twice"},
-	{CodeElementInStepSink, "the sink on a step names the element of its loop; loop.sink runs once per iteration"},
-	{codeElse, "next has two defaults, or an else without a when"},
-	{codeFieldType, "a tool field holds something of the wrong type, or a template where none may stand"},
+	{CodeElementInStepSink, "the sink on a step names the element of its loop; `loop.sink` runs once per iteration"},
+	{codeElse, "`next` has two defaults, or an `else` without a `when`"},
+	{codeFieldType, "a tool field holds something of the wrong type, or a template where none may be"},
 	{codeHiddenName, "a workload key or a step is hidden by a name that is found earlier (warning)"},
 	{codeMissingField, "a call lacks a field that its tool needs"},
-	{codeMissingTarget, "next leads to a step that does not exist"},
-	{codeNextCallAfterFailure, "a policy for failures has next_call, which follows a success"},
-	{codeIgnoreAfterSuccess, "a policy for successes has ignore, which is for failures"},
-	{codeIncremental, "a step cannot keep a state between runs as it stands, or would read too much or too little (some are warnings)"},
-	{codeNoEffect, "a word does nothing where it stands (warning)"},
+	{codeMissingTarget, "`next` leads to a step that does not exist"},
+	{codeNextCallAfterFailure, "a policy for failures has `next_call`, which follows a success"},
+	{codeIgnoreAfterSuccess, "a policy for successes has `ignore`, which is for failures"},
+	{codeIncremental, "a step cannot keep a state between runs as it is written, or would read too much or too little (some are warnings)"},
+	{codeNoEffect, "a word does nothing where it is written (warning)"},
+	{codeMixedTypes, "a text is compared with a number, so that it always gives the same (warning)"},
+	{codeNotYetRun, "a step names the result of one that cannot have run by then (warning)"},
 	{codeJSONText, "JSON is written as text with templates in it (warning)"},
+	{codeLiteralSecret, "a password, token or key is written out in the file (warning)"},
 	{codeOperatorLimit, "a policy is above a limit that the worker's environment sets"},
-	{codePageIndex, "next_call counts on with _retry.index, which is 1 on the first page (warning)"},
-	{codePagesNotCollected, "next_call keeps only the last page, as nothing collects or writes the others (warning)"},
-	{codeRawOutsideURL, "there is a | raw where nothing is escaped"},
+	{codePageIndex, "`next_call` counts on with `_retry.index`, which is 1 on the first page (warning)"},
+	{codePagesNotCollected, "`next_call` keeps only the last page, as nothing collects or writes the others (warning)"},
+	{codeRawOutsideURL, "there is a `| raw` where nothing is escaped"},
+	{codeRepeatedWrite, "a sink writes again what it has written when a worker dies meanwhile (warning)"},
 	{codeReservedName, "a step, element or into has a name that expressions cannot distinguish from a word"},
 	{codeRouter, "a step without a tool has retry, loop, incremental or sink"},
-	{codeSecretStep, "a step is secret and has something that would look at its result"},
+	{codeSecretStep, "a step is secret and has something that would read its result"},
 	{codeSecretUse, "the result of a secret step is used where it would become known"},
+	{codeSharedOutput, "the elements of a loop replace one file, of which the last stays (warning)"},
 	{codeShortInterval, "a schedule starts a run more often than every 10 seconds (warning)"},
 	{codeSinkNotWritable, "the tool of a sink cannot write"},
 	{codeSinkOnly, "a step calls a tool that is a sink only"},
 	{codeSinkRetry, "the retry of a sink has more than policies for failures"},
-	{codeStaging, "rows of a sink with mode replace or delete_missing could not be published together, or would delete others"},
+	{codeStaging, "rows of a sink with `mode: replace` or `delete_missing` could not be published together, or would delete others"},
 	{codeStateName, "two steps, or the iterations of a loop, would have one state, or a state has no name"},
 	{codeTemplateInCode, "there is a template in code, which is none; in a string of the code a warning"},
-	{codeUnavailableName, "a name is known elsewhere, but not where the expression stands"},
+	{codeUnavailableName, "a name is known elsewhere, but not in this expression"},
 	{codeUnknownEntry, "a step calls an entry that the workbook does not have"},
 	{codeUnknownField, "the tool of a call has no such field"},
 	{codeUnknownMember, "a word of the language, or a result of known shape, has no such member, so that it is always nil (warning)"},
 	{codeUnknownName, "an expression names something that no step, workload key or word is called"},
 	{codeUnknownTool, "there is no tool of that name"},
-	{codeUnusedPolicies, "nobody uses a list of policies (warning)"},
-	{codeFailAfterFailure, "a policy for failures has fail, which makes one of an answer"},
+	{codeUnusedPolicies, "no `retry` uses a list of policies (warning)"},
+	{codeFailAfterFailure, "a policy for failures has `fail`, which makes one of an answer"},
 	{codeUnreachable, "no route leads to a step"},
 	{codeUnreachablePolicy, "earlier policies match everything that a policy could match (warning)"},
 	{codeUnusedEntry, "no step uses an entry of the workbook (warning)"},
@@ -146,5 +156,5 @@ var statementCodes = []CodeDoc{
 	{"sql-replace-dropped", "a replace that doubles quotes is dropped, as values are bound (warning)"},
 	{"sql-syntax", "a statement that cannot be read"},
 	{"statement-not-one", "a statement field holds no statement or more than one"},
-	{"template-not-a-value", "a template stands where SQL takes no value"},
+	{"template-not-a-value", "a template is where SQL has no value"},
 }

@@ -88,7 +88,7 @@ var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"
 		as(WordSection, (*decoder).expect).of(expectSection),
 	},
 	{
-		key{name: "concurrency", doc: "how many runs are open at a time that share a key, and what becomes of the others"},
+		key{name: "concurrency", doc: "how many runs that share a key are open at a time, and what happens to the others"},
 		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
 	},
 	{

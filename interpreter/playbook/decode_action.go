@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// codeField is never a template: docs/language.md, section templates. The
+// codeField is never a template: docs/concepts/expressions.md#templates. The
 // templates of statementField become bind parameters.
 const codeField = "code"
 
@@ -98,7 +98,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 			continue
 		}
 		if f.get(k.name) != nil {
-			d.errorf(inner.words[k.name], codeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
+			d.errorf(inner.words[k.name], codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them",
 				k.name, f.words[k.name].Line)
 			continue
 		}
@@ -107,7 +107,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	}
 	for _, field := range inner.rest {
 		if known, ok := f.section.find(field.spelt, false); ok {
-			d.errorf(field.pos, codeUnknownKey, "unknown key %q under tool; it stands beside tool, in the same column, not under it", known.name)
+			d.errorf(field.pos, codeUnknownKey, "unknown key %q under tool; it belongs beside tool, in the same column, not under it", known.name)
 			continue
 		}
 		if d.besideTool(f, field) {
@@ -124,7 +124,7 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 func (d *decoder) besideTool(f *fields, field restField) bool {
 	for _, beside := range f.rest {
 		if beside.name == field.name {
-			d.errorf(field.pos, codeDuplicateKey, "%q stands under tool and beside it, in line %d; keep one of them",
+			d.errorf(field.pos, codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them",
 				field.spelt, beside.pos.Line)
 			return true
 		}

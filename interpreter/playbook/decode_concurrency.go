@@ -49,7 +49,7 @@ var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurr
 		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1),
 	},
 	{
-		key{name: "on_conflict", doc: "what becomes of a run that finds no slot free: `queue` (default), `skip` or `cancel_running`"},
+		key{name: "on_conflict", doc: "what happens to a run that finds no slot free: `queue` (default), `skip` or `cancel_running`"},
 		asOneOf(func(c *Concurrency, choice OnConflict) { c.OnConflict = choice }, ConflictQueue, ConflictSkip, ConflictCancel).or(ConflictQueue),
 	},
 })

@@ -42,7 +42,7 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none"),
 	},
 	{
-		key{name: "on_missing", doc: "what becomes of rows without a cursor: `fail` (default), `include` or `exclude`"},
+		key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
 		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail),
 	},
 	{
@@ -54,7 +54,7 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		asTextValue(func(i *Incremental, n *Node) { i.State = n }),
 	},
 	{
-		key{name: "on_conflict", doc: "what becomes of a run while another one holds the state: `queue` (default) or `fail`"},
+		key{name: "on_conflict", doc: "what happens to a run while another one holds the state: `queue` (default) or `fail`"},
 		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue),
 	},
 })
@@ -73,7 +73,7 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		}
 	case f.get("cursor_path") != nil:
 		d.errorf(f.words["token"], codeConflict,
-			"incremental has \"cursor_path\" and \"token\": a cursor stands in each row, a token comes with the answer; write one of them")
+			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
 	default:
 		for _, word := range []string{"type", "lag", "range_start", "row_order", "on_missing"} {
 			if f.get(word) != nil {

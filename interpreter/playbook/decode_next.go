@@ -77,7 +77,7 @@ func (d *decoder) route(n *yaml.Node) *Route {
 // ways.
 func (d *decoder) routeTargets(f *fields, route *Route) {
 	if route.Else && route.When != nil {
-		d.errorf(f.words["else"], codeConflict, "when and else stand in one entry of next; put a - before else")
+		d.errorf(f.words["else"], codeConflict, "when and else are in one entry of next; put a - before else")
 		return
 	}
 	var ways []string
@@ -91,11 +91,11 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		d.errorf(f.pos, codeMissingKey, "an entry of next needs a step, for example step: %s", "load")
 		return
 	case len(ways) > 1:
-		d.errorf(f.words[ways[1]], codeConflict, "%s and %s stand in one entry of next; keep one of them", ways[0], ways[1])
+		d.errorf(f.words[ways[1]], codeConflict, "%s and %s are in one entry of next; keep one of them", ways[0], ways[1])
 		return
 	}
 	if f.words.Has("args") && ways[0] != "step" {
-		d.errorf(f.words["args"], codeConflict, "args of an entry of next stand beside step; write %s: [{step: …, args: …}]", ways[0])
+		d.errorf(f.words["args"], codeConflict, "args of an entry of next belong beside step; write %s: [{step: …, args: …}]", ways[0])
 	}
 	switch ways[0] {
 	case "step":

@@ -13,8 +13,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Partitions say which parts of what it reads the runs of a playbook are about (docs/language.md,
-// section partitions).
+// Partitions say which parts of what it reads the runs of a playbook are about (docs/concepts/state.md#partitions).
 type Partitions struct {
 	*partition.Set
 
@@ -172,7 +171,7 @@ func (d *decoder) partitionKeys(n *yaml.Node) []string {
 		switch {
 		case !ok:
 		case slices.Contains(keys, key):
-			d.errorf(position(item), codeDuplicateEntry, "the partition %q stands twice in the list", shorten(key))
+			d.errorf(position(item), codeDuplicateEntry, "the partition %q is in the list twice", shorten(key))
 		case len(key) > maxPartitionKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7F }):
 			d.errorf(position(item), codeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, shorten(key))
 		default:

@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// useWord stands for a list of policies that has a name: docs/language.md, section
-// policies.
+// useWord stands for a list of policies that has a name: docs/concepts/runs.md#workbook-and-named-policies.
 const useWord = "use"
 
 // Lent says where a policy stands that a retry takes from elsewhere: a list of the
@@ -102,7 +101,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	}
 	for i := 0; i+1 < len(item.Content); i += 2 {
 		if key := item.Content[i]; key.Value != useWord {
-			d.errorf(position(key), codeConflict, "%q cannot stand beside use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
+			d.errorf(position(key), codeConflict, "%q cannot be combined with use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
 			return nil, true
 		}
 	}
@@ -162,6 +161,7 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
 		d.errorf(position(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
+		d.offer(name.Value, expression.Certain(name.Value, names))
 	case len(names) == 0:
 		d.errorf(position(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:

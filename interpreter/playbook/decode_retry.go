@@ -26,7 +26,7 @@ func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
 	}
 	if name, isUse := d.useOf(n); isUse {
 		if name != nil {
-			d.errorf(position(n), codeWrongType, "use stands in a list: retry: [{use: %s}]", shorten(name.Value))
+			d.errorf(position(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", shorten(name.Value))
 		}
 		return nil
 	}

@@ -112,6 +112,7 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
 			d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
+			d.offer(field.spelt, expression.Certain(field.spelt, accepted))
 			return nil
 		}
 	}
@@ -130,6 +131,7 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 			hint = "; did you mean " + quote(near) + "?"
 		}
 		d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint)
+		d.offer(field.spelt, certainKey(field.spelt, hint, accepted))
 	}
 	for _, k := range callKeys {
 		if f.words.Has(k.name) {

@@ -173,7 +173,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 	{key{name: "name", doc: "what the test shows", required: "name: a page that fails twice"}, asName(func(t *Test, name string) { t.Name = name })},
 }, testRunWords, []keyOf[Test]{
 	{
-		key{name: "before", doc: "runs before this one, in the same folder and with the same states: the words above but `name`"},
+		key{name: "before", doc: "runs before this one, in the same folder and with the same states: all words of a test but `name`"},
 		as(WordSections, func(d *decoder, w written, t *Test) {
 			items, _ := d.items(w.node, w.what)
 			for _, item := range items {
@@ -195,7 +195,7 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 		}).of(testActSection),
 	},
 	{
-		key{name: "expect", doc: "what comes of the run; what is left out is not compared", required: "expect: {status: completed}"},
+		key{name: "expect", doc: "the outcome of the run; what is left out is not compared", required: "expect: {status: completed}"},
 		as(WordSection, func(d *decoder, w written, t *Test) {
 			if expect := readSection[TestExpect](d, w.node, at{}); expect != nil {
 				t.Expect = *expect
@@ -355,7 +355,7 @@ var testAnswerSection = sectionOf(section{name: "answer", called: "an answer"}, 
 	said("approve", "a person approves: `option`, `form`, `by`, `comment`"),
 	said("reject", "a person rejects: `by`, `comment`"),
 	{key{name: "after", doc: "how long after the attempt began to be awaited that is said"}, asDuration(func(a *TestAnswer, v time.Duration) { a.After = v })},
-	{key{name: "recorded", doc: "a file of recorded answers, relative to this one; those of the step stand here"}, asName(func(a *TestAnswer, v string) { a.Recorded = v })},
+	{key{name: "recorded", doc: "a file of recorded answers, relative to this one; those of the step are inserted here"}, asName(func(a *TestAnswer, v string) { a.Recorded = v })},
 	{key{name: "repeat", doc: "the answer is for all attempts that follow as well"}, asBoolean(func(a *TestAnswer, v bool) { a.Repeat = v })},
 	{key{name: "element", doc: "in a loop: the element that the answer is for, or members of it"}, testWord(func(a *TestAnswer, v any) { a.Element = v })},
 	{key{name: "request", doc: "what was recorded of the request; it is not compared"}, testWord(func(a *TestAnswer, v any) { a.Request = v })},

@@ -85,7 +85,7 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 		as(WordName, func(d *decoder, w written, t *Trigger) { t.Header = d.headerName(w.node, w.what) }),
 	},
 	{
-		key{name: "prefix", doc: "of `hmac`: what stands before the signature, such as `sha256=`; default nothing"},
+		key{name: "prefix", doc: "of `hmac`: what precedes the signature, such as `sha256=`; default nothing"},
 		asText(func(t *Trigger, prefix string) { t.Prefix = prefix }),
 	},
 	{
@@ -186,7 +186,7 @@ func (d *decoder) headerNames(n *yaml.Node, what string) []string {
 		switch {
 		case name == "":
 		case HoldsCredentials(name):
-			d.errorf(position(item), codeConflict, "%s may hold credentials, which no run is handed: its history can be read", name)
+			d.errorf(position(item), codeConflict, "%s may hold credentials, which are passed to no run: its history can be read", name)
 		default:
 			names = append(names, name)
 		}

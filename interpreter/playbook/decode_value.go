@@ -101,6 +101,7 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 		}
 		pos := places[min(max(problem.Offset, 0), len(places)-1)]
 		d.errorf(pos, problem.Code, "%s%s", problem.Message, hint)
+		d.offer(problem.Old, problem.New)
 	}
 }
 

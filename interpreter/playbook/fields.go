@@ -78,6 +78,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	case ok:
 		if known.warned == name {
 			d.warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
+			d.offer(name, known.name)
 		}
 		f.set(known, pos, value)
 	case s.open:
@@ -88,7 +89,9 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 		// noetl.io/v1 keeps lists and maps there; nothing reads them.
 	default:
 		f.unknown = append(f.unknown, name)
-		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, d.nearKey(name, s))
+		hint := d.nearKey(name, s)
+		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, hint)
+		d.offer(name, certainKey(name, hint, s.names()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }

@@ -99,7 +99,7 @@ var foreignWords = []foreignWord{
 	{words: "strategy matrix foreach withitems loopover iterate map each expand split", level: levelCall, write: stepLoop},
 	{words: "uses operator plugin nodetype action component requester source", level: levelCall, write: stepTool},
 	{words: "run script bash shell exec inline", level: levelCall, write: programs},
-	{words: "with arguments opargs opkwargs kwargs parameters inputs input env", level: levelCall, write: `values for the tool are "args", and the tool's own fields stand in the step`},
+	{words: "with arguments opargs opkwargs kwargs parameters inputs input env", level: levelCall, write: `values for the tool are "args", and the tool's own fields belong in the step`},
 	{words: "credentials credential token authentication authenticator connid httpconnid connectionid connectionstring secret secrets apikey bearer basicauth username password", level: levelCall | levelSink, write: connection},
 	{words: "paginator pagination paginate paging pages nextpage cursor", level: levelCall | levelRetry, write: nextPage},
 	{words: "recordselector extractor fieldpath responsefilter datapath recordpath resultpath", level: levelCall | levelRetry, write: `write the path of the rows where pages are collected: retry: [{when: …, then: {next_call: {…}, collect: {path: orders}}}]`},
@@ -150,7 +150,7 @@ var foreignWords = []foreignWord{
 	{words: "columntypes datatypes dtypes dtype types schemahints columnoptions", level: levelCall | levelSink, field: "columns", write: `write "columns" with the type of each: columns: {updated_at: timestamptz}`},
 	{words: "rejects rejecttable rejectedtable errortable deadlettertable badrows badfile quarantine invalidrows", level: levelCall | levelSink, field: "rejected", write: `write "rejected" with the table for them: rejected: {table: orders_rejected, max: 100}`},
 	{words: "tablename into schema", level: levelCall | levelSink, field: "table", write: `write "table", with the schema before it: public.orders`},
-	{words: "parameters params values bind", level: levelCall | levelSink, field: "statement", write: `values stand in the statement as templates, which are bound: WHERE id = {{ id }}`},
+	{words: "parameters params values bind", level: levelCall | levelSink, field: "statement", write: `values are in the statement as templates, which are bound: WHERE id = {{ id }}`},
 	{words: "writedisposition ifexists loadtype loadmethod syncmode destinationsyncmode incrementalstrategy materialized", level: levelCall | levelSink, field: "mode", write: `write "mode", such as mode: upsert with "key"`},
 	{words: "filename file filepath output", level: levelCall | levelSink, field: "path", write: `write "path"`},
 	{words: "script source pythoncallable callable function", level: levelCall | levelSink, field: "code", write: `write "code" with def main(…)`},
@@ -329,9 +329,9 @@ func wordOf(s *section, name string, near bool) string {
 }
 
 func misplaced(name, word, place, shown string) string {
-	text := "; it stands " + place
+	text := "; it belongs " + place
 	if word != name {
-		text = "; did you mean " + quote(word) + "? It stands " + place
+		text = "; did you mean " + quote(word) + "? It belongs " + place
 	}
 	if shown != "" {
 		text += ": " + strings.ReplaceAll(shown, "%", word)
@@ -345,7 +345,7 @@ func (c *checker) foreignName(at site, name string) string {
 		return "; the element of this loop is " + quote(c.elements(at)[0])
 	}
 	if slices.Contains(errorTexts, name) && at.spot&atAfter != 0 {
-		return "; a text stands in quotes: '" + name + "'"
+		return "; a text needs quotes: '" + name + "'"
 	}
 	if write := foreignIn(foreignNames, name, 0, nil); write != "" {
 		return "; " + write

@@ -25,7 +25,7 @@ import (
 // YAML: it is decoded as if the author had written it, shown in the warning,
 // and written by migrate, so that all three say the same. Values that were
 // written stay the nodes that they are, and keep their places
-// (docs/language.md, section older forms of retry).
+// (docs/appendix/older-forms.md).
 
 // form is one older form of retry.
 type form struct {
@@ -127,7 +127,7 @@ func (l *legacy) mixed() bool {
 	for i := 0; i+1 < len(l.node.Content); i += 2 {
 		key := l.node.Content[i]
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
-			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and stands under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
+			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
 			return true
 		}

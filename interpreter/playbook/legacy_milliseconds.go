@@ -121,7 +121,7 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!int":
 			statuses = append(statuses, p.statusText(item))
 		case item.Kind == yaml.ScalarNode && slices.Contains(allOrNone, item.Value):
-			p.errorf(position(item), codeWrongValue, "%s is no name of an error; it stands without the list: retriable_errors: %s", item.Value, item.Value)
+			p.errorf(position(item), codeWrongValue, "%s is no name of an error; write it without the list: retriable_errors: %s", item.Value, item.Value)
 		case item.Kind == yaml.ScalarNode && item.ShortTag() == "!!str" && errorName.MatchString(item.Value):
 			if slices.Contains(errorKinds, item.Value) {
 				kinds = append(kinds, item.Value)

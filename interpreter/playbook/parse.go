@@ -15,8 +15,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// MaxFileBytes is the largest file that is read: docs/language.md, section
-// limits.
+// MaxFileBytes is the largest file that is read: docs/concepts/limits.md.
 const MaxFileBytes = 1 << 20
 
 // parse reads the file as one YAML document and returns its root. Without one
@@ -63,7 +62,7 @@ func (d *decoder) readable(data []byte) bool {
 				return false
 			}
 			if r < ' ' && r != '\t' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
-				d.errorf(pos, codeEncoding, "the character U+%04X cannot stand in YAML; write it in double quotes as \"\\x%02X\"", r, r)
+				d.errorf(pos, codeEncoding, "the character U+%04X is not allowed in YAML; write it in double quotes as \"\\x%02X\"", r, r)
 				return false
 			}
 			pos.Column++
@@ -154,7 +153,7 @@ func (d *decoder) unknownAnchor(name string) {
 		}
 	}
 	d.errorf(pos, codeYAMLSyntax,
-		"the alias *%s has no anchor &%s above it; text that begins with * must stand in quotes", name, name)
+		"the alias *%s has no anchor &%s above it; text that begins with * must be quoted", name, name)
 }
 
 // lineOfMistake finds the line at which a file stops to be YAML: the one after

@@ -2,6 +2,8 @@ package playbook
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -11,7 +13,7 @@ import (
 )
 
 // Codes of the problems that decoding reports. Each is an anchor of
-// docs/language.md.
+// docs/reference/diagnostics.md.
 const (
 	codeAliasCycle         = "alias-cycle"
 	codeBadName            = "bad-name"
@@ -46,29 +48,29 @@ const (
 )
 
 var decodeCodes = []CodeDoc{
-	{codeAliasCycle, "a YAML alias stands inside of what it repeats"},
+	{codeAliasCycle, "a YAML alias is inside of what it repeats"},
 	{codeBadName, "a name is empty, too long, or has characters that names must not have"},
 	{codeBadNumber, "a number is infinite, no number, or too large"},
 	{codeConflict, "two keys of a map exclude each other"},
 	{codeDollarBraces, "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)"},
-	{codeDuplicateKey, "a key stands twice in a map, or beside another spelling of it"},
+	{codeDuplicateKey, "a key occurs twice in a map, or beside another spelling of it"},
 	{codeEmpty, "the file, the workflow or an entry is empty"},
 	{codeEncoding, "the file is not UTF-8 text"},
-	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
+	{CodeLegacyRetry, "`retry` has an older form; the list to write is shown (warning)"},
 	{codeLegacyWord, "a word has an older name (warning)"},
 	{codeMergeKey, "the YAML merge key << is not accepted"},
 	{codeMissingKey, "a key is missing"},
-	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
-	{codeOtherLanguage, "apiVersion names another language, of which nothing is checked"},
+	{CodeNotMigrated, "`starter migrate` leaves something as it is, to be rewritten by hand"},
+	{codeOtherLanguage, "`apiVersion` names another language, of which nothing is checked"},
 	{codePath, "the path of collect cannot be read"},
 	{codeSeveralDocuments, "the file holds more than one YAML document"},
 	{codeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
-	{codeTemplateNotAllowed, "a template stands where the value must be known before the run"},
+	{codeTemplateNotAllowed, "a template is where the value must be known before the run"},
 	{codeTooDeep, "maps and lists are nested too deeply"},
 	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
 	{codeTooManyAliases, "YAML aliases repeat too much"},
 	{codeTooManySteps, "the workflow has too many steps"},
-	{codeUnknownPolicies, "use names a list that policies does not have"},
+	{codeUnknownPolicies, "`use` names a list that `policies` does not have"},
 	{codeCircularUse, "a list of policies uses itself"},
 	{codeUnknownKey, "a section has no such key"},
 	{codeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},
@@ -115,6 +117,31 @@ func (d *decoder) add(severity source.Severity, pos source.Position, code, messa
 	d.found = append(d.found, source.Diagnostic{
 		File: d.file.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
+}
+
+// offer gives the last problem a fix: a text that stands at its place, and what to write instead.
+// An empty text is none.
+func offer(found source.Diagnostics, written, instead string) {
+	if instead != "" && written != instead {
+		found[len(found)-1].Fix = source.Fix{Old: written, New: instead}
+	}
+}
+
+func (d *decoder) offer(written, instead string) { offer(d.found, written, instead) }
+
+// oneWord is a hint that says no more than the word to write.
+var oneWord = regexp.MustCompile(`^; (?:write|\S+ writes) "(\w+)"$`)
+
+// certainKey is what to write for an unknown key for sure, "" for nothing: the word of a hint
+// that has one only, else the one that the key resembles.
+func certainKey(name, hint string, known []string) string {
+	if match := oneWord.FindStringSubmatch(hint); match != nil {
+		return match[1]
+	}
+	if strings.Contains(hint, "did you mean") {
+		return expression.Certain(name, known)
+	}
+	return ""
 }
 
 // nearOr completes a message about a word that is not known: the word it

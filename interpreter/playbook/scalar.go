@@ -20,7 +20,7 @@ func (d *decoder) literal(n *yaml.Node, what string) bool {
 	case d.broken[n]:
 		return false
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && strings.Contains(n.Value, "{{"):
-		d.errorf(position(n), codeTemplateNotAllowed, "%s must be written out: a template cannot stand here", what)
+		d.errorf(position(n), codeTemplateNotAllowed, "%s must be written out: no template is allowed here", what)
 		return false
 	}
 	return true
@@ -65,6 +65,7 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 		}
 	}
 	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
+	d.offer(text, expression.Certain(text, accepted))
 	return ""
 }
 

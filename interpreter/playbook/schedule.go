@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Schedule says when a playbook runs by itself (docs/language.md, section
-// schedule). It says nothing of runs that are started otherwise.
+// Schedule says when a playbook runs by itself (docs/how-to/schedule.md).
+// It says nothing of runs that are started otherwise.
 type Schedule struct {
 	Pos    source.Position
 	Words  Words             // place of each word
@@ -71,12 +71,12 @@ func (s *Schedule) timesProblems() []ScheduleProblem {
 	case len(s.Cron) == 0 && s.Every == 0:
 		return scheduleProblem("", codeMissingKey, "says no times: it needs \"cron\" or \"every\"")
 	case len(s.Cron) > 0 && s.Every > 0:
-		return scheduleProblem("every", codeConflict, "stands beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
+		return scheduleProblem("every", codeConflict, "is beside \"cron\": times are those of a calendar, or come in equal steps; write one of them")
 	case s.Every > 0 && (s.Every < leastEvery || s.Every%time.Second != 0):
 		return scheduleProblem("every", codeBounds, "must be whole seconds, not %s", s.Every)
 	case s.Every > 0 && s.Every < shortEvery:
 		return []ScheduleProblem{{Word: "every", Code: codeShortInterval, Warning: true, Message: fmt.Sprintf(
-			"starts a run every %s, %d a day; runs that look for something new can wait in one run, with a policy that polls",
+			"starts a run every %s, %d a day; runs that poll for something new can wait in one run, with a policy that polls",
 			s.Every, 24*time.Hour/s.Every)}}
 	}
 	return nil

@@ -11,7 +11,7 @@ var secondColon = regexp.MustCompile(`^\s*(?:- +)*[^\s:#"'{\[][^:#"'{\[]*: +[^"'
 var (
 	tightDash   = regexp.MustCompile(`^\s*(-[A-Za-z_][\w-]*: )`)
 	inBrackets  = regexp.MustCompile(`[{\[,].*?:\s+(\$[^\s,}'"]*\[[^\s,}'"]*)`)
-	bracketHint = `; in {…} and […] of YAML, text with [, ], {, } or a comma in it must stand in quotes`
+	bracketHint = `; in {…} and […] of YAML, text with [, ], {, } or a comma in it must be quoted`
 )
 
 // writtenTight finds a line that is a list's entry without the space behind its dash, at
@@ -51,13 +51,13 @@ func syntaxHint(message, text string) (column int, hint string) {
 	switch {
 	case strings.HasPrefix(message, "mapping values are not allowed"):
 		if at := secondColon.FindStringSubmatchIndex(text); at != nil {
-			return utf8.RuneCountInString(text[:at[2]]) + 1, `; text with ": " in it must stand in quotes`
+			return utf8.RuneCountInString(text[:at[2]]) + 1, `; text with ": " in it must be quoted`
 		}
-		return 0, "; a key stands in the same column as the key before it, or the line above lacks its colon"
+		return 0, "; a key belongs in the same column as the key before it, or the line above lacks its colon"
 	case strings.HasPrefix(message, "found unexpected end of stream"):
 		return 0, "; a quote is opened here and never closed"
 	case strings.HasPrefix(message, "found character that cannot start any token"):
-		return 0, "; text that begins with @, ` or % must stand in quotes"
+		return 0, "; text that begins with @, ` or % must be quoted"
 	}
 	return 0, ""
 }

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Limits of a file: docs/language.md, section limits.
+// Limits of a file: docs/concepts/limits.md.
 const (
 	maxAliases = 100
 	maxSteps   = 500
@@ -91,7 +91,7 @@ func (in *inspector) child(n *yaml.Node, i, depth int, flow bool, label string) 
 	}
 	target := next.Alias
 	if in.open[target] || in.contains(target, n) {
-		in.fail(next, codeAliasCycle, "the alias *%s stands inside of what it repeats", next.Value)
+		in.fail(next, codeAliasCycle, "the alias *%s is inside of what it repeats", next.Value)
 		return
 	}
 	in.open[target] = true
@@ -129,7 +129,7 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 		}
 		in.child(n, i+1, depth, flow, keyNode.Value+":")
 		if earlier, ok := first[keyNode.Value]; ok {
-			in.errorf(position(keyNode), codeDuplicateKey, "the key %q stands twice in this map; the first stands in line %d",
+			in.errorf(position(keyNode), codeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
 				shorten(keyNode.Value), earlier.Line)
 			continue
 		}
@@ -150,7 +150,7 @@ func (in *inspector) usableKey(n *yaml.Node) bool {
 	case n.ShortTag() == "!!null" && n.Value != "null": // which is a word like any other
 		in.errorf(position(n), codeWrongType, "a key must be text, not nothing")
 	case strings.Contains(n.Value, "{{"):
-		in.errorf(position(n), codeTemplateNotAllowed, "a key must be written out: a template cannot stand here")
+		in.errorf(position(n), codeTemplateNotAllowed, "a key must be written out: no template is allowed here")
 	default:
 		return true
 	}
@@ -172,7 +172,7 @@ func (in *inspector) checkTag(n *yaml.Node) {
 		}
 	}
 	in.broken[n] = true
-	hint := "text that begins with ! must stand in quotes"
+	hint := "text that begins with ! must be quoted"
 	if tag == "!!binary" {
 		hint = "write the text in base64 and decode it in the tool"
 	}

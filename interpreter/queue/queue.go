@@ -54,7 +54,7 @@ func (r Request) Check() error {
 	case !r.Leave && (r.Limit < 1 || r.Limit > playbook.MaxConcurrencyRuns):
 		return fmt.Errorf("a limit of %d", r.Limit)
 	case len(r.Parents) > playbook.MaxNesting:
-		return fmt.Errorf("%d runs above", len(r.Parents))
+		return fmt.Errorf("%d parent runs", len(r.Parents))
 	}
 	return nil
 }

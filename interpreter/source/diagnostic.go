@@ -20,12 +20,14 @@ const (
 type Diagnostic struct {
 	File     string
 	Pos      Position
-	Code     string // kebab-case, an anchor of docs/language.md
+	Code     string // kebab-case, a heading of docs/reference/diagnostics.md
 	Message  string // what was found and what would be accepted
 	Severity Severity
 	// Note is more to show below the place, such as YAML to write instead; "" for
 	// nothing.
 	Note string
+	// Fix is what mends the problem for sure; the zero value is none.
+	Fix Fix
 }
 
 // String gives "file:line:col: message [code]"; warnings say "warning: " before

@@ -78,7 +78,7 @@ func TestEdges(t *testing.T) {
 		{lite, "SELECT 1 /* /* {{ b }} */ + {{ a }}", "SELECT 1   + ?1"},
 		// What stands at the end.
 		{pg, "SELECT {{ a }} +", "SELECT $1 +"},
-		{pg, "SELECT {{ a }}, $a", `own-placeholder at $a: "$a" cannot stand beside templates, whose parameters are numbered here`},
+		{pg, "SELECT {{ a }}, $a", `own-placeholder at $a: "$a" cannot be combined with templates, whose parameters are numbered here`},
 		// What the words of a name would mean elsewhere.
 		{pg, "SELECT b0 {{ a }}", `template-not-a-value at {{ a }}: directly behind "b0"`},
 		{pg, "SELECT 1 ORDER BY t.limit, {{ a }}", order},
@@ -113,7 +113,7 @@ func TestEdges(t *testing.T) {
 		// Placeholders of the author.
 		{pg, "SELECT $1, :x", "SELECT $1, :x"},
 		{lite, "SELECT ?1, :x, @y, ?", "SELECT ?1, :x, @y, ?"},
-		{pg, "SELECT {{ a }} WHERE b IN (?)", `own-placeholder at ?: "?" cannot stand beside templates, whose parameters are numbered here`},
+		{pg, "SELECT {{ a }} WHERE b IN (?)", `own-placeholder at ?: "?" cannot be combined with templates, whose parameters are numbered here`},
 		{pg, "SELECT b[1] ? {{ a }}, f(b) ? 'x'", "SELECT b[1] ? $1, f(b) ? 'x'"},
 		// An END without its BEGIN ends nothing.
 		{lite, "CREATE FUNCTION f() END; SELECT 1", "statement-not-one at SELECT: a second statement starts here"},

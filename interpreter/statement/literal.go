@@ -74,7 +74,7 @@ func (l *lexer) finish(start int, inside piece, prefix string) {
 		l.add(literalToken, start)
 	case prefix != "":
 		l.problem(extent{start, l.at}, CodeNotAValue, fmt.Sprintf(
-			"a template cannot stand in %s'…', whose text has rules of its own: write '…' without the %s",
+			"a template is not allowed in %s'…', whose text has rules of its own: write '…' without the %s",
 			strings.ToUpper(prefix), strings.ToUpper(prefix)))
 		l.add(literalToken, start)
 	default:

@@ -113,7 +113,7 @@ func (p *parser) checkPlaceholders() {
 		own := t.kind == placeholderToken || t.kind == operatorToken && t.text == "?" && !p.operand(i-1)
 		if own {
 			p.problem(t.extent, CodeOwnPlaceholder, fmt.Sprintf(
-				"%q cannot stand beside templates, whose parameters are numbered here: write {{ … }} for this value too", t.text))
+				"%q cannot be combined with templates, whose parameters are numbered here: write {{ … }} for this value too", t.text))
 		}
 	}
 }

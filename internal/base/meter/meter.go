@@ -111,7 +111,7 @@ var (
 	Waits = &Metric{
 		"reprise_wait_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelReason},
-		"Durable waits, as long as they were planned: before a retry (failure), as the other side asked (rate_limited), before a poll or a page, or for a turn under a rate limit (turn).",
+		"Durable waits, as long as they were planned: before a retry (failure), as the other side asked (rate_limited), before a poll or a page, or for a rate limit (turn).",
 	}
 )
 
@@ -134,12 +134,12 @@ var (
 	AttemptTime = &Metric{
 		"reprise_attempt_duration_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole, LabelClass},
-		"How long attempts took, without the wait for their turn.",
+		"How long attempts took, without the wait for a rate limit.",
 	}
 	InFlight = &Metric{
 		"reprise_attempts_in_flight", Gauge,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole},
-		"Attempts that this worker is making: those that have their turn and have not ended.",
+		"Attempts that this worker is making: those that have not ended and wait for no rate limit.",
 	}
 	Pages = &Metric{
 		"reprise_pages_total", Counter,
@@ -154,7 +154,7 @@ var (
 	TurnTime = &Metric{
 		"reprise_rate_limit_wait_seconds", Histogram,
 		[]string{LabelPlaybook, LabelStep},
-		"How long attempts waited in their worker for a turn under a rate limit.",
+		"How long attempts waited in their worker for a rate limit.",
 	}
 	StoreTime = &Metric{
 		"reprise_payload_store_seconds", Histogram,

@@ -62,6 +62,9 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
 		}
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
+				if book.Step(target.Step) == nil {
+					continue // validation reports it; the rest of the playbook can be drawn
+				}
 				drawn.routes = append(drawn.routes, edge{to: target.Step, label: routeText(route)})
 			}
 		}
@@ -78,7 +81,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
 	}
 	g.join(known)
 	if status != nil {
-		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status)
+		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status.Word())
 		for _, step := range status.Steps {
 			if drawn := known[step.Step]; drawn != nil {
 				drawn.state, drawn.details = step.Status, stateText(step, status.At)
@@ -238,7 +241,7 @@ func (s *node) lines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, string(s.state)), s.details...)
+		lines = append(append(lines, s.state.Word()), s.details...)
 	}
 	return lines
 }

@@ -266,6 +266,22 @@ func TestLayoutLeavesRoom(t *testing.T) {
 	}
 }
 
+// TestARouteToNowhere: a playbook that validation refuses is drawn without the route.
+func TestARouteToNowhere(t *testing.T) {
+	t.Parallel()
+	book, _ := playbook.Decode(source.NewFile("book.yaml", []byte(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: broken}
+workflow: [{step: begin, vars: {a: 1}, next: [nowhere, end]}, {step: end, vars: {a: 1}}]
+`)))
+	drawn := New(book, nil, &Children{})
+	require.Equal(t, []edge{{to: "end"}}, drawn.steps[0].routes)
+	for _, picture := range []string{drawn.SVG(), drawn.Text(), drawn.DOT(), drawn.Mermaid()} {
+		require.NotContains(t, picture, "nowhere")
+		require.Contains(t, picture, "end")
+	}
+}
+
 // TestLargeGraphs: as many steps as a playbook may well have, all leading on to many.
 func TestLargeGraphs(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func (g *Graph) stepsText() string {
 			b.WriteString("  " + terminal.OneLine(step.tool))
 		}
 		if step.state != "" {
-			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{string(step.state)}, step.details...), ", ")) + "]")
+			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{step.state.Word()}, step.details...), ", ")) + "]")
 		}
 		b.WriteString("\n")
 		if step.joins {

@@ -60,7 +60,7 @@ func eventFacts(event runs.Event) []string {
 		add("%s", event.Option)
 	}
 	if decided := event.Event == runs.ActionStarted && event.By+event.Reason != ""; decided {
-		add("let begin")
+		add("resumed")
 	}
 	if event.By != "" {
 		add("by %s", event.By)
@@ -81,7 +81,7 @@ func eventFacts(event runs.Event) []string {
 		add("runs %s", terminal.Visible(event.Child))
 	}
 	if event.Deliveries > 1 {
-		add("handed out %d times", event.Deliveries)
+		add("dispatched %d times", event.Deliveries)
 	}
 	return parts
 }

@@ -97,7 +97,7 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
-// Help are the commands that would help a run on, one a line.
+// Help are the commands that would help a run to continue, one a line.
 func Help(status *runs.Status) []string {
 	switch queue := status.Queue; {
 	case status.Ended():
@@ -107,9 +107,9 @@ func Help(status *runs.Status) []string {
 	case len(status.Above) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
-		return []string{fmt.Sprintf("to ask for its turn now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
 	case queue != nil && len(queue.Holders) > 0:
-		return []string{fmt.Sprintf("to see who has a turn: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
+		return []string{fmt.Sprintf("to see the run ahead: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
 	}
 	var waiting []string
 	person, loops := false, false
@@ -130,9 +130,9 @@ func Help(status *runs.Status) []string {
 	if loops {
 		step += " [--index N]"
 	}
-	help := []string{fmt.Sprintf("to wait no longer: %s retry-now %s%s", terminal.Program(), id, of)}
+	help := []string{fmt.Sprintf("to retry now: %s retry-now %s%s", terminal.Program(), id, of)}
 	if person {
-		help[0] = fmt.Sprintf("to try again: %s retry-now %s%s", terminal.Program(), id, of)
+		help[0] = fmt.Sprintf("to retry: %s retry-now %s%s", terminal.Program(), id, of)
 		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.Program(), id, step))
 	}
 	return append(help, Answers(status)...)
@@ -154,7 +154,7 @@ func Answers(status *runs.Status) []string {
 		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
 			help = append(help, loopAnswerOf(status.WorkflowID, step))
 		case step.Loop != nil && step.Loop.Plays && step.Loop.Running > 0 && len(step.Iterations) == 0 && len(below) == 0:
-			help = append(help, fmt.Sprintf("to look into its runs: %s status %s %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
+			help = append(help, fmt.Sprintf("to see its runs: %s status %s %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
 		}
 	}
 	return help
@@ -177,7 +177,7 @@ func childCommands(step runs.Step) []string {
 				help = append(help, ResumeCommand(held.Run, *held.Control))
 			case held.Status == interpreter.RetryPending:
 				found[held.Run] = true
-				help = append(help, fmt.Sprintf("to wait no longer: %s retry-now %s", terminal.Program(), terminal.ShellWord(held.Run)))
+				help = append(help, fmt.Sprintf("to retry now: %s retry-now %s", terminal.Program(), terminal.ShellWord(held.Run)))
 			}
 		}
 	}

@@ -59,8 +59,11 @@ func StepNow(step runs.Step, status *runs.Status) string {
 		}
 		text += " " + nextOf(step.Item, now)
 	}
-	if text == "" {
-		text = string(step.Status)
+	switch {
+	case step.HeldBy == runs.HeldByPerson:
+		text = "waits for a person, after " + text
+	case text == "":
+		text = step.Status.Word()
 	}
 	switch held := heldOf(step.Item); {
 	case step.Error != nil && step.Status != interpreter.Completed:

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -60,6 +61,32 @@ func (o Outcome) writeError(b *strings.Builder, record *workflows.StepRecord) {
 		of = StepName(*record) + o.place(record.Step)
 	}
 	fmt.Fprintf(b, "error of %s:\n%s", of, body.String())
+}
+
+// Trace is what the failure of a run, or of its first failed iteration, came with: a traceback, the
+// output of a program or an answer, with the lines of the playbook's file. marked is the last of
+// these lines, 0 for none.
+func (o Outcome) Trace() (text string, marked int) {
+	record, failure := o.failed(), o.Result.Error
+	for i := range o.Result.Steps {
+		if loop := &o.Result.Steps[i]; record == nil && loop.Loop != nil && len(loop.Loop.Errors) > 0 {
+			record = loop
+		}
+	}
+	if record != nil {
+		if first := firstFailed(record); first != nil {
+			failure = first.Error
+		}
+	}
+	var b strings.Builder
+	o.writeBody(&b, failure)
+	text = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), "    "), "\n    ", "\n")
+	if o.Book != nil {
+		for _, frame := range regexp.MustCompile(regexp.QuoteMeta(fmt.Sprintf("File %q, line ", o.Book.File.Name))+`(\d+)`).FindAllStringSubmatch(text, -1) {
+			marked, _ = strconv.Atoi(frame[1])
+		}
+	}
+	return text, marked
 }
 
 // column is one of the table of steps.
@@ -155,7 +182,7 @@ func duration(record workflows.StepRecord) string {
 	if record.StartedAt.IsZero() || record.EndedAt.IsZero() {
 		return ""
 	}
-	return record.EndedAt.Sub(record.StartedAt).Round(10 * time.Millisecond).String()
+	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
 }
 
 // failureText is an error in a table's cell; the message in full is below.

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,40 @@ workflow:
 			samples.Golden(t, "report/"+name, b.String())
 		})
 	}
+}
+
+// TestTrace: what a failure came with, of a run and of its first failed iteration, has the lines of
+// the playbook's file.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	book, err := interpreter.Load("fetch.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: fetch}
+workflow:
+  - step: fetch
+    tool: python
+    loop: {in: [1, 2], iterator: n}
+    code: |
+      def main():
+          return 1 / 0
+`)
+	require.NoError(t, err)
+	failure := &interpreter.ErrorObject{Message: "ZeroDivisionError", Body: expression.Of(map[string]any{
+		"traceback": "  File \"<fetch>\", line 2, in main\n    return 1 / 0\nZeroDivisionError\n",
+	})}
+	loop := record("fetch", interpreter.Partial, time.Second)
+	loop.Loop = &workflows.LoopRecord{Errors: []interpreter.LoopError{{Index: 1, Error: &interpreter.ErrorObject{}}, {Index: 0, Error: failure}}}
+	for name, result := range map[string]workflows.Result{
+		"run":  {Status: interpreter.Failed, Error: failure},
+		"loop": {Status: interpreter.Partial, Steps: []workflows.StepRecord{loop}},
+	} {
+		text, marked := render.Outcome{WorkflowID: "run-1", Result: result, Book: book}.Trace()
+		line := slices.IndexFunc(strings.Split(string(book.File.Bytes()), "\n"), func(line string) bool { return strings.Contains(line, "1 / 0") }) + 1
+		require.Equal(t, line, marked, name)
+		require.Equal(t, fmt.Sprintf("  File %q, line %d, in main\n    return 1 / 0\nZeroDivisionError", book.File.Name, line), text, name)
+	}
+	text, marked := render.Outcome{WorkflowID: "run-1", Result: workflows.Result{Status: interpreter.Completed}}.Trace()
+	require.Equal(t, []any{"", 0}, []any{text, marked})
 }
 
 // TestTablesFit: no line of a table is wider than the terminal.

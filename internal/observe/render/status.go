@@ -55,7 +55,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	for i := range status.Steps {
 		writeIterations(&b, &status.Steps[i], status.At, paper.Width)
 	}
-	if status.Error != nil {
+	if status.Error != nil && !slices.ContainsFunc(status.Steps, func(step runs.Step) bool { return saysError(step, status.Error) }) {
 		terminal.WriteWrapped(&b, "error: "+terminal.Visible(status.Error.Message), paper.Width)
 	}
 	for _, note := range status.Notes {
@@ -70,6 +70,11 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		writeHelp(&b, help, paper)
 	}
 	_, _ = io.WriteString(w, b.String())
+}
+
+// saysError reports whether the details of a step have the message of an error already.
+func saysError(step runs.Step, failure *interpreter.ErrorObject) bool {
+	return step.Status == interpreter.Failed && step.Error != nil && len(step.Waits) == 0 && step.Error.Message == failure.Message
 }
 
 // headOf is the run in a line.
@@ -100,33 +105,31 @@ func cancelText(said interpreter.Said, status *runs.Status) string {
 	return "is being cancelled" + Since(said, status.At)
 }
 
-// queueText says what a run waits for that has not got its turn.
+// queueText describes the queue that a run waits in.
 func queueText(queue *runs.Queue, now time.Time) string {
-	said := "waits for its turn under the concurrency key " + terminal.Visible(queue.Name.Key)
+	said := "queued for " + terminal.Duration(now.Sub(queue.Since)) + " under the concurrency key " + terminal.Visible(queue.Name.Key)
 	if queue.Position > 0 {
 		said += fmt.Sprintf(", position %d", queue.Position)
 	}
-	said += ", for " + terminal.Duration(now.Sub(queue.Since))
 	if len(queue.Holders) > 0 {
-		said += "; who has a turn: " + terminal.Visible(strings.Join(queue.Holders, ", "))
+		said += "; running: " + terminal.Visible(strings.Join(queue.Holders, ", "))
 	}
 	if more := queue.Running - len(queue.Holders); more > 0 && len(queue.Holders) > 0 {
 		said += fmt.Sprintf(" and %d more", more)
 	}
 	if queue.Stopped {
-		said += "; the workflow " + terminal.Visible(queue.Line) + ", which gives the turns, was ended: it begins again when a run asks for its turn"
+		said += "; the workflow " + terminal.Visible(queue.Line) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
 	}
 	return said
 }
 
-// turnText says how many runs wait for the turn that a run has.
+// turnText says how many runs are queued for the slot that a run has.
 func turnText(turn *runs.Turn) string {
-	said := "has a turn"
+	said := "has a slot"
 	if turn.Running > 1 {
-		said = fmt.Sprintf("has one of %d turns", turn.Running)
+		said = fmt.Sprintf("has one of %d slots", turn.Running)
 	}
-	said += " under the concurrency key " + terminal.Visible(turn.Name.Key)
-	return said + "; behind it: " + terminal.Count(turn.Waiting, "run")
+	return said + " under the concurrency key " + terminal.Visible(turn.Name.Key) + "; queued behind it: " + terminal.Count(turn.Waiting, "run")
 }
 
 func stepLabel(step runs.Step) string {
@@ -136,18 +139,36 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable is the steps. With the longest states it takes 55 columns beside
-// their names.
+// statesTable is the steps. What does not fit beside their names and statuses is left out: the
+// attempts first, then how long they took.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
-	const fixed, least = 55, 8
-	rows := make([]table.Row, len(status.Steps))
-	for i, step := range status.Steps {
-		rows[i] = table.Row{
-			text.Snip(stepLabel(step), max(paper.Width-fixed, least), "…"), paper.Paint(styleOf(step.Status), string(step.Status)), StepAttempt(step),
-			nextOf(step.Item, status.At), tookOf(step, status),
+	const least = 8
+	rendered := ""
+	for _, of := range []struct {
+		head  table.Row
+		fixed int // what the longest statuses and the rest take beside the names
+	}{
+		{table.Row{"step", "status", "attempt", "next retry", "time"}, 55},
+		{table.Row{"step", "status", "next retry", "time"}, 46},
+		{table.Row{"step", "status", "next retry"}, 36},
+		{table.Row{"step", "status"}, 23},
+	} {
+		rows := make([]table.Row, len(status.Steps))
+		for i, step := range status.Steps {
+			cells := map[any]any{
+				"step":   text.Snip(stepLabel(step), max(paper.Width-of.fixed, least), "…"),
+				"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
+				"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
+			}
+			for _, name := range of.head {
+				rows[i] = append(rows[i], cells[name])
+			}
+		}
+		if rendered = filled(of.head, rows).Render(); text.LongestLineLen(rendered) <= paper.Width {
+			break
 		}
 	}
-	return filled(table.Row{"step", "status", "attempt", "next retry", "time"}, rows).Render()
+	return rendered
 }
 
 // filled is a table of the columns that some row has something in.
@@ -238,7 +259,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 		said = append(said, errorOf(step.Error))
 	}
 	if step.Handled {
-		said = append(said, "a route took the failure on")
+		said = append(said, "a route handled the failure")
 	}
 	return said
 }
@@ -338,14 +359,14 @@ func itemText(item runs.Item, now time.Time) string {
 
 // Counts is a loop in words; what is zero and no news is left out.
 func Counts(step runs.Step) string {
-	c, waitFor := step.Loop, "waiting for a retry"
+	c, waitFor := step.Loop, "waiting to retry"
 	switch step.HeldBy {
 	case runs.HeldByPause:
 		waitFor = "waiting"
 	case runs.HeldByPerson:
 		waitFor = "waiting for a person"
 	case runs.HeldByRateLimit:
-		waitFor = "waiting for their turns"
+		waitFor = "waiting for the rate limit"
 	}
 	stats := interpreter.LoopStats{Total: c.Total, Success: c.Success, Failed: c.Failed, Cancelled: c.Cancelled}
 	line := stats.Text()
@@ -407,7 +428,7 @@ func heldOf(item runs.Item) string {
 	switch item.HeldBy {
 	case runs.HeldByWait:
 		if item.Waiting == "" {
-			return "waits for a retry"
+			return "waits to retry"
 		}
 		return "waits: " + terminal.Visible(item.Waiting)
 	case runs.HeldByPause:

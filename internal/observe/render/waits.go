@@ -16,7 +16,7 @@ func waitsText(step runs.Step, now time.Time) []string {
 	for _, group := range step.Waits {
 		line := fmt.Sprintf("%d %s", group.Items, waitsFor(group))
 		if step.Loop.Waiting > step.WaitsOf { // more wait than were asked
-			line = fmt.Sprintf("of %d iterations that were asked, %s", step.WaitsOf, line)
+			line = fmt.Sprintf("of %d iterations that were queried, %s", step.WaitsOf, line)
 		}
 		if wait := group.NextRetryAt.Sub(now); !group.NextRetryAt.IsZero() && step.Status != interpreter.Paused {
 			line += ", next in " + terminal.Duration(max(0, wait).Round(time.Second))
@@ -33,7 +33,7 @@ func waitsFor(group runs.WaitsFor) string {
 		verb = "waits"
 	}
 	what := map[interpreter.Reason]string{
-		interpreter.ReasonTurn: " for a turn under the rate limit", interpreter.ReasonPoll: " for the next poll",
+		interpreter.ReasonTurn: " for the rate limit", interpreter.ReasonPoll: " for the next poll",
 		interpreter.ReasonPage: " for the next page", interpreter.ReasonPerson: " for a person",
 		interpreter.ReasonRateLimited: " as the server requested", interpreter.ReasonPaused: " until they are resumed",
 	}[group.Reason]

@@ -21,12 +21,12 @@ func TestWaitsInWords(t *testing.T) {
 	}}
 	require.Equal(t, []string{
 		"10 wait: HTTP 503 from GET api.example.com, next in 4s",
-		"2 wait for a turn under the rate limit, next in 0s",
+		"2 wait for the rate limit, next in 0s",
 		"1 waits as the server requested: HTTP 429 from GET api.example.com, next in 1m00s",
 		"1 waits for a person",
 	}, waitsText(step, now))
 	step.WaitsOf, step.Waits = 2, step.Waits[:1]
-	require.Equal(t, []string{"of 2 iterations that were asked, 10 wait: HTTP 503 from GET api.example.com, next in 4s"}, waitsText(step, now))
+	require.Equal(t, []string{"of 2 iterations that were queried, 10 wait: HTTP 503 from GET api.example.com, next in 4s"}, waitsText(step, now))
 }
 
 // TestWaitsCountDown: a line that stays says when a wait is over, and one that is drawn again how

@@ -107,7 +107,7 @@ func (r *Reader) HeldByParents(ctx context.Context, run Found) ([]Held, error) {
 	}
 	held, missed := r.heldByParents(ctx, progress.Parents, func() bool { return true })
 	if missed != "" {
-		return held, fmt.Errorf("ask whether the run %s holds %s: no answer", missed, run.WorkflowID)
+		return held, fmt.Errorf("query whether the run %s holds %s: no answer", missed, run.WorkflowID)
 	}
 	return held, nil
 }

@@ -42,6 +42,8 @@ type Found struct {
 	TaskQueue   string `json:"task_queue"`
 	// Origin is the workflow ID of the run whose iterations this one runs again.
 	Origin string `json:"origin,omitempty"`
+	// Started is who has started the run on the page of runs, and why; of others it is empty.
+	Started interpreter.Said `json:"started,omitzero"`
 	// Queue is set for a run that waits for its turn under its concurrency key.
 	Queue *Queue `json:"queue,omitempty"`
 
@@ -192,6 +194,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
 	attribute(fields, workflows.StatusAttribute, &run.Status)
 	attribute(fields, workflows.OriginAttribute, &run.Origin)
+	run.Started = startedBy(info.GetMemo())
 	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
 	if run.Status.Ended() {
 		return run
@@ -207,6 +210,14 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 		run.Status = interpreter.Running
 	}
 	return run
+}
+
+// startedBy reads from the memo of a run who has started it, and why.
+func startedBy(memo *commonpb.Memo) interpreter.Said {
+	var said interpreter.Said
+	attribute(memo.GetFields(), workflows.StartedByMemo, &said.By)
+	attribute(memo.GetFields(), workflows.StartReasonMemo, &said.Reason)
+	return said
 }
 
 // attribute reads a search attribute; into stays as it is where there is none.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/workflows"
 )
 
@@ -28,6 +29,8 @@ type Iteration struct {
 	Index int `json:"index"`
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
+	// Element is that of one that failed in a run that has ended.
+	Element expression.Value `json:"-"`
 	ChildRuns
 	Item
 }
@@ -56,7 +59,7 @@ func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
 // addFailed takes the failures of a run that has ended.
 func (s *Step) addFailed() {
 	for _, failure := range s.failed {
-		s.Iterations = append(s.Iterations, Iteration{Index: failure.Index, Item: Item{
+		s.Iterations = append(s.Iterations, Iteration{Index: failure.Index, Element: failure.Element, Item: Item{
 			Status: interpreter.Failed, Attempt: failure.Attempts, Error: failure.Error,
 		}})
 	}
@@ -166,7 +169,7 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 	}
 	_ = group.Wait()
 	if looked.Load() > mostBelow {
-		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were asked what they wait for", step.Step, mostBelow))
+		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were queried for what they wait for", step.Step, mostBelow))
 	}
 }
 

@@ -25,7 +25,9 @@ func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte
 	page := Page{}
 	query := filter.query()
 	if filter.NeedsPerson {
-		query += fmt.Sprintf(" AND %s AND %s IN ('%s', '%s')", isOpen, workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting)
+		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", isOpen,
+			workflows.StatusAttribute, interpreter.Paused, interpreter.Awaiting,
+			workflows.StatusAttribute, interpreter.RetryPending, workflows.NextRetryAttribute) // what waits without a time waits for a person
 	}
 	if filter.WithFailed {
 		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", workflows.DeadLettersAttribute, workflows.OriginAttribute)

@@ -153,7 +153,8 @@ func (p *projector) begin(first *historypb.HistoryEvent) error {
 	case workflows.PlaybookWorkflowName:
 		p.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if p.first {
-			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime()})
+			said := startedBy(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
+			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime(), By: said.By, Reason: said.Reason})
 			return nil
 		}
 		notices, err := p.pendingNotices(p.h.input)

@@ -44,7 +44,7 @@ func (p *projector) turnOf(of *made, event *historypb.HistoryEvent) (float64, er
 	result := event.GetActivityTaskCompletedEventAttributes().GetResult()
 	if of.one.RateLimit != nil {
 		if err := p.resolve(result); err != nil {
-			return 0, fmt.Errorf("read whether an attempt of %s waited for its turn: %w", p.workflowID, err)
+			return 0, fmt.Errorf("read whether an attempt of %s waited for its rate limit: %w", p.workflowID, err)
 		}
 	}
 	if len(result.GetPayloads()) != 1 {

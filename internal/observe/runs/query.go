@@ -27,7 +27,7 @@ func (r *Reader) query(ctx context.Context, workflowID, runID, query string, int
 	defer cancel()
 	value, err := r.Client.QueryWorkflow(ctx, workflowID, runID, query, args...)
 	if err != nil {
-		return fmt.Errorf("ask run %s how far it is: %w", workflowID, err)
+		return fmt.Errorf("query the progress of run %s: %w", workflowID, err)
 	}
 	return value.Get(into)
 }
@@ -51,7 +51,7 @@ func (r *Reader) CallProgress(ctx context.Context, workflowID string) (workflows
 func (r *Reader) LoopProgress(ctx context.Context, workflowID string) (workflows.Progress, error) {
 	progress, unread, err := r.loopProgress(ctx, workflowID, func() bool { return true })
 	if err == nil && unread != "" {
-		err = fmt.Errorf("ask the loop %s how far it is: a shard of it gave no answer", workflowID)
+		err = fmt.Errorf("query the progress of the loop %s: a shard of it gave no answer", workflowID)
 	}
 	return progress, err
 }

@@ -203,7 +203,7 @@ func (r *Reader) question(ctx context.Context, id, runID string, into any, query
 	case connect.NotBegun(err):
 		return "", errNotBegun
 	}
-	return "", fmt.Errorf("ask %s what it has done: %w", id, err)
+	return "", fmt.Errorf("query what %s has done: %w", id, err)
 }
 
 // mostHandedOn bounds how often a queried workflow names another one that has the call.
@@ -245,7 +245,7 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 			stopped, err = r.notBegun(ctx, of[at], question)
 		}
 		if err == nil && why != "" {
-			err = fmt.Errorf("ask %s: %s", id, why)
+			err = fmt.Errorf("query %s: %s", id, why)
 		}
 		if err != nil || stopped.Key == key {
 			return stopped, err

@@ -99,7 +99,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	_ = group.Wait()
 	switch {
 	case unknown != nil:
-		return fmt.Errorf("ask for the workers of the run %s: %w", q.run.WorkflowID, unknown)
+		return fmt.Errorf("query the workers of the run %s: %w", q.run.WorkflowID, unknown)
 	case q.status.Workers == 0:
 		q.status.HeldBy = HeldByNoWorker
 		q.notef("no worker polls the task queue %q, so the steps of the run are not known; it continues when a worker starts", q.run.TaskQueue)
@@ -114,7 +114,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	q.status.Control, q.status.Late = progress.Control, progress.Late
 	var missed string
 	if q.status.Above, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
-		q.notef("whether the run %s above holds this one was not answered within %d calls to the server", missed, StatusCalls)
+		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
 		q.step(ctx, record)
@@ -139,13 +139,13 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 		q.spend()
 		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
 		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
-			q.notef("which place it has was not answered")
+			q.notef("its position in the queue was not answered")
 		}
 		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
 	case ticket != nil && ticket.State == queue.Granted && q.spend():
 		standing, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
-			q.notef("who waits for its turn under the concurrency key %s was not answered", ticket.Name.Key)
+			q.notef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
 			return
 		}
 		q.status.Turn = &Turn{
@@ -178,7 +178,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 func (q *inquiry) addChildren(ctx context.Context, step *Step) {
 	children, missed := q.describeChild(ctx, step.Child, q.spend)
 	if step.ChildRuns = children; missed != "" {
-		q.notef("what the run %s waits for was not asked: that would take more than %d calls to the server", missed, StatusCalls)
+		q.notef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
 	}
 }
 
@@ -192,7 +192,7 @@ func (q *inquiry) loop(ctx context.Context, step *Step) {
 	step.silent = unread != ""
 	switch unread {
 	case notQueried:
-		q.notef("where the loop of step %s is was not asked: that would take more than %d calls to the server", step.Step, StatusCalls)
+		q.notef("the progress of the loop of step %s was not queried: that would take more than %d calls to the server", step.Step, StatusCalls)
 	case notAnswered:
 		q.notef("the loop of step %s, or a shard of it, gave no answer, so more of its iterations may have ended; are its workers up?", step.Step)
 	}

@@ -31,8 +31,16 @@ type Server struct {
 
 // document is an open file.
 type document struct {
+	at   uri.URI
 	name string
 	text text
+	// content is the document as it is.
+	content string
+	// file is the text as problems have their places in it, nil for a document that is no
+	// playbook; found are its problems, and problems the same as editors have them.
+	file     *source.File
+	found    source.Diagnostics
+	problems []protocol.Diagnostic
 	// book is what could be decoded last, nil for nothing.
 	book *playbook.Playbook
 }
@@ -109,6 +117,8 @@ func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc
 		return decoded(request, func(p protocol.ReferenceParams) (any, error) { return s.references(p.TextDocumentPositionParams), nil })
 	case protocol.MethodTextDocumentRename:
 		return decoded(request, s.rename)
+	case protocol.MethodTextDocumentCodeAction:
+		return decoded(request, func(p protocol.CodeActionParams) (any, error) { return s.fixes(p), nil })
 	case protocol.MethodTextDocumentDocumentSymbol:
 		return decoded(request, func(p protocol.DocumentSymbolParams) (any, error) { return s.symbols(p.TextDocument.URI), nil })
 	}
@@ -124,6 +134,7 @@ var capabilities = protocol.InitializeResult{
 		TextDocumentSync:   protocol.TextDocumentSyncKindFull,
 		CompletionProvider: &protocol.CompletionOptions{TriggerCharacters: []string{" ", "{", ".", ":"}},
 		HoverProvider:      true, DefinitionProvider: true, ReferencesProvider: true, RenameProvider: true, DocumentSymbolProvider: true,
+		CodeActionProvider: &protocol.CodeActionOptions{CodeActionKinds: []protocol.CodeActionKind{protocol.QuickFix, sourceFixAll}},
 	},
 	ServerInfo: &protocol.ServerInfo{Name: "reprise"},
 }
@@ -163,20 +174,13 @@ func (s *Server) find(at uri.URI) *document {
 
 // check looks for the problems of a document.
 func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagnostic) {
-	doc := &document{name: filepath.Base(string(at)), text: newText(content)}
-	var found source.Diagnostics
-	switch file := source.NewFile(doc.name, []byte(content)); {
-	case len(content) > mostBytes:
-		return doc, []protocol.Diagnostic{}
-	case strings.HasSuffix(doc.name, playbook.TestSuffix):
-		_, found = playbook.DecodeTests(file)
-	case !isPlaybook(content):
-		return doc, []protocol.Diagnostic{}
-	default:
-		doc.book, found = playbook.Validate(file, s.tools, s.options)
+	doc := &document{at: at, name: filepath.Base(string(at)), text: newText(content), content: content, problems: []protocol.Diagnostic{}}
+	if len(content) > mostBytes || !strings.HasSuffix(doc.name, playbook.TestSuffix) && !isPlaybook(content) {
+		return doc, doc.problems
 	}
-	problems := make([]protocol.Diagnostic, 0, len(found))
-	for _, one := range found {
+	doc.file = source.NewFile(doc.name, []byte(content))
+	doc.book, doc.found = s.problems(doc.file)
+	for _, one := range doc.found {
 		severity := protocol.DiagnosticSeverityError
 		if one.Severity == source.Warning {
 			severity = protocol.DiagnosticSeverityWarning
@@ -185,11 +189,20 @@ func (s *Server) check(at uri.URI, content string) (*document, []protocol.Diagno
 		if one.Note != "" {
 			message += "\n" + one.Note
 		}
-		problems = append(problems, protocol.Diagnostic{
-			Range: doc.text.at(one.Pos), Severity: severity, Code: one.Code, Source: "reprise", Message: message,
+		doc.problems = append(doc.problems, protocol.Diagnostic{
+			Range: doc.wordAt(one.Pos), Severity: severity, Code: one.Code, Source: "reprise", Message: message,
 		})
 	}
-	return doc, problems
+	return doc, doc.problems
+}
+
+// problems are those of a playbook, or of a file of tests.
+func (s *Server) problems(file *source.File) (*playbook.Playbook, source.Diagnostics) {
+	if strings.HasSuffix(file.Name, playbook.TestSuffix) {
+		_, found := playbook.DecodeTests(file)
+		return nil, found
+	}
+	return playbook.Validate(file, s.tools, s.options)
 }
 
 // isPlaybook says whether a YAML file is meant to be a playbook: editors open others too.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
@@ -149,7 +148,13 @@ func TestCompletion(t *testing.T) {
 		head + "  - step: a\n    tool: http\n    retry:\n      - ¦":                                                {"when", "then"},
 		head + "  - step: a\n    tool: http\n    retry:\n      - when: \"{{ true }}\"\n        then:\n          ¦": {"max_attempts", "max_wait", "next_call"},
 		head + "  - step: a\n    tool: http\n    retry: [{when: \"{{ x }}\", then: {max_attempts: 2, ¦":            {"delay", "collect"},
-		head + "  - step: a\n    tool: http\n    retry:\n    - when: \"{{ error.¦":                                 {"len", "response", "api"},
+		head + "  - step: a\n    tool: http\n    retry:\n    - when: \"{{ ¦":                                       {"len", "response", "api"},
+		head + "  - step: a\n    tool: http\n    retry:\n    - when: \"{{ error.¦":                                 {"status", "class", "retry_after"},
+		head + "  - step: a\n    vars: {n: \"{{ this.meta.¦":                                                       {"pages", "attempts"},
+		head + "  - step: a\n    vars: {n: \"{{ len(_loop.in¦":                                                     {"index", "count"},
+		head + "  - step: a\n    vars: {n: \"{{ steps.¦":                                                           {"begin", "fetch"},
+		head + "  - step: a\n    vars: {n: \"{{ steps.fetch.error.¦":                                               {"status"},
+		head + "  - step: a\n    vars: {n: \"{{ workload.¦":                                                        {"api"},
 		head + "  - step: a\n    tool: http\n    loop:\n      ¦":                                                   {"mode", "max_concurrency", "batch"},
 		head + "  - step: a\n    tool: http\n    loop:\n      sink:\n        tool: sqlite\n        ¦":              {"table", "mode", "key"},
 		head + "  - step: a\n    next: ¦\n  - step: other\n":                                                       {"a", "other"},
@@ -158,6 +163,86 @@ func TestCompletion(t *testing.T) {
 	}
 	require.NotContains(t, e.labels(head+"  - step: a\n    tool: http\n    loop:\n      ¦"), "url")
 	require.NotContains(t, e.labels(head+"  - step: a\n    tool: http\n    ¦"), "statement")
+}
+
+// TestCompletionOfResults: members of results are those that tests beside the playbook answer, and their
+// recordings.
+func TestCompletionOfResults(t *testing.T) {
+	t.Parallel()
+	e := newEditor(t)
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"users_test.yaml": "playbook: users.yaml\ntests:\n  - name: a\n    answers:\n      fetch:\n        - {status: 503, body: {wrong: 1}}\n" +
+			"        - {status: 200, body: {rows: [{id: 1, name: x}], total: 1}}\n        - recorded: users.recording.yaml\n    expect: {status: completed}\n",
+		"users.recording.yaml": "answers:\n  fetch:\n    - {status: 200, body: {rows: [], more: true}}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	at := uri.File(filepath.Join(folder, "users.yaml"))
+	book := head + "  - step: fetch\n    tool: http\n    url: \"{{ api }}\"\n    vars: {v: \"{{ @ }}\"}\n    next: load\n  - step: load\n    vars: {n: \"{{ # }}\"}\n"
+	for place, paths := range map[string]map[string][]string{
+		"@": {"response.": {"more", "rows", "total"}, "result.rows[0].": {"id", "name"}, "this.data.": {"more", "rows", "total"}, "load.": nil},
+		"#": {"fetch.": {"more", "rows", "total"}, "steps.fetch.data.rows[0].na": {"id", "name"}, "fetch.rows[7].": nil, "result.": nil},
+	} {
+		for path, want := range paths {
+			whole := strings.NewReplacer("@", "1", "#", "1").Replace(book)
+			require.NoError(t, e.conn.Notify(t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: at, Text: whole}}))
+			<-e.problems
+			text, where := split(t, strings.NewReplacer("@", "1", "#", "1").Replace(strings.Replace(book, place, path+"¦", 1)))
+			require.NoError(t, e.conn.Notify(t.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: at, Text: text}}))
+			<-e.problems
+			where.TextDocument.URI = at
+			var list protocol.CompletionList
+			e.call(protocol.MethodTextDocumentCompletion, protocol.CompletionParams{TextDocumentPositionParams: where}, &list)
+			var labels []string
+			for _, item := range list.Items {
+				labels = append(labels, item.Label)
+			}
+			require.Equal(t, want, labels, path)
+		}
+	}
+}
+
+// TestFixes: each problem that has one sure fix offers it, and all of them at once are what
+// starter validate --fix writes.
+func TestFixes(t *testing.T) {
+	t.Parallel()
+	e := newEditor(t)
+	wrong := head + "  - step: fetch\r\n    tool: http\n    url: \"𝄞{{ apy }}\" # ü\n    retry:\n      - {wehn: \"{{ 𝄞 == error.status == '503' }}\"}\n    next: ¦lod\n  - step: load\n    description: x\n"
+	wrong = strings.Replace(wrong, "𝄞 == ", "", 1)
+	text, at := split(t, wrong)
+	e.shows(text)
+	var actions []protocol.CodeAction
+	e.call(protocol.MethodTextDocumentCodeAction, protocol.CodeActionParams{
+		TextDocument: protocol.TextDocumentIdentifier{URI: file}, Range: protocol.Range{Start: at.Position, End: at.Position},
+		Context: protocol.CodeActionContext{Only: []protocol.CodeActionKind{protocol.QuickFix}},
+	}, &actions)
+	require.Len(t, actions, 1)
+	require.Equal(t, "Write load in place of lod", actions[0].Title)
+	require.True(t, actions[0].IsPreferred)
+	require.Equal(t, strings.Replace(text, "lod", "load", 1), apply(t, text, actions[0].Edit.Changes[file]))
+	e.call(protocol.MethodTextDocumentCodeAction, protocol.CodeActionParams{
+		TextDocument: protocol.TextDocumentIdentifier{URI: file}, Range: protocol.Range{Start: at.Position, End: at.Position},
+	}, &actions)
+	require.Len(t, actions, 2)
+	edits := actions[1].Edit.Changes[file]
+	require.Len(t, edits, 1)
+	require.Equal(t, strings.NewReplacer("apy", "api", "wehn", "when", "'503'", "503", "lod", "load", "description", "desc").Replace(text), edits[0].NewText)
+	require.Equal(t, protocol.Position{}, edits[0].Range.Start)
+	require.Equal(t, uint32(strings.Count(text, "\n")), edits[0].Range.End.Line)
+	require.NotContains(t, fmt.Sprint(e.shows(edits[0].NewText)), "unknown")
+}
+
+// TestEndsOfLines: YAML ends lines where editors do not, and editors where Go programs forget to.
+func TestEndsOfLines(t *testing.T) {
+	t.Parallel()
+	e := newEditor(t)
+	for end, line := range map[string]int{"\n": 6, "\r\n": 6, "\r": 6} {
+		found := e.shows(strings.ReplaceAll(head, "\n", end) + "  # a\u2028# b\u0085# c" + end + "  - {step: a, vars: {b: \"𝄞{{ cc }}\"}}" + end)
+		require.Len(t, found, 1, "%q", end)
+		require.Equal(t, protocol.Position{Line: uint32(line), Character: 30}, found[0].Range.Start, "%q", end)
+		require.Equal(t, protocol.Position{Line: uint32(line), Character: 32}, found[0].Range.End, "%q", end)
+	}
 }
 
 func TestHover(t *testing.T) {
@@ -248,6 +333,30 @@ func TestRandomEdits(t *testing.T) {
 	}
 }
 
+// FuzzDocument: whatever a document is, its problems and their fixes have places in it.
+func FuzzDocument(f *testing.F) {
+	f.Add(steps, uint32(3), uint32(5))
+	f.Add(strings.ReplaceAll(steps, "\n", "\r"), uint32(7), uint32(9))
+	f.Add(strings.ReplaceAll(steps, "fetch", "fe\u2028h"), uint32(0), uint32(0))
+	f.Fuzz(func(t *testing.T, text string, line, character uint32) {
+		lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
+		within := func(at protocol.Range) {
+			require.Less(t, int(at.End.Line), len(lines))
+			require.LessOrEqual(t, int(at.End.Character), len(utf16.Encode([]rune(lines[at.End.Line]))))
+			require.False(t, at.Start.Line > at.End.Line || at.Start.Line == at.End.Line && at.Start.Character > at.End.Character)
+		}
+		problems, actions := lsp.Looked(activities.Default(), file, text, protocol.Position{Line: line, Character: character})
+		for _, one := range problems {
+			within(one.Range)
+		}
+		for _, one := range actions {
+			for _, edit := range one.Edit.Changes[file] {
+				within(edit.Range)
+			}
+		}
+	})
+}
+
 // TestExamples: the examples have no problems in an editor either.
 func TestExamples(t *testing.T) {
 	t.Parallel()
@@ -281,9 +390,8 @@ func BenchmarkTyping(b *testing.B) {
 	})
 	defer func() { _ = conn.Close() }()
 	for b.Loop() {
-		began := time.Now()
 		_ = conn.Notify(b.Context(), protocol.MethodTextDocumentDidOpen, protocol.DidOpenTextDocumentParams{TextDocument: protocol.TextDocumentItem{URI: file, Text: text.String()}})
 		<-published
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/key")
 	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/key")
 }

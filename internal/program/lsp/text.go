@@ -14,11 +14,7 @@ import (
 type text []string
 
 func newText(content string) text {
-	lines := strings.Split(content, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimSuffix(line, "\r")
-	}
-	return lines
+	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(content), "\n")
 }
 
 // line is one of the document, "" beyond its end.
@@ -71,24 +67,31 @@ func span(t text, line, from, to int) protocol.Range {
 	}
 }
 
-// at is the range of what begins at a place: a word, or a character.
-func (t text) at(place source.Position) protocol.Range {
-	line := max(place.Line-1, 0)
-	content := t.line(line)
-	from := 0
-	for n := 1; n < place.Column && from < len(content); n++ {
-		_, size := utf8.DecodeRuneInString(content[from:])
-		from += size
+// positionOf is where a byte of a document is for editors, whose lines end with LF, CRLF or CR. YAML has
+// more ends of lines, so lines of diagnostics may be others.
+func positionOf(content string, at int) protocol.Position {
+	before := content[:min(max(at, 0), len(content))]
+	if strings.HasSuffix(before, "\r") && strings.HasPrefix(content[len(before):], "\n") {
+		before = before[:len(before)-1]
 	}
+	begin := strings.LastIndexAny(before, "\r\n") + 1
+	lines := strings.Count(before, "\n") + strings.Count(before, "\r") - strings.Count(before, "\r\n")
+	return protocol.Position{Line: uint32(lines), Character: units(before[begin:])} //nolint:gosec // lines of a document
+}
+
+// wordAt is the range of what begins at a place: a word, or a character.
+func (d *document) wordAt(place source.Position) protocol.Range {
+	start := positionOf(d.content, d.file.Offset(place))
+	line := int(start.Line)
+	from := offset(d.text.line(line), start.Character)
 	to := from
-	for to < len(content) && isWord(content[to]) {
-		to++
+	for rest := d.text.line(line); to < len(rest) && isWord(rest[to]); to++ {
 	}
-	if to == from && from < len(content) {
-		_, size := utf8.DecodeRuneInString(content[from:])
+	if rest := d.text.line(line)[from:]; to == from && rest != "" {
+		_, size := utf8.DecodeRuneInString(rest)
 		to += size
 	}
-	return span(t, line, from, to)
+	return span(d.text, line, from, to)
 }
 
 // isWord reports whether a byte may stand in a name.

@@ -21,7 +21,7 @@ import (
 
 const root = "../../.."
 
-func compiled(t *testing.T) *jsonschema.Schema {
+func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	text, err := schema.Generate(activities.Default())
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func plain(text string) (any, bool) {
 }
 
 // books are the playbooks of the examples, the documents and the tests of mistakes.
-func books(t *testing.T) map[string]string {
+func books(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, pattern := range []string{"playbooks/*.yaml", "interpreter/playbook/testdata/*/*.yaml", "internal/test/e2e/testdata/*.yaml"} {
@@ -73,10 +73,10 @@ func books(t *testing.T) map[string]string {
 			}
 		}
 	}
-	for _, page := range []string{"README.md", "docs/language.md", "docs/recipes.md", "docs/tutorial.md", "docs/loading-data.md", "docs/testing.md"} {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		require.NoError(t, err)
-		for i, example := range docs.Examples(page, string(text)) {
+	pages, err := docs.WrittenExamples(root)
+	require.NoError(t, err)
+	for page, blocks := range pages {
+		for i, example := range blocks {
 			if example.Words != nil && example.Words[0] == "yaml" && example.Whole() {
 				all[page+string(rune('a'+i%26))+example.Text[:10]] = example.Text
 			}
@@ -110,4 +110,18 @@ func TestSchemaAgrees(t *testing.T) {
 	require.Greater(t, valid, 60)
 	require.Greater(t, invalid, 100)
 	require.GreaterOrEqual(t, float64(refused)/float64(invalid), 0.6)
+}
+
+// FuzzSchema: what the decoder accepts, the schema accepts.
+func FuzzSchema(f *testing.F) {
+	for _, text := range books(f) {
+		f.Add(text)
+	}
+	made := compiled(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		_, found := playbook.Validate(source.NewFile("fuzz.yaml", []byte(text)), activities.Default(), playbook.CheckOptions{})
+		if value, is := plain(text); is && !found.HasErrors() {
+			require.NoError(t, made.Validate(value))
+		}
+	})
 }

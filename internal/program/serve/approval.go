@@ -170,9 +170,9 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 		case connect.NotFound(err):
 			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
-			s.Logger.Warn("no worker responds with what is asked", "workflow_id", workflowID, "error", err)
+			s.Logger.Warn("no worker responds with the question", "workflow_id", workflowID, "error", err)
 			return found, problem(http.StatusServiceUnavailable, "no-worker",
-				"no worker answers at the moment, so what is asked cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
+				"no worker answers at the moment, so the question cannot be shown; nothing is lost, try again in a minute").with("Retry-After", "10")
 		case err != nil:
 			return found, err
 		case found.Elsewhere == "":
@@ -380,7 +380,7 @@ func readApproval(approval *playbook.Approval, typed url.Values) (given interpre
 	}
 	for name := range typed {
 		if !slices.Contains(known, name) {
-			faults[fieldOption] = "the page has another form by now; look again at what is asked"
+			faults[fieldOption] = "the page has another form by now; read the question again"
 		}
 	}
 	if given.By == "" {

@@ -45,7 +45,7 @@ func readJSON(body []byte) (any, error) {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return nil, badRequest("the key %q stands twice in the body, at %s", syntax.JSONPointer.LastToken(), cmp.Or(syntax.JSONPointer.Parent(), "/"))
+		return nil, badRequest("the key %q occurs twice in the body, at %s", syntax.JSONPointer.LastToken(), cmp.Or(syntax.JSONPointer.Parent(), "/"))
 	case err != nil:
 		return nil, badRequest("the body: %v", err)
 	}

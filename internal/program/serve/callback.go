@@ -164,7 +164,7 @@ func (s *Server) deliver(ctx context.Context, workflowID string, given interpret
 
 // errUnsaid says that no workflow has replied to an answer: no worker has answered, or
 // the workflow has continued as new meanwhile, or has ended.
-var errUnsaid = errors.New("nobody says what became of the answer")
+var errUnsaid = errors.New("the outcome of the answer is unknown")
 
 // send sends an answer to a workflow, and gives the outcome and the last receiver.
 func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {

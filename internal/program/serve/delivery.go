@@ -114,7 +114,7 @@ func readFields(body []byte) (url.Values, error) {
 	}
 	for name, values := range fields {
 		if len(values) > 1 {
-			return nil, badRequest("the field %q stands twice in the form", name)
+			return nil, badRequest("the field %q occurs twice in the form", name)
 		}
 		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
 			return nil, badRequest("the form is not UTF-8")

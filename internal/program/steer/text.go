@@ -30,7 +30,7 @@ func (c Command) describe(result Result) string {
 		return what + "now has " + TuningText(standing.Control.Tuned(c.Step))
 	}
 	if result.Queue != nil && c.Name == RetryNow && standing.Ended == 1 {
-		return "its turn was requested again"
+		return "its slot was requested again"
 	}
 	return c.settled(what, result)
 }

@@ -48,10 +48,10 @@ func (s *Server) actions(status *runs.Status, person Person) []action {
 			failed = failed || step.Loop != nil && step.Loop.Failed > 0
 		}
 		if failed && s.Reprocess != nil {
-			all = append(all, action{Command: reprocess, Name: "Run failed iterations again", First: true})
+			all = append(all, action{Command: reprocess, Name: "Run failed iterations again…", First: true})
 		}
 		if s.Again != nil && status.Origin == "" {
-			all = append(all, action{Command: runAgain, Name: "Run again"})
+			all = append(all, action{Command: runAgain, Name: "Run again…"})
 		}
 		return all
 	case status.Control.Paused:
@@ -199,7 +199,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 		return nil
 	}
 	if o.Name == steer.Skip && o.Reason == "" {
-		return &pageError{http.StatusBadRequest, "Say why: what is skipped is a failure that somebody will ask about."}
+		return &pageError{http.StatusBadRequest, "Give a reason: what is skipped counts as a failure."}
 	}
 	found, err := s.find(r)
 	if err != nil {

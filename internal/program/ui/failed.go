@@ -19,12 +19,14 @@ import (
 type failedView struct {
 	Groups []failedGroup
 	Next   string
+	Later  bool // this is not the first page
 	Notes  []string
 }
 
 // failedGroup is the failed iterations with one error.
 type failedGroup struct {
 	Error string
+	Like  string // the message of one of them, "" where Error has it
 	Count int
 	Runs  []*failedRun
 	index map[string]*failedRun
@@ -54,7 +56,7 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	if err != nil {
 		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
 	}
-	shown := &failedView{}
+	shown := &failedView{Later: len(token) > 0}
 	page, err := s.Runs.Page(r.Context(), runs.Filter{WithFailed: true}, callsPerPage-1, token)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Notes = append(shown.Notes, "The server cannot find failed iterations: the namespace lacks search attributes. starter setup adds them.")
@@ -113,6 +115,9 @@ func (v *failedView) group(all []*runs.Status, again map[string][]runs.Found, ca
 				if group == nil {
 					group = &failedGroup{Error: text, index: map[string]*failedRun{}}
 					groups[text] = group
+					if message := terminal.Shorten(iteration.Error.Message, mostErrorText); message != text {
+						group.Like = message
+					}
 				}
 				group.add(status.Found, step.Step, iteration.Index, again[status.WorkflowID], canAgain)
 			}

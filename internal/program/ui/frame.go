@@ -43,7 +43,7 @@ var functions = template.FuncMap{
 	"script":  func() template.JS { return template.JS(script) },  //nolint:gosec // ours
 	"utc":     func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"rfc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"word":    statusWord,
+	"word":    interpreter.Status.Word,
 	"run":     runPath,
 	"step":    stepPath,
 	"cut":     func(most int, text string) string { return terminal.Shorten(text, most) },
@@ -61,17 +61,6 @@ func statusColours() string {
 		fmt.Fprintf(&each, ".of-%s{--of:var(--%s)}", info.Status, info.Status)
 	}
 	return ":root{" + light.String() + "}@media(prefers-color-scheme:dark){:root{" + dark.String() + "}}" + each.String() + "\n"
-}
-
-// statusWord is a status as people read it.
-func statusWord(status interpreter.Status) string {
-	switch status {
-	case interpreter.RetryPending:
-		return "waiting to retry"
-	case interpreter.Awaiting:
-		return "awaiting an answer"
-	}
-	return strings.ReplaceAll(string(status), "_", " ")
 }
 
 func runPath(id string) string { return "/runs/" + url.PathEscape(id) }

@@ -30,6 +30,7 @@ type inboxView struct {
 	Cards []card
 	Left  int
 	Next  string // address of the next page
+	Later bool   // this is not the first page
 	Notes []string
 }
 
@@ -54,8 +55,8 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	if err != nil {
 		return &pageError{http.StatusBadRequest, "The address of the page is incomplete."}
 	}
-	shown := &inboxView{}
-	page, err := s.Runs.Page(r.Context(), runs.Filter{Status: interpreter.Awaiting, Children: true}, callsPerPage/2, token)
+	shown := &inboxView{Later: len(token) > 0}
+	page, err := s.inboxRuns(r, token)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Notes = append(shown.Notes, "The server cannot find what awaits an answer: the namespace lacks search attributes. starter setup adds them.")
 		err = nil
@@ -66,7 +67,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	for _, found := range s.awaiting(r.Context(), page.Runs) {
 		shown.Left += found.left
 		if found.err != nil {
-			shown.Notes = append(shown.Notes, found.run+": no worker answers, so what it asks cannot be shown.")
+			shown.Notes = append(shown.Notes, found.run+": no worker answers, so its question cannot be shown.")
 		}
 		for _, awaited := range found.awaited[:min(len(found.awaited), mostCards)] {
 			one, err := newCard(found.run, awaited, v.frame.At, nil, nil)
@@ -85,6 +86,20 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 	}
 	s.write(w, v, http.StatusOK, "inbox", shown)
 	return nil
+}
+
+// inboxRuns are the runs of a page of the inbox: those that await an answer, or the one that the
+// address names.
+func (s *Server) inboxRuns(r *http.Request, token []byte) (runs.Page, error) {
+	id := r.URL.Query().Get("run")
+	if id == "" {
+		return s.Runs.Page(r.Context(), runs.Filter{Status: interpreter.Awaiting, Children: true}, callsPerPage/2, token)
+	}
+	found, err := s.Runs.Find(r.Context(), id, "")
+	if errors.Is(err, runs.ErrNotFound) {
+		return runs.Page{}, &pageError{http.StatusNotFound, "There is no run " + id + "."}
+	}
+	return runs.Page{Runs: []runs.Found{found}}, err
 }
 
 // awaitedOf are the attempts of a run that await an answer.

@@ -214,7 +214,7 @@ func readInputs(book *playbook.Playbook, typed url.Values) (map[string]any, erro
 		case was == nil:
 			workload[key] = text
 		default:
-			return nil, fmt.Errorf("%s: %q is not what JSON has; a text stands in double quotes", key, terminal.Shorten(text, 60))
+			return nil, fmt.Errorf("%s: %q is not JSON; a text needs double quotes", key, terminal.Shorten(text, 60))
 		}
 	}
 	return workload, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -42,10 +43,12 @@ type runView struct {
 	Verdict   string
 	Where     string // it failed, "" for nowhere
 	Fault     string
+	Trace     string // what the failure came with: a traceback, or an answer
 	Now       string
 	Steps     []stepRow
 	StepsLeft int
 	Awaited   []awaitedRow
+	StartedBy string
 	Graph     template.URL
 	Timeline  *timeline
 	Input     string
@@ -76,6 +79,7 @@ type awaitedRow struct {
 	Name, Text string
 	Question   string
 	Command    string
+	Answer     string // address of the page that answers it
 }
 
 // sourceLine is a line of a playbook.
@@ -134,7 +138,11 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	}
 	shown.describe(v.frame.At, book)
 	shown.values(input, result)
-	shown.draw(book, input.Source)
+	marked := 0
+	if result != nil {
+		shown.Trace, marked = render.Outcome{WorkflowID: found.WorkflowID, Result: *result, Book: book}.Trace()
+	}
+	shown.draw(book, input.Source, marked)
 	shown.Actions = s.actions(shown.Status, v.person)
 	shown.HasLog = s.Log != nil
 	if s.TemporalUI != nil {
@@ -162,6 +170,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 	status := v.Status
 	v.Verdict = verdict(status, now)
 	v.Now = render.Now(status)
+	v.StartedBy = render.Attribution(status.Started)
 	v.Notes = append(v.Notes, status.Notes...)
 	if status.Error != nil {
 		v.Fault = terminal.Shorten(status.Error.Message, 1000)
@@ -193,7 +202,7 @@ func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, no
 	to := interpreter.AnswerTo{Step: step, Index: index}
 	return awaitedRow{
 		Name: render.Attempt(to), Text: render.Awaited(awaits, now), Question: strings.Join(render.AwaitedText(awaits), "; "),
-		Command: render.AnswerCommand(id, step, index, awaits),
+		Command: render.AnswerCommand(id, step, index, awaits), Answer: "/inbox?" + url.Values{"run": {id}}.Encode(),
 	}
 }
 
@@ -217,7 +226,7 @@ func verdict(status *runs.Status, now time.Time) string {
 	case interpreter.Completed:
 		return "Completed in " + since + what + "."
 	case interpreter.Partial:
-		return "Completed in part, in " + since + what + "."
+		return "Partial success in " + since + what + "."
 	case interpreter.Failed:
 		return "Failed after " + since + what + "."
 	case interpreter.Cancelled:
@@ -227,10 +236,6 @@ func verdict(status *runs.Status, now time.Time) string {
 		return "Cancelled after " + since + what + "."
 	case interpreter.Skipped:
 		return "Skipped: its concurrency key was taken."
-	case interpreter.Paused:
-		return "Paused. It started " + since + " ago" + what + "."
-	case interpreter.Queued:
-		return "Queued. It started " + since + " ago."
 	}
 	if status.HeldBy == runs.HeldByNoWorker {
 		return "No worker answers. The run started " + since + " ago."
@@ -238,8 +243,15 @@ func verdict(status *runs.Status, now time.Time) string {
 	if status.Status == interpreter.Running {
 		return "Running for " + since + what + "."
 	}
-	word := statusWord(status.Status)
-	return strings.ToUpper(word[:1]) + word[1:] + ". It started " + since + " ago" + what + "."
+	word := status.Status.Word()
+	byPerson := func(step runs.Step) bool { return !step.Status.Ended() && step.HeldBy == runs.HeldByPerson }
+	if status.Status == interpreter.RetryPending && slices.ContainsFunc(status.Steps, byPerson) {
+		word = "waiting for a person"
+	}
+	if !status.Since.IsZero() {
+		word += " for " + terminal.Duration(now.Sub(status.Since))
+	}
+	return strings.ToUpper(word[:1]) + word[1:] + ". The run started " + since + " ago" + what + "."
 }
 
 // failedIn is the step whose failure ended the run, and its line.
@@ -310,8 +322,9 @@ func (v *runView) values(input workflows.Input, result *workflows.Result) {
 	v.Cut = cut
 }
 
-// draw draws the graph, the timeline and the playbook.
-func (v *runView) draw(book *playbook.Playbook, source string) {
+// draw draws the graph, the timeline and the playbook, in which the step that failed is marked, and
+// a line of its code where that is known.
+func (v *runView) draw(book *playbook.Playbook, source string, marked int) {
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
@@ -334,7 +347,7 @@ func (v *runView) draw(book *playbook.Playbook, source string) {
 	}
 	last := min(len(lines), first+mostLines)
 	for i := first; i < last; i++ {
-		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed})
+		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed || i+1 == marked})
 	}
 	v.LinesLeft = len(lines) - len(v.Lines)
 }

@@ -159,6 +159,9 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
 		}
+		if queue := run.Queue; queue != nil {
+			rows[i].Now = "under the concurrency key " + queue.Name.Key
+		}
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())
 		}
@@ -167,14 +170,31 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		}
 	}
 	var group errgroup.Group
-	for _, row := range open {
+	for i, calls := range shareCalls(open) {
 		group.Go(func() error {
-			s.glance(ctx, row, now, callsPerPage/len(open))
+			s.glance(ctx, open[i], now, calls)
 			return nil
 		})
 	}
 	_ = group.Wait()
 	return rows
+}
+
+// shareCalls is how many calls each of some open runs gets: those that run get what the others
+// need not, since their loops take more of them.
+func shareCalls(open []*runRow) []int {
+	calls, running := make([]int, len(open)), 0
+	for i, row := range open {
+		if calls[i] = 1; row.Status == interpreter.Running {
+			running++
+		}
+	}
+	for i, row := range open {
+		if row.Status == interpreter.Running {
+			calls[i] += (callsPerPage - len(open)) / running
+		}
+	}
+	return calls
 }
 
 // glance adds what a run does now.
@@ -188,7 +208,14 @@ func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls i
 	}
 	row.Status, row.Now = status.Status, render.Now(status)
 	for _, step := range status.Steps {
-		if step.Loop != nil && !step.Status.Ended() && step.Loop.Total > 0 {
+		switch loop := step.Loop; {
+		case loop == nil, step.Status.Ended(), loop.Total == 0:
+		case loop.Unknown == loop.Total: // the calls did not suffice to query it
+			if status.Control.Paused {
+				continue
+			}
+			row.Now = step.Step + ": " + terminal.Count(loop.Total, "iteration")
+		default:
 			row.Progress = progressOf(step)
 		}
 	}
@@ -200,11 +227,7 @@ func progressOf(step runs.Step) *progress {
 
 // Text is the progress in words.
 func (p *progress) Text() string {
-	text := terminal.Count(p.Completed, "iteration") + " completed"
-	if p.Failed > 0 {
-		text += ", " + strconv.Itoa(p.Failed) + " failed"
-	}
-	return text + ", " + strconv.Itoa(p.All-p.Completed-p.Failed) + " to go of " + strconv.Itoa(p.All)
+	return interpreter.LoopStats{Success: p.Completed, Failed: p.Failed, Total: p.All}.Text()
 }
 
 // Good and Bad are the widths of the parts of a bar that is 100 wide.

@@ -36,12 +36,12 @@ type stepView struct {
 
 // iterationRow is an iteration.
 type iterationRow struct {
-	Index       int
-	Status      interpreter.Status
-	Now         string
-	Error       string
-	Child       string
-	RetryAction bool
+	Index   int
+	Element string // "" where it is not known
+	Status  interpreter.Status
+	Now     string
+	Error   string
+	Child   string
 }
 
 func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) error {
@@ -93,6 +93,7 @@ func (v *stepView) iterations(visit *runs.Step, status *runs.Status) []iteration
 		if iteration.Error != nil && iteration.Status.Ended() {
 			row.Error = terminal.Shorten(iteration.Error.Message, 300)
 			row.Now = terminal.Count(iteration.Attempt, "attempt")
+			row.Element = render.Element(render.Masked(iteration.Element.Data))
 		}
 		rows = append(rows, row)
 	}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -174,7 +175,7 @@ func (s *Server) page(handle pageHandler) http.Handler {
 			err = s.checkChange(w, r, v)
 		}
 		if err == nil {
-			err = handle(w, r, v)
+			err = s.guarded(handle, w, r, v)
 		}
 		switch {
 		case errors.Is(err, errSignIn):
@@ -183,6 +184,17 @@ func (s *Server) page(handle pageHandler) http.Handler {
 			s.fail(w, v, err)
 		}
 	})
+}
+
+// guarded has a page that panics end as an error: nothing of it was written yet.
+func (s *Server) guarded(handle pageHandler, w http.ResponseWriter, r *http.Request, v *visit) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			s.Logger.Error("a page panicked", "path", r.URL.Path, "reason", reason, "stack", string(debug.Stack()))
+			err = &pageError{http.StatusInternalServerError, fmt.Sprintf("The page has a defect: %v.", reason)}
+		}
+	}()
+	return handle(w, r, v)
 }
 
 // checkChange refuses changes by pages of others, and by those who may only look.

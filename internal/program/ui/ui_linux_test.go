@@ -31,6 +31,8 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -39,14 +41,13 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 var patience = testenv.Within(30 * time.Second)
 
 const (
-	key     = "the-key-of-the-link"
 	hostile = `<img src=x onerror="document.title='hacked'">`
 )
 
 // loops waits in the iterations of a loop, behind a server that never answers.
 const loops = `apiVersion: reprise/v1
 kind: Playbook
-metadata: {name: patients}
+metadata: {name: patients, labels: {team: sales}}
 workload: {api: "http://127.0.0.1:1", api_token: "", text: ""}
 workflow:
   - step: fetch
@@ -56,12 +57,30 @@ workflow:
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 10, delay: 1h}}]
 `
 
+// decides waits for a person once its attempt has failed.
+const decides = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: decides}
+workflow:
+  - step: fetch
+    tool: http
+    url: "http://127.0.0.1:1/"
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 1, on_exhausted: pause}}]
+`
+
 const inputs = `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: inputs}
 workload: {count: 3, day: today, list: [1], sure: true, api_token: hush}
 workflow: [{step: begin, vars: {a: 1}}]
 output: "{{ workload }}"
+`
+
+// broken leads to a step that is not there.
+const broken = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: broken}
+workflow: [{step: begin, vars: {a: 1}, next: [nowhere]}]
 `
 
 // approval asks, with a form whose fields are in no alphabet's order.
@@ -145,7 +164,8 @@ func newWorld(t *testing.T) *world {
 			Names: func() []string { return []string{"asks", "broken"} },
 			Read: func(name string) (ui.Book, error) {
 				if name == "broken" {
-					return ui.Book{Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
+					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))
+					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Invalid: true}, nil
 				}
 				book, err := interpreter.Load("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
@@ -183,7 +203,7 @@ func (w *world) start(id, source string, workload map[string]any) string {
 	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
 	require.NoError(w.t, err)
 	_, err = start.Run(w.t.Context(), start.Target{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
-		WorkflowID: id, Playbook: book.Name, Summary: book.Name,
+		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Summary: book.Name,
 		Input: workflows.Input{Name: "book.yaml", Source: source, Workload: expression.Of(workload)},
 	}, known)
 	require.NoError(w.t, err)
@@ -228,6 +248,7 @@ func TestPages(t *testing.T) {
 	w.shows("/runs/"+url.PathEscape(hostileID+w.queue), "Failed after")
 	w.shows("/runs/"+waiting, "waiting to retry")
 
+	t.Run("filters", func(t *testing.T) { w.filters(t, waiting, hostileID+w.queue) })
 	t.Run("access", w.access)
 	t.Run("tokens", w.tokens)
 	t.Run("inbox", w.inbox)
@@ -262,8 +283,34 @@ func TestPages(t *testing.T) {
 	until(`document.title === 'Runs – Reprise'`)
 	require.Equal(t, "/", browser.Eval(`location.pathname + location.search`), "the key leaves the address")
 	t.Run("looks", func(t *testing.T) { w.looks(t, browser, until, waiting, hostileID+w.queue) })
+	t.Run("without a script", func(t *testing.T) { w.withoutScript(t, browser, until, waiting) })
 	t.Run("framed", func(t *testing.T) { w.framed(t, browser, until) })
 	t.Run("buttons", func(t *testing.T) { w.buttons(t, browser, until, waiting) })
+}
+
+// filters: the list has the runs that its filters name, and no others.
+func (w *world) filters(t *testing.T, waiting, failed string) {
+	decided := w.start("decides-"+w.queue, decides, nil)
+	link := func(id string) string { return `href="/runs/` + url.PathEscape(id) + `"` }
+	w.shows("/?person=1", link(decided))
+	w.shows("/?label=team%3Dsales", link(waiting))
+	w.shows("/?status=failed", link(failed))
+	for query, has := range map[string][]bool{
+		"": {true, true, true}, "playbook=patients": {true, false, false}, "status=failed": {false, true, false}, "status=retry_pending": {false, false, true},
+		"since=1h": {true, true, true}, "since=1h&playbook=nightly": {false, true, false}, "label=team%3Dsales": {true, false, false},
+		"label=team%3Dops": {false, false, false}, "person=1": {false, false, true},
+	} {
+		_, body, _ := w.get("/?" + query)
+		for i, id := range []string{waiting, failed, decided} {
+			require.Equal(t, has[i], strings.Contains(body, link(id)), "%s: %s", query, id)
+		}
+	}
+	w.shows("/", "fetch: waits for a person, after attempt 1: GET http://127.0.0.1:1/")
+	w.shows("/runs/"+decided, "Waiting for a person")
+	for _, query := range []string{"status=gone", "label=sales", "page=%25"} {
+		status, _, _ := w.get("/?" + query)
+		require.Equal(t, http.StatusBadRequest, status, query)
+	}
 }
 
 // post posts the form of a page, without a script, and gives where it leads.
@@ -286,11 +333,17 @@ func (w *world) inbox(t *testing.T) {
 	require.Contains(t, body, "<h2 id=\"card-0\">Load October?</h2>")
 	require.False(t, strings.Contains(body, "<img src=x"))
 	require.Less(t, strings.Index(body, `name="form.zeta"`), strings.Index(body, `name="form.alpha"`), "the author's order")
+	of := "/inbox?run=" + url.QueryEscape(id)
+	w.shows("/runs/"+url.PathEscape(id), `<a href="`+of+`">Answer in the inbox</a>`)
+	_, body, _ = w.get(of)
+	require.Equal(t, 1, strings.Count(body, `name="form.zeta"`))
+	status, _, _ := w.get("/inbox?run=nobody-has-this")
+	require.Equal(t, http.StatusNotFound, status)
 	to := "/inbox/" + url.PathEscape(id)
 	form := func() url.Values {
 		return url.Values{"step": {"ask"}, "visit": {"1"}, "attempt": {"1"}, "option": {"approve"}, "form.alpha": {"9"}, "by": {"eve"}}
 	}
-	status, body := w.post(t, "/inbox", to, form())
+	status, body = w.post(t, "/inbox", to, form())
 	require.Equal(t, http.StatusUnprocessableEntity, status, body)
 	require.Contains(t, body, "the form needs zeta")
 	require.Contains(t, body, `value="9"`, "what was typed stays")
@@ -344,6 +397,7 @@ func (w *world) playbooks(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "broken.yaml:1:1: &lt;img")
 	require.NotContains(t, body, "Start a run")
+	require.Contains(t, body, `alt="The steps of the playbook`, "what is known of it is drawn")
 	status, _, _ = w.get("/playbooks/" + url.PathEscape("../asks"))
 	require.Equal(t, http.StatusNotFound, status)
 	_, body, _ = w.get("/playbooks/asks")
@@ -353,7 +407,7 @@ func (w *world) playbooks(t *testing.T) {
 	}
 	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
 	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, body, `Count: &#34;many&#34; is not what JSON has`)
+	require.Contains(t, body, `Count: &#34;many&#34; is not JSON`)
 	form.Set("in.count", "4")
 	status, body = w.post(t, "/playbooks/asks", "/playbooks/asks", form)
 	require.Equal(t, http.StatusOK, status)
@@ -464,8 +518,11 @@ func (w *world) looks(t *testing.T, browser *testenv.Browser, until func(string)
 			}
 		}
 		require.NotEqual(t, "hacked", browser.Eval(`document.title`))
-		require.Empty(t, browser.Eval(`[...document.querySelectorAll('a, button, input:not([type=hidden]), select, summary, [tabindex]')]
-			.filter(c => !(c.innerText.trim() || c.labels?.length || c.ariaLabel)).map(c => c.outerHTML).join(' ')`), "controls without a name")
+		controls := browser.Controls()
+		require.NotEmpty(t, controls)
+		for _, control := range controls {
+			require.NotEmpty(t, control.Name, "%s: a %s has no name", name, control.Role)
+		}
 		require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style], [onclick], [onerror], [tabindex]:not([tabindex="0"])').length`))
 		require.Equal(t, "1", browser.Eval(`document.querySelectorAll('h1').length`))
 		require.Equal(t, "0", browser.Eval(`new Promise(done => { new ReportingObserver(all => done(all.length), {types: ['csp-violation'], buffered: true}).observe();
@@ -496,6 +553,25 @@ func tabs(t *testing.T, browser *testenv.Browser, name string) {
 		require.NotEqual(t, "none", browser.Eval(`getComputedStyle(document.activeElement).outlineStyle`), "%s: control %s", name, at)
 		before = at
 	}
+}
+
+// withoutScript: a run is paused and resumed, and its page read, where scripts are off.
+func (w *world) withoutScript(t *testing.T, browser *testenv.Browser, until func(string), id string) {
+	browser.Scripts(false)
+	defer browser.Scripts(true)
+	for _, step := range []struct{ command, verdict string }{{"pause", "Paused for"}, {"resume", "Waiting to retry"}} {
+		browser.Open(w.url + "/runs/" + id)
+		until(fmt.Sprintf(`location.pathname === %q && !!document.querySelector('button[value=%s]')`, "/runs/"+id, step.command))
+		browser.Click(fmt.Sprintf("button[value=%s]", step.command))
+		until(fmt.Sprintf(`!!document.querySelector('.note[role=status], .fault[role=status]') && document.querySelector('.verdict').innerText.startsWith(%q)`, step.verdict))
+		if step.command == "pause" {
+			w.shows("/?person=1", "/runs/"+id)
+		}
+	}
+	browser.Eval(`document.querySelector('.verdict').dataset.stays = 'yes'`)
+	browser.Click(`#input summary`)
+	until(`document.querySelector('#input').open`)
+	require.Equal(t, "yes", browser.Eval(`document.querySelector('.verdict').dataset.stays`))
 }
 
 // framed: a page elsewhere that has one of these in a frame shows nothing of it.

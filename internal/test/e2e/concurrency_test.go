@@ -559,7 +559,7 @@ func TestAKeyMustBeText(t *testing.T) {
 }
 
 // TestTheFirstTaskDiesWithItsWorker: a worker is killed that has a run's first task, so
-// the run asks for its turn long after others have that began later. It goes before them.
+// the run requests its slot long after others have that began later. It goes before them.
 func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
 	w, gate := newWorld(t), newTurnstile(t)

@@ -125,7 +125,7 @@ output: "{{ told.query.message[0] }}"
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
-	require.Contains(t, result.Result.Data, "handed out 4 times")
+	require.Contains(t, result.Result.Data, "dispatched 4 times")
 	require.EqualValues(t, "worker_lost", step(t, result, "fetch").Error.Kind)
 }
 

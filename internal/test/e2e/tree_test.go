@@ -55,7 +55,7 @@ func (w *world) countRuns(run client.WorkflowRun) (n int) {
 	return n
 }
 
-const tooMany = "a run may start 25 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run"
+const tooMany = "a run may start 25 child runs, at any depth, set by REPRISE_RUNS_LIMIT, and the first run has started that many"
 
 // TestRunsLimit runs a playbook that starts itself four times, with nobody to stop it.
 func TestRunsLimit(t *testing.T) {
@@ -165,7 +165,7 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
-	require.Equal(t, "step most: a run may start 2 others below it, set by REPRISE_RUNS_LIMIT, and that many have started below the first run",
+	require.Equal(t, "step most: a run may start 2 child runs, at any depth, set by REPRISE_RUNS_LIMIT, and the first run has started that many",
 		result.Error.Message)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
 	require.Equal(t, interpreter.ClassFinal, result.Error.Class)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,34 @@ var avoided = []struct{ words, instead string }{
 	{`under way`, "running, open"},
 	{`for good`, "permanently, always"},
 	{`let it go|waits end for good`, "to resume; waits are dropped"},
+	{`stands?|stood`, "is, belongs, occurs; status"},
+	{`(give|gives|gave|given|giving) (it |them |one )?back`, "release, return"},
+	{`doors?`, "validation, admission"},
+	{`(runs?|playbooks?|others|start|starts|started) (further )?(above|below)`, "parent, child"},
+	{`handed|hands|hand (over|in|out|back)`, "pass, dispatch, release"},
+	{`(an?|its|their|the|of|has|have|for|next) turns?|turns? (under|of)`, "slot, queue, position"},
+	{`place (%d|[0-9]+)|places? in (the|a) (queue|line|window)`, "position, slot"},
+	{`who (has|have|asks?|waits?) (an?|its|the|for|is)`, "the run that has, waits, requests"},
+	{`what (becomes?|became|comes?|came) of`, "what happens to, the outcome of"},
+	{`(takes?|took|taken) in`, "accept, read"},
+	{`in the midst`, "during"},
+}
+
+// settled is how many of the avoided words no document has, whichever it is.
+const settled = 5
+
+// unrevised are documents that have words of the list which are not settled. It gets no new ones: a
+// document that has been revised leaves it.
+var unrevised = []string{
+	"CONTRIBUTING.md",
+	"docs/architecture.md",
+	"docs/language.md",
+	"docs/loading-data.md",
+	"docs/operations.md",
+	"docs/recipes.md",
+	"docs/testing.md",
+	"docs/waiting.md",
+	"docs/writing.md",
 }
 
 // kept are texts that have such a word and keep it: keys of JSON, which programs read.
@@ -36,10 +65,16 @@ func TestWordsPeopleRead(t *testing.T) {
 	for i, one := range avoided {
 		patterns[i] = regexp.MustCompile(`(?i)\b(` + one.words + `)\b`)
 	}
+	old := map[string]int{}
 	check := func(place, text string) {
 		text = kept.ReplaceAllString(text, "")
+		file, _, _ := strings.Cut(strings.TrimPrefix(place, "../../../"), ":")
 		for i, pattern := range patterns {
-			if found := pattern.FindString(text); found != "" {
+			switch found := pattern.FindString(text); {
+			case found == "":
+			case i >= settled && slices.Contains(unrevised, file):
+				old[file]++
+			default:
 				t.Errorf("%s: %q; write: %s", place, found, avoided[i].instead)
 			}
 		}
@@ -58,7 +93,7 @@ func TestWordsPeopleRead(t *testing.T) {
 				read++
 				checkTexts(t, path, check)
 			}
-		case ".md", ".txt", ".html", ".yaml", ".yml":
+		case ".md", ".txt", ".html", ".yaml", ".yml", ".json":
 			if entry.Name() != "CHANGELOG.md" {
 				read++
 				checkLines(t, path, check)
@@ -67,6 +102,9 @@ func TestWordsPeopleRead(t *testing.T) {
 		return nil
 	}))
 	require.Greater(t, read, 300)
+	for _, file := range unrevised {
+		require.Positive(t, old[file], "%s has none of the words left; take it off the list of unrevised documents", file)
+	}
 }
 
 // skipped are folders whose texts nobody reads, or that are of their time.

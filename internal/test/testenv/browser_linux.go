@@ -159,6 +159,53 @@ func (b *Browser) Screen(width int, scheme string) {
 	b.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
+// Scripts lets pages run their scripts, or not.
+func (b *Browser) Scripts(on bool) {
+	b.t.Helper()
+	b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !on}, nil)
+}
+
+// Click presses the mouse on the first element that a selector finds.
+func (b *Browser) Click(selector string) {
+	b.t.Helper()
+	var at struct{ X, Y float64 }
+	text := b.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();
+		return JSON.stringify({X: r.x + r.width / 2, Y: r.y + r.height / 2}) })()`, selector))
+	if err := json.Unmarshal([]byte(text), &at); err != nil {
+		b.t.Fatalf("find %s: %v", selector, err)
+	}
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		b.do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+	}
+}
+
+// Control is something that a person can use, as the accessibility tree has it.
+type Control struct{ Role, Name string }
+
+// Controls are the links, buttons and inputs of the page as a screen reader is given them.
+func (b *Browser) Controls() []Control {
+	b.t.Helper()
+	type value struct{ Value any }
+	var answer struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name value
+		}
+	}
+	b.do("Accessibility.getFullAXTree", nil, &answer)
+	var all []Control
+	for _, node := range answer.Nodes {
+		role, _ := node.Role.Value.(string)
+		switch role {
+		case "link", "button", "textbox", "searchbox", "spinbutton", "combobox", "checkbox", "radio", "DisclosureTriangle", "region", "image":
+			if name, _ := node.Name.Value.(string); !node.Ignored {
+				all = append(all, Control{role, strings.TrimSpace(name)})
+			}
+		}
+	}
+	return all
+}
+
 // Tab presses the key Tab, as somebody does who has no mouse.
 func (b *Browser) Tab() {
 	b.t.Helper()

@@ -1,0 +1,26 @@
+package lsp
+
+import (
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"reprise/interpreter/playbook"
+)
+
+// Looked opens a document and makes every request at a place: what its problems are, and what mends
+// them anywhere.
+func Looked(tools playbook.Tools, at uri.URI, text string, place protocol.Position) ([]protocol.Diagnostic, []protocol.CodeAction) {
+	s := New(tools, playbook.CheckOptions{})
+	doc, problems := s.check(at, text)
+	s.documents[at] = doc
+	where := protocol.TextDocumentPositionParams{TextDocument: protocol.TextDocumentIdentifier{URI: at}, Position: place}
+	s.complete(where)
+	s.hover(where)
+	s.definition(where)
+	s.references(where)
+	s.symbols(at)
+	_, _ = s.rename(protocol.RenameParams{TextDocumentPositionParams: where, NewName: "other"})
+	return problems, s.fixes(protocol.CodeActionParams{
+		TextDocument: where.TextDocument, Range: protocol.Range{End: protocol.Position{Line: 1 << 30}},
+	})
+}

@@ -1,0 +1,59 @@
+// Package mend rewrites what is wrong with a playbook where there is one sure way to: older forms,
+// words that are misspelt, and what else a diagnostic carries a fix for. Comments and all that is
+// not wrong stay as they are.
+package mend
+
+import (
+	"fmt"
+
+	"reprise/interpreter/migrate"
+	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
+)
+
+// Change is one thing that was rewritten.
+type Change struct {
+	Pos  source.Position // in the text as it was by then
+	Code string          // of the diagnostic, "" for an older form
+	What string
+}
+
+// Result is a file with what could be mended.
+type Result struct {
+	Text    []byte
+	Changes []Change
+}
+
+// Check finds the problems of a text.
+type Check func(*source.File) source.Diagnostics
+
+// most is how often a text is checked again: what is mended may show the next problem.
+const most = 10
+
+// File mends a file.
+func File(file *source.File, check Check) Result {
+	result := Older(file)
+	for range most {
+		current := source.NewFile(file.Name, result.Text)
+		edits := current.Edits(check(current))
+		next := current.Edited(edits)
+		if _, err := yamltree.Parse(next); err != nil || len(edits) == 0 {
+			break
+		}
+		for _, e := range edits {
+			result.Changes = append(result.Changes, Change{Pos: e.Of.Pos, Code: e.Of.Code, What: fmt.Sprintf("%s in place of %s", e.New, e.Of.Fix.Old)})
+		}
+		result.Text = next
+	}
+	return result
+}
+
+// Older rewrites the older forms of a file, as `starter migrate` does.
+func Older(file *source.File) Result {
+	migration := migrate.File(file)
+	result := Result{Text: migration.Text}
+	for _, change := range migration.Changes {
+		result.Changes = append(result.Changes, Change{Pos: change.Pos, What: change.What})
+	}
+	return result
+}

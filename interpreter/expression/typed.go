@@ -1,0 +1,148 @@
+package expression
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// Type is what is known of a value before there is data.
+type Type uint8
+
+// The types that comparisons confuse.
+const (
+	AnyType Type = iota
+	NumberType
+	TextType
+)
+
+// Mixed is a comparison of a text with a number, which no data makes true.
+type Mixed struct {
+	Offset   int // in runes, of the side that is written out
+	Operator string
+	Written  string // that side, as in the expression
+	Other    string // the side that it is compared with
+	Type     Type   // of Other
+}
+
+// Mixed returns the comparisons of a text with a number, where one side is written out and
+// the type of the other is known: of a function, or of a name, which is asked of typeOf by its
+// constant path.
+func (p *Program) Mixed(typeOf func(root string, path []any) Type) []Mixed {
+	finder := mixedFinder{source: []rune(p.source), typeOf: typeOf}
+	tree := p.tree
+	ast.Walk(&tree, &finder)
+	return finder.found
+}
+
+type mixedFinder struct {
+	source []rune
+	typeOf func(root string, path []any) Type
+	found  []Mixed
+}
+
+var comparisons = []string{"==", "!=", "<", "<=", ">", ">="}
+
+// Visit implements ast.Visitor.
+func (f *mixedFinder) Visit(node *ast.Node) {
+	n, ok := (*node).(*ast.BinaryNode)
+	switch {
+	case !ok:
+	case slices.Contains(comparisons, n.Operator):
+		if !f.compare(n.Operator, n.Left, n.Right) {
+			f.compare(n.Operator, n.Right, n.Left)
+		}
+	case n.Operator == "in":
+		list, ok := n.Right.(*ast.ArrayNode)
+		if !ok {
+			return
+		}
+		for _, item := range list.Nodes { // one that fits is meant
+			if kind := writtenType(item); kind == AnyType || kind == f.of(n.Left) {
+				return
+			}
+		}
+		for _, item := range list.Nodes {
+			f.compare(n.Operator, n.Left, item)
+		}
+	}
+}
+
+// compare notes that a side is compared with something written out of another type.
+func (f *mixedFinder) compare(operator string, side, written ast.Node) bool {
+	kind, other := f.of(side), writtenType(written)
+	if kind == AnyType || other == AnyType || kind == other || writtenType(side) != AnyType {
+		return false
+	}
+	f.found = append(f.found, Mixed{
+		Offset: written.Location().From, Operator: operator, Written: f.text(written), Other: f.text(side), Type: kind,
+	})
+	return true
+}
+
+// text is how a side is written: a name with its members, else the text itself.
+func (f *mixedFinder) text(node ast.Node) string {
+	root, path, ok := constantPath(node)
+	if !ok {
+		return written(f.source, node.Location())
+	}
+	for _, key := range path {
+		if name, isName := key.(string); isName {
+			root += "." + name
+		} else {
+			root += fmt.Sprintf("[%v]", key)
+		}
+	}
+	return root
+}
+
+func writtenType(node ast.Node) Type {
+	switch node.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		return NumberType
+	case *ast.StringNode:
+		return TextType
+	}
+	return AnyType
+}
+
+// resultTypes are those of functions that give one type whatever they are given.
+var resultTypes = map[string]Type{
+	"len": NumberType, "count": NumberType, "sum": NumberType, "int": NumberType, "float": NumberType, "abs": NumberType,
+	"round": NumberType, "floor": NumberType, "ceil": NumberType,
+	"upper": TextType, "lower": TextType, "trim": TextType, "string": TextType, "join": TextType, "toJSON": TextType,
+}
+
+func (f *mixedFinder) of(node ast.Node) Type {
+	switch n := node.(type) {
+	case *ast.BuiltinNode:
+		return resultTypes[n.Name]
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			return resultTypes[callee.Value]
+		}
+	}
+	if root, path, ok := constantPath(node); ok {
+		return f.typeOf(root, path)
+	}
+	return AnyType
+}
+
+// constantPath is a name with the constant keys behind it.
+func constantPath(node ast.Node) (root string, path []any, ok bool) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return n.Value, nil, true
+	case *ast.ChainNode:
+		return constantPath(n.Node)
+	case *ast.MemberNode:
+		key, constant := constantKey(n.Property)
+		if !constant {
+			return "", nil, false
+		}
+		root, path, ok = constantPath(n.Node)
+		return root, append(path, key), ok
+	}
+	return "", nil, false
+}

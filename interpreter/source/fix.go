@@ -1,0 +1,79 @@
+package source
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Fix is a replacement of a text that stands at the place of a diagnostic, maybe behind a quote. It is
+// no fix where something else stands there.
+type Fix struct{ Old, New string }
+
+// IsZero reports whether there is no fix.
+func (f Fix) IsZero() bool { return f == Fix{} }
+
+// Edit is a replacement of bytes of a file.
+type Edit struct {
+	From, To int // byte offsets
+	At       Position
+	New      string
+	Of       Diagnostic // what it mends
+}
+
+// Edit is what mends a diagnostic; false if nothing does for sure.
+func (f *File) Edit(d Diagnostic) (Edit, bool) {
+	from, at := f.offset(d.Pos), d.Pos
+	if d.Fix.IsZero() || from < 0 {
+		return Edit{}, false
+	}
+	if from < len(f.data) && (f.data[from] == '"' || f.data[from] == '\'') && !bytes.HasPrefix(f.data[from:], []byte(d.Fix.Old)) {
+		from++
+		at.Column++
+	}
+	to := from + len(d.Fix.Old)
+	if !bytes.HasPrefix(f.data[from:], []byte(d.Fix.Old)) || to < len(f.data) && isNameByte(f.data[to-1]) && isNameByte(f.data[to]) {
+		return Edit{}, false
+	}
+	return Edit{From: from, To: to, At: at, New: d.Fix.New, Of: d}, true
+}
+
+func isNameByte(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}
+
+// Between is the text from one place to another, "" where there is none.
+func (f *File) Between(from, to Position) string {
+	first, last := f.offset(from), f.offset(to)
+	if first < 0 || last < first {
+		return ""
+	}
+	return string(f.data[first:last])
+}
+
+// Edits are those of all diagnostics, in the order of the file and none over another one.
+func (f *File) Edits(found Diagnostics) []Edit {
+	var edits []Edit
+	for _, d := range found {
+		if edit, ok := f.Edit(d); ok {
+			edits = append(edits, edit)
+		}
+	}
+	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
+	end := -1
+	return slices.DeleteFunc(edits, func(e Edit) bool {
+		over := e.From < end
+		end = max(end, e.To)
+		return over
+	})
+}
+
+// Edited is the text with edits, which are those of Edits.
+func (f *File) Edited(edits []Edit) []byte {
+	var text []byte
+	at := 0
+	for _, e := range edits {
+		text = append(append(text, f.data[at:e.From]...), e.New...)
+		at = e.To
+	}
+	return append(text, f.data[at:]...)
+}
