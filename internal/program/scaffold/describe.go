@@ -197,7 +197,7 @@ func (d *Description) isSecret(name string, value any) bool {
 	return isSecret(name, value)
 }
 
-// hideText has a body that is neither JSON nor a form passed with each run if it holds a secret.
+// hideText has a body that is neither JSON nor a form passed with each run if it contains a secret.
 func (d *Description) hideText() {
 	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
 		d.Text, d.Body = "", d.pass("body", "text")
@@ -292,7 +292,7 @@ func (d *Description) headers() {
 	d.Headers = kept
 }
 
-// isLoginHeader reports whether a header holds a secret.
+// isLoginHeader reports whether a header is a secret.
 func isLoginHeader(header Pair) bool {
 	return header.Name == "authorization" || header.Name == "cookie" || playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value)
 }
