@@ -3,7 +3,6 @@ package docsite
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -19,7 +18,7 @@ func Picture(diagram string) string {
 
 // drawings puts the drawings of diagrams in the place of their source, which browsers cannot draw
 // without a script from elsewhere.
-func (p *page) drawings(tree ast.Node, document []byte, known map[string]string) error {
+func (p *page) drawings(tree ast.Node, document []byte, known map[string]string) {
 	title := p.Title
 	for node := tree.FirstChild(); node != nil; {
 		next := node.NextSibling()
@@ -31,8 +30,8 @@ func (p *page) drawings(tree ast.Node, document []byte, known map[string]string)
 				break
 			}
 			picture, found := known[Picture(string(node.Lines().Value(document)))]
-			if !found {
-				return fmt.Errorf("the diagram of %q is not drawn: go run ./internal/test/docs/diagrams", title)
+			if !found { // a test notices; the source says the same
+				break
 			}
 			image := ast.NewImage(ast.NewLink())
 			image.Destination = []byte(strings.Repeat("../", strings.Count(p.Path, "/")) + picture)
@@ -43,5 +42,4 @@ func (p *page) drawings(tree ast.Node, document []byte, known map[string]string)
 		}
 		node = next
 	}
-	return nil
 }

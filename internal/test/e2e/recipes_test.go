@@ -156,7 +156,8 @@ func beforeImport(w *world) {
 }
 
 func beforeSecret(w *world) {
-	w.secrets = append(w.secrets, "demo-token-")
+	w.secrets = append(w.secrets, "demo-token-", demoapi.DemoSecret)
+	w.connected["demo_login"] = strings.Replace(w.api.URL(), "://", "://"+demoapi.DemoClient+":"+demoapi.DemoSecret+"@", 1)
 	w.makeKeys()
 }
 
