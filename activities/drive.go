@@ -29,9 +29,9 @@ const (
 )
 
 // Drive hosts calls: it makes all of their attempts, pages and sinks that need
-// no wait. A call that has to wait, or that has had its share of this activity,
-// is given back with its state. Heartbeats hold what is done, so a worker that
-// takes over continues behind it.
+// no wait. A call that has to wait, or that has reached the bounds of one activity,
+// is returned with its state. Heartbeats hold what is done, so a worker that gets
+// the next delivery continues behind it.
 func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
 	in.Task = in.Task.With(script)
 	book, step, err := in.Task.Load()

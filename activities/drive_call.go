@@ -23,20 +23,20 @@ type hostedCall struct {
 	call  *call.Call
 	chunk call.Chunk
 	done  bool // before a worker was lost
-	// before and outcome are the last attempt, until what it gave is sure.
+	// before and outcome are the last attempt, until its result is sure.
 	before  call.State
 	outcome *interpreter.Outcome
 	// made are the attempts that were made here.
 	made call.Stretches
 	// unwritten are the attempts of sinks that failed here.
 	unwritten call.Stretches
-	// sure says that whoever takes the call up comes to where it is now: that is
-	// in history, or noted in a ledger. What an attempt has given since is not:
-	// another worker may be given something else.
+	// sure says that another worker would bring the call to the same state: it is in
+	// history, or in a ledger entry. The result of an attempt since is not: another
+	// worker may get another answer.
 	sure bool
-	// mark is where the call was sure last.
+	// mark is the last point at which the call was sure.
 	mark call.Mark
-	// forget is the last write of which history knows; its note may go.
+	// forget is the last write that history has; its ledger entry may be deleted.
 	forget int
 	// unnotable says that a ledger could not be made.
 	unnotable bool
@@ -46,8 +46,8 @@ type hostedCall struct {
 	unlogged bool
 }
 
-// start makes the calls where history, the heartbeats of a worker that was
-// lost, or its writes leave them.
+// start restores the calls from history, and from the heartbeats or the writes of a
+// worker that was lost.
 func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
 	random, witness := hostOf(ctx).random(ctx)
@@ -101,8 +101,8 @@ func (h *hostedCall) showProgress() {
 	}
 }
 
-// run takes the call as far as it goes without a wait: to its end, to where it has had
-// its share, or, where the workflow holds what was collected before, to where something
+// run drives the call as far as it goes without a wait: to its end, to the bounds of one
+// activity, or, where the workflow has what was collected before, to where something
 // else than a page is due.
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
@@ -145,8 +145,8 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	return h.here(), ctx.Err()
 }
 
-// state has the state that the step keeps between runs claimed or moved. Where what was read
-// is in no history and no ledger, that is left to the workflow.
+// state claims or moves the state that the step keeps between runs. Where what was read
+// is in no history and no ledger, the workflow does that.
 func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
 	if !h.sure && input.Claim == nil || h.stops(ctx) {
 		return true, nil
@@ -187,13 +187,13 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	return size, nil
 }
 
-// here leaves the call where it is.
+// here is the call as it is now.
 func (h *hostedCall) here() call.Driven {
 	state := h.call.Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
-// leftAt leaves the call where a sink has ended that is not done.
+// leftAt is the call behind a sink that has ended and is not done.
 func (h *hostedCall) leftAt(end sinkEnd) call.Driven {
 	if end == sinkFirst {
 		return h.handBack()
@@ -201,7 +201,7 @@ func (h *hostedCall) leftAt(end sinkEnd) call.Driven {
 	return h.here()
 }
 
-// apply gives the call the outcome of an attempt of its own.
+// apply applies the outcome of an attempt of the call itself.
 func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	h.call.Attempted(outcome, h.clock.now())
 	if outcome.PutOff != nil {
@@ -287,9 +287,8 @@ const (
 	sinkFirst
 )
 
-// hostedSink is the call of a sink that is due. What another worker might not come
-// to again is written only with a ledger entry of how the call continues (language.md,
-// section written once).
+// hostedSink is the call of a sink that is due. What another worker might not read
+// again is written only with a ledger entry of how the call continues (docs/concepts/written-once.md#a-write-that-is-made-again).
 type hostedSink struct {
 	of    *hostedCall
 	sink  *call.Call
@@ -317,7 +316,7 @@ func (h *hostedCall) sink(ctx context.Context, sink *call.Call) (end sinkEnd, er
 	return end, err
 }
 
-// write makes an attempt to write, with a note where the call is not sure.
+// write makes an attempt to write, with a ledger entry where the call is not sure.
 func (s *hostedSink) write(ctx context.Context, input interpreter.ToolInput) (sinkEnd, error) {
 	if s.note == nil && !s.of.sure {
 		if s.note = s.of.noteFor(input); s.note == nil {

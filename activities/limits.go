@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// LimitsFromEnv reads the operator's limits (docs/language.md, section operator
-// limits): REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries,
+// LimitsFromEnv reads the operator's limits (docs/concepts/limits.md#of-the-operator):
+// REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries,
 // REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds, and
 // REPRISE_RUNS_LIMIT, a number of runs. lookup is usually os.LookupEnv. What is not
 // set has its default.

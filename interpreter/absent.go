@@ -10,7 +10,7 @@ import (
 
 // AbsentAtEnd warns of members that later steps read of the result of a step, and
 // that a result of its shape does not have: they are always nil, and a sink would
-// write nothing but that (language.md, section names).
+// write nothing but that (docs/concepts/expressions.md#names).
 func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
 	var nodes []*playbook.Node
 	if !result.Failed() {

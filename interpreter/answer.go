@@ -11,7 +11,7 @@ import (
 )
 
 // Answer is what a person or another system answers to an attempt that awaits it: of tool
-// webhook or approval (language.md, section answers). Kept in workflow history.
+// webhook or approval (docs/concepts/answers.md). Kept in workflow history.
 type Answer struct {
 	AnswerTo
 

@@ -6,7 +6,7 @@ import (
 )
 
 // ClassifyHTTP returns the class of a response status of 400 or more
-// (language.md, section error classes): rate_limited for 429 and for 403 and
+// (docs/appendix/errors.md): rate_limited for 429 and for 403 and
 // 503 that are Limited, retryable for 408, 425 and the other 5xx, final for the
 // rest.
 func ClassifyHTTP(status int, limited bool) Class {

@@ -8,7 +8,7 @@ import (
 // A run that a step has started may replace an earlier one: it is another
 // attempt of the same call, or a reprocess runs the call again. Its operations are
 // those of the earlier run and have their keys, and calls that have ended well there
-// are not made again (language.md, section playbooks in playbooks).
+// are not made again (docs/concepts/runs.md#playbooks-in-playbooks).
 
 // Names of what reads earlier runs. They are part of histories.
 const (

@@ -13,8 +13,8 @@ import (
 // workflow, where every description of the run has it.
 const ControlMemo = "reprise_control"
 
-// Control is the commands of people to an open run (language.md, section
-// control). Kept in workflow history, and in the memo of the run's workflow.
+// Control is the commands of people to an open run (docs/how-to/steer-a-run.md).
+// Kept in workflow history, and in the memo of the run's workflow.
 type Control struct {
 	// Version counts the commands, so that who receives them in two ways knows
 	// which is the later one.

@@ -99,7 +99,7 @@ func NewLoopResult(n int) *LoopResult {
 	}
 }
 
-// DropResults keeps counts and errors only (language.md, section loop).
+// DropResults keeps counts and errors only (docs/concepts/loops.md).
 func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
 
 // Add records how the iteration at a position of the loop, from 0, ended.
@@ -257,8 +257,8 @@ func (k Known) Spent(step *playbook.Step) *ErrorObject {
 	return all.OverBudget(step.Name, step.Loop.FailureBudget)
 }
 
-// Status is the step's status by success/total, unrounded (language.md,
-// section loop). An empty collection is completed.
+// Status is the step's status by success/total, unrounded (docs/concepts/loops.md).
+// An empty collection is completed.
 func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
 	if l.Budget != nil || l.Broken != nil {
 		return Failed

@@ -181,7 +181,7 @@ func TestFailureBudgetTellsTheStats(t *testing.T) {
 	require.Equal(t, []string{"step s: 3 of 10 iterations failed (30 %); the first (index 0): e0"}, result.Warnings)
 }
 
-// edgeRow is a row of the table of edges in docs/language.md, section loop.
+// edgeRow is a row of the table of edges in docs/appendix/edges.md.
 var edgeRow = regexp.MustCompile(
 	"(?m)^\\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (?:`(.+)`)? ?\\| (\\w*) ?\\| `(\\w+)` \\| .+ \\|$")
 
@@ -189,7 +189,7 @@ var edgeRow = regexp.MustCompile(
 // is what the code does, row by row.
 func TestLoopEdges(t *testing.T) {
 	t.Parallel()
-	language, err := os.ReadFile(filepath.Join("..", "docs", "language.md"))
+	language, err := os.ReadFile(filepath.Join("..", "docs", "appendix", "edges.md"))
 	require.NoError(t, err)
 	rows := edgeRow.FindAllStringSubmatch(string(language), -1)
 	require.Len(t, rows, 15)

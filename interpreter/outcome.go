@@ -67,7 +67,7 @@ func (r CallResult) FailedAt() time.Time {
 	return r.Meta.EndedAt
 }
 
-// The statuses of an envelope (language.md, section results); that of a loop may be
+// The statuses of an envelope (docs/concepts/runs.md#results); that of a loop may be
 // Partial.
 const (
 	StatusSuccess Status = "success"

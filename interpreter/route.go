@@ -98,7 +98,7 @@ func (g *Graph) Begin() Routing {
 // Startable removes the steps that may start now from the waiting ones and
 // marks them as running. A step waits while another branch can still reach it;
 // where that would make every branch wait, the first in the file continues
-// (language.md, section next).
+// (docs/concepts/runs.md#routes).
 func (g *Graph) Startable(routing *Routing) []Start {
 	var starts []Start
 	for {

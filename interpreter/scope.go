@@ -55,8 +55,8 @@ type Position struct {
 	Size  int `json:"size"`
 }
 
-// Scope resolves the names of an expression at its position (language.md,
-// section names): words of the language first, then the element, into, steps
+// Scope resolves the names of an expression at its position (docs/concepts/expressions.md#names):
+// words of the language first, then the element, into, steps
 // and workload keys. It is built once per call and read only; With lays more
 // names over it.
 type Scope struct {

@@ -33,9 +33,7 @@ const ForgetActivity = "forget"
 // A run that is stopped leaves calls in the midst of their pages. Some of these pages
 // have been delivered under keys that a later run has too, and the source may give
 // others by now. So the run that replaces it continues such a call from its
-// state, as another worker would, and does not begin it anew (language.md, section
-// playbooks in playbooks).
-
+// state, as another worker would, and does not begin it anew (docs/concepts/runs.md#playbooks-in-playbooks).
 // Names of what reads the state of a call that was stopped. They are part of histories.
 const (
 	// StoppedActivity reads the state of a call from the workflow that has begun it.

@@ -87,7 +87,7 @@ type StatusInfo struct {
 	Tally  Tally
 	Colour Colour
 	List   Listing
-	// Doc says what it means, in docs/language.md.
+	// Doc says what it means, in docs/reference/statuses.md.
 	Doc string
 }
 
@@ -109,7 +109,7 @@ var statuses = []StatusInfo{
 		Status: Awaiting, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
 		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd"},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
-		Doc:    "awaits an [answer](#control) from outside: of a person, or of another system",
+		Doc:    "awaits an answer from outside: of a person, or of another system",
 	},
 	{
 		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
@@ -125,7 +125,7 @@ var statuses = []StatusInfo{
 	{
 		Status: Queued, Of: OfRun,
 		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6"},
-		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its [key](#concurrency)",
+		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its concurrency key",
 	},
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
@@ -156,7 +156,7 @@ var statuses = []StatusInfo{
 		Status: Skipped, Of: OfStep | OfRun, Ending: Good,
 		Colour: Colour{"#eceff1", grey, darkGrey},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
-		Doc:    "no branch reached the step; the run found its [key](#concurrency) taken, with `on_conflict: skip`",
+		Doc:    "no branch reached the step; the run found its concurrency key taken, with `on_conflict: skip`",
 	},
 }
 

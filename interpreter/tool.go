@@ -126,8 +126,7 @@ type ToolResult struct {
 	Unnotable bool `json:"-"`
 }
 
-// ToolMeta is what http reports beside the data: section results of
-// docs/language.md.
+// ToolMeta is what http reports beside the data: docs/concepts/runs.md#results.
 type ToolMeta struct {
 	Status  int               `json:"status,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
@@ -194,7 +193,7 @@ const (
 )
 
 // MaxDeliveries is how often an attempt that may act is delivered: once, and
-// three times more when its worker was lost (language.md, section retry).
+// three times more when its worker was lost (docs/concepts/attempts.md).
 const MaxDeliveries = 4
 
 // WorkerLost is the failure of an attempt that was delivered so often.
@@ -386,8 +385,8 @@ func (in ToolInput) Activity() string {
 // WriteActivity is the activity name under which a tool is called as a sink.
 func WriteActivity(tool string) string { return tool + ".write" }
 
-// What was written and the way on from it are one fact (language.md, section
-// written once). A host that makes attempts and writes what they gave, without
+// What was written and the way on from it are one fact (docs/concepts/written-once.md#a-write-that-is-made-again).
+// A host that makes attempts and writes what they gave, without
 // history in between, has the sink's ledger record how the call continues, in the
 // transaction of the write. After a death the notes are followed, not the
 // source, which may have changed.

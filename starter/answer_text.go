@@ -91,7 +91,7 @@ func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 	if t.answer.Index == nil && meant[0].Index != nil {
 		return fmt.Sprintf("%s of step %s await an answer; name one with --index", terminal.Count(len(meant), "iteration"), t.answer.Step)
 	}
-	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/operations.md, answers)", len(meant), t.answer.Step)
+	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/concepts/answers.md)", len(meant), t.answer.Step)
 }
 
 // wrongVerb says why a command is none for an attempt, "" where it may be one.

@@ -84,7 +84,7 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 			return fmt.Errorf("there is no argument %q; did you mean %q?", name, near)
 		}
 		if len(known) == 0 {
-			return fmt.Errorf("there is no argument %q; the tool takes none", name)
+			return fmt.Errorf("there is no argument %q; the tool has none", name)
 		}
 		return fmt.Errorf("there is no argument %q, expected one of %s", name, strings.Join(known, ", "))
 	}
@@ -230,7 +230,7 @@ type mcpSteerIteration struct {
 type mcpSkip struct {
 	Run    string `json:"run" jsonschema:"workflow ID of the run, or enough of its beginning to identify it"`
 	Step   string `json:"step" jsonschema:"the step to skip"`
-	Reason string `json:"reason" jsonschema:"the reason: what is skipped is a failure that somebody will ask about"`
+	Reason string `json:"reason" jsonschema:"the reason: what is skipped is a failure that somebody will want explained"`
 	Index  *int   `json:"index,omitempty" jsonschema:"only the iteration with this index, from 0"`
 }
 

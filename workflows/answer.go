@@ -16,8 +16,7 @@ import (
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
-// where the sender does not wait for the outcome, as signals (docs/operations.md,
-// section answers).
+// where the sender does not wait for the outcome, as signals (docs/concepts/answers.md).
 const (
 	// AnswerUpdate takes an interpreter.Answer and returns an interpreter.AnswerReceipt.
 	AnswerUpdate = interpreter.AnswerUpdate

@@ -17,7 +17,7 @@ const maxTaskBytes = 1_500_000
 
 // outbox counts the bytes that the current workflow task starts, and knows
 // how large a value may be. A task is known by the length of the history it
-// sees. It has what comes in as well: the listener of signals.
+// sees. The listener of the workflow's signals is kept with it.
 type outbox struct {
 	listener listener
 	limits   interpreter.RunLimits

@@ -156,8 +156,7 @@ type window struct {
 	returning int // parked batches that wait for a slot
 }
 
-// maxOpen bounds the iterations of a loop that are open (language.md, section
-// loop).
+// maxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md).
 const maxOpen = 500
 
 func (w *window) free() bool { return w.used < w.size() }

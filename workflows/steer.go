@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// The updates with which people steer a run (docs/operations.md, section steering).
+// The updates with which people steer a run (docs/how-to/steer-a-run.md).
 // Each takes a Command and answers with a CommandResult; any SDK can send them. They
 // are part of histories, so their names never change.
 const (

@@ -428,7 +428,7 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	require.NoError(t, err, "it has no notes there")
 
 	// What operators are told to do helps.
-	docs, err := os.ReadFile("../../docs/operations.md")
+	docs, err := os.ReadFile("../../docs/how-to/prepare-a-database.md")
 	require.NoError(t, err)
 
 	_, told, found := strings.Cut(string(docs), "```sql\n")

@@ -24,21 +24,51 @@ const (
 
 // Insert writes rows.
 func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
+	if len(w.Rows) == 0 {
+		return 0, nil
+	}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
-	i := &inserter{Write: w, tx: t.tx, row: row, prepared: map[int]*sql.Stmt{}}
-	for _, column := range w.Columns {
-		i.types = append(i.types, w.TypeOf(column))
-	}
+	i := &inserter{Write: w, tx: t.tx, row: row, types: make([]string, len(w.Columns)), prepared: map[int]*sql.Stmt{}}
 	defer i.close()
-	if len(w.Rows) > 1 {
-		if _, err := t.tx.ExecContext(ctx, "SAVEPOINT "+mark); err != nil {
-			return 0, err
-		}
-		defer func() { _, _ = t.tx.ExecContext(ctx, "RELEASE "+mark) }() // fails where the transaction has ended
+	for at, column := range w.Columns {
+		i.types[at] = w.TypeOf(column)
 	}
-	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(w.Columns))))
-	for first := 0; first < len(w.Rows); first += size {
-		n, err := i.insert(ctx, first, min(first+size, len(w.Rows)))
+	if len(w.Rows) == 1 {
+		return i.insert(ctx, 0, 1)
+	}
+	const before = "reprise_rows"
+	if _, err := t.Exec(ctx, "SAVEPOINT "+before); err != nil {
+		return 0, err
+	}
+	if written, err = i.insertAll(ctx); err == nil {
+		_, err = t.Exec(ctx, "RELEASE "+before)
+		return written, err
+	}
+	// A table may declare that a conflict leaves rows, or ends the transaction: then
+	// the rows that are written next would stay.
+	if _, ended := t.Exec(ctx, "ROLLBACK TO "+before); ended != nil {
+		return 0, err
+	}
+	if _, refused := i.insertEach(ctx, 0, len(w.Rows)); refused != nil {
+		return 0, refused // which names the row
+	}
+	return 0, err
+}
+
+// inserter writes the rows of a write.
+type inserter struct {
+	*sqltool.Write
+	tx       *sql.Tx
+	row      string            // the parameters of one row
+	types    []string          // of the columns
+	prepared map[int]*sql.Stmt // by the number of their rows
+}
+
+// insertAll writes all rows, some at a time.
+func (i *inserter) insertAll(ctx context.Context) (written int64, err error) {
+	size := max(1, min(rowsAtOnce, maxParameters/max(1, len(i.Columns))))
+	for first := 0; first < len(i.Rows); first += size {
+		n, err := i.insert(ctx, first, min(first+size, len(i.Rows)))
 		if err != nil {
 			return 0, err
 		}
@@ -47,17 +77,7 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, e
 	return written, nil
 }
 
-// inserter writes the rows of a write.
-type inserter struct {
-	*sqltool.Write
-	tx       *sql.Tx
-	row      string            // the parameters of one row
-	types    []string          // of the columns, as declared
-	prepared map[int]*sql.Stmt // by the number of their rows
-}
-
-// insert writes the rows from first up to end together, unless they are large. The error
-// names the first row that SQLite refuses.
+// insert writes the rows from first up to end together, unless they are large.
 func (i *inserter) insert(ctx context.Context, first, end int) (written int64, err error) {
 	values, size, err := i.values(first, end)
 	if err != nil {
@@ -76,22 +96,8 @@ func (i *inserter) insert(ctx context.Context, first, end int) (written int64, e
 		return result.RowsAffected()
 	case end-first == 1:
 		return 0, fmt.Errorf("row %d: %w", i.Number(first), err)
-	case ctx.Err() == nil && i.stillOpen(ctx):
-		if _, refused := i.insertEach(ctx, first, end); refused != nil {
-			return 0, refused
-		}
 	}
-	return 0, err
-}
-
-// mark is a savepoint that is there as long as the transaction is.
-const mark = "reprise_insert"
-
-// stillOpen says whether the transaction is still open: a conflict in a table that
-// declares ON CONFLICT ROLLBACK has ended it, and what is written next would stay.
-func (i *inserter) stillOpen(ctx context.Context) bool {
-	_, err := i.tx.ExecContext(ctx, "ROLLBACK TO "+mark)
-	return err == nil
+	return 0, fmt.Errorf("rows %d to %d: %w", i.Number(first), i.Number(end-1), err)
 }
 
 // insertEach writes the rows from first up to end one by one.
@@ -126,14 +132,14 @@ func (i *inserter) close() {
 }
 
 // values are those of the rows from first up to end, and the bytes of texts among them.
-// A number whose digits its column would not keep is a *roundedError.
-func (i *inserter) values(first, end int) (values []any, size int, err error) {
+func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 	values = make([]any, 0, (end-first)*len(i.Columns))
-	for number, row := range i.Rows[first:end] {
-		for at, column := range i.Columns {
-			if sqltool.RoundsDeclared(i.types[at], row[column]) {
-				return nil, 0, &roundedError{column, tool.Errorf("row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
-					i.Number(first+number), column, tool.CutText(expression.Text(row[column]), 100), i.types[at])}
+	for at, row := range i.Rows[first:end] {
+		for c, column := range i.Columns {
+			if sqltool.RoundsDeclared(i.types[c], row[column]) {
+				return nil, 0, &roundedError{column, tool.Errorf(
+					"row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
+					i.Number(first+at), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
 			}
 			value := columnValue(row[column])
 			switch value := value.(type) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -274,4 +275,42 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 	result, err := lite.Call(t, at(lite.Input(t, "SELECT count(*) AS n, count(DISTINCT id / 2) AS ops FROM many", nil)))
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"n": 40, "ops": 20}}, result.Data.Data)
+}
+
+// TestSQLiteNamesTheRowThatItRefuses: one statement writes some rows, and the error names the
+// one that is wrong. Nothing is written, whatever the table declares about conflicts.
+func TestSQLiteNamesTheRowThatItRefuses(t *testing.T) {
+	t.Parallel()
+
+	lite, _ := liteTool(t)
+	for conflict, says := range map[string]string{
+		"": "row 41: ", "ON CONFLICT ABORT": "row 41: ", "ON CONFLICT FAIL": "row 41: ", "ON CONFLICT ROLLBACK": "rows 26 to 50: ",
+	} {
+		lite.Run(t, "DROP TABLE IF EXISTS r", nil)
+		lite.Run(t, "CREATE TABLE r (id INTEGER PRIMARY KEY "+conflict+", word TEXT)", nil)
+		rows := make([]any, 60)
+		for i := range rows {
+			rows[i] = map[string]any{"id": i, "word": "w"}
+		}
+		rows[40] = map[string]any{"id": 7, "word": "again"}
+		require.Contains(t, lite.Fail(t, lite.Rows(map[string]any{"table": "r"}, rows)).Message, says, conflict)
+		require.Equal(t, []any{map[string]any{"n": 0}}, lite.Run(t, "SELECT count(*) AS n FROM r", nil), conflict)
+	}
+}
+
+// TestSQLiteWritesLargeRowsOneByOne: what is written together is bounded, and all is written.
+func TestSQLiteWritesLargeRowsOneByOne(t *testing.T) {
+	t.Parallel()
+
+	lite, _ := liteTool(t)
+	lite.Run(t, "CREATE TABLE r (id INTEGER PRIMARY KEY, word TEXT)", nil)
+	rows := make([]any, 53)
+	for i := range rows {
+		rows[i] = map[string]any{"id": i, "word": strings.Repeat("w", 1000*i)}
+	}
+	result, err := lite.Call(t, lite.Rows(map[string]any{"table": "r"}, rows))
+	require.NoError(t, err)
+	require.Equal(t, tooltest.Affected(len(rows)), result.Data.Data)
+	require.Equal(t, []any{map[string]any{"n": len(rows), "bytes": 1000 * 52 * 53 / 2}},
+		lite.Run(t, "SELECT count(*) AS n, sum(length(word)) AS bytes FROM r", nil))
 }

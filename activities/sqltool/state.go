@@ -15,8 +15,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// The tables of the states that steps keep between runs: section incremental of
-// docs/language.md.
+// The tables of the states that steps keep between runs: docs/concepts/state.md#what-a-run-reads.
 const (
 	// StateTable holds a row for each state.
 	StateTable = "reprise_state"

@@ -28,7 +28,7 @@ type Resources struct {
 }
 
 // ConnectionResolver finds the URL of a connection, or what ConnectionText made
-// of an OAuth 2.0 client: section connections of docs/language.md. It is safe
+// of an OAuth 2.0 client: docs/concepts/security.md#connections. It is safe
 // for concurrent use. The URL usually holds a password and never leaves the
 // worker.
 type ConnectionResolver interface {

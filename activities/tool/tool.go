@@ -17,7 +17,7 @@ import (
 // ends is an io.Closer too.
 type Tool interface {
 	// Spec describes the tool's fields, for validation and for
-	// docs/tools.md. It needs no resources and always returns the same value.
+	// docs/reference/tools.md. It needs no resources and always returns the same value.
 	Spec() playbook.ToolSpec
 
 	// Run makes one attempt, and never a second one: the policies of the
@@ -52,7 +52,7 @@ type Writer interface {
 }
 
 // Ledger is a Writer that can note, in the transaction of a write, how the call
-// goes on that writes (language.md, section written once).
+// goes on that writes (docs/concepts/written-once.md#a-write-that-is-made-again).
 type Ledger interface {
 	Writer
 
@@ -78,7 +78,7 @@ type Ledger interface {
 }
 
 // StateKeeper is a Ledger that keeps states between runs, and moves them in the transaction of
-// the rows (language.md, section incremental). Its Write honours in.State: in one transaction
+// the rows (docs/concepts/state.md#what-a-run-reads). Its Write honours in.State: in one transaction
 // it checks that the call holds the state, leaves out the rows that it knows, writes the
 // others, notes those that may come again, and moves the watermark. A write that the ledger
 // knows is done, whoever holds the state.

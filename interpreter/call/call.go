@@ -12,7 +12,7 @@ import (
 )
 
 // Call is the machine behind every call of a tool: from the first attempt to
-// the final outcome, sinks included (language.md, section calls). It decides
+// the final outcome, sinks included (docs/concepts/attempts.md). It decides
 // and never acts: Next says what its host has to do, and the host reports back with
 // Attempted, Waited or SinkDone (decide.go). Every host drives the same machine. All of
 // its progress is in its State, which no other package writes; the next command is the head

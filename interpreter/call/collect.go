@@ -8,7 +8,7 @@ import (
 )
 
 // collect adds a page to what was collected so far and gives what the page
-// contributed (language.md, section collect), without the rows that keep leaves out; nil
+// contributed (docs/concepts/attempts.md#pages), without the rows that keep leaves out; nil
 // takes all. Neither argument is changed.
 func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum, contribution any, err error) {
 	contribution = page

@@ -8,7 +8,7 @@ import (
 )
 
 // DeadLetter is an iteration that ended as failed: all that is needed to know
-// why, and to run it again (language.md, section dead letters).
+// why, and to run it again (docs/concepts/loops.md#failed-iterations).
 type DeadLetter struct {
 	// ExecutionID and RunID name the run that the iteration belongs to; for a
 	// reprocess they are those of the run it takes up again.

@@ -42,8 +42,8 @@ func (c *Call) beforeAnswer(outcome interpreter.Outcome) *beforeAnswer {
 	return &beforeAnswer{successes: c.state.Successes, last: c.state.Last, counters: counters}
 }
 
-// refuse makes a failure of an answer, and has the policies rule on that (language.md,
-// section fail). Nothing of the answer stays but its meta.
+// refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).
+// Nothing of the answer stays but its meta.
 func (c *Call) refuse(decision retry.Decision, before beforeAnswer, answer interpreter.Outcome, budget *expression.Budget, now time.Time) {
 	failure, err := c.answerFailure(decision.Policy, answer, budget)
 	if err != nil {

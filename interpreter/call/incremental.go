@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// A step with incremental keeps a state between runs (language.md, section incremental). Its
+// A step with incremental keeps a state between runs (docs/concepts/state.md#what-a-run-reads). Its
 // call claims the state before it renders its first request, reads the cursors of what each page
 // contributes, and moves the watermark with the write of a page, with that of its last sink, or
 // behind it.

@@ -91,7 +91,7 @@ func (r *Request) lay(args, over any) {
 	}
 }
 
-// renew renders again what names the keys of language.md, section keys: all
+// renew renders again what names the keys of docs/concepts/attempts.md#keys: all
 // that changes between the attempts of a request and between polls. now() stays
 // its value when the request was rendered.
 func (c *Call) renew(request *Request, keys map[string]any) error {
@@ -248,7 +248,7 @@ func (c *Call) attempt(now time.Time) (interpreter.ToolInput, error) {
 const operationKeyLength = 32
 
 // operationKey is the same for every attempt and redelivery of one request
-// (language.md, section keys).
+// (docs/concepts/attempts.md#keys).
 func (c *Call) operationKey() string {
 	page := c.page()
 	if c.operation.page == page && c.operation.key != "" {

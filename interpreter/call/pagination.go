@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// next builds the request that follows a success (language.md, section
-// next_call): args merge first and the fields that name args are rendered
+// next builds the request that follows a success (docs/concepts/attempts.md#pages):
+// args merge first and the fields that name args are rendered
 // again, then params and headers merge per key, a body merges at every depth, and url
 // and method replace. scope is that of the policy's then.
 func (r renderer) next(previous Request, call *playbook.NextCall, scope *interpreter.Scope) (Request, error) {

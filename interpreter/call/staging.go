@@ -9,7 +9,7 @@ import (
 )
 
 // The rows of a sink with mode replace, or with delete_missing, are staged by each write, and published
-// together (docs/language.md, section tables): at the end of the call, or, of iterations, at that
+// together (docs/concepts/written-once.md#rows-that-are-published-together): at the end of the call, or, of iterations, at that
 // of their loop. Only what has read all is published.
 
 // stagingIDLength is 80 bits in hexadecimal, so that names of tables with it are short.

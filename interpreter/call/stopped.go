@@ -126,8 +126,8 @@ func (s *State) proceed(config Config) {
 	s.Todo = todo
 }
 
-// HasProgress reports whether the call has anything to take along to another host.
-func (c *Call) HasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
+// hasProgress reports whether the call has a state that another host needs.
+func (c *Call) hasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
 
 // Recalls reports whether ledgers have to be asked for what they hold of the call
 // before it continues.

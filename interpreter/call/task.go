@@ -213,8 +213,8 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Bounds of what one activity fetches of a call (language.md, section
-// next_call), so that what a lost worker costs stays small.
+// Bounds of what one activity fetches of a call (docs/concepts/attempts.md#pages),
+// so that what a lost worker costs stays small.
 const (
 	DefaultPagesPerActivity = 50
 	maxBytesPerActivity     = 1 << 20
@@ -291,11 +291,11 @@ func (c *Call) Detachable() bool {
 	return true
 }
 
-// SnapshotFor is the call's state as it goes to an activity, nil where it has none.
-// Where that only turns pages it goes without what was collected, so that thousands
-// of pages do not travel with every further page; one that replaces the others does.
+// SnapshotFor is the call's state for an activity, nil where it has none. For an activity
+// that only fetches pages it lacks what was collected, so that thousands of pages do not
+// travel with every further page; a page that replaces the others does.
 func (c *Call) SnapshotFor(pages bool) *State {
-	if !c.HasProgress() {
+	if !c.hasProgress() {
 		return nil
 	}
 	state := c.Snapshot()
@@ -305,7 +305,7 @@ func (c *Call) SnapshotFor(pages bool) *State {
 	return &state
 }
 
-// Apply takes what an activity has made of the call: its end, or how far it has come,
+// Apply applies what an activity has done of the call: its end, or how far it has come,
 // with an outcome that is not in that yet. It reports whether the call came further.
 func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	switch {
@@ -329,8 +329,8 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	return c.Beyond(before)
 }
 
-// Since leaves out of a call's state what its host has at hand, before it goes back
-// there.
+// Since is the result for the host that sent the state before, without what that host
+// still has.
 func (d Driven) Since(before *State) Driven {
 	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d

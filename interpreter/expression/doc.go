@@ -1,5 +1,5 @@
 // Package expression evaluates the expressions and templates of the playbook
-// language: expr-lang with the Jinja forms that docs/language.md lists.
+// language: expr-lang with the Jinja forms that docs/concepts/expressions.md lists.
 //
 // Every evaluation is deterministic and bounded. It reads no clock, draws no
 // random numbers, starts no goroutines and never lets the order of a Go map

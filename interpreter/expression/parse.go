@@ -8,7 +8,7 @@ import (
 )
 
 // What an author may write in one expression. The limits are part of the
-// language (language.md, expressions).
+// language (docs/concepts/expressions.md).
 const (
 	maxSource   = 4096 // bytes
 	maxNodes    = 500

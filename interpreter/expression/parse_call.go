@@ -58,7 +58,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	if near := Suggest(name.text, known); near != "" {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	} else {
-		message += "; docs/language.md lists the functions"
+		message += "; docs/reference/expressions.md lists the functions"
 	}
 	p.report(name, codeUnknownFunction, message)
 	if certain := Certain(name.text, known); certain != "" {

@@ -13,7 +13,7 @@ type Problem struct {
 	Old, New string
 }
 
-// The codes of problems. They name a section in docs/language.md.
+// The codes of problems. Each is a heading of docs/reference/diagnostics.md.
 const (
 	codeSyntax          = "syntax"
 	codeUnknownFunction = "unknown-function" // also unknown tests

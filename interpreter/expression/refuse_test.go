@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 		// functions
 		{`lenght(a)`, 0, "unknown-function", `unknown function "lenght"; did you mean "length"?`},
 		{`a | lowr`, 4, "unknown-function", `unknown function "lowr"; did you mean "lower"?`},
-		{`frobnicate(a)`, 0, "unknown-function", `unknown function "frobnicate"; docs/language.md lists the functions`},
+		{`frobnicate(a)`, 0, "unknown-function", `unknown function "frobnicate"; docs/reference/expressions.md lists the functions`},
 		{`xs | count`, 5, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +
 			`write len(xs), or count(xs, # > 1) with a condition`},
 		{`count(xs)`, 0, "ambiguous", `count without a condition is the length in Jinja and the number of true elements in expr; ` +

@@ -1,6 +1,6 @@
 // Package incremental is the state that a step keeps between runs: cursors and how they are
 // ordered, what a call claims and moves, and which rows come again. It decides by values
-// alone; docs/language.md, section incremental, says what it promises.
+// alone; docs/concepts/state.md#what-a-run-reads, says what it promises.
 package incremental
 
 import (

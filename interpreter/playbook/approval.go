@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Approval is what people are asked (language.md, tool approval).
+// Approval is what people are asked (docs/reference/tools.md#approval).
 type Approval struct {
 	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`

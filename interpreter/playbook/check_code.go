@@ -21,7 +21,7 @@ type CodeCompiler interface {
 }
 
 // checkCode checks the code of calls as far as it can be told without running
-// it: docs/tools.md, python.
+// it: docs/reference/tools.md#python.
 func checkCode(c *checker) {
 	var nodes []*Node
 	for _, call := range c.pb.actions() {

@@ -8,8 +8,7 @@ import (
 )
 
 // checkCollection refuses iterations that need all of their loop's collection:
-// every child would carry it, and a loop of n elements n times n (language.md,
-// section loop).
+// every child would carry it, and a loop of n elements n times n (docs/concepts/loops.md).
 func checkCollection(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Loop == nil || step.Loop.Collection == nil || step.Action == nil {

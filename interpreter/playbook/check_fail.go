@@ -5,7 +5,7 @@ package playbook
 var failWords = []string{"class", "type", "retry_after"}
 
 // checkFail refuses fail where it could not hold, and words beside it that would never
-// apply: docs/language.md, section fail.
+// apply: docs/concepts/attempts.md#failures-in-answers.
 func (c *checker) checkFail(policy *Policy) {
 	then := &policy.Then
 	if then.Fail == nil {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// checkIncremental checks what a step keeps between runs: docs/language.md, section incremental.
+// checkIncremental checks what a step keeps between runs: docs/concepts/state.md#what-a-run-reads.
 // Where two of its states would be one is in check_state.go.
 func checkIncremental(c *checker) {
 	for _, step := range c.pb.Steps {

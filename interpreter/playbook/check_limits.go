@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limits are what the operator of the workers allows (docs/language.md, section
-// operator limits). A zero limit is none.
+// Limits are what the operator of the workers allows (docs/concepts/limits.md#of-the-operator).
+// A zero limit is none.
 type Limits struct {
 	// MaxRetries bounds the attempts after the first that follow failures.
 	MaxRetries int

@@ -1,6 +1,6 @@
 package playbook
 
-// The bounds of a loop: docs/language.md, section loop.
+// The bounds of a loop: docs/concepts/loops.md.
 const (
 	MaxConcurrencyLimit = 500
 	maxBatch            = 500

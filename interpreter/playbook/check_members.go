@@ -82,7 +82,7 @@ func stepAction(at site) *Action {
 	return at.step.Action
 }
 
-// checkEnvelope checks a path into an envelope: docs/language.md, section names.
+// checkEnvelope checks a path into an envelope: docs/concepts/expressions.md#names.
 func (c *checker) checkEnvelope(pos place, owner string, path []any, data *shape) {
 	key, ok := pathKey(path, 0)
 	if !ok {

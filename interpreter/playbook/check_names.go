@@ -13,7 +13,7 @@ import (
 )
 
 // checkNames checks every name that an expression takes from its scope against
-// the place where it stands: docs/language.md, section names.
+// the place where it stands: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
 		if at.field != "" && !c.understands(at.action, at.field) {

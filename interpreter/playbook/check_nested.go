@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// checkNested refuses templates in the strings of expressions: docs/language.md,
-// section when. A condition with one is always true, or never.
+// checkNested refuses templates in the strings of expressions: docs/concepts/expressions.md#templates.
+// A condition with one is always true, or never.
 func checkNested(c *checker) {
 	c.pb.eachValue(func(at site, node *Node) {
 		if at.field == codeField || at.field != "" && !c.understands(at.action, at.field) {

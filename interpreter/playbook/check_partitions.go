@@ -10,7 +10,7 @@ import (
 // PartitionWord is the name of the partition of a run in expressions.
 const PartitionWord = "partition"
 
-// checkPartitions checks what partitions a playbook has: docs/language.md, section partitions.
+// checkPartitions checks what partitions a playbook has: docs/concepts/state.md#partitions.
 func checkPartitions(c *checker) {
 	p := c.pb.Partitions
 	if p == nil {

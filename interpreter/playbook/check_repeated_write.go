@@ -6,7 +6,7 @@ import (
 )
 
 // checkRepeatedWrites warns of a sink that writes again what it has written where a worker dies before
-// it could report the write (docs/language.md, written once). Rows of a table, files and requests
+// it could report the write (docs/concepts/written-once.md). Rows of a table, files and requests
 // with an idempotency key are written once; it is about what is left.
 func checkRepeatedWrites(c *checker) {
 	for _, step := range c.pb.Steps {

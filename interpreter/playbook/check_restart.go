@@ -1,7 +1,7 @@
 package playbook
 
 // checkRestart checks that restart follows failures only, and that no sink of
-// the step keeps pages that a restart drops (docs/language.md, section restart).
+// the step keeps pages that a restart drops (docs/concepts/attempts.md#beginning-again).
 func (c *checker) checkRestart(step *Step) {
 	var restarting *Policy
 	for _, policy := range step.Retry {

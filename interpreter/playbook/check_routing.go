@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// checkRouting checks what next leads to: docs/language.md, section next.
+// checkRouting checks what next leads to: docs/concepts/runs.md#routes.
 func checkRouting(c *checker) {
 	c.checkDuplicateSteps()
 	for _, step := range c.pb.Steps {

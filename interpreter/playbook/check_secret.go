@@ -11,7 +11,7 @@ import (
 )
 
 // checkSecret checks that no more than fields of later calls use the result of a
-// secret step: docs/language.md, section secret.
+// secret step: docs/concepts/security.md#secret-results.
 func checkSecret(c *checker) {
 	for _, step := range c.pb.Steps {
 		if step.Secret {

@@ -8,7 +8,7 @@ import (
 )
 
 // checkSinkRetry checks the retry of sinks: failure policies only, as a sink
-// has neither pages nor sinks of its own (docs/language.md, section sink).
+// has neither pages nor sinks of its own (docs/concepts/written-once.md).
 func checkSinkRetry(c *checker) {
 	for _, call := range c.pb.actions() {
 		if call.sink == nil {

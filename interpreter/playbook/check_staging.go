@@ -9,7 +9,7 @@ import (
 const modeReplaceWord = fieldMode + ": " + modeReplace
 
 // checkStaging checks sinks whose rows are published together: mode replace and delete_missing
-// (docs/language.md, section tables).
+// (docs/concepts/written-once.md#rows-that-are-published-together).
 func checkStaging(c *checker) {
 	for _, call := range c.pb.actions() {
 		if action := c.pb.Resolve(call.action); call.spot&atWorkbook == 0 && action.stages() {

@@ -12,8 +12,7 @@ import (
 // maxStatement is how many bytes a statement may have; what is long is in values.
 const maxStatement = 64 << 10
 
-// checkStatements reads the SQL of every statement field: docs/language.md,
-// section sql.
+// checkStatements reads the SQL of every statement field: docs/concepts/expressions.md#values-in-sql.
 func checkStatements(c *checker) {
 	for _, read := range c.statements() {
 		node := read.node

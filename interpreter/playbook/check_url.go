@@ -8,7 +8,7 @@ import (
 )
 
 // checkURL tells of values in a url that are probably not meant to be escaped, and
-// of | raw where nothing is escaped: docs/language.md, section values in a url.
+// of | raw where nothing is escaped: docs/concepts/expressions.md#values-in-a-url.
 func checkURL(c *checker) {
 	urls := map[*Node]bool{}
 	for _, node := range c.urlNodes() {

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// codeField is never a template: docs/language.md, section templates. The
+// codeField is never a template: docs/concepts/expressions.md#templates. The
 // templates of statementField become bind parameters.
 const codeField = "code"
 

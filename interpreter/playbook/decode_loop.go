@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The defaults of a loop: docs/language.md, section loop.
+// The defaults of a loop: docs/concepts/loops.md.
 const (
 	defaultElement        = "item"
 	defaultMaxConcurrency = 10

@@ -13,8 +13,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Partitions say which parts of what it reads the runs of a playbook are about (docs/language.md,
-// section partitions).
+// Partitions say which parts of what it reads the runs of a playbook are about (docs/concepts/state.md#partitions).
 type Partitions struct {
 	*partition.Set
 

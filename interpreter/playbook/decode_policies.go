@@ -12,8 +12,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// useWord stands for a list of policies that has a name: docs/language.md, section
-// policies.
+// useWord stands for a list of policies that has a name: docs/concepts/runs.md#workbook-and-named-policies.
 const useWord = "use"
 
 // Lent says where a policy stands that a retry takes from elsewhere: a list of the

@@ -2,7 +2,7 @@ package playbook
 
 import "time"
 
-// What a policy means where it says nothing: docs/language.md, section retry.
+// What a policy means where it says nothing: docs/concepts/attempts.md.
 const (
 	DefaultInitialDelay = time.Second
 	DefaultMaxDelay     = time.Minute // or the initial delay, where that is longer

@@ -11,8 +11,7 @@ import (
 )
 
 // Duration reads a duration as authors write it: a Go duration such as 90s or
-// 1m30s, or a number of seconds such as 0.5 (docs/language.md, section
-// playbook).
+// 1m30s, or a number of seconds such as 0.5 (docs/concepts/runs.md).
 func (d *decoder) duration(n *yaml.Node, what string) (time.Duration, bool) {
 	if !d.literal(n, what) {
 		return 0, false

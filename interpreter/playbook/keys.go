@@ -31,7 +31,7 @@ type keyOf[T any] struct {
 }
 
 // section is a map of a playbook with known keys. This one table serves
-// decoding, the suggestions for misspelt keys, and docs/language.md.
+// decoding, the suggestions for misspelt keys, and docs/reference.
 type section struct {
 	name   string // as the documentation calls it
 	called string // as messages call it, where that is not name

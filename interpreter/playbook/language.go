@@ -2,7 +2,6 @@ package playbook
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -108,6 +107,3 @@ func Names() []Name {
 		Name{Name: "event", Doc: "what happened to the run", Where: "in notices of the run", Members: members["event"]},
 		Name{Name: "status", Doc: "the status of the run", Where: "in notices of the run"})
 }
-
-// MetaMembers are the members of meta in an envelope.
-func MetaMembers() []string { return slices.Clone(metaMembers) }

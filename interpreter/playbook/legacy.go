@@ -25,7 +25,7 @@ import (
 // YAML: it is decoded as if the author had written it, shown in the warning,
 // and written by migrate, so that all three say the same. Values that were
 // written stay the nodes that they are, and keep their places
-// (docs/language.md, section older forms of retry).
+// (docs/appendix/older-forms.md).
 
 // form is one older form of retry.
 type form struct {

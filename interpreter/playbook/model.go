@@ -220,7 +220,7 @@ type Loop struct {
 	DeadLetter *Sink
 }
 
-// Batches that grow with the collection (language.md, section loop): a child for each
+// Batches that grow with the collection (docs/concepts/loops.md): a child for each
 // of up to shownAlone elements, which people look at one by one, and beyond that
 // about autoChildren of them, each of at most maxAutoBatch iterations. What iterations give shares
 // what a batch may give; where nothing is kept of it, a child of a long loop has more of them, as a

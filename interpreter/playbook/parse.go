@@ -15,8 +15,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// MaxFileBytes is the largest file that is read: docs/language.md, section
-// limits.
+// MaxFileBytes is the largest file that is read: docs/concepts/limits.md.
 const MaxFileBytes = 1 << 20
 
 // parse reads the file as one YAML document and returns its root. Without one

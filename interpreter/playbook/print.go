@@ -12,7 +12,7 @@ import (
 // flowWidth is how wide a line may get before its map is written in lines.
 const flowWidth = 88
 
-// printRetry writes a list of policies as docs/language.md does, below the key
+// printRetry writes a list of policies as docs/concepts/attempts.md does, below the key
 // retry and without comments.
 func printRetry(list *yaml.Node) string {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{

@@ -13,7 +13,7 @@ import (
 )
 
 // Codes of the problems that decoding reports. Each is an anchor of
-// docs/language.md.
+// docs/reference/diagnostics.md.
 const (
 	codeAliasCycle         = "alias-cycle"
 	codeBadName            = "bad-name"
@@ -56,12 +56,12 @@ var decodeCodes = []CodeDoc{
 	{codeDuplicateKey, "a key occurs twice in a map, or beside another spelling of it"},
 	{codeEmpty, "the file, the workflow or an entry is empty"},
 	{codeEncoding, "the file is not UTF-8 text"},
-	{CodeLegacyRetry, "retry has an older form; the list to write is shown (warning)"},
+	{CodeLegacyRetry, "`retry` has an older form; the list to write is shown (warning)"},
 	{codeLegacyWord, "a word has an older name (warning)"},
 	{codeMergeKey, "the YAML merge key << is not accepted"},
 	{codeMissingKey, "a key is missing"},
-	{CodeNotMigrated, "starter migrate leaves something as it is, to be rewritten by hand"},
-	{codeOtherLanguage, "apiVersion names another language, of which nothing is checked"},
+	{CodeNotMigrated, "`starter migrate` leaves something as it is, to be rewritten by hand"},
+	{codeOtherLanguage, "`apiVersion` names another language, of which nothing is checked"},
 	{codePath, "the path of collect cannot be read"},
 	{codeSeveralDocuments, "the file holds more than one YAML document"},
 	{codeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
@@ -70,7 +70,7 @@ var decodeCodes = []CodeDoc{
 	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
 	{codeTooManyAliases, "YAML aliases repeat too much"},
 	{codeTooManySteps, "the workflow has too many steps"},
-	{codeUnknownPolicies, "use names a list that policies does not have"},
+	{codeUnknownPolicies, "`use` names a list that `policies` does not have"},
 	{codeCircularUse, "a list of policies uses itself"},
 	{codeUnknownKey, "a section has no such key"},
 	{codeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},

@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Schedule says when a playbook runs by itself (docs/language.md, section
-// schedule). It says nothing of runs that are started otherwise.
+// Schedule says when a playbook runs by itself (docs/how-to/schedule.md).
+// It says nothing of runs that are started otherwise.
 type Schedule struct {
 	Pos    source.Position
 	Words  Words             // place of each word

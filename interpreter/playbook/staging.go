@@ -2,7 +2,7 @@ package playbook
 
 import "slices"
 
-// The words of table sinks whose rows are published together (docs/language.md, section tables).
+// The words of table sinks whose rows are published together (docs/concepts/written-once.md#rows-that-are-published-together).
 const (
 	fieldMode          = "mode"
 	fieldDeleteMissing = "delete_missing"

@@ -10,7 +10,7 @@ import (
 // has those of users.yaml.
 const TestSuffix = "_test.yaml"
 
-// Tests are a file of tests of one playbook (docs/testing.md).
+// Tests are a file of tests of one playbook (docs/how-to/test-a-playbook.md).
 type Tests struct {
 	File *source.File
 	// Playbook is its file, relative to that of the tests.

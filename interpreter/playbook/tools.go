@@ -47,7 +47,7 @@ type Field struct {
 type Need struct{ Field, Value string }
 
 // ToolSpec is what a playbook may say to a tool. The validation,
-// `starter tools` and docs/tools.md are all made from it.
+// `starter tools` and docs/reference/tools.md are all made from it.
 type ToolSpec struct {
 	Name    string
 	Summary string // one line
@@ -72,13 +72,12 @@ type ToolSpec struct {
 // decide there is no catalogue, and what a replay reads must not change with
 // the worker's tools. They are part of the language.
 type Traits struct {
-	// Timeout bounds one attempt where the step says nothing (docs/language.md,
-	// section timeout).
+	// Timeout bounds one attempt where the step says nothing (docs/concepts/limits.md#of-a-run).
 	Timeout time.Duration
 	// Dialect is that of the tool's spec.
 	Dialect string
 	// Keyed tools are sent this key where their method writes and the step does not
-	// choose: operation or attempt (docs/language.md, section attempts and keys).
+	// choose: operation or attempt (docs/concepts/attempts.md#keys).
 	Keyed string
 	// InWorkflow tools do more than an activity can, such as wait for days, so a
 	// workflow makes their attempts and no activity that hosts calls.

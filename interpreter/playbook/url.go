@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// RenderURL renders text that is a URL: docs/language.md, section values in a
-// url. A value stays within its place, so that data changes neither the host nor
+// RenderURL renders text that is a URL: docs/concepts/expressions.md#values-in-a-url.
+// A value stays within its place, so that data changes neither the host nor
 // the path nor the query that the author wrote. No template may be nil. The error
 // is always an *EvalError.
 func (n *Node) RenderURL(scope expression.Scope, b *expression.Budget) (any, error) {

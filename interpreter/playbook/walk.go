@@ -7,7 +7,7 @@ import (
 )
 
 // spot says where in a playbook a value stands; which names an expression may
-// use depends on it (docs/language.md, section names).
+// use depends on it (docs/concepts/expressions.md#names).
 type spot uint16
 
 const (

@@ -6,7 +6,7 @@ import (
 )
 
 // word is a name that the language gives a value: the table of
-// docs/language.md, section names.
+// docs/concepts/expressions.md#names.
 type word struct {
 	name  string
 	where spot

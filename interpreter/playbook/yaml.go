@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Limits of a file: docs/language.md, section limits.
+// Limits of a file: docs/concepts/limits.md.
 const (
 	maxAliases = 100
 	maxSteps   = 500

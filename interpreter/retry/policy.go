@@ -145,7 +145,7 @@ type conditions interface {
 }
 
 // Decide asks the policies in order; the first that matches decides
-// (language.md, section retry). It counts in counters, takes the time and the
+// (docs/concepts/attempts.md). It counts in counters, takes the time and the
 // randomness as arguments and does nothing else, so the same history always
 // gives the same decision; without randomness waits have no jitter. Errors are those of conditions.
 func Decide(

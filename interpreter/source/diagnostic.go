@@ -20,7 +20,7 @@ const (
 type Diagnostic struct {
 	File     string
 	Pos      Position
-	Code     string // kebab-case, an anchor of docs/language.md
+	Code     string // kebab-case, a heading of docs/reference/diagnostics.md
 	Message  string // what was found and what would be accepted
 	Severity Severity
 	// Note is more to show below the place, such as YAML to write instead; "" for

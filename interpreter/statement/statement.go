@@ -2,7 +2,7 @@
 // parameters. Rendered text never becomes part of the statement: a bare
 // {{ e }} is a parameter, and so is a literal that holds templates. The
 // workflow renders the values, the activity numbers the same source again.
-// The rules are those of docs/language.md, section sql.
+// The rules are those of docs/concepts/expressions.md#values-in-sql.
 package statement
 
 import (

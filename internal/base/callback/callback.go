@@ -1,5 +1,5 @@
 // Package callback makes and reads the tokens with which another system answers an
-// attempt (docs/language.md, tool webhook). A token is the address of its attempt,
+// attempt (docs/reference/tools.md#webhook). A token is the address of its attempt,
 // sealed with the worker's key: with the key it can be read, nothing of it is stored,
 // and without the key none can be made.
 package callback

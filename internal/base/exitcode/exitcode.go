@@ -1,5 +1,4 @@
-// Package exitcode holds what the commands exit with (docs/language.md, section
-// command line).
+// Package exitcode holds what the commands exit with (docs/reference/exit-codes.md).
 package exitcode
 
 // The exit statuses. A worker never ends with the last two.

@@ -17,7 +17,7 @@ var credential = regexp.MustCompile(`(?i)(^|[_.-])(passwords?|passwd|pwd|otp|sec
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // NamesCredential reports whether nothing but a secret has a name: api_key and accessToken, but neither
-// country_code nor author, which NamesSecret takes for one.
+// country_code nor author, which NamesSecret counts as one.
 func NamesCredential(name string) bool {
 	return credential.MatchString(camel.ReplaceAllString(name, "${1}_$2"))
 }
@@ -28,13 +28,14 @@ func NamesPage(name string) bool { return !NamesSecret("token_" + name) }
 // opaque is what keys and tokens look like: no words, no times, no sentences.
 var opaque = regexp.MustCompile(`^[A-Za-z0-9_.~+/=-]{20,}$`)
 
-// IsMember reports whether a member of an answer holds a secret, by its name and its value. An answer holds much that
-// is named like a secret and is none, such as the key of an issue and the code of an error.
+// IsMember reports whether a member of an answer is a secret, by its name and its value. An answer has much that
+// is named like a secret and is none, such as the key of an issue and the code of an error. Inside finds tokens by what
+// they look like.
 func IsMember(name, value string) bool {
 	switch {
 	case value == "" || NamesPage(name):
 		return false
-	case IsToken(value) || NamesCredential(name):
+	case NamesCredential(name):
 		return true
 	}
 	return NamesSecret(name) && opaque.MatchString(value) && strings.ContainsAny(value, "0123456789")
@@ -43,7 +44,7 @@ func IsMember(name, value string) bool {
 // What is secret within a text: in addresses, in JSON within JSON, in queries of GraphQL, in commands.
 var (
 	// tokenInside finds tokens by the beginnings that providers give theirs.
-	tokenInside = regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|shpat_|shpss_|secret_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|npm_|hf_|lin_api_)[A-Za-z0-9_.-]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
+	tokenInside = regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_|sk-|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|shpat_|shpss_|secret_|ntn_|AKIA|ASIA|SG\.|EAA|ya29\.|AIza|whsec_|npm_|hf_|lin_api_)[A-Za-z0-9_.-]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]+)*`)
 	// assigned finds names with values: name=value, "name": "value", name%3Dvalue.
 	assigned = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2})?([A-Za-z0-9_.-]+)(?:\\*["'])?\s*(?:=|:|%3[Dd]|%3[Aa])\s*(?:\\*["'])?([^\s"'\\&<>,;{}()%?#=]+)`)
 	// element finds elements of XML.
@@ -54,7 +55,7 @@ var (
 	graphType = regexp.MustCompile(`^\[*[A-Z][A-Za-z]*[!\]]*$`)
 )
 
-// HasInside reports whether a text holds a secret beside other things.
+// HasInside reports whether a text contains a secret beside other things.
 func HasInside(text string) bool { return WithoutInside(text) != text }
 
 // WithoutInside is a text whose secrets are stars.

@@ -2,7 +2,7 @@
 // dead letters. It gets the secrets and finds them in every form in which other
 // programs repeat them: as they are, in base64, in hex, and behind any mixture of the
 // escapes of URLs, JSON, HTML and programming languages, several levels deep.
-// docs/operations.md says what is masked where.
+// docs/concepts/security.md#how-secrets-are-kept-out-of-logs says what is masked where.
 package secrets
 
 import (

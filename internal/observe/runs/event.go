@@ -61,7 +61,7 @@ type Kind struct {
 	Name  string
 	Of    Subject
 	Phase Phase
-	// Doc says when there is such an event, in docs/operations.md.
+	// Doc says when there is such an event, in the reference.
 	Doc string
 }
 
@@ -70,18 +70,18 @@ var kinds = []Kind{
 	{ExecutionStarted, OfRun, Begins, "The run has started; `by` and `reason` are of the person who did it on the page of runs."},
 	{
 		ExecutionQueued, OfRun, Happens,
-		"The run is queued under its [concurrency key](#concurrency-keys), which is `concurrency`.",
+		"The run is queued under its concurrency key, which is `concurrency`.",
 	},
 	{ExecutionAdmitted, OfRun, Happens, "The run has got its slot, after `duration`."},
 	{StepStarted, OfStep, Begins, "A visit of a step has started."},
 	{
 		ActionStarted, OfAttempt, Begins,
 		"An attempt has started. Pages fetched together are one, with `attempt_to` and `page_to`. With `child` the attempt is a " +
-			"[run of another playbook](language.md#playbooks-in-playbooks) with that workflow ID, which has events of its own.",
+			"run of another playbook with that workflow ID, which has events of its own.",
 	},
 	{
 		AnswerAwaited, OfWait, Begins,
-		"The attempt awaits its [answer](#answers) from outside. The time from here to its end is a wait, with the `reason` `answer`.",
+		"The attempt awaits its answer from outside. The time from here to its end is a wait, with the `reason` `answer`.",
 	},
 	{ActionCompleted, OfAttempt, Ends, "The attempt succeeded."},
 	{ActionError, OfAttempt, Ends, "The attempt failed."},
@@ -98,7 +98,7 @@ var kinds = []Kind{
 	{IterationFailed, OfIteration, Ends, "The iteration failed, or was cancelled, with the status `cancelled`."},
 	{
 		SinkCompleted, OfSink, Happens,
-		"A sink or a [notice](language.md#notices) is done; its attempts are actions with `sink`. The place of a notice is " +
+		"A sink or a notice is done; its attempts are actions with `sink`. The place of a notice is " +
 			"`fetch.on_success` or, of the run, `run.notify.failed`.",
 	},
 	{SinkFailed, OfSink, Happens, "A sink or a notice failed."},

@@ -59,6 +59,9 @@ func render(name string, document []byte, known map[string]string) (*page, error
 		unlink(link)
 	}
 	made.collect(tree, document)
+	if err := made.drawings(tree, document, known); err != nil {
+		return nil, err
+	}
 	var body bytes.Buffer
 	if err := markdown.Renderer().Render(&body, document, tree); err != nil {
 		return nil, err

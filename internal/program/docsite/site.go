@@ -29,8 +29,8 @@ type Site struct {
 
 // page is one document.
 type page struct {
-	Path    string // of the web page: loading-data.html
-	Source  string // of the document: docs/loading-data.md
+	Path    string // of the web page: how-to/backfill.html
+	Source  string // of the document: docs/how-to/backfill.md
 	Title   string
 	Body    template.HTML
 	Outline []heading // of the second level
@@ -67,13 +67,18 @@ func (g group) Has(at string) bool {
 var groups = []group{
 	{Name: "Tutorial", pages: []string{"README.md", "docs/tutorial.md"}},
 	{Name: "How-to", pages: []string{
-		"docs/how-to/", "docs/recipes.md", "docs/writing.md", "docs/testing.md", "docs/editor.md", "docs/loading-data.md", "docs/operations.md",
-		"docs/waiting.md", "docs/ui.md",
+		"docs/how-to/index.md", "docs/how-to/write-a-playbook.md", "docs/how-to/test-a-playbook.md", "docs/how-to/load-a-table.md",
+		"docs/how-to/schedule.md", "docs/how-to/look-at-a-run.md", "docs/how-to/steer-a-run.md", "docs/how-to/why-a-run-hangs.md",
+		"docs/how-to/failed-iterations.md", "docs/how-to/deploy.md", "docs/how-to/secrets.md", "docs/how-to/",
 	}},
 	{Name: "Reference", pages: referencePages()},
-	{Name: "Concepts", pages: []string{"docs/concepts/", "docs/language.md", "docs/architecture.md"}},
+	{Name: "Concepts", pages: []string{
+		"docs/concepts/runs.md", "docs/concepts/expressions.md", "docs/concepts/attempts.md", "docs/concepts/waits.md", "docs/concepts/loops.md",
+		"docs/concepts/written-once.md", "docs/concepts/state.md", "docs/concepts/answers.md", "docs/concepts/concurrency.md",
+		"docs/concepts/security.md", "docs/concepts/limits.md", "docs/concepts/",
+	}},
 	{Name: "Coming from", pages: []string{"docs/coming-from.md", "docs/coming-from/"}},
-	{Name: "Appendix", pages: []string{"docs/appendix/", "CONTRIBUTING.md", "CHANGELOG.md"}},
+	{Name: "Appendix", pages: []string{"docs/appendix/", "docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"}},
 }
 
 // referencePages are the pages of the reference in its order.
@@ -176,7 +181,7 @@ func (s *Site) navigation() []group {
 		for _, document := range one.pages {
 			for _, page := range s.pages {
 				inside := strings.HasSuffix(document, "/") && strings.HasPrefix(page.Source, document)
-				if page.Source == document || inside {
+				if (page.Source == document || inside) && !slices.Contains(with.Pages, page) {
 					with.Pages = append(with.Pages, page)
 				}
 			}
@@ -238,7 +243,7 @@ type view struct {
 // types are those of the files.
 var types = map[string]string{
 	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json",
-	".yaml": "text/plain; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".png": "image/png",
+	".png": "image/png",
 }
 
 // ServeHTTP answers with a file of the site.
@@ -255,7 +260,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !found:
 		http.Error(w, "there is no such page", http.StatusNotFound)
 	default:
-		header.Set("Content-Type", types[path.Ext(name)])
+		header.Set("Content-Type", cmp.Or(types[path.Ext(name)], "text/plain; charset=utf-8"))
 		_, _ = w.Write(text)
 	}
 }

@@ -17,7 +17,7 @@
   const words = text => (text.toLowerCase().match(/[\p{L}\p{N}_]+(?:[-.][\p{L}\p{N}_]+)*/gu) ?? [])
     .flatMap(word => /[-._]/.test(word) ? [word, ...word.split(/[-._]+/).filter(Boolean)] : [word]);
   // common are words of questions that say nothing of what is looked for.
-  const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or so that the there ' +
+  const common = new Set(('a an and are as at be by can do does for from get how i if in is it me my of on or own so that the there ' +
     'this to was were what when where which who why will with you your').split(' '));
   // same are words of one thing.
   const same = {postgresql: 'postgres', crontab: 'cron'};

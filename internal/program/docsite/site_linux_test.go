@@ -26,45 +26,58 @@ var patience = testenv.Within(30 * time.Second)
 // questions are what people ask, and the sections that answer: one of them is among the first
 // three that search finds.
 var questions = map[string][]string{
-	"why does my run hang?":                  {"waiting.html"},
-	"I know Airbyte":                         {"coming-from.html#airbytes-low-code-cdk"},
-	"max_wait":                               {"reference/retry.html#retrythenmax_wait", "language.html#requested-waits"},
-	"Retry-After":                            {"reference/retry.html#retrythenmax_wait", "language.html#requested-waits"},
-	"how do I stop after the first failure?": {"language.html#loop"},
-	"what does exit code 4 mean?":            {"reference/exit-codes.html#exit-code-4"},
-	"why was my POST sent twice?":            {"language.html#attempts-and-keys"},
-	"run a playbook every night":             {"tutorial.html#9-test-it-and-put-it-on-a-schedule"},
-	"read only new rows":                     {"tutorial.html#7-only-what-is-new"},
-	"ask a person for approval":              {"reference/tools.html#approval", "recipes.html#approval-before-a-load"},
-	"test a playbook without an API":         {"testing.html"},
-	"write rows to PostgreSQL":               {"reference/tools.html#postgres", "reference/tools.html"},
-	"run failed iterations again":            {"operations.html#dead-letters", "ui.html"},
-	"pause a run":                            {"reference/commands.html#starter-pause"},
-	"how are secrets kept out of logs?":      {"operations.html#logs", "operations.html#secret-results"},
-	"limit requests per second":              {"language.html#rate_limit", "reference/step.html#steprate_limit"},
-	"call another playbook":                  {"language.html#playbooks-in-playbooks"},
-	"backfill two years":                     {"playbooks/backfill.html"},
-	"replace a table":                        {"loading-data.html#full-refresh", "reference/tools.html#postgresreplace_where"},
-	"what happens when a worker dies":        {"operations.html#when-things-go-wrong"},
-	"pagination with a cursor":               {"playbooks/pagination_cursor.html"},
-	"poll an export job":                     {"recipes.html#polling"},
-	"webhook signature":                      {"language.html#triggers", "reference/playbook.html#metadatatriggersheader"},
-	"unknown-name":                           {"reference/diagnostics.html#unknown-name"},
-	"state_of_another":                       {"language.html#names-of-states"},
-	"idempotency key":                        {"reference/step.html#stepidempotency"},
-	"max_concurrency":                        {"reference/loop.html#loopmax_concurrency"},
-	"dead letter":                            {"operations.html#dead-letters"},
-	"schema_contract evolve":                 {"reference/tools.html#postgresschema_contract", "loading-data.html#when-the-source-changes"},
-	"metrics and traces":                     {"operations.html#metrics-and-traces"},
-	"try a step without writing":             {"writing.html#try-a-step"},
-	"curl to playbook":                       {"writing.html#start-from-what-you-have"},
-	"who may use the page":                   {"ui.html#who-may-use-it"},
-	"only one run at a time for a key":       {"language.html#concurrency", "reference/playbook.html#concurrency"},
-	"python in a step":                       {"reference/tools.html#python"},
-	"there is no tool \"htp\"":               {"reference/diagnostics.html#unknown-tool"},
-	"REPRISE_SECRET_KEY":                     {"reference/configuration.html#reprise_secret_key"},
-	"reprise_dead_letters_total":             {"reference/metrics.html#reprise_dead_letters_total"},
-	"what does partial_success mean":         {"reference/statuses.html#partial_success"},
+	"why does my run hang?":                    {"how-to/why-a-run-hangs.html"},
+	"I know Airbyte":                           {"coming-from.html#airbytes-low-code-cdk"},
+	"what is different from Temporal by hand?": {"coming-from.html#temporal-by-hand"},
+	"max_wait":                                 {"reference/retry.html#retrythenmax_wait"},
+	"Retry-After":                              {"concepts/waits.html#as-the-server-asks", "reference/retry.html#retrythenmax_wait"},
+	"how do I stop after the first failure?":   {"concepts/loops.html#what-a-loop-gives"},
+	"what does exit code 4 mean?":              {"reference/exit-codes.html#exit-code-4"},
+	"why was my POST sent twice?":              {"concepts/attempts.html#what-is-sent-twice", "concepts/attempts.html#keys"},
+	"run a playbook every night":               {"tutorial.html#9-test-it-and-put-it-on-a-schedule", "how-to/load-a-table.html", "how-to/schedule.html"},
+	"read only new rows":                       {"tutorial.html#7-only-what-is-new", "concepts/state.html#what-a-run-reads"},
+	"ask a person for approval":                {"how-to/approval.html", "reference/tools.html#approval"},
+	"test a playbook without an API":           {"how-to/test-a-playbook.html"},
+	"write rows to PostgreSQL":                 {"reference/tools.html#postgres"},
+	"run failed iterations again":              {"how-to/failed-iterations.html"},
+	"pause a run":                              {"how-to/steer-a-run.html", "reference/commands.html#starter-pause"},
+	"how are secrets kept out of logs?":        {"concepts/security.html#how-secrets-are-kept-out-of-logs"},
+	"limit requests per second":                {"concepts/waits.html#rate-limits"},
+	"call another playbook":                    {"concepts/runs.html#playbooks-in-playbooks"},
+	"backfill two years":                       {"how-to/backfill.html"},
+	"replace a table":                          {"how-to/replace-a-table.html"},
+	"what happens when a worker dies":          {"concepts/attempts.html#what-is-sent-twice"},
+	"pagination with a cursor":                 {"playbooks/pagination_cursor.html", "how-to/pages-by-cursor.html"},
+	"poll an export job":                       {"how-to/export-jobs.html"},
+	"webhook signature":                        {"how-to/call-from-outside.html#a-signed-delivery", "reference/playbook.html#metadatatriggersheader"},
+	"a GitHub webhook starts a run":            {"how-to/call-from-outside.html", "how-to/call-from-outside.html#a-signed-delivery"},
+	"unknown-name":                             {"reference/diagnostics.html#unknown-name"},
+	"state_of_another":                         {"concepts/state.html#names-of-states"},
+	"idempotency key":                          {"concepts/attempts.html#keys", "reference/step.html#stepidempotency"},
+	"max_concurrency":                          {"reference/loop.html#loopmax_concurrency"},
+	"dead letter":                              {"concepts/loops.html#failed-iterations", "how-to/failed-iterations.html", "reference/commands.html#starter-dead-letters"},
+	"schema_contract evolve":                   {"how-to/changing-sources.html", "reference/tools.html#postgresschema_contract"},
+	"metrics and traces":                       {"how-to/read-metrics.html", "how-to/read-metrics.html#traces"},
+	"try a step without writing":               {"how-to/write-a-playbook.html#try-a-step"},
+	"curl to playbook":                         {"how-to/write-a-playbook.html", "how-to/write-a-playbook.html#start-from-what-you-have"},
+	"who may use the page":                     {"how-to/page-of-runs.html#who-may-use-it"},
+	"only one run at a time for a key":         {"concepts/concurrency.html"},
+	"python in a step":                         {"reference/tools.html#python"},
+	"what does partial_success mean":           {"reference/statuses.html#partial_success"},
+	"deploy on Kubernetes":                     {"how-to/deploy.html#kubernetes", "how-to/deploy.html"},
+	"change REPRISE_SECRET_KEY":                {"how-to/secrets.html#change-reprise_secret_key"},
+	"a worker needs too much memory":           {"how-to/size-a-worker.html", "how-to/size-a-worker.html#three-kinds-of-memory"},
+	"upgrade workers":                          {"how-to/upgrade.html"},
+	"restore a backup":                         {"how-to/back-up.html", "how-to/back-up.html#restore-a-destination", "how-to/back-up.html#restore-temporal"},
+	"write my own tool":                        {"how-to/write-a-tool.html"},
+	"where is the watermark kept?":             {"concepts/state.html#where-the-state-is", "concepts/state.html#when-the-watermark-moves", "concepts/state.html"},
+	"there is no tool \"htp\"":                 {"reference/diagnostics.html#unknown-tool"},
+	"REPRISE_SECRET_KEY":                       {"reference/configuration.html#reprise_secret_key"},
+	"REPRISE_METRICS_ADDRESS":                  {"reference/configuration.html#reprise_metrics_address"},
+	"reprise_dead_letters_total":               {"reference/metrics.html#reprise_dead_letters_total"},
+	"starter validate flags":                   {"reference/commands.html#starter-validate"},
+	"add_time":                                 {"reference/expressions.html#add_time"},
+	"payload_too_large":                        {"concepts/loops.html#large-values", "how-to/size-a-worker.html"},
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
@@ -112,6 +125,11 @@ func TestSite(t *testing.T) {
 		require.Equal(t, "true", browser.Eval(`[...document.images].every(i => i.complete && i.naturalWidth > 0)`), "the pictures of %s", page)
 		require.Equal(t, "0", browser.Eval(`[...document.querySelectorAll('[src], link[href]')].filter(e => !(e.src || e.href).startsWith(location.origin) && !(e.src || e.href).startsWith('data:')).length`))
 	}
+	back := func(scheme string) string {
+		browser.Screen(1280, scheme)
+		return browser.Eval(`getComputedStyle(document.body).backgroundColor`)
+	}
+	require.NotEqual(t, back("light"), back("dark"))
 	for page, found := range links {
 		for _, link := range found {
 			path, ours := strings.CutPrefix(link, server.URL+"/")
@@ -123,6 +141,10 @@ func TestSite(t *testing.T) {
 			require.NoError(t, err)
 			if filepath.Ext(path) == ".txt" { // a file and no page
 				require.FileExists(t, filepath.Join(folder, path), page)
+				continue
+			}
+			if filepath.Ext(path) != "" && !strings.Contains(path, ".html") {
+				require.FileExists(t, filepath.Join(folder, path), "%s links to it", page)
 				continue
 			}
 			require.True(t, anchors[strings.TrimSuffix(path, "#")], "%s links to %s", page, path)

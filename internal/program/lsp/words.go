@@ -14,7 +14,7 @@ import (
 )
 
 // names are those that expressions may use beside the workload, the steps and the element of
-// a loop (docs/language.md, names).
+// a loop (docs/concepts/expressions.md#names).
 var names = map[string]string{
 	"workload": "The inputs of the run.", "vars": "What steps have kept with vars.", "args": "What the route that led here has passed.",
 	"error": "The failure of the attempt; nil after a success.", "response": "The body of the answer.", "this": "The envelope of the answer: data, meta, status.",

@@ -2,8 +2,10 @@ package playtest_test
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,16 +140,15 @@ func TestUpdate(t *testing.T) {
 // policies and routes.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/recipes.md")
+	pages, err := docs.WrittenExamples("../../..")
 	require.NoError(t, err)
 	seen := 0
-	for _, example := range docs.Examples("docs/recipes.md", string(page)) {
-		if !example.Is("yaml") || !example.Whole() {
+	for _, example := range slices.Concat(slices.Collect(maps.Values(pages))...) {
+		_, rest, found := strings.Cut(example.Text, "metadata: {name: ")
+		if !example.Is("yaml") || !found || !strings.HasPrefix(rest, "recipe_") {
 			continue
 		}
 		seen++
-		_, rest, found := strings.Cut(example.Text, "metadata: {name: ")
-		require.True(t, found)
 		name, _, _ := strings.Cut(rest, "}")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,6 @@
 // Package recording reads and writes the answers that steps of a playbook got: what
 // `starter try --record` writes, and what tests of playbooks answer with. Its form is in
-// docs/testing.md.
+// docs/how-to/test-a-playbook.md.
 package recording
 
 import (

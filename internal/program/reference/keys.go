@@ -157,16 +157,20 @@ type climbed struct {
 }
 
 func anchorName(section string) string {
-	if section == "playbook" {
+	switch section {
+	case "playbook":
 		return "the playbook"
+	case "notice":
+		return "on_success and on_failure"
+	default:
+		return strings.TrimSuffix(section, " entry")
 	}
-	return section
 }
 
 func (r *Reference) climb(section string, way climbed, visit func(string)) {
 	if slices.Contains(anchors, section) {
 		if !way.stepsOnly || !slices.Contains(writers, section) {
-			visit(strings.TrimPrefix(strings.ReplaceAll(section, " entry", "")+way.path, "playbook."))
+			visit(strings.TrimPrefix(paths[section]+way.path, "."))
 		}
 		return
 	}

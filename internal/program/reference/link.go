@@ -110,30 +110,37 @@ func Anchor(heading string) string {
 // concepts are the headings that explain what keys are for, by the paths of keys: the longest one
 // that an entry begins with counts.
 var concepts = map[string]string{
-	"metadata.schedule": "docs/language.md#schedule", "metadata.triggers": "docs/language.md#triggers", "concurrency": "docs/language.md#concurrency",
-	"partitions": "docs/language.md#partitions", "workbook": "docs/language.md#workbook", "policies": "docs/language.md#policies",
-	"notify": "docs/language.md#notify", "on_success": "docs/language.md#on_success", "on_failure": "docs/language.md#on_success",
-	"expect": "docs/language.md#expect", "state": "docs/language.md#names-of-states", "workload": "docs/language.md#playbook", "output": "docs/language.md#results",
-	"timeout": "docs/language.md#timeout", "strict": "docs/language.md#statuses", "step": "docs/language.md#step", "step.loop": "docs/language.md#loop",
-	"step.secret": "docs/language.md#secret", "step.vars": "docs/language.md#vars", "step.join": "docs/language.md#join", "step.next": "docs/language.md#next",
-	"step.args": "docs/language.md#args", "step.auth": "docs/language.md#connections", "step.timeout": "docs/language.md#timeout",
-	"step.idempotency": "docs/language.md#attempts-and-keys", "step.sink": "docs/language.md#sinks", "step.incremental": "docs/language.md#incremental",
-	"step.retry": "docs/language.md#retry", "step.rate_limit": "docs/language.md#rate_limit", "tool": "docs/language.md#tool", "rate_limit": "docs/language.md#rate_limit",
-	"next": "docs/language.md#next", "loop": "docs/language.md#loop", "loop.dead_letter": "docs/language.md#dead-letters", "incremental": "docs/language.md#incremental",
-	"retry": "docs/language.md#retry", "retry.then": "docs/language.md#then", "retry.then.max_wait": "docs/language.md#requested-waits",
-	"retry.then.retry_after": "docs/language.md#fail", "retry.then.fail": "docs/language.md#fail", "retry.then.class": "docs/language.md#fail",
-	"retry.then.type": "docs/language.md#fail", "retry.then.ignore": "docs/language.md#ignore", "retry.then.result": "docs/language.md#ignore",
-	"retry.then.restart": "docs/language.md#restart", "retry.then.next_call": "docs/language.md#next_call", "retry.then.collect": "docs/language.md#collect",
-	"retry.then.per_iteration": "docs/language.md#per_iteration", "retry.then.on_exhausted": "docs/language.md#exhausted",
-	"retry.then.allow_repeat": "docs/language.md#guards", "retry.then.end_on_repeat": "docs/language.md#guards", "sink": "docs/language.md#sink",
+	"metadata.schedule": "docs/how-to/schedule.md", "metadata.triggers": "docs/how-to/call-from-outside.md", "concurrency": "docs/concepts/concurrency.md",
+	"partitions": "docs/concepts/state.md#partitions", "workbook": "docs/concepts/runs.md#workbook-and-named-policies", "policies": "docs/concepts/runs.md#workbook-and-named-policies",
+	"notify": "docs/concepts/runs.md#notices", "on_success": "docs/concepts/runs.md#notices", "on_failure": "docs/concepts/runs.md#notices",
+	"expect": "docs/concepts/runs.md#notices", "state": "docs/concepts/state.md#names-of-states", "workload": "docs/concepts/runs.md", "output": "docs/concepts/runs.md#results",
+	"timeout": "docs/concepts/limits.md#of-a-run", "strict": "docs/concepts/runs.md#how-a-run-ends", "step": "docs/concepts/runs.md", "step.loop": "docs/concepts/loops.md",
+	"step.secret": "docs/concepts/security.md#secret-results", "step.vars": "docs/concepts/runs.md#results", "step.join": "docs/concepts/runs.md#routes", "step.next": "docs/concepts/runs.md#routes",
+	"step.args": "docs/concepts/runs.md#routes", "step.auth": "docs/concepts/security.md#connections", "step.timeout": "docs/concepts/limits.md#of-a-run",
+	"step.idempotency": "docs/concepts/attempts.md#keys", "step.sink": "docs/concepts/written-once.md", "step.incremental": "docs/concepts/state.md#what-a-run-reads",
+	"step.retry": "docs/concepts/attempts.md", "step.rate_limit": "docs/concepts/waits.md#rate-limits", "tool": "docs/concepts/runs.md", "rate_limit": "docs/concepts/waits.md#rate-limits",
+	"next": "docs/concepts/runs.md#routes", "loop": "docs/concepts/loops.md", "loop.dead_letter": "docs/concepts/loops.md#failed-iterations", "incremental": "docs/concepts/state.md#what-a-run-reads",
+	"incremental.key": "docs/concepts/state.md#rows-that-come-again", "incremental.state": "docs/concepts/state.md#names-of-states", "incremental.on_conflict": "docs/concepts/state.md#one-run-at-a-time",
+	"loop.batch": "docs/concepts/loops.md#batches", "retry": "docs/concepts/attempts.md#what-decides", "retry.then": "docs/concepts/attempts.md#what-decides",
+	"retry.then.max_attempts": "docs/concepts/attempts.md#counting", "retry.then.max_elapsed": "docs/concepts/attempts.md#exhausted",
+	"retry.then.delay": "docs/concepts/waits.md#between-attempts", "retry.then.initial_delay": "docs/concepts/waits.md#between-attempts",
+	"retry.then.max_delay": "docs/concepts/waits.md#between-attempts", "retry.then.backoff": "docs/concepts/waits.md#between-attempts",
+	"retry.then.backoff_multiplier": "docs/concepts/waits.md#between-attempts", "retry.then.jitter": "docs/concepts/waits.md#between-attempts",
+	"retry.then.sink": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.pages_per_activity": "docs/concepts/attempts.md#pages",
+	"retry.then.max_wait":    "docs/concepts/waits.md#as-the-server-asks",
+	"retry.then.retry_after": "docs/concepts/attempts.md#failures-in-answers", "retry.then.fail": "docs/concepts/attempts.md#failures-in-answers", "retry.then.class": "docs/concepts/attempts.md#failures-in-answers",
+	"retry.then.type": "docs/concepts/attempts.md#failures-in-answers", "retry.then.ignore": "docs/concepts/attempts.md#failures-that-are-fine", "retry.then.result": "docs/concepts/attempts.md#failures-that-are-fine",
+	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages",
+	"retry.then.per_iteration": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.on_exhausted": "docs/concepts/attempts.md#exhausted",
+	"retry.then.allow_repeat": "docs/concepts/attempts.md#repeated-pages", "retry.then.end_on_repeat": "docs/concepts/attempts.md#repeated-pages", "sink": "docs/concepts/written-once.md",
 }
 
 // conceptsOf are the headings that explain all entries of a kind.
 var conceptsOf = map[Kind]string{
-	OfTool: "docs/language.md#calls", OfField: "docs/language.md#calls", OfName: "docs/language.md#names", OfFunction: "docs/language.md#expressions",
-	OfTestKey: "docs/testing.md", OfCode: "docs/language.md#diagnostics", OfStatus: "docs/language.md#statuses", OfEvent: "docs/operations.md#events",
-	OfAttribute: "docs/operations.md#in-the-web-ui", OfMetric: "docs/operations.md#metrics-and-traces", OfVariable: "docs/operations.md#variables", OfFile: "docs/operations.md#connections-and-secrets",
-	OfExit: "docs/language.md#exit-codes",
+	OfTool: "docs/concepts/attempts.md", OfField: "docs/concepts/attempts.md", OfName: "docs/concepts/expressions.md#names", OfFunction: "docs/concepts/expressions.md",
+	OfTestKey: "docs/how-to/test-a-playbook.md", OfCode: "", OfStatus: "docs/concepts/runs.md#how-a-run-ends", OfEvent: "docs/how-to/look-at-a-run.md",
+	OfAttribute: "docs/how-to/look-at-a-run.md#temporals-web-ui", OfMetric: "docs/how-to/read-metrics.md", OfVariable: "docs/how-to/deploy.md", OfFile: "docs/how-to/secrets.md",
+	OfExit: "docs/concepts/runs.md#how-a-run-ends",
 }
 
 // conceptOf is the heading that explains an entry, "" for none.

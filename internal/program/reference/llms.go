@@ -26,16 +26,17 @@ func LLMs() string {
 	words = append(words, link{"schema/playbook.schema.json", "JSON Schema", "For editors, and for output that has to be a playbook."})
 	writeLinks(&b, "Reference", words)
 	writeLinks(&b, "Guides", []link{
-		{"docs/writing.md", "Writing a playbook", "`starter new`, `try` and `eval`."},
-		{"docs/testing.md", "Testing a playbook", "Files of tests, on skipped time."},
-		{"docs/recipes.md", "Recipes", "Whole playbooks for common tasks, each tested."},
-		{"docs/loading-data.md", "Loading data", "Sinks, states between runs, and replacing tables."},
-		{"docs/language.md", "The language", "What each part of a playbook means."},
 		{"docs/tutorial.md", "Tutorial", "From nothing to an incremental load."},
+		{"docs/how-to/index.md", "How to", "One page for each task, with whole playbooks that tests run."},
+		{"docs/how-to/write-a-playbook.md", "Write a playbook", "`starter new`, `try` and `eval`."},
+		{"docs/how-to/test-a-playbook.md", "Test a playbook", "Files of tests, on skipped time."},
+		{"docs/how-to/load-a-table.md", "Load a table every night", "Sinks, and states between runs."},
+		{"docs/concepts/attempts.md", "Attempts and keys", "What policies decide, and what is sent twice."},
+		{"docs/concepts/expressions.md", "Expressions", "Templates, and values in URLs and SQL."},
 	})
 	writeLinks(&b, "Optional", []link{
-		{"docs/operations.md", "Operations", "Running, observing and steering runs."},
-		{"docs/editor.md", "Editors and models", "`starter lsp` and `starter mcp`."},
+		{"docs/concepts/runs.md", "How a run runs", "Inputs, routes, results, and playbooks in playbooks."},
+		{"docs/how-to/models.md", "Let a model write playbooks", "`starter mcp`."},
 		{"docs/architecture.md", "Architecture", "How it works inside."},
 	})
 	return b.String()

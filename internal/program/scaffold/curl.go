@@ -54,13 +54,13 @@ func curlWords(line string) (words []string, err error) {
 			words, err = nil, errors.New("the line cannot be read as one of a shell")
 		}
 	}()
-	script, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+	script, err := syntax.NewParser().Parse(strings.NewReader(joined(line)), "")
 	if err != nil {
 		return nil, errors.New("the line cannot be read as one of a shell: " + reasonOf(err))
 	}
-	found, err := firstCurl(script)
-	if err != nil {
-		return nil, err
+	found := firstCurl(script)
+	if found == nil {
+		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
 	}
 	config := &expand.Config{Env: expand.FuncEnviron(func(name string) string {
 		if name == "IFS" {
@@ -78,38 +78,51 @@ func curlWords(line string) (words []string, err error) {
 	return words, nil
 }
 
-// firstCurl is the first curl of a script.
-func firstCurl(script *syntax.File) (found []*syntax.Word, err error) {
-	var of *syntax.Stmt // the one that the walk is in, or was in last
+// firstCurl are the words of the first curl of a script, nil for none.
+func firstCurl(script *syntax.File) (found []*syntax.Word) {
 	syntax.Walk(script, func(node syntax.Node) bool {
-		switch node := node.(type) {
-		case *syntax.Stmt:
-			of = node
-		case *syntax.CallExpr:
-			switch {
-			case found == nil && len(node.Args) > 0 && isCurl(node.Args[0].Lit()):
-				found = node.Args
-				if of.Background {
-					err = errBackground
-				}
-				return false
-			case err != nil && (len(node.Assigns) == 0 || len(node.Args) > 0): // behind the & is no parameter
-				err = nil
-			}
+		call, isCall := node.(*syntax.CallExpr)
+		if isCall && found == nil && len(call.Args) > 0 && isCurl(call.Args[0].Lit()) {
+			found = call.Args
 		}
-		return true
+		return found == nil
 	})
-	switch {
-	case found == nil:
-		return nil, errors.New("the line has no curl; expected a command such as: curl https://api.example.com/users")
-	case err != nil && len(script.Stmts) == 1: // nothing is behind the &
-		err = nil
-	}
-	return found, err
+	return found
 }
 
-// errBackground says that a shell would not read all of an address.
-var errBackground = errors.New("the address has an & outside of quotes, where a shell ends the command; put the address into quotes")
+// joined is a line in which each & of an address without quotes is text, as people mean it who put
+// the whole line into quotes; a shell would end the command there. What follows a backslash
+// outside of quotes is text as well, as zsh pastes addresses.
+func joined(line string) string {
+	var out strings.Builder
+	quote, dollar := byte(0), false
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} \"'", line[i+1]) >= 0:
+			i++
+			mark := "'"
+			if line[i] == '\'' {
+				mark = `"`
+			}
+			out.WriteString(mark + line[i:i+1] + mark)
+			continue
+		case c == '\\' && (quote != '\'' || dollar) && i+1 < len(line):
+			out.WriteByte(c)
+			i++
+			c = line[i]
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, dollar = c, c == '\'' && i > 0 && line[i-1] == '$'
+		case quote == 0 && c == '&' && i > 0 && i+1 < len(line) && !strings.ContainsAny(line[i-1:i]+line[i+1:i+2], " \t\r\n&|;<>"):
+			out.WriteString("'&'")
+			continue
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}
 
 // isCurl reports whether a command is curl.
 func isCurl(command string) bool {
@@ -304,7 +317,7 @@ func (c *curl) finish() error {
 		return errors.New("the line has no address; expected one such as https://api.example.com/users")
 	}
 	if !c.plain && globbed.MatchString(c.address) {
-		return errors.New("the address is several in one, by {…,…} or […-…]; give it one, with {NAME} for what differs")
+		return errors.New("the address names several, by {…,…} or […-…]; give it one, with {NAME} for what differs")
 	}
 	if err := c.d.setAddress(c.address); err != nil {
 		return err

@@ -197,7 +197,7 @@ func (d *Description) isSecret(name string, value any) bool {
 	return isSecret(name, value)
 }
 
-// hideText has a body that is neither JSON nor a form passed with each run if it holds a secret.
+// hideText has a body that is neither JSON nor a form passed with each run if it contains a secret.
 func (d *Description) hideText() {
 	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
 		d.Text, d.Body = "", d.pass("body", "text")
@@ -292,7 +292,7 @@ func (d *Description) headers() {
 	d.Headers = kept
 }
 
-// isLoginHeader reports whether a header holds a secret.
+// isLoginHeader reports whether a header is a secret.
 func isLoginHeader(header Pair) bool {
 	return header.Name == "authorization" || header.Name == "cookie" || playbook.HoldsCredentials(header.Name) || isSecret(header.Name, header.Value)
 }
@@ -364,7 +364,7 @@ func (d *Description) pass(name, what string) template {
 	if !slices.Contains(d.given, key) {
 		d.given = append(d.given, key)
 		d.Notes = append(d.Notes, "the "+what+" "+name+" holds a secret, which was left out: pass it with --set "+key+
-			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/language.md#connections)")
+			"=VALUE. It is then in the history of the run; where the API takes a header for it, use a connection (docs/how-to/secrets.md)")
 	}
 	return template("{{ " + key + " }}")
 }

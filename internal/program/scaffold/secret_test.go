@@ -137,6 +137,14 @@ func TestCurlOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []scaffold.Pair{{Name: "a", Value: 1}, {Name: "b", Value: "x y"}}, of.Params)
 	require.Equal(t, map[string]any{"c": 1}, of.Body)
+	for _, line := range []string{`curl https://api.test/x?a=1&b=2&c=x%20y`, `curl 'https://api.test/x?a=1&b=2&c=x%20y'`, `curl $'https://api.test/x?a=1&b=2&c=x%20y'`, `curl -H accept:\ text/csv https://api.test/x\?a\=1\&b\=2\&c\=x%20y`} {
+		of, err = scaffold.FromCurl(line + " &")
+		require.NoError(t, err, line)
+		require.Equal(t, []scaffold.Pair{{Name: "a", Value: 1}, {Name: "b", Value: 2}, {Name: "c", Value: "x y"}}, of.Params, line)
+	}
+	of, err = scaffold.FromCurl(`curl https://api.test/x -d 'it'\''s & that' && echo "a&b"`)
+	require.NoError(t, err)
+	require.Equal(t, "it's & that", of.Text)
 	_, err = scaffold.FromCurl(`curl https://api.test/x --data-urlencode 'a@file.txt'`)
 	require.ErrorContains(t, err, "file")
 	for _, line := range []string{"curl https://api.test/x &", "curl https://api.test/x & echo $!", "curl -g 'https://api.test/x'", "curl 'https://api.test/{id}/x'"} {

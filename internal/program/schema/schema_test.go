@@ -73,10 +73,10 @@ func books(t testing.TB) map[string]string {
 			}
 		}
 	}
-	for _, page := range []string{"README.md", "docs/language.md", "docs/recipes.md", "docs/tutorial.md", "docs/loading-data.md", "docs/testing.md"} {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		require.NoError(t, err)
-		for i, example := range docs.Examples(page, string(text)) {
+	pages, err := docs.WrittenExamples(root)
+	require.NoError(t, err)
+	for page, blocks := range pages {
+		for i, example := range blocks {
 			if example.Words != nil && example.Words[0] == "yaml" && example.Whole() {
 				all[page+string(rune('a'+i%26))+example.Text[:10]] = example.Text
 			}

@@ -2,7 +2,6 @@ package telemetry_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,36 +17,8 @@ import (
 	"reprise/internal/base/meter"
 )
 
-var update = flag.Bool("update", false, "write the table of metrics")
-
 // root is the top of the repository, seen from this package.
 const root = "../../.."
-
-// TestTableOfMetrics: docs/operations.md lists all metrics, as they are.
-func TestTableOfMetrics(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(root, "docs", "operations.md")
-	text, err := os.ReadFile(name)
-	require.NoError(t, err)
-	const begin, end = "<!-- metrics -->\n", "<!-- end -->"
-	before, rest, found := strings.Cut(string(text), begin)
-	require.True(t, found)
-	table, after, found := strings.Cut(rest, end)
-	require.True(t, found)
-	want := "| metric | kind | labels | what |\n|---|---|---|---|\n"
-	for _, m := range meter.All() {
-		labels := ""
-		if len(m.Labels) > 0 {
-			labels = "`" + strings.Join(m.Labels, "`, `") + "`"
-		}
-		want += fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.Name, m.Kind, labels, m.Help)
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(name, []byte(before+begin+want+end+after), 0o600))
-		return
-	}
-	require.Equal(t, want, table, "go test ./internal/program/telemetry -run TestTableOfMetrics -update")
-}
 
 // dashboard is what the test reads of a dashboard of Grafana.
 type dashboard struct {

@@ -99,7 +99,7 @@ func TestReadOnly(t *testing.T) {
 func TestADefectOfAPage(t *testing.T) {
 	t.Parallel()
 	server := ui.New(ui.Options{
-		Access: ui.Access{Key: key, Owner: "ada", Hosts: []string{"runs.example"}},
+		Access:  ui.Access{Key: key, Owner: "ada", Hosts: []string{"runs.example"}},
 		Library: &ui.Library{Names: func() []string { panic("no folder") }},
 	})
 	request := httptest.NewRequest(http.MethodGet, "/playbooks", nil)

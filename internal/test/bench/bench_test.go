@@ -60,6 +60,30 @@ func TestCases(t *testing.T) {
 	groups, err = options{sizes: "10", only: "pages"}.groups("", "")
 	require.NoError(t, err)
 	require.Len(t, groups, 3)
+	groups, err = options{sizes: "10", only: "pages", cases: "by hand,batch 1"}.groups("", "")
+	require.NoError(t, err)
+	require.Len(t, groups, 2, "a group without such cases is left out")
+	require.Len(t, groups[0], 2)
+	require.Equal(t, "batch 1", groups[0][1].name)
+	require.Len(t, groups[1], 1)
+}
+
+// TestRatio: a case is measured against another of the same pass, and of all passes the one in the middle
+// counts.
+func TestRatio(t *testing.T) {
+	t.Parallel()
+	pass := func(first, second time.Duration) []figures {
+		of := func(took time.Duration) figures {
+			return figures{one: one{n: 10}, took: took, cpu: took / 10, server: took / 5}
+		}
+		return []figures{of(first), of(second)}
+	}
+	passes := [][]figures{pass(time.Second, 2*time.Second), pass(10*time.Second, 8*time.Second), pass(time.Second, time.Second)}
+	require.Equal(t, "1.00", ratio(passes, 1, 0, figures.rate))
+	require.Equal(t, "1.00", ratio(passes, 1, 0, figures.allCPU))
+	require.Equal(t, "0.90", ratio(passes[1:], 1, 0, figures.allCPU))
+	require.Equal(t, 11*time.Second, inAll(passes[1:], 0).took)
+	require.Equal(t, 20, inAll(passes[1:], 0).n)
 }
 
 // TestCompared: a ratio is that of two runs beside each other, and of the ratios

@@ -113,7 +113,7 @@ func (s *scenario) results() []any {
 	return all
 }
 
-// status is that of the run (docs/language.md, section loop).
+// status is that of the run (docs/concepts/loops.md).
 func (s *scenario) status() interpreter.Status {
 	const completed = 0.95
 	if float64(s.items-s.failed())/float64(s.items) >= completed {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/internal/program/docsite"
 	"reprise/internal/program/reference"
 	"reprise/internal/test/docs"
 	"reprise/interpreter"
@@ -54,21 +55,22 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// written are the pages with examples, and how many blocks each has at least,
-// so that a page whose blocks are no longer found fails.
-var written = map[string]int{
-	"README.md": 3, "docs/language.md": 17, "docs/operations.md": 3, "docs/recipes.md": 19,
-	"docs/loading-data.md": 8,
-}
+// elsewhere are the pages whose playbooks are files of one another: other tests run them.
+var elsewhere = []string{"docs/tutorial.md", "docs/how-to/test-a-playbook.md"}
 
 func examples(t *testing.T) []*docs.Example {
 	t.Helper()
+	pages, err := docs.WrittenExamples(root)
+	require.NoError(t, err)
 	var all []*docs.Example
-	for name, least := range written {
-		found := docs.Examples(name, read(t, name))
-		require.GreaterOrEqual(t, len(found), least, name)
-		all = append(all, found...)
+	for name, found := range pages {
+		require.Equal(t, strings.Count("\n"+read(t, name), "\n```"), 2*len(found), "%s: a block is not closed", name)
+		if !slices.Contains(elsewhere, name) {
+			all = append(all, found...)
+		}
 	}
+	const least = 120
+	require.Greater(t, len(all), least)
 	return all
 }
 
@@ -131,7 +133,7 @@ var conditionRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .* \\|$")
 // else does.
 func TestConditions(t *testing.T) {
 	t.Parallel()
-	_, rows, found := strings.Cut(read(t, "docs/language.md"), "| `when` | matches |\n|---|---|\n")
+	_, rows, found := strings.Cut(read(t, "docs/concepts/attempts.md"), "| `when` | matches |\n|---|---|\n")
 	require.True(t, found)
 	rows, _, _ = strings.Cut(rows, "\n\n")
 	failure := expression.MapScope{
@@ -292,9 +294,11 @@ func eachGoFile(t *testing.T, visit func(name, text string)) {
 // line of a page that people write stands in it twice, and each table has its head.
 func TestPagesHaveNoSeams(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"README.md", "CONTRIBUTING.md", "docs/language.md", "docs/operations.md", "docs/recipes.md", "docs/loading-data.md", "docs/architecture.md"} {
+	pages, err := docs.Written(root)
+	require.NoError(t, err)
+	for _, page := range append(pages, "CONTRIBUTING.md", "docs/architecture.md") {
 		first, before, table := map[string]int{}, "", 0
-		for i, line := range strings.Split(generatedPart.ReplaceAllStringFunc(fencedBlock.ReplaceAllStringFunc(read(t, page), blank), blank), "\n") {
+		for i, line := range strings.Split(fencedBlock.ReplaceAllStringFunc(read(t, page), blank), "\n") {
 			if len(line) >= 60 {
 				require.Zero(t, first[line], "%s:%d says again what line %d says: %s", page, i+1, first[line], line)
 				first[line] = i + 1
@@ -314,39 +318,8 @@ func TestPagesHaveNoSeams(t *testing.T) {
 	}
 }
 
-var generatedPart = regexp.MustCompile(`(?s)<!-- generated.*?<!-- end -->`)
-
 // blank keeps the lines of a text and nothing of what is in them.
 func blank(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
-
-var (
-	continued    = regexp.MustCompile(`\n\s*// ?`)
-	sectionNamed = regexp.MustCompile(`(?m)language\.md, section ([a-z_ ]+?)\s*(?:[.,;:)]|$)|[Ss]ection ([a-z_ ]+?) of docs/language\.md`)
-)
-
-// TestSectionsNamedInCode: comments send their reader to sections that exist.
-func TestSectionsNamedInCode(t *testing.T) {
-	t.Parallel()
-	known := anchors(read(t, "docs/language.md"))
-	named := 0
-	for _, dir := range []string{"activities", "interpreter", "workflows", "starter", "worker", "internal"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
-			if err != nil || filepath.Ext(path) != ".go" {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			require.NoError(t, err)
-			for _, match := range sectionNamed.FindAllStringSubmatch(continued.ReplaceAllString(string(text), " "), -1) {
-				named++
-				section := anchor(match[1] + match[2])
-				require.Contains(t, known, section, "%s names a section", path)
-			}
-			return nil
-		})
-		require.NoError(t, err)
-	}
-	require.Greater(t, named, 20)
-}
 
 // TestCodesAreExplained: every code that a message ends with has its anchor.
 func TestCodesAreExplained(t *testing.T) {
@@ -426,4 +399,20 @@ func TestPictureOfStatuses(t *testing.T) {
 	}
 	require.Empty(t, into, "no row of the table of statuses")
 	require.Empty(t, out, "no row of the table of statuses")
+}
+
+// TestDiagramsAreDrawn: each diagram has its drawing, and each drawing its diagram.
+func TestDiagramsAreDrawn(t *testing.T) {
+	t.Parallel()
+	diagrams, err := docs.Diagrams(root)
+	require.NoError(t, err)
+	wanted := map[string]bool{}
+	for _, one := range diagrams {
+		wanted[docsite.Picture(one.Text)] = true
+		require.FileExists(t, filepath.Join(root, docsite.Picture(one.Text)), "%s:%d: go run ./internal/test/docs/diagrams", one.File, one.Line)
+	}
+	drawn, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
+	require.NoError(t, err)
+	require.Len(t, drawn, len(wanted), "drawings without a diagram")
+	require.Greater(t, len(drawn), 5)
 }

@@ -167,7 +167,7 @@ func (w writer) entry(e reference.Entry, aliases []string) string {
 	if e.Kind == reference.OfFunction {
 		fmt.Fprintf(&b, "%s: ", code(e.Title))
 	}
-	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(linked(e)))
+	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(e.Doc))
 	if facts := w.facts(e, aliases); len(facts) > 0 {
 		fmt.Fprintf(&b, "\n- %s\n", strings.Join(facts, "\n- "))
 	}
@@ -209,16 +209,6 @@ func exampleWords(e reference.Entry) string {
 	default:
 		return "yaml"
 	}
-}
-
-// linked is what an entry says, whose links lead to the same places from the reference. They are
-// written as from the page that explains the kind.
-func linked(e reference.Entry) string {
-	page := "../language.md"
-	if e.Kind == reference.OfEvent {
-		page = "../operations.md"
-	}
-	return strings.NewReplacer("](#", "]("+page+"#", "](language.md", "](../language.md", "](operations.md", "](../operations.md").Replace(e.Doc)
 }
 
 // facts are what is said of an entry in a few words each.

@@ -11,13 +11,13 @@ import (
 	"reprise/internal/test/docs"
 )
 
-// TestTestingPage runs the tests of docs/testing.md, which stand behind their playbook, and makes the
+// TestTestingPage runs the tests of docs/how-to/test-a-playbook.md, which stand behind their playbook, and makes the
 // mistake whose message it shows.
 //
 //nolint:paralleltest // it changes the directory
 func TestTestingPage(t *testing.T) {
 	var book, tests, message string
-	for _, example := range docs.Examples("docs/testing.md", read(t, "docs/testing.md")) {
+	for _, example := range docs.Examples("docs/how-to/test-a-playbook.md", read(t, "docs/how-to/test-a-playbook.md")) {
 		switch {
 		case example.Is("yaml") && example.Whole():
 			book = example.Text

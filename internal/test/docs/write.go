@@ -14,8 +14,8 @@ import (
 // openAPIFile is the document of the HTTP API, seen from the folder of the documentation.
 const openAPIFile = "../internal/program/serve/openapi.json"
 
-// Pages are the files that are generated, or have generated parts, as they
-// should be now: path in the folder of the documentation, which is dir, to text.
+// Pages are the files that are generated, as they should be now: path in the folder of the
+// documentation, which is dir, to text.
 func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	pages := map[string]string{"../llms.txt": reference.LLMs(), "../llms-full.txt": reference.New(catalogue).LLMsFull()}
 	document, err := os.ReadFile(filepath.Join(dir, openAPIFile))
@@ -29,48 +29,7 @@ func Pages(dir string, catalogue playbook.Tools) (map[string]string, error) {
 	for name, text := range made {
 		pages["reference/"+name] = text
 	}
-	written, err := markdownFiles(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range written {
-		if err := fillFile(dir, name, pages); err != nil {
-			return nil, err
-		}
-	}
 	return pages, nil
-}
-
-// markdownFiles are those below a folder that people write, by their paths from it.
-func markdownFiles(dir string) ([]string, error) {
-	var names []string
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		name, _ := filepath.Rel(dir, path)
-		if err == nil && filepath.Ext(name) == ".md" && filepath.Dir(name) != "reference" {
-			names = append(names, filepath.ToSlash(name))
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find the pages to fill in: %w", err)
-	}
-	return names, nil
-}
-
-// fillFile adds a page with generated parts.
-func fillFile(dir, name string, pages map[string]string) error {
-	text, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return fmt.Errorf("read the page to fill in: %w", err)
-	}
-	filled, err := Fill(string(text))
-	if err != nil {
-		return fmt.Errorf("fill in %s: %w", name, err)
-	}
-	if hasParts(string(text)) {
-		pages[name] = filled
-	}
-	return nil
 }
 
 // Write brings the files of Pages up to date.

@@ -265,7 +265,7 @@ func (c cell) returned(w *world, loopID string) aggregate {
 	return found
 }
 
-// Bounds of every history of a run (docs/language.md, section loop).
+// Bounds of every history of a run (docs/concepts/loops.md).
 const (
 	maxEvents = 4096
 	maxBytes  = 4 << 20

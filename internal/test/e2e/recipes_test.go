@@ -2,8 +2,8 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +19,10 @@ import (
 	"reprise/workflows"
 )
 
-// recipe is what a recipe of docs/recipes.md does beside its result, which
-// stands on the page.
+// recipePrefix begins the names of the playbooks that are recipes, in docs/how-to.
+const recipePrefix = "recipe_"
+
+// recipe is what a recipe does beside its result, which is on its page.
 type recipe struct {
 	status   string // "" is completed
 	requests []string
@@ -67,29 +69,30 @@ var recipes = map[string]recipe{
 	"recipe_poison": {status: "partial_success", after: afterPoison},
 }
 
-// TestRecipes runs every recipe as it stands on the page.
+// TestRecipes runs every recipe as it is on its page.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	name := filepath.Join("docs", "recipes.md")
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", name))
+	pages, err := docs.WrittenExamples(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	seen := map[string]bool{}
-	for _, example := range docs.Examples(name, string(text)) {
-		if !example.Is("yaml") {
-			continue
+	for name, blocks := range pages {
+		for _, example := range blocks {
+			if !example.Is("yaml") || !strings.Contains(example.Text, "{name: "+recipePrefix) {
+				continue
+			}
+			book, found := playbook.Decode(source.NewFile(name, []byte(example.Text)))
+			require.Empty(t, found, "%s:%d", name, example.Line)
+			want, known := recipes[book.Name]
+			require.True(t, known, "%s:%d: nothing is known of %s", name, example.Line, book.Name)
+			require.False(t, seen[book.Name], book.Name)
+			seen[book.Name] = true
+			t.Run(book.Name, func(t *testing.T) {
+				t.Parallel()
+				want.check(t, example)
+			})
 		}
-		book, found := playbook.Decode(source.NewFile(name, []byte(example.Text)))
-		require.Empty(t, found, "%s:%d", name, example.Line)
-		want, known := recipes[book.Name]
-		require.True(t, known, "%s:%d: nothing is known of %s", name, example.Line, book.Name)
-		require.False(t, seen[book.Name], book.Name)
-		seen[book.Name] = true
-		t.Run(book.Name, func(t *testing.T) {
-			t.Parallel()
-			want.check(t, example)
-		})
 	}
-	require.Len(t, seen, len(recipes), "recipes on the page")
+	require.Len(t, seen, len(recipes), "recipes on the pages")
 }
 
 func (want recipe) check(t *testing.T, example *docs.Example) {

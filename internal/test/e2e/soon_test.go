@@ -89,7 +89,7 @@ func (b *busy) until(t *testing.T, there func(count, most int, first, last time.
 }
 
 // TestHowSoonCommandsAct tells how many seconds there are from a command to its effect.
-// With -soak loops are as large as they get; the figures are in docs/operations.md.
+// With -soak loops are as large as they get; the figures are in docs/how-to/steer-a-run.md.
 func TestHowSoonCommandsAct(t *testing.T) {
 	t.Parallel()
 	for _, loop := range []struct {

@@ -1,0 +1,89 @@
+package docs_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/docs"
+)
+
+// Bounds of the pages that people write.
+const (
+	mostWords       = 36000 // of all pages, their examples included
+	mostPerSentence = 16    // in the mean
+	mostInOne       = 45
+	mostLines       = 130 // of README.md
+)
+
+// oblique begins sentences whose subject is hidden behind a relative clause.
+var oblique = regexp.MustCompile(`^(?:Who|What|That|Whoever|Whatever)\b.*[^?]$`)
+
+// ownPages are the texts of the pages that people write, by page.
+func ownPages(t *testing.T) map[string]string {
+	t.Helper()
+	pages, err := docs.Written(root)
+	require.NoError(t, err)
+	all := map[string]string{}
+	for _, page := range pages {
+		all[page] = read(t, page)
+	}
+	return all
+}
+
+// TestPagesAreShort: nobody reads a library to run a playbook.
+func TestPagesAreShort(t *testing.T) {
+	t.Parallel()
+	words := 0
+	for page, text := range ownPages(t) {
+		n := len(strings.Fields(text))
+		t.Logf("%5d %s", n, page)
+		words += n
+	}
+	t.Logf("%5d words", words)
+	require.LessOrEqual(t, words, mostWords)
+	require.LessOrEqual(t, strings.Count(read(t, "README.md"), "\n"), mostLines)
+}
+
+// TestEnglish: sentences are short and begin with their subject. Which words people read is checked by
+// TestWordsPeopleRead in internal/test/repo.
+func TestEnglish(t *testing.T) {
+	t.Parallel()
+	sentences, words := 0, 0
+	for page, text := range ownPages(t) {
+		ofPage := 0
+		before := sentences
+		for _, paragraph := range docs.Prose(text) {
+			for _, sentence := range docs.Sentences(paragraph) {
+				n := len(strings.Fields(sentence))
+				sentences, ofPage = sentences+1, ofPage+n
+				if n > mostInOne {
+					t.Errorf("%s: a sentence of %d words: %s", page, n, sentence)
+				}
+				if oblique.MatchString(sentence) {
+					t.Errorf("%s: begin with the subject: %s", page, sentence)
+				}
+			}
+		}
+		words += ofPage
+		t.Logf("%4.1f words a sentence in %s", float64(ofPage)/float64(max(1, sentences-before)), page)
+	}
+	mean := float64(words) / float64(sentences)
+	t.Logf("%.1f words a sentence", mean)
+	require.LessOrEqual(t, mean, float64(mostPerSentence))
+}
+
+// TestSentences: the text that is checked is what people read.
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	page := "# Title\n\nOne `a b` [link](x.md).\nTwo goes\non.\n\n- three\n- four. Five?\n\n| a |\n|---|\n\n```sh\nsix.\n```\n"
+	var all []string
+	for _, paragraph := range docs.Prose(page) {
+		all = append(all, docs.Sentences(paragraph)...)
+	}
+	require.Equal(t, []string{"One code link.", "Two goes on.", "three", "four.", "Five?"}, all)
+	require.True(t, oblique.MatchString("What waits is a timer."))
+	require.False(t, oblique.MatchString("What is a run?"))
+}

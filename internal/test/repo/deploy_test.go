@@ -1,0 +1,202 @@
+package repo_test
+
+import (
+	"errors"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+// deployed is what the tests read of an object of Kubernetes.
+type deployed struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	Metadata   struct {
+		Name string `yaml:"name"`
+	} `yaml:"metadata"`
+	StringData map[string]string `yaml:"stringData"`
+	Data       map[string]string `yaml:"data"`
+	Spec       struct {
+		Selector any `yaml:"selector"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `yaml:"labels"`
+			} `yaml:"metadata"`
+			Spec pod `yaml:"spec"`
+		} `yaml:"template"`
+		Ports []struct {
+			TargetPort string `yaml:"targetPort"`
+		} `yaml:"ports"`
+	} `yaml:"spec"`
+}
+
+type pod struct {
+	Grace    int `yaml:"terminationGracePeriodSeconds"`
+	Security struct {
+		RunAsNonRoot bool `yaml:"runAsNonRoot"`
+	} `yaml:"securityContext"`
+	Containers []struct {
+		Args []string `yaml:"args"`
+		Env  []struct {
+			Name      string `yaml:"name"`
+			ValueFrom struct {
+				Secret struct{ Name, Key string } `yaml:"secretKeyRef"`
+			} `yaml:"valueFrom"`
+		} `yaml:"env"`
+		EnvFrom []struct {
+			Config struct{ Name string } `yaml:"configMapRef"`
+		} `yaml:"envFrom"`
+		Ports     []struct{ Name string }            `yaml:"ports"`
+		Liveness  probe                              `yaml:"livenessProbe"`
+		Readiness probe                              `yaml:"readinessProbe"`
+		Resources struct{ Limits map[string]string } `yaml:"resources"`
+		Mounts    []struct {
+			Name string `yaml:"name"`
+			Path string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+	} `yaml:"containers"`
+	Volumes []struct {
+		Name   string `yaml:"name"`
+		Secret struct {
+			Name  string                       `yaml:"secretName"`
+			Items []struct{ Key, Path string } `yaml:"items"`
+		} `yaml:"secret"`
+	} `yaml:"volumes"`
+}
+
+type probe struct {
+	Get struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+// flagHeading is a flag in the reference of a program.
+var flagHeading = regexp.MustCompile("(?m)^\\| `--([a-z-]+)|^### `?--([a-z-]+)")
+
+// flagsOf are the flags of a program in the reference.
+func flagsOf(t *testing.T, page, from, to string) map[string]bool {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, page), from)
+	require.True(t, found, page)
+	if to != "" {
+		text, _, _ = strings.Cut(text, to)
+	}
+	flags := map[string]bool{}
+	for _, match := range flagHeading.FindAllStringSubmatch(text, -1) {
+		flags[match[1]+match[2]] = true
+	}
+	require.NotEmpty(t, flags)
+	return flags
+}
+
+// manifests are the objects of the example, by kind and name.
+func manifests(t *testing.T) map[string]deployed {
+	t.Helper()
+	all := map[string]deployed{}
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, "docs/how-to/deploy/kubernetes.yaml")))
+	for {
+		var one deployed
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all[one.Kind+" "+one.Metadata.Name] = one
+	}
+}
+
+// TestKubernetesExample: objects name only what there is, programs get flags that they have, and
+// pods stop as slowly as a worker needs.
+func TestKubernetesExample(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	require.Len(t, all, 5)
+	flags := map[string]map[string]bool{
+		"Deployment reprise-worker": flagsOf(t, "docs/reference/worker.md", "#", ""),
+		"Deployment reprise-serve":  flagsOf(t, "docs/reference/commands.md", "## starter serve\n", "\n## "),
+	}
+	for name, known := range flags {
+		object := all[name]
+		spec := object.Spec.Template.Spec
+		require.Equal(t, map[string]any{"matchLabels": toAny(object.Spec.Template.Metadata.Labels)}, object.Spec.Selector, name)
+		require.GreaterOrEqual(t, spec.Grace, 20, name)
+		require.True(t, spec.Security.RunAsNonRoot, name)
+		container := spec.Containers[0]
+		require.NotEmpty(t, container.Resources.Limits["memory"], name)
+		for _, arg := range container.Args {
+			if flag, is := strings.CutPrefix(arg, "--"); is {
+				require.True(t, known[flag], "%s: no flag %s", name, arg)
+			}
+		}
+		for _, env := range container.Env {
+			if secret := env.ValueFrom.Secret; secret.Name != "" {
+				require.Contains(t, all["Secret "+secret.Name].StringData, secret.Key, name)
+			}
+		}
+		for _, from := range container.EnvFrom {
+			require.NotEmpty(t, all["ConfigMap "+from.Config.Name].Data, name)
+		}
+		port := container.Liveness.Get.Port + container.Readiness.Get.Port
+		require.Equal(t, container.Ports[0].Name, port, "%s: a probe reads a port that there is", name)
+		checkMounts(t, all, name, spec)
+	}
+	service := all["Service reprise-serve"]
+	require.Equal(t, toAny(all["Deployment reprise-serve"].Spec.Template.Metadata.Labels), service.Spec.Selector)
+	require.Equal(t, "http", service.Spec.Ports[0].TargetPort)
+}
+
+// checkMounts: each mount has its volume, and each file of a secret its key and an argument that
+// names it.
+func checkMounts(t *testing.T, all map[string]deployed, name string, spec pod) {
+	t.Helper()
+	args := strings.Join(spec.Containers[0].Args, " ")
+	folders := map[string]string{}
+	for _, mount := range spec.Containers[0].Mounts {
+		folders[mount.Name] = mount.Path
+	}
+	require.Len(t, spec.Volumes, len(folders), name)
+	for _, volume := range spec.Volumes {
+		require.Contains(t, folders, volume.Name, name)
+		for _, item := range volume.Secret.Items {
+			require.Contains(t, all["Secret "+volume.Secret.Name].StringData, item.Key, name)
+			require.Contains(t, args, path.Join(folders[volume.Name], item.Path), name)
+		}
+	}
+}
+
+func toAny(labels map[string]string) map[string]any {
+	all := map[string]any{}
+	for name, value := range labels {
+		all[name] = value
+	}
+	return all
+}
+
+// unitLine is a setting of a unit of systemd.
+var unitLine = regexp.MustCompile(`^[A-Za-z]+=.+$`)
+
+// TestSystemdExample: the unit names the files that the page installs, and its variables are known.
+func TestSystemdExample(t *testing.T) {
+	t.Parallel()
+	unit, page := read(t, "docs/how-to/deploy/worker.service"), read(t, "docs/how-to/deploy.md")
+	for line := range strings.Lines(unit) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "[") {
+			require.Regexp(t, unitLine, line)
+		}
+	}
+	require.Contains(t, unit, "ExecStart=/usr/local/bin/worker\n")
+	require.Contains(t, unit, "TimeoutStopSec=20\n")
+	require.Contains(t, unit, "EnvironmentFile=/etc/reprise/worker.env\n")
+	require.Contains(t, page, "/etc/systemd/system/")
+	known := read(t, "docs/reference/configuration.md")
+	for line := range strings.Lines(read(t, "docs/how-to/deploy/worker.env")) {
+		name, _, is := strings.Cut(line, "=")
+		if is && strings.HasPrefix(name, "REPRISE_") {
+			require.Contains(t, known, "`"+name+"`", "worker.env")
+		}
+	}
+}
