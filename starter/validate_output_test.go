@@ -29,7 +29,7 @@ func TestSARIF(t *testing.T) {
 	schema, err := compiler.Compile("sarif.json")
 	require.NoError(t, err)
 
-	files, err := filepath.Glob("../interpreter/playbook/testdata/mistakes/*.yaml")
+	files, err := filepath.Glob("../interpreter/playbook/testdata/*/*.yaml")
 	require.NoError(t, err)
 	var all source.Diagnostics
 	read := map[string]*source.File{}

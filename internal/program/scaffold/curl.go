@@ -91,7 +91,7 @@ func firstCurl(script *syntax.File) (found []*syntax.Word) {
 }
 
 // joined is a line in which each & of an address without quotes is text, as people mean it who put
-// the whole line into quotes; a shell would end the command there. What stands behind a backslash
+// the whole line into quotes; a shell would end the command there. What follows a backslash
 // outside of quotes is text as well, as zsh pastes addresses.
 func joined(line string) string {
 	var out strings.Builder
@@ -99,9 +99,13 @@ func joined(line string) string {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
-		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} ", line[i+1]) >= 0:
+		case c == '\\' && quote == 0 && i+1 < len(line) && strings.IndexByte("?&=#;()<>|*~!$[]{} \"'", line[i+1]) >= 0:
 			i++
-			out.WriteString("'" + line[i:i+1] + "'")
+			mark := "'"
+			if line[i] == '\'' {
+				mark = `"`
+			}
+			out.WriteString(mark + line[i:i+1] + mark)
 			continue
 		case c == '\\' && (quote != '\'' || dollar) && i+1 < len(line):
 			out.WriteByte(c)
