@@ -328,20 +328,22 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// TestOnlyStarterMigrates keeps what rewrites files out of whatever runs
+// TestOnlyWhatServesAuthorsRewrites keeps what rewrites files out of whatever runs
 // playbooks: it may change without a thought of histories.
-func TestOnlyStarterMigrates(t *testing.T) {
+func TestOnlyWhatServesAuthorsRewrites(t *testing.T) {
 	t.Parallel()
 
 	importers := map[string]bool{}
 
 	for _, file := range goFiles(t, ".", true) {
-		if slices.Contains(imports(t, file), module+"/interpreter/migrate") {
-			importers[file.dir] = true
+		for _, rewrites := range []string{"/interpreter/migrate", "/internal/program/mend"} {
+			if slices.Contains(imports(t, file), module+rewrites) {
+				importers[file.dir] = true
+			}
 		}
 	}
 
-	require.Equal(t, map[string]bool{"starter": true}, importers)
+	require.Equal(t, map[string]bool{"starter": true, "internal/program/mend": true, "internal/program/lsp": true}, importers)
 }
 
 // seam are the names of interpreter/playbook that interpreter/migrate uses:

@@ -148,7 +148,8 @@ func (v *validator) validate(name string) error {
 		return nil
 	}
 	_, _ = fmt.Fprint(v.app.Err, checked.file.FormatFirst(checked.found, playbook.MaxShown))
-	if !bad && !(v.options.fix && name == "-") {
+	printed := v.options.fix && name == "-" // the mended file itself
+	if !bad && !printed {
 		_, _ = fmt.Fprintf(v.app.Out, "%s: valid\n", name)
 		for _, state := range states {
 			_, _ = fmt.Fprintln(v.app.Out, describeState(state))

@@ -603,10 +603,10 @@ func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
 	return target, nil
 }
 
-func (t *Inspected) columns() []Column {
-	columns := make([]Column, len(t.Columns))
-	for i, column := range t.Columns {
-		columns[i] = Column{Name: column.Name, Type: column.Type}
+func (i *Inspected) columns() []Column {
+	columns := make([]Column, len(i.Columns))
+	for at, column := range i.Columns {
+		columns[at] = Column{Name: column.Name, Type: column.Type}
 	}
 	return columns
 }

@@ -296,7 +296,9 @@ func longNames(s *TableTest) {
 	s.Query("CREATE TABLE "+other+" (id bigint)", nil)
 	s.Create("id bigint CHECK (id > 0)")
 	for _, fields := range []row{
-		{"table": other + "t"}, {"table": other + "t", "mode": "upsert", "key": "id"}, {"table": other + "t", "schema_contract": "evolve"},
+		{"table": other + "t"},
+		{"table": other + "t", "mode": "upsert", "key": "id"},
+		{"table": other + "t", "schema_contract": "evolve"},
 		{"rejected": row{"table": other + "t"}},
 	} {
 		in := s.In(fields, row{"id": -1})

@@ -12,6 +12,7 @@ import (
 // A page that is empty, null or no JSON at all has none of the members by which
 // a policy pages, so its condition is false and the call ends as if this were
 // the last page. The members of earlier pages show that it is not (docs/concepts/attempts.md#pages).
+
 // PagedBy is what the pages had by which a policy asked for more; kept with
 // State.
 type PagedBy struct {

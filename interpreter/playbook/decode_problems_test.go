@@ -45,7 +45,7 @@ func TestDurations(t *testing.T) {
 		{text: "[1]", bad: "not a list [wrong-type]"},
 		{text: "{a: 1}", bad: "not a map [wrong-type]"},
 		{text: "", bad: "not nothing [wrong-type]"},
-		{text: `"{{ wait }}"`, bad: "a template cannot stand here [template-not-allowed]"},
+		{text: `"{{ wait }}"`, bad: "no template is allowed here [template-not-allowed]"},
 	}
 
 	for _, tt := range tests {
@@ -266,7 +266,7 @@ func TestLimits(t *testing.T) {
 		{"quoted merge key", "workload: {c: {\"<<\": 1}}\n", ""},
 		{"duplicate key", "workload: {a: 1, b: {c: 1, c: 2}}\n", `4:28: the key "c" occurs twice in this map; the first is in line 4 [duplicate-key]`},
 		{"duplicate numbers", "workload: {1: a, \"1\": b}\n", `[duplicate-key]`},
-		{"template as key", "workload: {\"{{ a }}\": 1}\n", `a template cannot stand here [template-not-allowed]`},
+		{"template as key", "workload: {\"{{ a }}\": 1}\n", `no template is allowed here [template-not-allowed]`},
 		{"list as key", "workload: {? [a] : 1}\n", `a key must be text, not a list [wrong-type]`},
 		{"no key", "workload: {? : 1}\n", `a key must be text, not nothing [wrong-type]`},
 		{"no key either", "workload: {~: 1}\n", `a key must be text, not nothing [wrong-type]`},

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func draw(args []string) error {
 	if err := docs.WriteFile(at, fmt.Sprintf(page, library, list)); err != nil {
 		return err
 	}
-	out, err := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+	out, err := exec.CommandContext(context.Background(), "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
 		"--virtual-time-budget=60000", "--dump-dom", "file://"+at).Output()
 	if err != nil {
 		return fmt.Errorf("run chromium: %w", err)
