@@ -78,6 +78,11 @@ func TestCurl(t *testing.T) {
 			if name == "graphql_nested" {
 				require.Contains(t, string(made.Playbook), "collect: {path: data.viewer.mine.edges}")
 			}
+			if name == "openfda_events" { // its rows have no id
+				made = checked(t, of, scaffold.Options{Name: name, Sink: "sqlite"})
+				require.Contains(t, string(made.Playbook), "table: event\n")
+				require.NotContains(t, string(made.Playbook), "key:")
+			}
 		})
 	}
 }
