@@ -213,7 +213,7 @@ func (a *app) adviseExplain(found source.Diagnostics) {
 	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
 		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)
 	}
-	a.notef("%s", terminal.PaperOf(a.Err).Paint(terminal.Quiet, text))
+	a.advisef("%s", text)
 }
 
 // tally counts problems, and warnings apart.
