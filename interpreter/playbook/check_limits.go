@@ -77,7 +77,12 @@ func (l Limits) retriesText() string {
 	if l.Assumed {
 		return assumed(MaxRetriesVariable, retries(l.MaxRetries))
 	}
-	return fmt.Sprintf("the worker allows %s, set by %s", retries(l.MaxRetries), MaxRetriesVariable)
+	return WorkerRetries(l.MaxRetries)
+}
+
+// WorkerRetries says how many retries the worker allows.
+func WorkerRetries(n int) string {
+	return fmt.Sprintf("the worker allows %s, set by %s", retries(n), MaxRetriesVariable)
 }
 
 // delayText describes the limit of delays, and whose it is.
