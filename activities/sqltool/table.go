@@ -76,7 +76,7 @@ var (
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
 const TableDoc = `With table instead of statement, rows are written: args, else the result of what
-the sink belongs to. A list is many rows, a map is one, nested values are
+the sink belongs to. In a sink a list is many rows; a step writes one, a map. Nested values are
 stored as JSON, and a key that a row lacks but others have is NULL. All rows
 are written in one transaction. mode upsert replaces rows with the same key
 (of two such rows in one write the later wins). mode insert_or_ignore leaves out

@@ -401,7 +401,7 @@ func (c *Call) waitSummary(decision retry.Decision) string {
 	case interpreter.ReasonPoll:
 		return fmt.Sprintf("poll %d/%d of %s after %s", decision.Count+1, decision.Limit, name, delay)
 	case interpreter.ReasonRateLimited:
-		return fmt.Sprintf("retry %d of %s after %s, as its server asked: %s", c.state.RequestAttempts, name, delay, c.state.Last.Error.Short())
+		return fmt.Sprintf("retry %d of %s after %s, as the server requested: %s", c.state.RequestAttempts, name, delay, c.state.Last.Error.Short())
 	}
 	return fmt.Sprintf("retry %d/%d of %s after %s: %s", decision.Count, decision.Limit-1, name, delay, c.state.Last.Error.Short())
 }

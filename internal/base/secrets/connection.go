@@ -108,10 +108,12 @@ func (c *Connection) read(raw string) {
 	}
 }
 
-// credentials reads a secret, perhaps with a host behind it, which is none.
+// credentials reads a secret, perhaps with a host behind it, which is none: a text that
+// begins with the host would else be taken for a piece of the whole. A secret that is too
+// short to be masked by itself is masked with its host.
 func (c *Connection) credentials(text string, read func(string)) {
 	secret, host := CutHost(text)
-	if host != "" {
+	if host != "" && len(secret) < minWord {
 		c.secret(strings.TrimSpace(text))
 	}
 	read(secret)

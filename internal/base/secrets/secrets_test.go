@@ -129,6 +129,8 @@ func TestSecretsOfConnections(t *testing.T) {
 		"Authorization: Bearer tok-123456":                       {"tok-123456"},
 		"bearer tok-123456":                                      {"tok-123456"},
 		"tok-123456":                                             {"tok-123456"},
+		"bearer:tok-123456@https://api.test":                     {"tok-123456"},
+		"bearer:t@https://api.test":                              {"t@https://api.test"},
 	} {
 		set, _ := used(raw)
 		require.NotContains(t, set.Text("it is "+raw), strings.TrimSpace(raw), raw)
@@ -139,9 +141,11 @@ func TestSecretsOfConnections(t *testing.T) {
 	for raw, text := range map[string]string{
 		"postgres://ana:open-it@db.test:5432/app?sslmode=disable": "cannot reach db.test:5432, database app, sslmode=disable",
 		"https://ana:open-it@api.test/api/v1/patients":            "GET https://api.test/api/v1/patients",
-		"https://api.test":                   "GET https://api.test",
-		"sqlite:/var/lib/reprise/data-12.db": "open /var/lib/reprise/data-12.db",
-		"/var/lib/reprise/data-12.db":        "open /var/lib/reprise/data-12.db",
+		"https://api.test":                         "GET https://api.test",
+		"bearer:tok-123456@https://api.test":       "https://api.test/users",
+		"header:X-Key: value1@https://api.test/v1": "https://api.test/v1/users",
+		"sqlite:/var/lib/reprise/data-12.db":       "open /var/lib/reprise/data-12.db",
+		"/var/lib/reprise/data-12.db":              "open /var/lib/reprise/data-12.db",
 	} {
 		set, _ := used(raw)
 		require.Equal(t, text, set.Text(text), raw)

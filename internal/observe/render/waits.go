@@ -37,9 +37,6 @@ func waitsFor(group runs.WaitsFor) string {
 		interpreter.ReasonPage: " for the next page", interpreter.ReasonPerson: " for a person",
 		interpreter.ReasonRateLimited: " as the server requested", interpreter.ReasonPaused: " until they are resumed",
 	}[group.Reason]
-	if group.Reason == interpreter.ReasonRateLimited && group.Items == 1 {
-		what = " as the server requested"
-	}
 	if group.Why == "" {
 		return verb + what
 	}

@@ -78,6 +78,16 @@ var questions = map[string][]string{
 	"starter validate flags":                 {"reference/commands.html#starter-validate"},
 	"add_time":                               {"reference/expressions.html#add_time"},
 	"payload_too_large":                      {"concepts/loops.html#large-values", "how-to/size-a-worker.html"},
+
+	"the API answers 404 after the last page": {"how-to/pages-by-offset.html"},
+	"Stripe starting_after":                   {"how-to/pages-by-cursor.html"},
+	"Stripe API key":                          {"how-to/secrets.html"},
+	"nextRecordsUrl":                          {"how-to/pages-by-link.html"},
+	"combine the results of two APIs":         {"playbooks/routing.html"},
+	"write rows to a table after approval":    {"how-to/approval.html"},
+	"download the file of an export job":      {"how-to/export-jobs.html", "how-to/read-a-file.html"},
+	"write a CSV file":                        {"how-to/read-a-file.html", "reference/tools.html#file"},
+	"bearer token for GitHub":                 {"how-to/write-a-playbook.html#start-from-what-you-have"},
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
