@@ -166,7 +166,11 @@ func (r *RunResult) shrinkVisits(most int) {
 		return
 	}
 	if n := len(r.Warnings); n > mostWarnings {
-		r.Warnings = append(r.Warnings[:mostWarnings:mostWarnings], fmt.Sprintf("and %d more warnings", n-mostWarnings))
+		more := "and 1 more warning"
+		if n > mostWarnings+1 {
+			more = fmt.Sprintf("and %d more warnings", n-mostWarnings)
+		}
+		r.Warnings = append(r.Warnings[:mostWarnings:mostWarnings], more)
 	}
 	excess := EncodedSize(r) + warningRoom - most
 	all := len(r.Steps)

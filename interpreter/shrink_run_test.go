@@ -140,6 +140,19 @@ func TestShrunkRunKeepsTheLastVisits(t *testing.T) {
 	require.Contains(t, result.Warnings[0], "of 3000 records of visits")
 }
 
+// TestShrunkRunCountsItsWarnings: of many warnings the first stay, and the others are counted.
+func TestShrunkRunCountsItsWarnings(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{51: "and 1 more warning", 60: "and 10 more warnings"} {
+		result := &interpreter.RunResult{Status: interpreter.Completed, Warnings: make([]string, n)}
+		for i := range 3000 {
+			result.Steps = append(result.Steps, stepWith("turn", i+1, interpreter.Completed))
+		}
+		result.Shrink(interpreter.MaxFailureDetails)
+		require.Equal(t, want, result.Warnings[50])
+	}
+}
+
 // TestShrunkRunLosesItsResultLast: a run that went well loses its result last.
 func TestShrunkRunLosesItsResultLast(t *testing.T) {
 	t.Parallel()

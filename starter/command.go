@@ -39,6 +39,11 @@ func (s Streams) errTerminal() bool { return terminal.IsTerminal(s.Err) }
 
 func (s Streams) notef(format string, args ...any) { _, _ = fmt.Fprintf(s.Err, format+"\n", args...) }
 
+// advisef prints what a person may do next, dim at a terminal: nothing is wrong with what came before.
+func (s Streams) advisef(format string, args ...any) {
+	s.notef("%s", terminal.PaperOf(s.Err).Paint(terminal.Quiet, fmt.Sprintf(format, args...)))
+}
+
 // statusError carries an exit status to Main. An empty message means that
 // everything has been said.
 type statusError struct {
@@ -106,7 +111,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		streams.notef("starter: %v", err)
 		var invalid *invalidError // the command was fine
 		if status == exitUsage && !errors.As(err, &invalid) {
-			streams.notef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
+			streams.advisef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
 		}
 	}
 	return status

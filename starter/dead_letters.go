@@ -155,7 +155,8 @@ func (a *app) withChain(
 func (a *app) reportLost(chains []*deadletter.Chain) {
 	for _, chain := range chains {
 		if chain.Lost > 0 {
-			a.notef("note: %d failed iterations of %s are counted but no longer described by any history", chain.Lost, chain.Origin.WorkflowID)
+			a.notef("note: %s of %s%s counted but no longer described by any history",
+				terminal.Count(chain.Lost, "failed iteration"), chain.Origin.WorkflowID, isAre(chain.Lost))
 		}
 	}
 }
@@ -265,7 +266,7 @@ func (a *app) hintCancelled(chains []*deadletter.Chain, filter deadletter.Filter
 		if failed := len(choose(chain, filter, 0).open); failed > 0 {
 			take += fmt.Sprintf(", and the %d that failed", failed)
 		}
-		a.notef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
+		a.advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
 			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }

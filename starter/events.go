@@ -107,7 +107,7 @@ func (a *app) events(ctx context.Context, s *session, found runs.Found, ask runs
 		a.notef("no such events")
 	}
 	if summary.Unasked > 0 && output == "table" {
-		a.notef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
+		a.advisef("The attempts of iterations are not among these; --step, --index or --failed asks for them.")
 	}
 	return err
 }

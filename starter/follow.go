@@ -53,7 +53,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	case end := <-ended:
 		stop()
 		if s.server != nil && output == "table" {
-			defer a.notef("The local server ends here; %s dev keeps one running, so that runs can be read afterwards.", terminal.Program())
+			defer a.advisef("The local server ends here; %s dev keeps one running, so that runs can be read afterwards.", terminal.Program())
 		}
 		return a.report(s, run, end, output)
 	case <-s.lost():
@@ -115,10 +115,10 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 // hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.notef("  page:     %s", link)
+		a.advisef("  page:     %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
-		a.notef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)
+		a.advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/activities"
 	"reprise/internal/observe/graph"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/playbook"
@@ -74,9 +73,9 @@ func isPlaybookFile(name string) bool {
 
 // bookOf reads a playbook that can be drawn; one with problems cannot.
 func (a *app) bookOf(name string) (checked, error) {
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	limits, err := assumedLimits()
 	if err != nil {
-		return checked{}, usageError("%w", err)
+		return checked{}, err
 	}
 	read, err := a.check(name, nil, limits)
 	if err != nil {

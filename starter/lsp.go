@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +19,9 @@ func newLSPCommand(a *app) *cobra.Command {
 
 // lsp answers an editor on the standard streams until that ends it.
 func (a *app) lsp() error {
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	limits, err := assumedLimits()
 	if err != nil {
-		return usageError("%w", err)
+		return err
 	}
 	server := lsp.New(activities.Default(), playbook.CheckOptions{Limits: limits})
 	return server.Serve(a.interrupts.graceful, standardStreams{Reader: a.In, out: a.Out})

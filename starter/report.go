@@ -180,7 +180,7 @@ func (a *app) hintNext(s *session, run client.WorkflowRun, result workflows.Resu
 	if a.hintDeadLetters(s, run, result) || result.Status != interpreter.Failed {
 		return
 	}
-	a.notef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.flags)
+	a.advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.flags)
 }
 
 // hintDeadLetters prints how to run the iterations again that did not succeed; false where there
@@ -201,6 +201,6 @@ func (a *app) hintDeadLetters(s *session, run client.WorkflowRun, result workflo
 	case cancelled > 0:
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
-	a.notef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.flags)
+	a.advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.flags)
 	return true
 }

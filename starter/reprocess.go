@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,16 +66,24 @@ type chosen struct {
 	cancelled   int // left out because they were not selected
 }
 
-// again says what runs again, and how much of it had failed, which is a figure of its own
-// beside that of the cancelled ones.
-func (c chosen) again() string {
+// again says what runs again and in which steps, and how much of it had failed, which is a figure
+// of its own beside that of the cancelled ones. playbook is "" for that of the run.
+func (c chosen) again(playbook string) string {
 	cancelled := 0
+	var steps []string
 	for _, letter := range c.open {
+		if !slices.Contains(steps, letter.Step) {
+			steps = append(steps, letter.Step)
+		}
 		if letter.WasCancelled() {
 			cancelled++
 		}
 	}
-	text := terminal.Count(len(c.open), "iteration") + " again"
+	slices.Sort(steps)
+	text := terminal.Count(len(c.open), "iteration") + " of " + strings.Join(steps, ", ") + " again"
+	if playbook != "" {
+		text += " with " + playbook
+	}
 	if failed := len(c.open) - cancelled; failed > 0 && cancelled > 0 {
 		text += fmt.Sprintf(": %d that failed and %d that were cancelled", failed, cancelled)
 	}
@@ -140,7 +150,7 @@ func (a *app) reprocessChain(
 	if err != nil {
 		return err
 	}
-	return a.startReprocess(ctx, s, plan, found.again(), options)
+	return a.startReprocess(ctx, s, plan, found.again(options.playbook), options)
 }
 
 // reportLeftOut prints what could have run.

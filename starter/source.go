@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +28,16 @@ type checked struct {
 	found source.Diagnostics
 	// files are the playbooks that it names by path, by the names of their files.
 	files map[string]string
+}
+
+// assumedLimits are the operator's limits in the environment of a command that requests no worker.
+func assumedLimits() (playbook.Limits, error) {
+	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	if err != nil {
+		return limits, usageError("%w", err)
+	}
+	limits.Assumed = true
+	return limits, nil
 }
 
 // check reads a playbook and finds everything that is wrong with it. "-" is standard

@@ -281,7 +281,7 @@ func (a *app) summarize(o *steering, answers []steer.Result) {
 	default:
 		command += " " + terminal.ShellWord(o.Step)
 	}
-	a.notef("to resume: %s", command)
+	a.advisef("to resume: %s", command)
 }
 
 // steerDocument is what a command prints as JSON.

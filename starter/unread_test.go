@@ -44,3 +44,20 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 	require.Contains(t, warnings[len(warnings)-1], fmt.Sprintf("%d more", unknown-len(warnings)+1))
 	require.Less(t, time.Since(began), testenv.Within(5*time.Second))
 }
+
+// TestKeysThatAreNotNamed: of many keys that nothing reads the first are named, and the others counted.
+func TestKeysThatAreNotNamed(t *testing.T) {
+	t.Parallel()
+	file := source.NewFile("none.yaml", []byte("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: none}\nworkflow:\n  - step: a\n"))
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{})
+	require.Empty(t, found)
+	for more, want := range map[int]string{1: "1 more key of the workload is not read", 2: "2 more keys of the workload are not read"} {
+		workload := map[string]any{}
+		for i := range mostUnread + more {
+			workload[fmt.Sprint("custom_", i)] = 1
+		}
+		warnings := unread(book, workload)
+		require.Len(t, warnings, mostUnread+1)
+		require.Equal(t, want, warnings[mostUnread])
+	}
+}

@@ -3,13 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"reprise/activities"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
@@ -89,9 +87,9 @@ func newValidateCommand(a *app) *cobra.Command {
 }
 
 func (a *app) fixAndValidate(files []string, o *validateOptions) error {
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
+	limits, err := assumedLimits()
 	if err != nil {
-		return usageError("%w", err)
+		return err
 	}
 	v := &validator{app: a, options: o, limits: limits, files: map[string]*source.File{}, result: validation{Valid: true, Problems: []problem{}}}
 	for _, name := range files {
@@ -215,7 +213,7 @@ func (a *app) adviseExplain(found source.Diagnostics) {
 	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
 		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)
 	}
-	a.notef("%s", terminal.PaperOf(a.Err).Paint(terminal.Quiet, text))
+	a.advisef("%s", text)
 }
 
 // tally counts problems, and warnings apart.

@@ -210,7 +210,7 @@ func unread(book *playbook.Playbook, workload map[string]any) []string {
 		warnings = append(warnings, warning)
 	}
 	if more := len(unknown) - len(warnings); more > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d more keys of the workload are not read", more))
+		warnings = append(warnings, terminal.Count(more, "more key")+" of the workload"+isAre(more)+" not read")
 	}
 	return warnings
 }

@@ -18,7 +18,9 @@ import (
 //   - awaiting: an attempt of a step awaits its answer, or a loop whose attempts are answered from
 //     outside is running, which sends no signal for each of its iterations;
 //   - retry_pending: all that is open waits for a retry, for at least shownWait each;
-//   - running: all other runs, those among them whose loops wait or whose child runs are held.
+//   - running: all other runs, those among them whose loops wait or whose child runs are held. A
+//     loop would have to signal each time that all of it begins to wait, or no longer does: about
+//     ten events of two histories, twice for each element of a sequential loop.
 //
 // So an attempt costs two events at most, and none where it waits for less than shownWait.
 

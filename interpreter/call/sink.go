@@ -108,16 +108,22 @@ func leftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 	if left == nil {
 		return nil
 	}
-	for _, one := range []struct {
-		n    int
-		what string
+	for _, some := range []struct {
+		n         int
+		one, many string
 	}{
-		{left.DiscardedValues, "values were discarded (schema_contract)"},
-		{left.DiscardedRows, "rows were discarded (schema_contract)"},
-		{left.RejectedRows, "rows were refused by the database, and are in the table of rejected"},
+		{left.DiscardedValues, "1 value was discarded (schema_contract)", "%d values were discarded (schema_contract)"},
+		{left.DiscardedRows, "1 row was discarded (schema_contract)", "%d rows were discarded (schema_contract)"},
+		{
+			left.RejectedRows, "1 row was refused by the database, and is in the table of rejected",
+			"%d rows were refused by the database, and are in the table of rejected",
+		},
 	} {
-		if one.n > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: %d %s", where, one.n, one.what))
+		switch {
+		case some.n == 1:
+			warnings = append(warnings, where+": "+some.one)
+		case some.n > 1:
+			warnings = append(warnings, fmt.Sprintf("%s: "+some.many, where, some.n))
 		}
 	}
 	return warnings

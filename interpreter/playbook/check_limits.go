@@ -15,6 +15,9 @@ type Limits struct {
 	MaxDelay time.Duration
 	// MaxRuns bounds the runs that start below a first run, at any depth.
 	MaxRuns int
+	// Assumed limits are those of the environment of a program that is no worker: workers may have
+	// others, so no message says what a worker allows.
+	Assumed bool
 }
 
 // The variables of the worker's environment that set the limits, and their
@@ -47,8 +50,8 @@ func (c *checker) checkLimits(policy *Policy) {
 			if word == "max_retries" { // which does not count the first attempt
 				most, attempts = most-1, attempts-1
 			}
-			c.errorf(then.value("max_attempts"), codeOperatorLimit, "%s must be at most %d after failures, not %d%s: the worker allows %s, set by %s",
-				word, most, attempts, absent, retries(limits.MaxRetries), MaxRetriesVariable)
+			c.errorf(then.value("max_attempts"), codeOperatorLimit, "%s must be at most %d after failures, not %d%s: %s",
+				word, most, attempts, absent, limits.retriesText())
 		}
 	}
 	if limits.MaxDelay <= 0 {
@@ -63,10 +66,35 @@ func (c *checker) checkLimits(policy *Policy) {
 		{"max_delay", then.MaxDelay},
 	} {
 		if d.value != nil && *d.value > limits.MaxDelay {
-			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: that is the worker's limit, set by %s",
-				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), MaxDelayVariable)
+			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
+				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), limits.delayText())
 		}
 	}
+}
+
+// retriesText describes the limit of retries, and whose it is.
+func (l Limits) retriesText() string {
+	if l.Assumed {
+		return assumed(MaxRetriesVariable, retries(l.MaxRetries))
+	}
+	return WorkerRetries(l.MaxRetries)
+}
+
+// WorkerRetries says how many retries the worker allows.
+func WorkerRetries(n int) string {
+	return fmt.Sprintf("the worker allows %s, set by %s", retries(n), MaxRetriesVariable)
+}
+
+// delayText describes the limit of delays, and whose it is.
+func (l Limits) delayText() string {
+	if l.Assumed {
+		return assumed(MaxDelayVariable, durationText(l.MaxDelay))
+	}
+	return "that is the worker's limit, set by " + MaxDelayVariable
+}
+
+func assumed(variable, limit string) string {
+	return fmt.Sprintf("%s allows %s here; a worker may have another limit", variable, limit)
 }
 
 // forFailures reports whether the condition names error, other than to exclude

@@ -225,14 +225,33 @@ func (c *checker) checkApproval(action *Action) {
 			known[entry.Key] = entry.Value.Value
 		}
 	}
-	for _, field := range []string{"message", "options", "form", "on_timeout"} {
-		if _, written := known[field]; !written && action.Field(field) != nil {
-			return
-		}
+	if options := action.Field("options"); options != nil && !options.constant {
+		delete(known, "on_timeout") // which names one of them
+	}
+	if form := action.Field("form"); form != nil && form.kind == mapNode {
+		known["form"] = c.checkForm(form)
 	}
 	if _, err := ParseApproval(known); err != nil {
 		c.errorf(action.start(), codeFieldType, "the approval cannot be requested: %s", err)
 	}
+}
+
+// checkForm reports the fields of a form that no approval can have, each in its line. It returns
+// the other fields; one with a template counts as a text.
+func (c *checker) checkForm(form *Node) map[string]any {
+	good := make(map[string]any, len(form.Entries))
+	for _, entry := range form.Entries {
+		var described any = "text"
+		if entry.Value.constant {
+			described = entry.Value.Value
+		}
+		if _, err := parseItem(entry.Key, described); err != nil {
+			c.errorf(entry.KeyPos, codeFieldType, "the approval cannot be requested: form.%s: %s", entry.Key, err)
+			continue
+		}
+		good[entry.Key] = described
+	}
+	return good
 }
 
 // describe names a value in a message: its text if short, else its type.

@@ -225,7 +225,7 @@ func (r round) repeat(decision *Decision) {
 		return
 	}
 	if most := r.counters.Limits.MaxRetries; r.counts() && r.outcome.Failed() && most > 0 && *count > most {
-		r.exhaust(decision, fmt.Sprintf("the worker allows %d retries, set by %s", most, playbook.MaxRetriesVariable))
+		r.exhaust(decision, playbook.WorkerRetries(most))
 		decision.Cut = fmt.Sprintf("policy %d%s ended after %d of %d attempts: %s",
 			r.policy.Number, r.policy.From(), decision.Count, decision.Limit, decision.Why)
 		return
