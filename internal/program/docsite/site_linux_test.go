@@ -88,6 +88,10 @@ var questions = map[string][]string{
 	"download the file of an export job":      {"how-to/export-jobs.html", "how-to/read-a-file.html"},
 	"write a CSV file":                        {"how-to/read-a-file.html", "reference/tools.html#file"},
 	"bearer token for GitHub":                 {"how-to/write-a-playbook.html#start-from-what-you-have"},
+	"loop over pages":                         {"how-to/pages-by-number.html"},
+	"set an input on the command line":        {"concepts/runs.html#inputs"},
+	"send an email when it fails":             {"how-to/notify.html"},
+	"change the speed of a run":               {"how-to/steer-a-run.html"},
 }
 
 // TestSite: pages fit small screens in both schemes, their links lead somewhere, nothing is from
