@@ -261,10 +261,10 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 		"lost": {activities.DeliveryState{Delivery: 4, Acted: 3, Begun: true}, 0, "dispatched 4 times and its worker was lost each time", "retryable"},
 		"cut":  {activities.DeliveryState{Delivery: 21, Cut: 21}, 0, "cut 21 times by a worker that stopped", "retryable"},
 		"it takes too much in": {
-			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last of them while it took in the answer", "final",
+			activities.DeliveryState{Delivery: 2, Acted: 1, Begun: true, Receiving: []int{0}, Received: []int{0}}, 0, "the last of them while it read the answer", "final",
 		},
 		"in a batch, and alone": {
-			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last of them while it took in the answer", "final",
+			activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{0}}, 1, "the last of them while it read the answer", "final",
 		},
 		"lost again": {activities.DeliveryState{Delivery: 1, Begun: true}, 1, "was made again, and has lost another one", "final"},
 	} {

@@ -68,6 +68,7 @@ func newFar(t *testing.T) *far {
 	require.NoError(t, err)
 	f.run = hasty{c.GetWorkflow(t.Context(), started.GetID(), started.GetRunID()), &f.unanswered}
 	f.session = &session{client: c, address: f.proxy.Address(), namespace: env.Namespace, taskQueue: queue}
+	f.session.flags = " --address " + f.session.address + " --namespace " + f.session.namespace
 	f.app = &app{Streams: Streams{Out: &f.out, Err: &f.err}, interrupts: &interrupts{graceful: t.Context(), now: t.Context()}}
 	return f
 }

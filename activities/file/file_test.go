@@ -103,7 +103,7 @@ func TestFileConforms(t *testing.T) {
 			fails("pipe", "pipe.txt", "", "read pipe.txt: it is not a file"),
 			fails("no format", "rows.bin", "", "set format to json, jsonl, csv or text"),
 			fails("bad line", "bad.jsonl", "", "read bad.jsonl as jsonl: line 2"),
-			fails("column twice", "twice.csv", "", `the column "a" stands there twice`),
+			fails("column twice", "twice.csv", "", `the column "a" occurs twice`),
 			fails("torn", "torn.json.gz", "", "read torn.json.gz: it cannot be unpacked: unexpected EOF"),
 			{
 				Name: "not packed", Kind: "tool", Class: "final", Says: "it cannot be unpacked: the bytes are not zstd",

@@ -99,7 +99,7 @@ func TestLines(t *testing.T) {
 		"too few":            {map[string]any{"format": "csv"}, "a,b\n1,2\n\"x\ny\",2\n3\n", "line 5: 1 value, and there are 2 columns"},
 		"too many":           {map[string]any{"csv": map[string]any{"header": []any{"a"}}}, "1,2", "line 1: 2 values, and there are 1 column"},
 		"ragged, no names":   {map[string]any{"csv": map[string]any{"header": false}}, "1\n2,3", "line 2: 2 values"},
-		"twice":              {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" stands there twice`},
+		"twice":              {map[string]any{"format": "csv"}, "a,a\n1,2", `line 1: the column "a" occurs twice`},
 		"open quote":         {map[string]any{"format": "csv"}, "a\n1\n\"2\n3\n4\n", "line 3: a quoted value does not end"},
 		"quote in a value":   {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: a quote occurs within a value that does not begin with one; set csv.quote"},
 		"not UTF-8":          {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "line 3: the text is not UTF-8; set csv.encoding, such as windows-1252"},

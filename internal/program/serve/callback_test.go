@@ -257,7 +257,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		{"complete", `{"result": }`, 400, "not JSON"},
 		{"complete", `{"option": 1}`, 400, "option must be text"},
 		{"complete", `{"form": []}`, 400, "form must be a map"},
-		{"complete", `{"option": "approve"}`, 422, "asks for no approval"},
+		{"complete", `{"option": "approve"}`, 422, "requests no approval"},
 		{"complete", strings.Repeat(" ", serve.MaxBody+1), 413, "1048576"},
 		{"fail", ``, 400, "fail needs a message"},
 		{"fail", `{"message": ""}`, 400, "fail needs a message"},
