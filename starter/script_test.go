@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -193,7 +194,23 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-	ts.Fatalf("%s has no match of %q after %s:\n%s", args[0], args[1], patience, text)
+	ts.Fatalf("%s has no match of %q after %s:\n%s%s", args[0], args[1], patience, text, printedBy(ts))
+}
+
+// printedBy is what the processes of a script have printed for people so far.
+func printedBy(ts *testscript.TestScript) string {
+	var text strings.Builder
+	for name, process := range processes(ts) {
+		state := "is running"
+		select {
+		case <-process.exited:
+			state = "has ended"
+		default:
+		}
+		printed, _ := os.ReadFile(ts.MkAbs(name + ".err"))
+		fmt.Fprintf(&text, "%s %s, and printed:\n%s", name, state, printed)
+	}
+	return text.String()
 }
 
 func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
