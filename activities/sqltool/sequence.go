@@ -71,6 +71,20 @@ func (w *Write) withDeletes() *Write {
 	return rest
 }
 
+// saysNo reports whether a value is a text that means false to its author and is truthy, as the
+// cells of CSV are.
+func saysNo(mark any) bool {
+	text, isText := mark.(string)
+	if !isText || text == "" {
+		return false
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "", "0", "f", "false", "n", "no", "nil", "none", "null", "off":
+		return true
+	}
+	return false
+}
+
 // DeleteColumns are the columns by which rows are deleted.
 func (w *Write) DeleteColumns() []string {
 	columns := w.Key

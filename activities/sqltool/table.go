@@ -212,6 +212,10 @@ func (w *Write) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
+		if mark := fields[w.hardDelete]; w.hardDelete != "" && saysNo(mark) {
+			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; make it a boolean in args",
+				i+1, w.Shown, w.hardDelete, mark)
+		}
 		w.Rows = append(w.Rows, fields)
 	}
 	w.Columns = columnsOf(w.Rows)

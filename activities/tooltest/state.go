@@ -39,7 +39,7 @@ func (s States) Run(t *testing.T) {
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
 		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "claims at once": statesClaimedAtOnce,
-		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows,
+		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
@@ -403,6 +403,34 @@ func argsForRows(s *StateTest) {
 	_, err = s.Write(in, s.Move("a", 2, nil, nil))
 	s.requireFinal(err, incremental.TypeRows, "makes 1 rows of the 3 of its page")
 	require.Len(s, s.Written(), 2)
+}
+
+// keysOfRows: a row that would be taken for another is refused, never left out.
+func keysOfRows(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
+	refused := func(in interpreter.ToolInput, key []string, says string) {
+		state := s.Move("a", 2, To(2), nil)
+		state.Rows.Key = key
+		_, err := s.Write(in, state)
+		s.requireFinal(err, incremental.TypeRows, says)
+	}
+	without, empty := map[string]any{"at": 2, "page": 1}, map[string]any{"id": nil, "at": 2, "page": 1}
+	refused(s.In(Row(2, 2), without), []string{"id"}, `row 2 of the page has no "id"`)
+	refused(s.In(empty), []string{"id"}, `row 1 of the page has no "id"`)
+	refused(s.In(Row(2, 2)), []string{"id", "shop"}, `row 1 of the page has no "shop"`)
+	for _, key := range [][]string{{"id"}, {"id", "at"}, nil} {
+		reversed := s.In(Row(1, 1), Row(2, 1))
+		reversed.Args = Value([]any{Row(2, 1), Row(1, 1)})
+		refused(reversed, key, "are the rows of the page in another order")
+	}
+	require.Equal(s, []string{"1@1"}, s.Written())
+
+	composite := s.Move("a", 2, To(2), nil)
+	composite.Rows.Key = []string{"id", "page"}
+	n, err := s.Write(s.In(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)
+	require.NoError(s, err)
+	require.Equal(s, 2, n, "nil is a value beside others")
 }
 
 func writtenAgain(s *StateTest) {

@@ -218,6 +218,11 @@ func rowsAreDeleted(s *TableTest) {
 	require.Equal(s, []string{`{"id":4,"n":4}`}, s.Content("id, n"), "of two rows of one write the later counts")
 	require.Equal(s, done(0, 1), s.Write(fields, key(4, row{"gone": 1, "no such column": 1})))
 	require.Contains(s, s.Refuse(fields, row{"id": 4, "gone": 1}).Message, `has no "region", which is the key`)
+	for _, no := range []string{"false", "FALSE", "0", "f", "no", "N", "off", "null", " "} {
+		object := s.Refuse(fields, key(4, row{"n": 4}), key(5, row{"n": 5, "gone": no}))
+		require.Contains(s, object.Message, fmt.Sprintf("row 2 for table %q: gone is the text %q, which is truthy", s.Table, no))
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+	}
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN gone text", nil)
 	require.Equal(s, done(1, 0), s.Write(fields, key(5, row{"n": 5, "gone": ""})))
 	require.Equal(s, []string{`{"gone":"","id":5}`}, s.Content("id, gone"), "a column that there is, is written")
