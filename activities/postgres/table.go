@@ -18,12 +18,6 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Rows that are sent as JSON go in chunks of at most so many rows, and about so many bytes.
-const (
-	chunkRows  = 1000
-	chunkBytes = 4 << 20
-)
-
 // copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
 const copyRows = 1000
 
@@ -134,7 +128,7 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
 			keys[i][column] = row[column]
 		}
 	}
-	return sendJSON(ctx, t.tx, statement, keys)
+	return sendRows(ctx, t.tx, statement, encodeChunk, keys)
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
@@ -145,18 +139,28 @@ func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 	if err := refuseNUL(w); err != nil {
 		return 0, err
 	}
-	forms := t.target.formsOf(w.Columns)
-	switch byCopy := forms != nil && fitsText(w, forms); {
-	case byCopy && w.Conflict() == "" && t.target.copyable:
+	forms := t.textForms(w)
+	switch {
+	case forms != nil && w.Conflict() == "" && t.target.copyable:
 		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
-	case byCopy && t.target.tempAllowed && len(w.Rows) >= copyRows:
+	case forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, w, forms)
 	}
-	return populate(ctx, t.tx, w)
+	statement, encode := insertion(w, forms)
+	return sendRows(ctx, t.tx, statement, encode, w.Rows)
+}
+
+// textForms are the forms of the columns of a write, nil where its values cannot travel as text.
+func (t *tableTx) textForms(w *sqltool.Write) []columnForm {
+	forms := t.target.formsOf(w.Columns)
+	if forms != nil && !fitsText(w, forms) {
+		return nil
+	}
+	return forms
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
-func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textForm) (int64, error) {
+func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []columnForm) (int64, error) {
 	const beside = "pg_temp.reprise_rows"
 	columns := sqltool.QuoteNames(w.Columns)
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
@@ -175,51 +179,6 @@ func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textFo
 	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
 	err := tx.SendBatch(ctx, batch).Close()
 	return written, err
-}
-
-// populate sends the rows as JSON, of which the server makes columns by the table's own types.
-func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (int64, error) {
-	return sendJSON(ctx, tx, populateStatement(w), w.Rows)
-}
-
-func populateStatement(w *sqltool.Write) string {
-	columns := sqltool.QuoteNames(w.Columns)
-	return "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
-		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-}
-
-// sendJSON runs a statement whose parameter is a list of rows, as often as they have chunks.
-func sendJSON(ctx context.Context, tx pgx.Tx, statement string, rows []map[string]any) (affected int64, err error) {
-	for rest := rows; len(rest) > 0; {
-		chunk, used, err := encodeChunk(rest)
-		if err != nil {
-			return 0, err
-		}
-		tag, err := tx.Exec(ctx, statement, string(chunk))
-		if err != nil {
-			return 0, err
-		}
-		affected += tag.RowsAffected()
-		rest = rest[used:]
-	}
-	return affected, nil
-}
-
-// encodeChunk makes a JSON list of the first rows, and says how many fitted.
-func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
-	chunk = append(chunk, '[')
-	for used < len(rows) && used < chunkRows && len(chunk) < chunkBytes {
-		row, err := expression.Encode(rows[used])
-		if err != nil {
-			return nil, 0, tool.Errorf("row %d cannot be written as JSON: %w", used+1, err)
-		}
-		if used > 0 {
-			chunk = append(chunk, ',')
-		}
-		chunk = append(chunk, row...)
-		used++
-	}
-	return append(chunk, ']'), used, nil
 }
 
 // changeLock is the part of the advisory locks under which tables change that is the same for all.
