@@ -34,7 +34,7 @@ func (plannedTable) Misfits(context.Context, *sqltool.Write, sqltool.Column, []a
 // writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || time.Now().After(known.until) {
+	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
 		return result, errNotAtOnce
 	}
 	table := plannedTable{&tableTx{session: session}}

@@ -25,12 +25,21 @@ var loadRows = flag.Int("load.rows", 100_000, "how many rows a way of BenchmarkL
 
 // BenchmarkLoads writes rows of 12 columns by several ways, which take turns: as the tool does, as JSON in chunks of
 // 1,000 rows with the ledger in the same transaction, which is what the tool did before, and by \copy of psql from a file.
-// Each iteration is a round; it reports medians of the rounds as ratios of speed. What is measured is the write: rows
+// Upserts are of new rows, and of rows that are there (update). Each iteration is a round; it reports medians of the rounds as ratios of speed. What is measured is the write: rows
 // are made before.
 func BenchmarkLoads(b *testing.B) {
 	for _, size := range []int{100, 10_000} {
 		b.Run(fmt.Sprint("insert/", size), func(b *testing.B) { newLoads(b, size).inserts(b) })
-		b.Run(fmt.Sprint("upsert/", size), func(b *testing.B) { newLoads(b, size).upserts(b) })
+		b.Run(fmt.Sprint("upsert/", size), func(b *testing.B) {
+			l := newLoads(b, size)
+			l.upserts(b, func() { l.db.Exec(b, "TRUNCATE written, as_json") })
+		})
+		b.Run(fmt.Sprint("update/", size), func(b *testing.B) {
+			l := newLoads(b, size)
+			l.byTool("insert")(b)
+			l.db.Exec(b, "INSERT INTO as_json SELECT * FROM written")
+			l.upserts(b, func() { l.db.Exec(b, "VACUUM written, as_json") })
+		})
 	}
 }
 
@@ -72,13 +81,13 @@ func (l *loads) inserts(b *testing.B) {
 	l.measure(b, ways, func() { l.db.Exec(b, "TRUNCATE written, as_json, copied") })
 }
 
-func (l *loads) upserts(b *testing.B) {
+func (l *loads) upserts(b *testing.B, prepare func()) {
 	var sets []string
 	for column := range benchmarkRow(0) {
 		sets = append(sets, column+" = excluded."+column)
 	}
 	conflict := " ON CONFLICT (id) DO UPDATE SET " + strings.Join(sets, ", ")
-	l.measure(b, map[string]way{"tool": l.byTool("upsert"), "json": l.asJSON(conflict)}, func() {})
+	l.measure(b, map[string]way{"tool": l.byTool("upsert"), "json": l.asJSON(conflict)}, prepare)
 }
 
 // measure runs rounds of all ways.
@@ -92,7 +101,6 @@ func (l *loads) measure(b *testing.B, ways map[string]way, prepare func()) {
 		prepare()
 		for i := range names {
 			name := names[(i+round)%len(names)]
-			l.db.Exec(b, "CHECKPOINT")
 			times[name] = append(times[name], ways[name](b))
 		}
 	}

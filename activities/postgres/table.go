@@ -42,10 +42,26 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
 	}
+	if lacksRow(w, err) {
+		if found, second := writeOnce(ctx, conn, w.Finding(), false); second == nil || errors.As(second, new(*sqltool.RefusedRowError)) {
+			result, err = found, second
+		}
+	}
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
 	return result, nil
+}
+
+// lacksRow reports whether rows were refused by an error that does not say which one it is about.
+func lacksRow(w *sqltool.Write, err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && len(w.Rows) > 1 && isRefusal(pg) && placeOf(w, err, pg).row == 0
+}
+
+// isRefusal reports whether an error is about rows.
+func isRefusal(pg *pgconn.PgError) bool {
+	return slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) })
 }
 
 // writeOnce makes the write in a transaction, and in another one if the table is not as it was described before.
@@ -133,6 +149,11 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+	written, err := t.insert(ctx, w)
+	return written, placed(w, err)
+}
+
+func (t *tableTx) insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
@@ -273,7 +294,7 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 	)
 	switch {
 	case errors.As(err, &pg):
-		if !slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) }) {
+		if !isRefusal(pg) {
 			return nil
 		}
 		reason := pg.Message
@@ -301,7 +322,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = w.Doing() + placeOfError(w, pg).text(w) + own.Message
+		own.Message = w.Doing() + placeOf(w, err, pg).text() + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -318,6 +339,42 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	return own
 }
 
+// placedError is an error with the place in the rows of the call that it is about.
+type placedError struct {
+	place errorPlace
+	err   error
+}
+
+func (e *placedError) Error() string { return e.err.Error() }
+
+func (e *placedError) Unwrap() error { return e.err }
+
+// placed adds the place to an error of the server.
+func placed(w *sqltool.Write, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	return &placedError{placeOfError(w, pg), err}
+}
+
+// placeOf is the place that an error of a write is about.
+func placeOf(w *sqltool.Write, err error, pg *pgconn.PgError) (place errorPlace) {
+	var (
+		at      *placedError
+		refused *sqltool.RefusedRowError
+	)
+	if errors.As(err, &at) {
+		place = at.place
+	} else {
+		place = placeOfError(w, pg) // of a constraint that is checked at the end
+	}
+	if errors.As(err, &refused) && place.row == 0 {
+		place.row = refused.Row
+	}
+	return place
+}
+
 // quoted is what a server's message has in quotes.
 var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 
@@ -326,17 +383,17 @@ var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$
 
 // errorPlace is what an error of the server is about, as far as it tells.
 type errorPlace struct {
-	row    int    // of the write, from 1; 0 where it is not known
+	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known
 }
 
 // text is the place as the head of a message.
-func (p errorPlace) text(w *sqltool.Write) string {
+func (p errorPlace) text() string {
 	switch {
 	case p.row > 0 && p.column != "":
-		return fmt.Sprintf("row %d, column %q: ", w.Number(p.row-1), p.column)
+		return fmt.Sprintf("row %d, column %q: ", p.row, p.column)
 	case p.row > 0:
-		return fmt.Sprintf("row %d: ", w.Number(p.row-1))
+		return fmt.Sprintf("row %d: ", p.row)
 	case p.column != "":
 		return fmt.Sprintf("column %q: ", p.column)
 	}
@@ -348,15 +405,53 @@ func (p errorPlace) text(w *sqltool.Write) string {
 func placeOfError(w *sqltool.Write, pg *pgconn.PgError) errorPlace {
 	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
 		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
-			return errorPlace{row: line, column: copiedColumn(w, pg, line-1, place[2])}
+			return errorPlace{row: w.Number(line - 1), column: copiedColumn(w, pg, line-1, place[2])}
 		}
+	}
+	if place := placeOfKey(w, pg); place.row > 0 {
+		return place
 	}
 	for i := range w.Rows {
 		if column := columnOfError(w, pg, i); column != "" {
-			return errorPlace{row: i + 1, column: column}
+			return errorPlace{row: w.Number(i), column: column}
 		}
 	}
 	return errorPlace{column: pg.ColumnName}
+}
+
+// keyOfDetail is the key that the detail of an error is about, in any language of the server: (a, b)=(1, x).
+var keyOfDetail = regexp.MustCompile(`\((.+?)\)=\((.+)\)`)
+
+// placeOfKey finds a row by the key that the error's detail has. The last of those with a key that should be unique is one
+// too many.
+func placeOfKey(w *sqltool.Write, pg *pgconn.PgError) (place errorPlace) {
+	const notPresent, separator = "23503", ", "
+	key := keyOfDetail.FindStringSubmatch(pg.Detail)
+	if key == nil || pg.TableName != w.Table[len(w.Table)-1] {
+		return place
+	}
+	columns, values := []string{key[1]}, []string{key[2]}
+	if strings.Contains(key[1], separator) {
+		columns, values = strings.Split(key[1], separator), strings.Split(key[2], separator)
+	}
+	for i, row := range w.Rows {
+		same := len(columns) == len(values)
+		for at := 0; same && at < len(columns); at++ {
+			value := row[strings.Trim(columns[at], `"`)]
+			same = value != nil && expression.Text(value) == values[at]
+		}
+		if !same {
+			continue
+		}
+		place.row = w.Number(i)
+		if len(columns) == 1 {
+			place.column = strings.Trim(columns[0], `"`)
+		}
+		if pg.Code == notPresent {
+			break
+		}
+	}
+	return place
 }
 
 // copiedColumn is the column of a row that COPY has met an error in. copied is what it says of that: its
