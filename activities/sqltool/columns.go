@@ -154,9 +154,14 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 		}
 	}
 	if len(w.Rows) > 0 {
-		written.affected, err = insertAll(ctx, tx, w)
+		if written.affected, err = insertAll(ctx, tx, w); err != nil {
+			return written, err
+		}
 	}
-	return written, err
+	if w.State != nil && written.affected == 0 {
+		return written, keepEmptied(ctx, tx, w)
+	}
+	return written, nil
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.

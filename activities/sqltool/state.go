@@ -76,7 +76,7 @@ func (d *Dialect) StateTables() []NewTable {
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied text)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -110,7 +110,7 @@ type storedState struct {
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at")
+		"rows_written, " + d.TimeText("moved_at") + ", coalesce(emptied = watermark, false)"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
@@ -120,7 +120,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
 		return s, err
 	}
 	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
@@ -209,7 +209,7 @@ func ClaimState(
 			return claimed, err
 		}
 		switch {
-		case table.HasRow:
+		case table.HasRow, table.Exists && state.Emptied && !claim.Full:
 		case claim.Full:
 			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
 				return claimed, err
@@ -254,7 +254,7 @@ func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 	}
 	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
 		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
-			"with `starter run --full-refresh`, or forget the state with `starter state reset`",
+			"with `starter run --full-refresh`, or forget the state with `starter state reset`; initial_value says where it begins",
 		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
@@ -345,6 +345,14 @@ func SweepStatement() string {
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
 	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+	return err
+}
+
+// keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
+// deleted, rejected or discarded.
+func keepEmptied(ctx context.Context, tx StateTx, w *Write) error {
+	_, err := tx.Exec(ctx, "UPDATE "+StateTable+" SET emptied = CASE WHEN EXISTS (SELECT 1 FROM "+w.QuotedTable()+
+		") THEN NULL ELSE watermark END WHERE name = $1", w.State.Name)
 	return err
 }
 

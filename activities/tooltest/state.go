@@ -38,7 +38,7 @@ func (s States) Run(t *testing.T) {
 	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.Change{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
-		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "claims at once": statesClaimedAtOnce,
+		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
 		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
@@ -286,6 +286,35 @@ func stateWithoutTable(s *StateTest) {
 	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
 	require.Zero(s, s.Claim("d"))
+}
+
+// emptiedByItsRows: a table is empty because its rows were deleted as the source says, or rejected, or
+// left out. The next call reads on, until somebody else has emptied the table.
+func emptiedByItsRows(s *StateTest) {
+	deleting := func(gone any, at int) interpreter.ToolInput {
+		in := s.In(map[string]any{"id": 1, "at": at, "gone": gone})
+		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone"})
+		return in
+	}
+	moves := func(holder string, number int, to *incremental.Move) *incremental.Write {
+		move := s.Move(holder, number, to, nil)
+		move.Rows = nil
+		return move
+	}
+	write := func(in interpreter.ToolInput, state *incremental.Write) {
+		_, err := s.Write(in, state)
+		require.NoError(s, err)
+	}
+	s.Claim("a")
+	write(deleting(nil, 1), moves("a", 1, To(1)))
+	write(deleting(true, 1), moves("a", 2, To(2)))
+	require.Empty(s, s.Written())
+	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
+	write(s.In(), moves("b", 1, nil))
+	require.Nil(s, s.Claim("c").Refused, "a write of nothing changes nothing of it")
+	write(deleting(nil, 3), moves("c", 1, To(3)))
+	s.query(s, "DELETE FROM "+s.Table)
+	require.Equal(s, incremental.TypeWithoutTable, s.Claim("d").Refused.Type, "this is not what was loaded")
 }
 
 func statesClaimedAtOnce(s *StateTest) {

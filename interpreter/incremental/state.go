@@ -105,6 +105,8 @@ type State struct {
 	Run       string    `json:"run,omitempty"` // that moved it last, or holds it
 	MovedAt   time.Time `json:"moved_at,omitzero"`
 	Rows      int64     `json:"rows,omitempty"` // that its last call has written
+	// Emptied says that a write of its own left its table without rows, with the watermark that it has.
+	Emptied bool `json:"emptied,omitempty"`
 }
 
 // Change is one change of a state, in its history.
