@@ -167,7 +167,11 @@ func (t *planText) state(state interpreter.StatePlan) {
 	if state.Watermark.Data == nil {
 		t.line("    ", "no watermark yet; reads from %s", cursorText(state.ReadsFrom))
 	} else {
-		t.line("    ", "watermark %s, moved %s by %s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), state.Run, cursorText(state.ReadsFrom))
+		lastRun := ""
+		if state.Run != "" { // or a person has set it since
+			lastRun = ", last run " + state.Run
+		}
+		t.line("    ", "watermark %s, moved %s%s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), lastRun, cursorText(state.ReadsFrom))
 	}
 	if len(state.Holders) > 0 {
 		what := "a run waits for it"

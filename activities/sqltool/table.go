@@ -93,7 +93,7 @@ With sequence_by, mode upsert compares rows of one key by that column, those of
 one write too: the larger value stays, of equal ones the later row. Numbers are
 compared as numbers, times as instants, text by code points; nil is less than any
 other value. With hard_delete, a row in which that column is truthy deletes the row with
-its key, beside sequence_by only one that is not newer, and the result has
+its key (a text such as "false", "no" or "0", which is truthy too, is an error), beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
