@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -19,7 +20,7 @@ func (c *Call) Print(at time.Time) string {
 	if first.Result() != nil {
 		return ""
 	}
-	return expression.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
+	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))
 }
 
 // LoopPrint is Print for a loop as a whole.
@@ -28,7 +29,7 @@ func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements [
 	for i, element := range elements {
 		all[i] = element.Data
 	}
-	return expression.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))[:operationKeyLength]
+	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
 
 // stepText is what a playbook says of a step, without comments and empty lines.

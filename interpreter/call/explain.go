@@ -2,6 +2,7 @@ package call
 
 import (
 	"reprise/interpreter"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -27,32 +28,36 @@ func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, wo
 	}
 	asked := Asked{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
-		asked.Parts = node.Template.Parts(c.scope, decisionBudget(c.call.state.StartedAt))
+		asked.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
 	}
 	c.call.explain(asked)
 }
 
-// NextWait is the wait that comes behind the sinks that are due, nil for none.
-func (c *Call) NextWait() *interpreter.Wait {
-	for _, todo := range c.state.Todo {
-		if todo.Wait != nil {
-			return todo.Wait
+// Ahead is what a call comes to behind the sinks that are due, for people.
+type Ahead struct {
+	// Attempt says that the call comes to another attempt by itself, Wait is the wait before it, nil for none.
+	Attempt bool
+	Wait    *interpreter.Wait
+	// Request is that of the next page; nil where the call makes the same one again, or none.
+	Request *request.Request
+}
+
+// Ahead is what the call comes to.
+func (c *Call) Ahead() (ahead Ahead) {
+	s := &c.state
+	for _, todo := range s.Todo {
+		if ahead.Wait = todo.Wait; todo.Wait != nil {
+			break
 		}
 	}
-	return nil
-}
-
-// NextRequest is the request of the next page; false where the call makes the same one again, or none.
-func (c *Call) NextRequest() (Request, bool) {
-	last := c.state.last().Attempt
-	switch {
-	case last == nil:
-		return Request{}, false
-	case last.Request != nil:
-		return *last.Request, true
+	last := s.last().Attempt
+	if last == nil {
+		return ahead
 	}
-	return c.state.Request, c.state.RequestAttempts == 0 && c.state.Attempts > 0 && c.state.Successes > 0
+	ahead.Attempt, ahead.Request = s.held() == nil, last.Request
+	if last.Request == nil && s.RequestAttempts == 0 && s.Attempts > 0 && s.Successes > 0 {
+		current := s.Request
+		ahead.Request = &current
+	}
+	return ahead
 }
-
-// MakesAttempt reports whether the call comes to another attempt by itself.
-func (c *Call) MakesAttempt() bool { return c.state.last().Attempt != nil && c.state.held() == nil }

@@ -1,9 +1,7 @@
 package call
 
 import (
-	"time"
-
-	"reprise/interpreter"
+	"reprise/interpreter/call/await"
 )
 
 // StoppedInput says which call is meant; kept in workflow history.
@@ -53,15 +51,6 @@ func (c *Call) stop() {
 	}
 }
 
-// WasStopped reports whether the call has ended in a way in which it may be continued.
-func (c *Call) WasStopped() bool { return c.stopped != nil }
-
-// Abandon ends a call that cannot continue now, and may be continued later.
-func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
-	c.stop()
-	c.Finish(*c.failure(failure, now))
-}
-
 // fresh reports whether nothing that the call has done is of use to another one.
 func (s *State) fresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
@@ -70,9 +59,6 @@ func (s *State) fresh() bool {
 // Fresh reports whether a call in this state that begins anew loses nothing, and writes
 // nothing that it has written.
 func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
-
-// Warn adds to what the result has to say.
-func (c *Call) Warn(warning string) { c.state.warn(warning) }
 
 // StoppedAs is Stopped with what identifies the call.
 func (t Task) StoppedAs(call *Call) Stopped {
@@ -92,7 +78,7 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 // attempts anew, without the wait before it. Ledgers have to be asked first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
-	if c.config.incremental() != nil {
+	if c.keeps != nil {
 		return // it reads from the state as it is now
 	}
 	if state.fresh() {
@@ -104,34 +90,22 @@ func (c *Call) Continue(stopped Stopped) {
 		}
 	}
 	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.state, c.operation = state, pageKey{}
+	c.state = state
 }
 
 // proceed leaves out of a state what belonged to the attempt that was due.
 func (s *State) proceed(config Config) {
-	s.Turn, s.Answer, s.Reported, s.Lost, s.RequestAttempts = nil, nil, nil, 0, 0
+	s.Turn, s.Answers, s.Lost, s.RequestAttempts = nil, await.Answers{}, 0, 0
 	s.Counters.Resumed(config.Policies)
 	var todo []Todo
 	for _, next := range s.Todo {
 		switch {
 		case next.Wait != nil, next.Hold != nil, next.Await != nil:
 		case next.Sink != nil:
-			sink := *next.Sink
-			sink.State = nil
-			todo = append(todo, Todo{Sink: &sink})
+			todo = append(todo, sinkTodo(next.Sink.Choice)...)
 		default:
 			todo = append(todo, next)
 		}
 	}
 	s.Todo = todo
 }
-
-// hasProgress reports whether the call has a state that another host needs.
-func (c *Call) hasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
-
-// Recalls reports whether ledgers have to be asked for what they hold of the call
-// before it continues.
-func (c *Call) Recalls() bool { return c.state.Recalls }
-
-// Recalled says that they were.
-func (c *Call) Recalled() { c.state.Recalls = false }

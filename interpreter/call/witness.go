@@ -56,6 +56,6 @@ func (c *Call) showDecision(outcome interpreter.Outcome, decision retry.Decision
 func (c *Call) showAwaited() {
 	if c.config.witness != nil {
 		address := c.Address()
-		c.config.witness(Seen{Facts: c.Facts(), Attempt: c.Attempt(), Awaits: &address, Limit: c.awaitLimit()})
+		c.config.witness(Seen{Facts: c.Facts(), Attempt: c.View().Attempt, Awaits: &address, Limit: c.state.head().Await.Limit})
 	}
 }
