@@ -233,7 +233,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
 	if !errors.Is(err, errRenews) {
-		d.over(ctx, settlement, err, d.call.Released)
+		d.over(ctx, settlement, err, d.call.Waited)
 	}
 }
 

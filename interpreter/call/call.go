@@ -183,10 +183,15 @@ func (c *Call) DueWait(now time.Time) *interpreter.Wait {
 	return &wait
 }
 
+// results makes what the decisions of the call come to.
+func (c *Call) results() results {
+	return results{config: &c.config, state: &c.state, scope: c.policyScope}
+}
+
 // moment is how far the call has come, for what renders its requests.
 func (c *Call) moment() request.Moment {
 	s := &c.state
-	moment := request.Moment{StartedAt: s.StartedAt, Page: c.page(), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
+	moment := request.Moment{StartedAt: s.StartedAt, Page: c.state.page(&c.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
 	if c.keeps != nil {
 		moment.Claim, moment.Incremental = s.Watermark.Claim(s.Restarts), c.keeps.Names(s.Watermark)
 	}

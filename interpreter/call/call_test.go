@@ -320,7 +320,7 @@ func (h *host) people(call *call.Call, indent string) bool {
 	fmt.Fprintf(&h.text, "%s%s\n", indent, said)
 	switch verb, reason, _ := strings.Cut(said, " "); verb {
 	case "resume":
-		call.Released()
+		call.Waited()
 	case "retry-now":
 		call.Settle(interpreter.Settlement{}, h.now)
 	case "skip":

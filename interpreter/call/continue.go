@@ -13,14 +13,14 @@ import (
 // Print identifies what a call requests, to compare it with that of an earlier call: by its
 // first request, without the keys, and by what its step says. It is "" where no request
 // can be rendered.
-func (c *Call) Print(at time.Time) string {
-	first := New(c.config)
+func (c *Config) Print(at time.Time) string {
+	first := New(*c)
 	first.state.StartedAt = at
 	first.begin(at)
 	if first.Result() != nil {
 		return ""
 	}
-	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))
+	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
 }
 
 // LoopPrint is Print for a loop as a whole.
@@ -70,7 +70,7 @@ func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carri
 
 // Print is that of a call of the task, with the playbooks that it may run.
 func (t Task) Print(call *Call, at time.Time) string {
-	print := call.Print(at)
+	print := call.config.Print(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
 		print += FilesPrint(t.Nesting.Files)
 	}

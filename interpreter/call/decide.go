@@ -8,7 +8,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
 	"reprise/interpreter/call/sink"
-	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
@@ -60,7 +59,7 @@ func (c *Call) attempted(outcome interpreter.Outcome, now time.Time) {
 // decide has the policies rule on the outcome of an attempt.
 func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 	before := c.state.beforeAnswer(outcome, c.config.Policies)
-	c.recordOutcome(outcome, now)
+	c.state.record(outcome, &c.config, now)
 	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
 		c.end(c.state.failed(*c.state.Last.Error, now))
 		return
@@ -72,7 +71,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
-	c.showDecision(outcome, decision)
+	c.show(c.config.seen(outcome, decision, c.state.Attempts))
 	d := decided{Decision: decision, budget: budget, now: now}
 	if d.Ruling == retry.RulingRefuses {
 		c.refuse(d, *before, outcome)
@@ -101,28 +100,6 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	})
 }
 
-// recordOutcome records the outcome and completes its error.
-func (c *Call) recordOutcome(outcome interpreter.Outcome, now time.Time) {
-	if outcome.Failed() {
-		failure := *outcome.Err
-		if failure.Kind == interpreter.KindWorkerLost && failure.Type != interpreter.TypeStopped {
-			c.state.Lost++
-		}
-		failure.Attempt, failure.Page, failure.At = c.state.Attempts, c.page(), now
-		meta := c.state.Last.Meta
-		if failure.Answer != nil {
-			meta, failure.Answer = failure.AnswerMeta(), nil
-		}
-		// The last page stays: on_exhausted may make it the result.
-		c.state.Last = lastAttempt{Data: c.state.Last.Data, Meta: meta, Error: &failure}
-		return
-	}
-	c.state.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings}
-	if c.config.Sink == nil {
-		c.state.Successes++
-	}
-}
-
 // refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).
 // Nothing of the answer stays but its meta.
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
@@ -132,7 +109,7 @@ func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome
 		return
 	}
 	c.state.restore(before)
-	failure.Attempt, failure.Page = c.state.Attempts, c.page()
+	failure.Attempt, failure.Page = c.state.Attempts, c.state.page(&c.config)
 	c.refused = failure
 	c.decide(interpreter.Outcome{Err: failure}, d.now)
 }
@@ -144,12 +121,12 @@ func (c *Call) afterFailure(d decided) {
 			c.restart(d)
 			return
 		}
-		c.state.again(c.wait(d.Decision))
+		c.state.again(c.results().wait(d.Decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		d.Why += "; " + c.state.Last.Error.Message
 		c.state.Incomplete = true
-		result := c.success(d)
+		result := c.results().success(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {
 			c.state.Pages.Match(d.Policy) // what it matched is an answer
@@ -178,27 +155,27 @@ func (c *Call) afterSuccess(d decided) {
 	then := c.config.Policies.Then(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
-		c.state.again(c.wait(d.Decision)) // a poll's pages are not collected
+		c.state.again(c.results().wait(d.Decision)) // a poll's pages are not collected
 		return
 	case d.Ruling == retry.RulingHolds:
-		failure := c.exhaustedError(d.Decision)
+		failure := c.results().exhausted(d.Decision)
 		failure.Body = expression.Value{} // the state has it
 		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
 		return
 	case d.Ruling == retry.RulingFails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
-		c.end(c.state.failed(*c.exhaustedError(d.Decision), d.now))
+		c.end(c.state.failed(*c.results().exhausted(d.Decision), d.now))
 		return
 	case d.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.state.Incomplete = true
-		c.end(c.success(d)) // neither is it where that is a success
+		c.end(c.results().success(d)) // neither is it where that is a success
 		return
 	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
-		c.repeated(c.repeatError("page %d is the same as the page before", c.state.Successes), d)
+		c.end(c.results().repeated(d, "page %d is the same as the page before", c.state.Successes))
 		return
 	}
-	if failure := c.addPage(d); failure != nil {
+	if failure := c.state.addPage(&c.config, d); failure != nil {
 		c.fail(failure, d.now)
 		return
 	}
@@ -207,9 +184,9 @@ func (c *Call) afterSuccess(d decided) {
 		c.state.Pages.Paged(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(d)
 	case d.Ruling == retry.RulingFails:
-		c.end(c.state.failed(*c.exhaustedError(d.Decision), d.now), c.pageSink(d)...)
+		c.end(c.state.failed(*c.results().exhausted(d.Decision), d.now), c.pageTodo(d)...)
 	default:
-		c.end(c.success(d), c.pageSink(d)...)
+		c.end(c.results().success(d), c.pageTodo(d)...)
 	}
 }
 
@@ -220,112 +197,43 @@ func pollMayGiveUp(then *playbook.Then) bool {
 		then.Collect == nil && then.PerIteration == nil
 }
 
-// addPage collects the page of the last attempt, and reads the cursors of what it contributes. The failure is one
-// that ends the call; the page is not written then.
-func (c *Call) addPage(d decided) *interpreter.ErrorObject {
-	s, section := &c.state, c.config.incremental()
-	var keep func(page any) any
-	if section != nil {
-		keep = func(page any) any {
-			kept := watermark.WithoutMissing(section, page)
-			s.Watermark = s.Watermark.LeftOut(page, kept)
-			return kept
-		}
-	}
-	contribution, err := s.Pages.Add(c.config.Policies, d.Decision, s.Last.Data, keep)
-	if s.Last.Contribution = contribution; err != nil {
-		return interpreter.ExpressionError(c.config.Book, c.config.Where(), err)
-	}
-	if section == nil {
-		return nil
-	}
-	var failure *interpreter.ErrorObject
-	if s.Watermark, failure = s.Watermark.Read(section, contribution.Data, s.StartedAt); failure != nil {
-		failure.Message = fmt.Sprintf("%s: page %d, %s", c.config.Where(), s.Successes, failure.Message)
-	}
-	return failure
-}
-
-// pageSink is the sink of a page that is written before anything else happens, nothing for none.
-func (c *Call) pageSink(d decided) []Todo {
+// pageTodo is what is to do of a page before anything else happens: its sink, with the move of the watermark
+// behind it.
+func (c *Call) pageTodo(d decided) []Todo {
 	number := c.state.Pages.WrittenBy(c.config.Policies, d.Decision)
 	if number == 0 {
 		return nil
 	}
-	return sinkTodo(sink.Choice{Policy: number, Page: true})
+	page := sinkTodo(sink.Choice{Policy: number, Page: true})
+	if c.state.Watermark == nil {
+		return page
+	}
+	return slices.Concat(page, moveTodo(c.keeps.PageMove(c.state.Watermark)))
 }
 
 // turnPage continues with the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(d decided) {
-	page, then := c.pageSink(d), c.config.Policies.Then(d.Policy)
+	page, then := c.pageTodo(d), c.config.Policies.Then(d.Policy)
 	next, repeats, err := c.requests.Next(&c.state.Requests, c.moment(), then, c.policyScope(), d.budget, d.now)
 	switch {
 	case err != nil:
-		failure := c.complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
+		failure := c.results().complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
 		c.end(c.state.failed(*failure, d.now), page...)
 	case repeats:
-		c.repeated(c.repeatError("the request for page %d was made before in this call", c.state.Successes+1), d, page...)
+		c.end(c.results().repeated(d, "the request for page %d was made before in this call", c.state.Successes+1), page...)
 	default:
 		c.state.Counters.NewRequest(c.config.Policies)
-		c.state.Todo = slices.Concat(c.withPageMove(page), attemptAfter(c.wait(d.Decision), &next))
+		c.state.Todo = slices.Concat(page, attemptAfter(c.results().wait(d.Decision), &next))
 		c.state.behindPage()
 	}
-}
-
-// repeated ends a call that would go round in circles.
-func (c *Call) repeated(failure *interpreter.ErrorObject, d decided, page ...Todo) {
-	result := c.state.failed(*failure, d.now)
-	if c.config.Policies.Then(d.Policy).EndOnRepeat {
-		result = c.success(d)
-	}
-	c.end(result, page...)
-}
-
-func (c *Call) repeatError(format string, args ...any) *interpreter.ErrorObject {
-	return c.complete(&interpreter.ErrorObject{
-		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
-		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
-			c.config.Where(), fmt.Sprintf(format, args...)),
-	})
-}
-
-// wait is the wait of a decision, nil for none.
-func (c *Call) wait(decision retry.Decision) *interpreter.Wait {
-	if decision.Delay <= 0 {
-		return nil
-	}
-	wait := &interpreter.Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: c.waitSummary(decision)}
-	if c.config.Policies.Then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
-		wait.Most = decision.Limit
-	}
-	return wait
-}
-
-// waitSummary says what follows after which time. It is kept, also beside timers in Temporal's UI,
-// so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
-// are those of the call.
-func (c *Call) waitSummary(decision retry.Decision) string {
-	name, delay := c.config.Name(), decision.Delay.Round(time.Millisecond)
-	if c.config.Policies.Then(decision.Policy).Restart {
-		return fmt.Sprintf("restart %d/%d of %s after %s: %s", decision.Count, decision.Limit, name, delay, c.state.Last.Error.Short())
-	}
-	switch decision.Reason {
-	case interpreter.ReasonPage:
-		return fmt.Sprintf("page %d of %s after %s", c.state.Successes+1, name, delay)
-	case interpreter.ReasonPoll:
-		return fmt.Sprintf("poll %d/%d of %s after %s", decision.Count+1, decision.Limit, name, delay)
-	case interpreter.ReasonRateLimited:
-		return fmt.Sprintf("retry %d of %s after %s, as the server requested: %s", c.state.RequestAttempts, name, delay, c.state.Last.Error.Short())
-	}
-	return fmt.Sprintf("retry %d/%d of %s after %s: %s", decision.Count, decision.Limit-1, name, delay, c.state.Last.Error.Short())
 }
 
 // restart drops what the call has collected and begins it again from its first
 // request, after the decision's delay. The count of writes continues: the
 // ledger entries of both rounds are one sequence.
 func (c *Call) restart(d decided) {
-	before, wait := c.state, c.wait(d.Decision)
+	before, wait := c.state, c.results().wait(d.Decision)
 	before.Counters.Restart(c.config.Policies)
 	full := c.config.Policies.Then(d.Policy).RestartFull
 	c.state = State{

@@ -42,13 +42,8 @@ func (k *Chunk) Full(c *Call, now time.Time) bool {
 	if c.state.Restarts == k.restarts {
 		pages -= k.pages
 	}
-	return pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
+	return pages >= c.config.pagesPerActivity(c.state.Last.Policy) || k.bytes >= maxBytesPerActivity ||
 		now.Sub(k.started) >= maxTimePerActivity
-}
-
-// pagesPerActivity is what the policy that paged last says.
-func (c *Call) pagesPerActivity() int {
-	return cmp.Or(c.config.Policies.Then(c.state.Last.Policy).PagesPerActivity, DefaultPagesPerActivity)
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
@@ -70,7 +65,7 @@ func (c *Call) SinkDue() bool {
 // wait, one that may travel with others: its sink for the page before included,
 // unless that has begun, and the move of its state.
 func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
+	if c.config.Sink != nil || c.state.Successes == 0 || c.config.pagesPerActivity(c.state.Last.Policy) == 1 {
 		return false
 	}
 	behind := c.state.Todo
@@ -134,4 +129,49 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 		c.Attempted(*driven.Outcome, now)
 	}
 	return c.state.beyond(before)
+}
+
+// pagesPerActivity is what the policy says that paged last.
+func (c *Config) pagesPerActivity(policy int) int {
+	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, DefaultPagesPerActivity)
+}
+
+// Stopped is how far the call has come, for one that continues it; nil where it has
+// failed, other than by a cancel.
+func (c *Call) Stopped() *State {
+	switch result := c.Result(); {
+	case c.stopped != nil:
+		state := *c.stopped
+		return &state
+	case result != nil && result.Failed():
+		return nil
+	}
+	state := c.Snapshot()
+	return &state
+}
+
+// stop notes where the call stands that ends now and may be continued.
+func (c *Call) stop() {
+	if c.stopped == nil {
+		c.stopped = c.Stopped()
+	}
+}
+
+// Continue takes the call up where it was stopped. The request that was due has its
+// attempts anew, without the wait before it. Ledgers have to be asked first.
+func (c *Call) Continue(stopped Stopped) {
+	state := *stopped.State
+	if c.keeps != nil {
+		return // it reads from the state as it is now
+	}
+	if state.fresh() {
+		state = State{Counters: c.state.Counters}
+	} else {
+		state.Counters.Limits = c.config.Limits
+		if state.head().End == nil {
+			state.proceed(c.config)
+		}
+	}
+	state.Ledger, state.Recalls = stopped.Ledger, true
+	c.state = state
 }

@@ -14,12 +14,10 @@ import (
 // await has the call wait for an answer to the attempt that has just been sent.
 func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
-	c.setAwaited(await.From(now, c.requests.AnswerLimit(c.state.StartedAt)))
-	c.showAwaited()
-}
-
-func (c *Call) setAwaited(awaited *await.Awaited) {
-	c.state.Todo = []Todo{{Await: awaited}, {Attempt: &PendingAttempt{}}}
+	limit := c.requests.AnswerLimit(c.state.StartedAt)
+	c.state.awaits(await.From(now, limit))
+	address := c.Address()
+	c.show(Seen{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
 // question is that of the current attempt, nil where that is no approval.
@@ -55,7 +53,7 @@ func (c *Call) CheckAnswer(answer interpreter.Answer) error {
 // AcceptAnswer applies an answer that CheckAnswer accepts.
 func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interpreter.AnswerReceipt {
 	if extended := c.state.Answers.Accept(answer, c.state.head().Await, now); extended != nil {
-		c.setAwaited(extended)
+		c.state.awaits(extended)
 	}
 	return interpreter.AnswerReceipt{
 		Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Attempt: c.state.Attempts + 1, ID: answer.ID,
@@ -67,7 +65,7 @@ func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interprete
 func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	outcome := c.state.Answers.Outcome(c.config.Step.Name, c.question(), c.state.head().Await, now)
 	outcome.Meta = c.state.Last.Meta
-	c.dropHead()
+	c.state.dropHead()
 	c.attempted(outcome, now)
 	return outcome.Err
 }

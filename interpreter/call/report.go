@@ -30,8 +30,8 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 	c.attempted(outcome, now)
 }
 
-// Waited reports that the wait is over.
-func (c *Call) Waited() { c.dropHead() }
+// Waited reports that the wait is over, or that people have released the call.
+func (c *Call) Waited() { c.state.dropHead() }
 
 // WaitedUntil reports that the call has waited elsewhere, for a time that was to
 // end at due. The call waits for the rest of it.
@@ -66,9 +66,6 @@ func (c *Call) Hold(hold interpreter.Hold) {
 // HoldRecorded reports that the history has a mark of the hold.
 func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
 
-// Released reports that the call is held no more.
-func (c *Call) Released() { c.dropHead() }
-
 // Settle applies what people have decided about the call, which waits or is held.
 func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if settlement.Skip {
@@ -78,7 +75,7 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	if hold := c.state.held(); hold != nil && hold.Exhausted {
 		c.state.Counters.Settled(c.state.Last.Policy, hold.Failure != nil)
 	}
-	c.dropHead()
+	c.state.dropHead()
 }
 
 // SinkLeft reports how far the call of the sink that is due has come; another host continues it.
@@ -97,11 +94,11 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	}
 	done := c.state.head().Sink.Choice
 	written := c.sinkWrite(done)
-	c.dropHead()
+	c.state.dropHead()
 	c.state.warn(result.Warnings...)
 	if result.Failed() {
 		c.sinkFailed(done, result.Error, now)
-		c.endsBehindSinks(now)
+		c.state.endsBehindSinks(&c.config, now)
 		return
 	}
 	c.state.Written++
@@ -109,13 +106,13 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	if written != nil {
 		c.state.Watermark = c.state.Watermark.Moved(written.Move)
 		if written.Move != nil {
-			c.dropHead() // the write has made the move behind it
+			c.state.dropHead() // the write has made the move behind it
 		}
 	}
 	if done.Page {
 		c.state.behindPage()
 	}
-	c.endsBehindSinks(now)
+	c.state.endsBehindSinks(&c.config, now)
 }
 
 // sinkFailed leaves nothing to do but the dead letter and the end. What a page's
@@ -152,9 +149,9 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 	pending := *c.state.head().State
 	if pending.Move != nil {
 		c.state.Watermark = c.state.Watermark.Moved(pending.Move)
-		c.dropHead()
+		c.state.dropHead()
 		c.state.behindPage()
-		c.endsBehindSinks(now)
+		c.state.endsBehindSinks(&c.config, now)
 		return
 	}
 	if refused := output.Claimed.Refused; refused != nil {
@@ -179,7 +176,7 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 	c.stop()
 	result := c.state.failed(interpreter.ErrorObject{
 		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
-		Attempt: c.state.Attempts, Page: c.lastPage(),
+		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
 	}, now)
 	c.Finish(*result)
 	return *result
@@ -198,13 +195,10 @@ func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{En
 // publishes nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true
-	c.end(c.success(decided{
+	c.end(c.results().success(decided{
 		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
 	}))
 }
 
 // Warn adds to what the result has to say.
 func (c *Call) Warn(warning string) { c.state.warn(warning) }
-
-// dropHead drops what is done.
-func (c *Call) dropHead() { c.state.Todo = c.state.Todo[1:] }

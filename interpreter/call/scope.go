@@ -10,27 +10,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// page is the current page: successes so far + 1; a sink's is its origin's.
-func (c *Call) page() int {
-	if c.config.Sink != nil {
-		return c.config.Sink.Page
-	}
-	return c.state.Successes + 1
-}
-
-// lastPage is the page the last attempt was for, from 1; before the first attempt
-// of a request it is the page that is due.
-func (c *Call) lastPage() int {
-	due := c.state.head().Attempt != nil && c.state.RequestAttempts == 0
-	if c.config.Sink != nil || c.state.Last.Error != nil || due {
-		return c.page()
-	}
-	return max(c.state.Successes, 1)
-}
-
 // policyScope holds the names of when and then for the last outcome.
 func (c *Call) policyScope() *interpreter.Scope {
-	scope, last, page := c.requests.Scope(&c.state.Request, c.moment()), c.state.Last, c.lastPage()
+	scope, last, page := c.requests.Scope(&c.state.Request, c.moment()), c.state.Last, c.state.lastPage(&c.config)
 	names := map[string]any{
 		"error":              last.Error.Value(),
 		"this":               c.state.envelope(),

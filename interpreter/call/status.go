@@ -41,7 +41,7 @@ func (c *Call) View() View {
 	s, head := &c.state, c.state.head()
 	view := View{
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Attempt: s.Attempts,
-		Pages: s.Successes, Page: c.page(), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
+		Pages: s.Successes, Page: s.page(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
 		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused,
 		Awaited: head.Await, Answer: s.Answer, Reported: s.Reported,
 	}

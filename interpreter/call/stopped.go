@@ -30,27 +30,6 @@ type Stopped struct {
 // is not begun anew.
 const TypeNotContinued = "not_continued"
 
-// Stopped is how far the call has come, for one that continues it; nil where it has
-// failed, other than by a cancel.
-func (c *Call) Stopped() *State {
-	switch result := c.Result(); {
-	case c.stopped != nil:
-		state := *c.stopped
-		return &state
-	case result != nil && result.Failed():
-		return nil
-	}
-	state := c.Snapshot()
-	return &state
-}
-
-// stop notes where the call stands that ends now and may be continued.
-func (c *Call) stop() {
-	if c.stopped == nil {
-		c.stopped = c.Stopped()
-	}
-}
-
 // fresh reports whether nothing that the call has done is of use to another one.
 func (s *State) fresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
@@ -72,25 +51,6 @@ func (t Task) StoppedAs(call *Call) Stopped {
 // Continues reports whether a call asks for the same as one that was stopped.
 func (t Task) Continues(call *Call, stopped Stopped) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
-}
-
-// Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be asked first.
-func (c *Call) Continue(stopped Stopped) {
-	state := *stopped.State
-	if c.keeps != nil {
-		return // it reads from the state as it is now
-	}
-	if state.fresh() {
-		state = State{Counters: c.state.Counters}
-	} else {
-		state.Counters.Limits = c.config.Limits
-		if state.head().End == nil {
-			state.proceed(c.config)
-		}
-	}
-	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.state = state
 }
 
 // proceed leaves out of a state what belonged to the attempt that was due.

@@ -152,3 +152,6 @@ func (s *State) beyond(before State) bool {
 	return s.Attempts != before.Attempts || s.Written != before.Written ||
 		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
 }
+
+// dropHead drops what is done.
+func (s *State) dropHead() { s.Todo = s.Todo[1:] }

@@ -1,11 +1,61 @@
 package call
 
 import (
+	"time"
+
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
 )
+
+// Witness is shown what calls decide, in the order in which they do. It changes nothing
+// and is part of no history: tests of playbooks have one, workers have none.
+type Witness func(Seen)
+
+// Seen is one thing that a call has decided.
+type Seen struct {
+	Facts
+	// Policies are those that matched an outcome, the one that decided last; none where
+	// no policy did.
+	Policies []*playbook.Policy
+	// Decided says that Policies are about the outcome of an attempt, whose number is
+	// Attempt, and Repeats that another one follows.
+	Decided, Repeats bool
+	Attempt          int
+	// Error is the failure that was decided about, nil for a success.
+	Error *interpreter.ErrorObject
+	// Why says in words why a policy that matched does not repeat; "" where it does.
+	Why string
+	// Awaits is the attempt that an answer from outside is awaited for from now on, nil
+	// for none, for as long as Limit says; 0 is for ever.
+	Awaits *interpreter.AnswerTo
+	Limit  time.Duration
+}
+
+// Watch shows what the call decides from now on, and what its sinks do; nil is nobody.
+func (c *Call) Watch(witness Witness) *Call {
+	c.config.witness = witness
+	return c
+}
+
+// show shows what the call has decided.
+func (c *Call) show(seen Seen) {
+	if c.config.witness != nil {
+		seen.Facts = c.Facts()
+		c.config.witness(seen)
+	}
+}
+
+// seen is what the policies say of an outcome.
+func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Seen {
+	seen := Seen{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
+	for _, number := range decision.Matched {
+		seen.Policies = append(seen.Policies, c.Policies[number-1])
+	}
+	return seen
+}
 
 // Asked is a condition of a policy that was evaluated for an outcome, for people.
 type Asked struct {
