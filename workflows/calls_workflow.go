@@ -36,7 +36,8 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
 		b.slot = newSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
 	}
-	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
+	controls.Answered, controls.elsewhere, controls.reported = input.Answered, b.answeredElsewhere, input.Reported
+	controls.listenForReports(ctx, b.reportWaits)
 	controls.listen(ctx, b.slot)
 	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func (b *batch) nextInput(controls *controls) CallsInput {
 		next.Calls[at] = b.input.Calls[i]
 	}
 	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
-	next.Admitted = b.allowance.left
+	next.Admitted, next.Reported = b.allowance.left, controls.reported
 	return next
 }
 

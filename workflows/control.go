@@ -67,6 +67,12 @@ type controls struct {
 	children   []*steered
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
+	// reports are the last ones of the children, by their workflow IDs; reported is the last
+	// that the parent workflow was sent, and changed has another one made.
+	reports  map[string]waitReport
+	reported waitReport
+	changed  func(workflow.Context)
+	debounce debounce
 }
 
 // openWait is a wait of a call in this workflow that people may end.
@@ -103,7 +109,7 @@ type controlsKey struct{}
 func withControls(
 	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}}
+	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}, reports: map[string]waitReport{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -115,7 +121,11 @@ func controlsOf(ctx workflow.Context) *controls {
 // nothing.
 func (c *controls) listen(ctx workflow.Context, slot *slot) {
 	c.slot = slot
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, steering) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) {
+		if c.apply(ctx, steering); steering.Resumes {
+			c.changed(ctx)
+		}
+	})
 	c.listenForTurns(ctx)
 }
 

@@ -232,6 +232,7 @@ func (l *loop) describe(ctx workflow.Context) {
 		text += "\nRunning, and not counted yet: " + linkTo(ctx, "a shard of the loop", p.id) + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
+	l.reportWaits(ctx)
 }
 
 // failures are the first iterations that failed, and where to look.

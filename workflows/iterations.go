@@ -69,6 +69,7 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
+		b.reportWaits(ctx)
 		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
 			b.herald.signal(ctx, news)
 		}

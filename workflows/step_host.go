@@ -97,7 +97,7 @@ func (r *run) task(start interpreter.Start) Task {
 		Limits: r.Limits, Nesting: r.nesting(start.Step),
 	}
 	if r.Run.WorkflowID != r.id {
-		task.ID = r.id
+		task.ID, task.StartedAt = r.id, r.startedAt()
 	}
 	return task
 }

@@ -28,8 +28,10 @@ type Task struct {
 	Run  interpreter.RunInfo `json:"run"`
 	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
 	// reprocess.
-	ID   string           `json:"id,omitempty"`
-	Data interpreter.Data `json:"data"`
+	ID string `json:"id,omitempty"`
+	// StartedAt is when that reprocess started.
+	StartedAt time.Time        `json:"started_at,omitzero"`
+	Data      interpreter.Data `json:"data"`
 	// Limits are the operator's, as the validation recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Nesting is what the task knows of runs above and below; nil where there are
@@ -59,6 +61,14 @@ func (s Script) Equal(other Script) bool {
 		}
 	}
 	return true
+}
+
+// Began is when the run started.
+func (t Task) Began() time.Time {
+	if t.StartedAt.IsZero() {
+		return t.Run.StartedAt
+	}
+	return t.StartedAt
 }
 
 // Apart takes the script out of a task that is to travel.
