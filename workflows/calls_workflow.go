@@ -193,7 +193,7 @@ func (b *batch) outcomes() (ended, failed int) {
 // due are those of the calls that an activity can take further.
 func (b *batch) due(calls []int) []int {
 	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
-		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].InWorkflow()
+		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].Traits().InWorkflow
 	})
 }
 
@@ -211,7 +211,7 @@ func (b *batch) sequential(ctx workflow.Context) {
 			b.remaining = append(b.remaining, i)
 			continue
 		}
-		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
+		for !b.calls[i].Traits().InWorkflow && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
 			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
 				break
 			}

@@ -135,7 +135,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
 		for _, wait := range c.waits {
-			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Step(), wait.call.Index()) && wait.call.CalledBack() {
+			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Config().Step.Name, wait.call.Config().Index) && wait.call.CalledBack() {
 				wait.called = true
 				wait.end()
 			}
@@ -196,8 +196,8 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) ||
-			c.refuses(ctx, settlement, wait.call.Step()) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Config().Step.Name, wait.call.Config().Index) ||
+			c.refuses(ctx, settlement, wait.call.Config().Step.Name) {
 			continue
 		}
 		wait.settled = settlement
@@ -223,13 +223,19 @@ func (c *controls) open(wait *openWait) (over func()) {
 	}
 }
 
+// waitMark is that of a timer by which a call waits.
+func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
+	of := machine.Config()
+	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
+}
+
 // sleep is a durable timer whose summary says what a call waits for. It ends early
 // where people decide about the call. The error is that of a cancelled ctx.
 func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*Settlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := &openWait{call: call, end: end}
 	defer c.open(open)()
-	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: call.WaitMark(wait).Summary(wait.Summary)}).Get(timer, nil)
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
 	return open.outcome(ctx, err)
 }
 
@@ -254,7 +260,7 @@ func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpret
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Step())
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Config().Step.Name)
 	})
 	return open.outcome(ctx, err)
 }

@@ -99,7 +99,7 @@ func (b *batch) records() []IterationRecord {
 	}
 	for i, call := range b.calls {
 		record := IterationRecord{CallStatus: call.Status(b.waits[i], b.until[i])}
-		if index := call.Index(); index != nil {
+		if index := call.Config().Index; index != nil {
 			record.Index = *index
 		}
 		if record.Status == interpreter.Pending && record.Reason == "" && slices.Contains(b.hosted, i) {

@@ -131,8 +131,7 @@ func (r *Reader) describeSchedules(ctx context.Context, ids []string) ([]*Schedu
 	for i, id := range ids {
 		group.Go(func() error {
 			found, err := r.schedule(asking, id)
-			var missing *NoScheduleError
-			if errors.As(err, &missing) { // deleted meanwhile
+			if _, ok := errors.AsType[*NoScheduleError](err); ok { // deleted meanwhile
 				return nil
 			}
 			list[i] = found
