@@ -2,6 +2,7 @@ package tooltest
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -22,9 +23,7 @@ type load struct {
 // replacing is a call in mode replace.
 func (s *TableTest) replacing(fields map[string]any) *load {
 	all := row{"mode": "replace"}
-	for name, value := range fields {
-		all[name] = value
-	}
+	maps.Copy(all, fields)
 	return s.staging(all)
 }
 
@@ -206,9 +205,7 @@ func replaceNothing(s *TableTest) {
 		}
 		for i, writes := range []bool{false, true} {
 			allowed := row{"allow_empty": true}
-			for name, value := range fields {
-				allowed[name] = value
-			}
+			maps.Copy(allowed, fields)
 			load := s.replacing(allowed)
 			if writes {
 				load.do("")

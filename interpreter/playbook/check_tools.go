@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,9 +74,7 @@ func (c *checker) toolOf(action *Action) string {
 // workloadScope holds workload and its keys: all that a tool's name may use.
 func (c *checker) workloadScope() expression.MapScope {
 	scope := expression.MapScope{}
-	for key, value := range c.workload {
-		scope[key] = value
-	}
+	maps.Copy(scope, c.workload)
 	scope["workload"] = c.workload
 	return scope
 }
@@ -231,8 +230,22 @@ func (c *checker) checkApproval(action *Action) {
 	if form := action.Field("form"); form != nil && form.kind == mapNode {
 		known["form"] = c.checkForm(form)
 	}
-	if _, err := ParseApproval(known); err != nil {
-		c.errorf(action.start(), codeFieldType, "the approval cannot be requested: %s", err)
+	for {
+		_, err := parseApproval(known)
+		if err == nil {
+			return
+		}
+		field := action.Field(err.field)
+		if delete(known, err.field); err.field == "options" {
+			delete(known, "on_timeout")
+		}
+		switch {
+		case err.item >= 0 && err.item < len(field.Items):
+			c.errorf(field.Items[err.item].Pos, codeFieldType, "the approval cannot be requested: %s", err)
+		case err.field == "options" && field.kind != listNode, err.field == "form" && field.kind != mapNode: // checkField reports it
+		default:
+			c.errorf(field.Pos, codeFieldType, "the approval cannot be requested: %s", err)
+		}
 	}
 }
 
