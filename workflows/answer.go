@@ -13,6 +13,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
@@ -223,12 +224,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	if before := c.duplicateOf(answer); before != nil {
 		return answerTarget{before: before}, nil
 	}
-	var open []*awaitedCall
-	for _, awaited := range c.awaited {
-		if awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) {
-			open = append(open, awaited)
-		}
-	}
+	open := lists.Filter(c.awaited, func(awaited *awaitedCall) bool { return awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) })
 	switch {
 	case len(open) > 1:
 		return answerTarget{}, &interpreter.AnswerError{
@@ -375,10 +371,7 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 // callNames names calls, at most ten of them.
 func callNames(calls []*awaitedCall) string {
 	const most = 10
-	names := make([]string, 0, most)
-	for _, call := range calls[:min(len(calls), most)] {
-		names = append(names, indexed(call.call.Step(), call.call.Index()))
-	}
+	names := lists.Map(calls[:min(len(calls), most)], func(call *awaitedCall) string { return indexed(call.call.Step(), call.call.Index()) })
 	if len(calls) > most {
 		names = append(names, "…")
 	}

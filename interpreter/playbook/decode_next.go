@@ -1,6 +1,10 @@
 package playbook
 
-import "gopkg.in/yaml.v3"
+import (
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/lists"
+)
 
 // routeSection is read into the target that an entry may be itself. What when,
 // then and else mean depends on which of them stand together: see route.
@@ -80,12 +84,7 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		d.errorf(f.words["else"], codeConflict, "when and else are in one entry of next; put a - before else")
 		return
 	}
-	var ways []string
-	for _, way := range []string{"step", "then", "else"} {
-		if f.words.Has(way) {
-			ways = append(ways, way)
-		}
-	}
+	ways := lists.Filter([]string{"step", "then", "else"}, func(way string) bool { return f.words.Has(way) })
 	switch {
 	case len(ways) == 0:
 		d.errorf(f.pos, codeMissingKey, "an entry of next needs a step, for example step: %s", "load")

@@ -1,6 +1,10 @@
 package playbook
 
-import "slices"
+import (
+	"slices"
+
+	"reprise/interpreter/lists"
+)
 
 // key is one word that a section of a playbook accepts.
 type key struct {
@@ -107,9 +111,5 @@ func (s *section) olderNames() []string {
 
 // names are the keys that an author may write.
 func (s *section) names() []string {
-	names := make([]string, len(s.keys))
-	for i, k := range s.keys {
-		names[i] = k.name
-	}
-	return names
+	return lists.Map(s.keys, func(k key) string { return k.name })
 }
