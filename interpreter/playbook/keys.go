@@ -34,6 +34,9 @@ type keyOf[T any] struct {
 	into reader[T]
 }
 
+// accept is a word of a section.
+func accept[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
+
 // section is a map of a playbook with known keys. This one table serves
 // decoding, the suggestions for misspelt keys, and docs/reference.
 type section struct {
