@@ -34,7 +34,7 @@ func (plannedTable) Misfits(context.Context, *sqltool.Write, sqltool.Column, []a
 // writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || time.Now().After(known.until) {
+	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
 		return result, errNotAtOnce
 	}
 	table := plannedTable{&tableTx{session: session}}
@@ -42,8 +42,9 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	if err != nil || !settled.IsPlain() || refuseNUL(settled) != nil {
 		return result, errNotAtOnce
 	}
-	rows, used, err := encodeChunk(settled.Rows)
-	if err != nil || used < len(settled.Rows) || len(rows) > atOnceBytes {
+	statement, encode := insertion(settled, table.textForms(settled))
+	rows, err := encode(settled.Rows)
+	if err != nil || rows.rows < len(settled.Rows) || rows.bytes > atOnceBytes {
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
@@ -52,7 +53,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	if err := queueLedger(batch, settled); err != nil {
 		return result, err
 	}
-	batch.Queue(populateStatement(settled), string(rows)).Exec(func(tag pgconn.CommandTag) error {
+	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
 		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
 		return nil
 	})
