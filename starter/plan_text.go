@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -98,10 +99,7 @@ func (t *planText) partitions() {
 func (t *planText) schedules() {
 	for _, schedule := range t.Schedules {
 		next := "paused"
-		var times []string
-		for _, at := range schedule.Next {
-			times = append(times, inZone(at, schedule.Zone))
-		}
+		times := lists.Map(schedule.Next, func(at time.Time) string { return inZone(at, schedule.Zone) })
 		if !schedule.Paused {
 			next = "next " + strings.Join(times, ", ")
 		}

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // scheduleDocument is what schedule list and show print as JSON.
@@ -182,10 +183,7 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = cmp.Or(shortColumns[name], name)
-	}
+	head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 	rows := terminal.NewTable(head...)
 	for _, one := range list {
 		cells := one.cells(nameWidth)
