@@ -256,7 +256,7 @@ type progress struct {
 // on changing it.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
-	State deliveryState     `json:"word"`
+	State deliveryState     `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
 	bytes int
