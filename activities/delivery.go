@@ -192,9 +192,9 @@ func (d *delivery) received(place int) {
 	}
 }
 
-// handBack reports that this delivery does not count, because its worker stops;
+// returned reports that this delivery does not count, because its worker stops;
 // cut says that something was cut.
-func (d *delivery) handBack(ctx context.Context, cut bool) {
+func (d *delivery) returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.Begun = false

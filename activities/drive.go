@@ -68,7 +68,7 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 	case err == nil && !d.cut.Load():
 		return d.finish()
 	case err == nil, workerStopped(ctx):
-		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
+		d.delivery.returned(ctx, d.interrupted.Load() || err != nil)
 		return call.DriveOutput{}, deliverAgain(errStopped)
 	case cancelled(ctx):
 		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))

@@ -40,8 +40,8 @@ func (n *Nesting) Brief() []interpreter.Parent {
 		return nil
 	}
 	brief := make([]interpreter.Parent, len(n.Parents))
-	for i, above := range n.Parents {
-		brief[i] = interpreter.Parent{Run: above.Run, Step: above.Step, Control: interpreter.Control{Version: above.Control.Version}}
+	for i, parent := range n.Parents {
+		brief[i] = interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
 	}
 	return brief
 }
