@@ -207,7 +207,7 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 	}
 	return terminal.Fit(rows, width,
 		terminal.Elastic{Name: "last run", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
-		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "last run"})
+		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
 func newStateShowCommand(a *app) *cobra.Command {

@@ -211,7 +211,7 @@ func (d *scheduleDocument) layout() string {
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	name, due, last := terminal.Visible(d.Name), "never again", ""
 	if nameWidth > 0 {
-		name = text.Snip(name, nameWidth, "…")
+		name = terminal.Middle(name, nameWidth)
 	}
 	switch {
 	case d.Paused:
