@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -209,9 +210,5 @@ func (all FirstOf) Connection(name string) (string, bool) {
 
 // secretKeyTexts are the keys of workers, which are masked like passwords.
 func secretKeyTexts(value string) []string {
-	var all []string
-	for _, part := range seal.Parts(value) {
-		all = append(all, "bearer:"+part)
-	}
-	return all
+	return lists.Map(seal.Parts(value), func(part string) string { return "bearer:" + part })
 }

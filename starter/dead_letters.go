@@ -19,6 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 func newDeadLettersCommand(a *app) *cobra.Command {
@@ -325,10 +326,7 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 }
 
 func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = name
-	}
+	head := lists.Map(columns, func(name string) any { return name })
 	rows := terminal.NewTable(head...)
 	for _, letter := range letters {
 		cells := map[string]any{

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -232,10 +233,7 @@ func (a *app) steer(ctx context.Context, s *session, o *steering, ids []string) 
 // showTargets shows which runs are meant.
 func (a *app) showTargets(o *steering, meant []runs.Found) error {
 	if o.output == "json" {
-		answers := make([]steer.Result, len(meant))
-		for i, run := range meant {
-			answers[i] = steer.Result{Found: run}
-		}
+		answers := lists.Map(meant, func(run runs.Found) steer.Result { return steer.Result{Found: run} })
 		return terminal.PrintJSON(a.Out, steerDocument{Command: o.Name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
 	}
 	if len(meant) == 0 {

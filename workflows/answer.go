@@ -14,6 +14,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/call/await"
+	"reprise/interpreter/lists"
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
@@ -224,12 +225,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	if before := c.duplicateOf(answer); before != nil {
 		return answerTarget{before: before}, nil
 	}
-	var open []*awaitedCall
-	for _, awaited := range c.awaited {
-		if awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) {
-			open = append(open, awaited)
-		}
-	}
+	open := lists.Filter(c.awaited, func(awaited *awaitedCall) bool { return awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) })
 	switch {
 	case len(open) > 1:
 		return answerTarget{}, &interpreter.AnswerError{
@@ -376,10 +372,7 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 // callNames names calls, at most ten of them.
 func callNames(calls []*awaitedCall) string {
 	const most = 10
-	names := make([]string, 0, most)
-	for _, call := range calls[:min(len(calls), most)] {
-		names = append(names, nameOf(call.call))
-	}
+	names := lists.Map(calls[:min(len(calls), most)], func(call *awaitedCall) string { return nameOf(call.call) })
 	if len(calls) > most {
 		names = append(names, "…")
 	}

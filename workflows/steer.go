@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -159,11 +160,7 @@ func (r *run) commanded(command Command) (*playbook.Step, error) {
 }
 
 func (r *run) stepNames() []string {
-	names := make([]string, 0, len(r.book.Steps))
-	for _, step := range r.book.Steps {
-		names = append(names, step.Name)
-	}
-	return names
+	return lists.Map(r.book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
 func (r *run) checkPause(command Command) error {

@@ -15,6 +15,7 @@ import (
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -108,11 +109,7 @@ func (d Dialect) clashes() bool {
 }
 
 func keysOfCSV() []string {
-	names := make([]string, len(csvKeys))
-	for i, key := range csvKeys {
-		names[i] = key.Name
-	}
-	return names
+	return lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })
 }
 
 // shown is a value in a message.

@@ -95,7 +95,7 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 		return nil, nil, err
 	}
 	dialect, settled := tx.Dialect(), *w
-	settled.codePoints = dialect.CodePoints
+	settled.codePoints, settled.instantOf = dialect.CodePoints, dialect.InstantOf
 	settled.sequenceKind = dialect.KindOf(settled.typeOf(dialect, settled.sequence))
 	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == w.sequence }); i >= 0 {
 		settled.sequenceKind = dialect.KindOf(columns[i].Type)
@@ -262,6 +262,8 @@ func KindOfDeclared(name string) Kind {
 		{"DECIMAL", kindNumeric},
 		{"BOOL", kindBoolean},
 		{"JSON", kindJSON},
+		{"DATE", kindInstant},
+		{"TIME", kindInstant},
 	} {
 		if strings.Contains(name, one.part) {
 			return one.kind

@@ -7,6 +7,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // fromRows stands in a statement for a type that follows from rows which are not known.
@@ -23,6 +24,7 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		return plan, err
 	}
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
+	plan.ReplaceWhere, plan.MaxDelete = w.staging.plan()
 	if w.rejected.table != nil {
 		plan.Rejected = w.rejected.table.Shown
 	}
@@ -55,6 +57,23 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		plan.LeftOut = &left
 	}
 	return plan, err
+}
+
+// plan is what is replaced, or deleted, at the end.
+func (s *staging) plan() (replaced *interpreter.ReplacedRows, mostDeleted *float64) {
+	if where := s.where; where != nil {
+		replaced = &interpreter.ReplacedRows{Column: where.column}
+		if where.from != nil {
+			replaced.From = expression.Text(where.from)
+		}
+		if where.to != nil {
+			replaced.To = expression.Text(where.to)
+		}
+	}
+	if s.deleteMissing {
+		mostDeleted = &s.maxDelete
+	}
+	return replaced, mostDeleted
 }
 
 // CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of those

@@ -14,11 +14,17 @@ func (w *Write) NotOlder(given, there string) string {
 	if w.sequence == "" {
 		return "true"
 	}
-	column := "." + quoteName(w.sequence)
-	if w.sequenceKind == kindText {
-		column += w.codePoints // as in compareValues
+	compared := func(row string) string { // as in compareValues
+		column := row + "." + quoteName(w.sequence)
+		switch {
+		case w.sequenceKind == kindText:
+			return column + w.codePoints
+		case w.sequenceKind == kindInstant && w.instantOf != nil:
+			return "coalesce(" + w.instantOf(column, 0) + ", " + column + ")"
+		}
+		return column
 	}
-	return "(" + there + "." + quoteName(w.sequence) + " IS NULL OR " + given + column + " >= " + there + column + ")"
+	return "(" + there + "." + quoteName(w.sequence) + " IS NULL OR " + compared(given) + " >= " + compared(there) + ")"
 }
 
 // newest leaves out rows that another one of the write replaces: the one with the larger
@@ -101,7 +107,7 @@ func compareValues(kind Kind, a, b any) int {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}
 	switch {
-	case kind.isNumber(), kind == kindOther && !isText(a) && !isText(b):
+	case kind.isNumber(), (kind == kindOther || kind == kindInstant) && !isText(a) && !isText(b):
 		x, isNumber := numberOf(a)
 		y, areNumbers := numberOf(b)
 		if isNumber && areNumbers {

@@ -177,7 +177,7 @@ func sequenceWithinAWrite(s *TableTest) {
 // sequenceOfKinds: within a write rows are compared as the column compares them.
 func sequenceOfKinds(s *TableTest) {
 	collation := map[string]string{"postgres": `"und-x-icu"`, "sqlite": "NOCASE"}[s.db.Name] // neither goes by code points
-	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", n bigint")
+	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", at timestamp with time zone, n bigint")
 	for i, test := range []struct {
 		column, small, large string
 		numbers              bool
@@ -187,6 +187,8 @@ func sequenceOfKinds(s *TableTest) {
 		{column: "word", small: "Z", large: "a"},
 		{column: "word", small: "2024-01-01T02:00:00Z", large: "2024-01-01T03:00:00Z"},
 		{column: "word", small: "z", large: "ä"},
+		{column: "at", small: "2024-01-01T02:00:00+02:00", large: "2024-01-01T01:00:00Z"},
+		{column: "at", small: "2024-01-01T01:00:00Z", large: "2024-01-01T01:00:00.5Z"},
 	} {
 		fields := row{"mode": "upsert", "key": "id", "sequence_by": test.column}
 		small, large := row{"id": 2 * i, test.column: test.small, "n": 1}, row{"id": 2 * i, test.column: test.large, "n": 2}

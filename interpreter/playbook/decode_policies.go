@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
@@ -245,10 +246,7 @@ func (pb *Playbook) nameUses(found source.Diagnostics) {
 // usedBy names the places that use a list.
 func (l *lentList) usedBy() string {
 	const most = 3
-	var uses []string
-	for _, use := range l.uses[:min(len(l.uses), most)] {
-		uses = append(uses, fmt.Sprintf("%s in line %d", use.place, use.pos.Line))
-	}
+	uses := lists.Map(l.uses[:min(len(l.uses), most)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
 	if more := len(l.uses) - most; more > 0 {
 		uses = append(uses, fmt.Sprintf("%d more", more))
 	}

@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // Runs fits a terminal. The ID is what other commands want, so other columns
@@ -37,10 +38,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 // runsWith is the table with some columns, and with IDs cut to a width unless
 // that is 0.
 func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal.Paper, idWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = name
-	}
+	head := lists.Map(columns, func(name string) any { return name })
 	var rows []table.Row
 	for _, run := range list {
 		id, end := terminal.Visible(run.WorkflowID), run.EndedAt

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"reprise/interpreter/lists"
 )
 
 const (
@@ -202,11 +204,7 @@ func (s *Server) Moving(scenario, collection string) []MovingAnswer {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answers := make([]MovingAnswer, len(c.answers))
-	for i, answer := range c.answers {
-		answers[i] = *answer
-	}
-	return answers
+	return lists.Map(c.answers, func(answer *MovingAnswer) MovingAnswer { return *answer })
 }
 
 func (s *Server) addMoving() {

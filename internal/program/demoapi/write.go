@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+
+	"reprise/interpreter/lists"
 )
 
 // maxBody bounds the request bodies that are read, in bytes.
@@ -37,11 +39,7 @@ func (s *Server) Writes(scenario string) []Write {
 	state := s.scenarios.get(scenario)
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	writes := make([]Write, len(state.order))
-	for i, key := range state.order {
-		writes[i] = *state.writes[key]
-	}
-	return writes
+	return lists.Map(state.order, func(key string) Write { return *state.writes[key] })
 }
 
 // createWrite stores the body once per Idempotency-Key. With fail_after=n it

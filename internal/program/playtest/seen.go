@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -216,10 +217,7 @@ func byIteration[T any](all []T, who func(T) caller) []T {
 
 // positions are those of a call in the loops around it.
 func positions(who caller) []int {
-	var all []int
-	for _, outer := range who.outer {
-		all = append(all, position(outer.index))
-	}
+	all := lists.Map(who.outer, func(outer iteration) int { return position(outer.index) })
 	return append(all, position(who.index))
 }
 

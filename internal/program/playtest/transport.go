@@ -17,6 +17,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -131,11 +132,7 @@ func listOrOne(values []string) any {
 	if len(values) == 1 {
 		return values[0]
 	}
-	list := make([]any, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return list
+	return lists.Map(values, func(value string) any { return value })
 }
 
 // ofTheWire are headers that say how a body was sent. That of a test is not packed, whatever a

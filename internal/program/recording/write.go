@@ -12,6 +12,7 @@ import (
 
 	"reprise/internal/base/secrets"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/yamltree"
 )
@@ -131,11 +132,7 @@ func starred(name string, value any) any {
 		}
 		return shown
 	case []any:
-		shown := make([]any, len(value))
-		for i, item := range value {
-			shown[i] = starred(name, item)
-		}
-		return shown
+		return lists.Map(value, func(item any) any { return starred(name, item) })
 	case string:
 		if secrets.IsMember(name, value) {
 			return secrets.Stars

@@ -28,7 +28,7 @@ var (
 var style = statusColours() + styleText
 
 // templates are the pages by their names, each with the frame around it.
-var templates = parsePages("runs", "run", "step", "events", "log", "confirm", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
+var templates = parsePages("runs", "run", "step", "events", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
 
 func parsePages(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}
