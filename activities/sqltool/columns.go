@@ -101,6 +101,7 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 		settled.sequenceKind = dialect.KindOf(columns[i].Type)
 	}
 	if w.upsert {
+		settled.keyForms = settled.formsOfKey(dialect, columns)
 		settled = *settled.newest().withDeletes()
 	}
 	settled.Columns = columnsOf(settled.Rows)

@@ -30,6 +30,9 @@ type Write struct {
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
 
+	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
+	keyForms []func(any) string
+
 	sequence     string // column of sequence_by, "" for none
 	sequenceKind Kind
 	codePoints   string                               // how SQL compares text by code points
