@@ -159,7 +159,7 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 			return written, err
 		}
 	}
-	if w.State != nil && written.affected == 0 {
+	if w.State != nil && w.WritesRows() && written.affected == 0 {
 		return written, keepEmptied(ctx, tx, w)
 	}
 	return written, nil

@@ -27,6 +27,7 @@ type Write struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
+	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
 
@@ -224,9 +225,12 @@ func (w *Write) readRows(rows []any) error {
 		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns = columnsOf(w.Rows)
+	w.Columns, w.given = columnsOf(w.Rows), len(w.Rows)
 	return nil
 }
+
+// WritesRows reports whether the write was given rows, whatever is left of them.
+func (w *Write) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
 func (w *Write) without(marked []bool) *Write {
