@@ -101,6 +101,7 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 		settled.sequenceKind = dialect.KindOf(columns[i].Type)
 	}
 	if w.upsert {
+		settled.keyForms = settled.formsOfKey(dialect, columns)
 		settled = *settled.newest().withDeletes()
 	}
 	settled.Columns = columnsOf(settled.Rows)
@@ -158,7 +159,7 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 			return written, err
 		}
 	}
-	if w.State != nil && written.affected == 0 {
+	if w.State != nil && w.WritesRows() && written.affected == 0 {
 		return written, keepEmptied(ctx, tx, w)
 	}
 	return written, nil

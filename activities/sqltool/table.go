@@ -27,8 +27,12 @@ type Write struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
+	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
+
+	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
+	keyForms []func(any) string
 
 	sequence     string // column of sequence_by, "" for none
 	sequenceKind Kind
@@ -221,9 +225,12 @@ func (w *Write) readRows(rows []any) error {
 		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns = columnsOf(w.Rows)
+	w.Columns, w.given = columnsOf(w.Rows), len(w.Rows)
 	return nil
 }
+
+// WritesRows reports whether the write was given rows, whatever is left of them.
+func (w *Write) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
 func (w *Write) without(marked []bool) *Write {

@@ -310,11 +310,30 @@ func emptiedByItsRows(s *StateTest) {
 	write(deleting(true, 1), moves("a", 2, To(2)))
 	require.Empty(s, s.Written())
 	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
-	write(s.In(), moves("b", 1, nil))
+	write(s.In(), moves("b", 1, To(3)))
 	require.Nil(s, s.Claim("c").Refused, "a write of nothing changes nothing of it")
 	write(deleting(nil, 3), moves("c", 1, To(3)))
+	require.NotEmpty(s, s.Written())
 	s.query(s, "DELETE FROM "+s.Table)
 	require.Equal(s, incremental.TypeWithoutTable, s.Claim("d").Refused.Type, "this is not what was loaded")
+	s.reset()
+	rejecting := func() interpreter.ToolInput {
+		in := s.In(map[string]any{"id": 1, "at": 1, "page": "no number"})
+		in.Fields = Fields(map[string]any{"table": s.Table, "schema_contract": map[string]any{"columns": "discard_row", "data_type": "discard_row"}})
+		return in
+	}
+	s.Claim("e")
+	write(rejecting(), s.Move("e", 1, To(4), nil))
+	require.Empty(s, s.Written())
+	for _, holder := range []string{"f", "g"} {
+		require.Nil(s, s.Claim(holder).Refused, "what was left out comes again, and is known")
+		write(rejecting(), s.Move(holder, 1, To(4), nil))
+	}
+	s.reset()
+	s.Claim("h")
+	none := s.In(Row(1, 1))
+	none.Fields = Fields(map[string]any{"table": s.Table + "_none", "schema_contract": "discard_row"})
+	write(none, s.Move("h", 1, To(4), nil))
 }
 
 func statesClaimedAtOnce(s *StateTest) {

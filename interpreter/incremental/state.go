@@ -105,7 +105,7 @@ type State struct {
 	Run       string    `json:"run,omitempty"` // that claimed it last; it may hold it
 	MovedAt   time.Time `json:"moved_at,omitzero"`
 	Rows      int64     `json:"rows,omitempty"` // that its last call has written
-	// Emptied says that a write of its own left its table without rows, with the watermark that it has.
+	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
 }
 
