@@ -91,9 +91,6 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			if overlap != "" {
 				if err := choice("--overlap", overlap, playbook.Overlaps); err != nil {
 					return err
