@@ -98,9 +98,6 @@ func newStateListCommand(a *app) *cobra.Command {
 
 // listStatesOf lists all states that a database keeps.
 func (a *app) listStatesOf(o *stateListOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	switch {
 	case o.auth == "":
 		return usageError("--auth is empty; it takes the name of a connection of the worker, or sqlite:PATH")

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -52,15 +53,9 @@ const (
 // NewWorker makes a worker that runs playbooks with the tools of a catalogue.
 // The caller starts and stops it, and closes the catalogue afterwards.
 func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
-	if options.TaskQueue == "" {
-		options.TaskQueue = workflows.DefaultTaskQueue
-	}
-	if options.MaxAttempts == 0 {
-		options.MaxAttempts = defaultMaxAttempts
-	}
-	if options.StopTimeout == 0 {
-		options.StopTimeout = defaultStopTimeout
-	}
+	options.TaskQueue = cmp.Or(options.TaskQueue, workflows.DefaultTaskQueue)
+	options.MaxAttempts = cmp.Or(options.MaxAttempts, defaultMaxAttempts)
+	options.StopTimeout = cmp.Or(options.StopTimeout, defaultStopTimeout)
 	background := activities.WithHost(context.Background(), activities.Host{
 		Client: c, StopGrace: options.StopTimeout, Slots: options.MaxAttempts,
 	})
