@@ -26,6 +26,9 @@ const (
 // target is what a write knows of its table.
 type target struct {
 	forms map[string]textForm // by column
+	// elements are the types of columns as the elements of an array, without what bounds their values, "" where there are no
+	// such arrays.
+	elements map[string]string
 	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
 	// view and no foreign table.
 	copyable bool
@@ -117,6 +120,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 					AND e.oid NOT IN ('json'::regtype, 'jsonb'::regtype) THEN 3
 				WHEN b.typcategory <> 'A' AND b.typtype IN ('b', 'e', 'r', 'm') THEN 1
 				ELSE 0 END,
+			CASE WHEN t.typarray <> 0 AND t.typdelim = ',' THEN format_type(a.atttypid, -1) ELSE '' END,
 			a.attidentity = 'a' OR a.attgenerated <> '',
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 			has_database_privilege(current_database(), 'TEMPORARY')
@@ -126,19 +130,20 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 			LEFT JOIN pg_type e ON e.oid = b.typelem
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-	t.target.forms = map[string]textForm{}
+	t.target.forms, t.target.elements = map[string]textForm{}, map[string]string{}
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var (
-				column sqltool.Column
-				form   textForm
+				column  sqltool.Column
+				form    textForm
+				element string
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &form, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &form, &element, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
 				return err
 			}
-			t.target.forms[column.Name] = form
+			t.target.forms[column.Name], t.target.elements[column.Name] = form, element
 			columns = append(columns, column)
 		}
 		return rows.Err()

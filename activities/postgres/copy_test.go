@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -56,12 +57,12 @@ var oddTypes = []string{
 	"odd_enum", "odd_positive", "odd_of_odd", "odd_list", "odd_pair", "odd_json",
 }
 
-// TestWaysToWriteAgree writes odd values to columns of every type as JSON, by COPY, and by a temporary
+// TestWaysToWriteAgree writes odd values to columns of every type as JSON, as arrays, by COPY, and by a temporary
 // table. The same arrives, or all refuse it.
 func TestWaysToWriteAgree(t *testing.T) {
 	t.Parallel()
 
-	pg, db := pgTool(t)
+	pg, db := onePostgres(t, "") // whose session knows the tables: all but its first writes to each are made at once
 	db.Exec(t, `CREATE TYPE odd_enum AS ENUM ('red', 'off'); CREATE DOMAIN odd_positive AS integer CHECK (VALUE > 0);
 		CREATE DOMAIN odd_of_odd AS odd_positive; CREATE DOMAIN odd_list AS integer[]; CREATE TYPE odd_pair AS (x integer, y text);
 		CREATE DOMAIN odd_json AS jsonb`)
@@ -70,30 +71,42 @@ func TestWaysToWriteAgree(t *testing.T) {
 			t.Parallel()
 			table := fmt.Sprintf("odd_%d", n)
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %[1]s_copied (id int, v %[2]s); CREATE TABLE %[1]s_beside (id int PRIMARY KEY, v %[2]s);
-				CREATE TABLE %[1]s_json (id int, v %[2]s); CREATE VIEW %[1]s AS SELECT * FROM %[1]s_json`, table, kind))
-			beside := make([]any, 1, 1000)
+				CREATE TABLE %[1]s_json (id int, v %[2]s, only_json odd_pair); CREATE TABLE %[1]s_arrays (id int, v %[2]s)`, table, kind))
+			many := make([]any, 0, 1001)
 			for i, value := range valuesFor(kind) {
 				row := map[string]any{"id": i, "v": value}
-				asJSON, copied := insertOne(t, pg, table, row), insertOne(t, pg, table+"_copied", row)
-				require.Equal(t, asJSON == nil, copied == nil, "%#v: as JSON %v, copied %v", value, asJSON, copied)
+				asJSON := insertOne(t, pg, table+"_json", map[string]any{"id": i, "v": value, "only_json": nil})
+				asArrays := insertOne(t, pg, table+"_arrays", row)
+				require.Equal(t, asJSON == nil, asArrays == nil, "%#v: as JSON %v, as arrays %v", value, asJSON, asArrays)
 				if asJSON == nil {
-					beside = append(beside, row)
+					many = append(many, row)
 				} else if i%30 == 0 {
-					requireRefusedBeside(t, pg, table+"_beside", row)
+					requireRefused(t, pg, map[string]any{"table": table + "_copied"}, row)
+					requireRefused(t, pg, map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, row)
 				}
 			}
-			beside[0] = map[string]any{"id": -1}
-			for len(beside) < 1000 {
-				beside = append(beside, map[string]any{"id": -1 - len(beside)})
+			many = withMore(many)
+			for _, fields := range []map[string]any{{"table": table + "_copied"}, {"table": table + "_beside", "mode": "upsert", "key": "id"}} {
+				in := pg.Rows(fields, many)
+				in.OperationKey = rand.Text()
+				_, err := pg.Call(t, in)
+				require.NoError(t, err)
 			}
-			_, err := pg.Call(t, pg.Rows(map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, beside))
-			require.NoError(t, err)
 			const written = "SELECT id, v::text FROM %s_%s WHERE id >= 0 ORDER BY id"
 			want := pg.Run(t, fmt.Sprintf(written, table, "json"), nil)
-			require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, "copied"), nil))
-			require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, "beside"), nil))
+			for _, way := range []string{"arrays", "copied", "beside"} {
+				require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, way), nil), way)
+			}
 		})
 	}
+}
+
+// withMore adds rows without a value, up to more than are written at once.
+func withMore(rows []any) []any {
+	for len(rows) < 1001 {
+		rows = append(rows, map[string]any{"id": -1 - len(rows)})
+	}
+	return rows
 }
 
 // insertOne writes a row.
@@ -105,15 +118,12 @@ func insertOne(t *testing.T, pg tooltest.SQL, table string, row map[string]any) 
 	return err
 }
 
-// requireRefusedBeside requires that a write by a temporary table is refused, and says which row.
-func requireRefusedBeside(t *testing.T, pg tooltest.SQL, table string, row map[string]any) {
+// requireRefused requires that a write is refused which has a row among many.
+func requireRefused(t *testing.T, pg tooltest.SQL, fields map[string]any, row map[string]any) {
 	t.Helper()
-	rows := make([]any, 1000)
-	for i := range rows {
-		rows[i] = map[string]any{"id": -1 - i}
-	}
-	rows[500] = row
-	refused := pg.Fail(t, pg.Rows(map[string]any{"table": table, "mode": "upsert", "key": "id"}, rows))
+	in := pg.Rows(fields, withMore([]any{row}))
+	in.OperationKey = rand.Text()
+	refused := pg.Fail(t, in)
 	require.Equal(t, interpreter.KindTool, refused.Kind)
 }
 
