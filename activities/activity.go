@@ -324,8 +324,7 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, limit),
 	}
-	var waited *memory.WaitError
-	if errors.As(err, &waited) {
+	if _, ok := errors.AsType[*memory.WaitError](err); ok {
 		e.Message += fmt.Sprintf("; it waited for memory, which other attempts of its worker had (%s)", memory.Variable)
 	}
 	return e

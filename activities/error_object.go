@@ -34,8 +34,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 	if e.Answer != nil {
 		object.Answer = maskedAnswer(*e.Answer, secrets)
 	}
-	var requested *tool.Requested
-	if errors.As(err, &requested) {
+	if requested, ok := errors.AsType[*tool.Requested](err); ok {
 		object.URL = maskedText(requested.URL, tool.MaxShownURL, secrets)
 		object.Params = expression.Of(secrets.Value(tool.ShownParams(requested.Params)))
 	}

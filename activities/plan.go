@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 	"time"
@@ -46,9 +47,7 @@ func (c *Catalogue) Plan(ctx context.Context, in call.PlanInput) (interpreter.Pl
 		})
 	}
 	p := &planner{catalogue: c, sample: in.Sample, now: time.Now(), files: map[string]string{}, makers: map[string]string{}}
-	for name, text := range script.Files {
-		p.files[name] = text
-	}
+	maps.Copy(p.files, script.Files)
 	for _, file := range checked.Files {
 		p.files[file.Name] = file.Source
 	}

@@ -109,8 +109,7 @@ func firstOf(before, err error) error {
 }
 
 func isStateMoved(err error) bool {
-	var failure *tool.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*tool.Error](err); ok {
 		return failure.Kind == interpreter.KindIncremental
 	}
 	object := failureOf(err)

@@ -101,8 +101,7 @@ func (a *treeAdmissions) hold(ctx context.Context, attempt *interpreter.PausedBy
 		return nil, nil
 	}
 	_, err := a.gate.pass(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
-	var off *putOffError
-	if errors.As(err, &off) {
+	if off, ok := errors.AsType[*putOffError](err); ok {
 		return off.until.Hold, nil
 	}
 	return nil, err

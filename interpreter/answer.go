@@ -120,8 +120,7 @@ type AnswerError struct {
 // AnsweredAt is the ID of the workflow that awaits an answer, where the error says
 // that another one does; else "".
 func AnsweredAt(err error) string {
-	var refused *AnswerError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*AnswerError](err); ok {
 		return refused.WorkflowID
 	}
 	return ""

@@ -20,8 +20,7 @@ import (
 // error of the call, with the place in the playbook.
 func ExpressionError(book *playbook.Playbook, where string, err error) *ErrorObject {
 	message := where + ": " + err.Error()
-	var eval *playbook.EvalError
-	if errors.As(err, &eval) {
+	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		message = where + ": " + eval.Message
 		if book != nil && eval.Pos.Line > 0 {
 			message += fmt.Sprintf(" (%s:%s)", book.File.Name, eval.Pos)

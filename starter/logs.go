@@ -135,8 +135,7 @@ func (a *app) logRun(ctx context.Context, s *session, id, step string) (found ru
 		return whole, nil, nil
 	}
 	found, err = s.runs().Find(ctx, id, "")
-	var missing *runs.UnknownError
-	if errors.As(err, &missing) && id != "" {
+	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
 		return whole, a.findError(s, err), nil
 	}
 	if err != nil {

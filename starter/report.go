@@ -55,12 +55,10 @@ func refusal(err error) document {
 	case exitUsage:
 		failure.Kind = kindUsage
 	}
-	var unsure *start.UnsureError
-	if errors.As(err, &unsure) {
+	if unsure, ok := errors.AsType[*start.UnsureError](err); ok {
 		doc.Status, doc.WorkflowID = statusUnknown, unsure.WorkflowID
 	}
-	var invalid *invalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*invalidError](err); ok {
 		failure.Kind, doc.Problems, doc.ProblemsTotal = kindInvalid, invalid.problems, invalid.total
 	}
 	return doc

@@ -233,8 +233,7 @@ func (a *app) reprocessPlan(
 		return start.Plan{}, err
 	}
 	input.Reprocess, err = s.reader().Reprocess(ctx, chain, letters, book)
-	var unfit *deadletter.UnfitError
-	if errors.As(err, &unfit) {
+	if _, ok := errors.AsType[*deadletter.UnfitError](err); ok {
 		return start.Plan{}, withStatus(exitUsage, err)
 	}
 	if err != nil {
@@ -277,8 +276,7 @@ func asMap(v any) map[string]any {
 func (a *app) startReprocess(ctx context.Context, s *session, plan start.Plan, again string, options *reprocessOptions) error {
 	a.notef("%s runs %s", plan.WorkflowID, again)
 	run, err := s.start(ctx, plan, a)
-	var started *start.StartedError
-	if errors.As(err, &started) { // another client started it at the same time
+	if started, ok := errors.AsType[*start.StartedError](err); ok { // another client started it at the same time
 		run, err = s.client.GetWorkflow(ctx, plan.WorkflowID, started.RunID), nil
 	}
 	if err != nil {

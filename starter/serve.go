@@ -213,8 +213,7 @@ func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, err
 	}
 	plan.Memo, plan.Once = order.Memo, true
 	run, err := start.Run(ctx, s.session.target(), plan, s.known(ctx))
-	var started *start.StartedError
-	if errors.As(err, &started) {
+	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
 	}
 	if err != nil {

@@ -320,8 +320,7 @@ func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, s
 	plan.Details += "\n" + attributed("Started", said)
 	plan.Memo = startedBy(said)
 	run, err := s.start(ctx, plan, a)
-	var started *start.StartedError
-	if errors.As(err, &started) {
+	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return plan.WorkflowID, nil
 	}
 	if err != nil {

@@ -180,8 +180,7 @@ func (c *controls) awaitReachable(ctx workflow.Context, id string) error {
 // answerError is an error of an answer as clients get it: an application error with the
 // type of the interpreter's.
 func answerError(err error) error {
-	var refused *interpreter.AnswerError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*interpreter.AnswerError](err); ok {
 		return temporal.NewNonRetryableApplicationError(refused.Message, refused.Type, nil, refused.WorkflowID)
 	}
 	return err

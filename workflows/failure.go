@@ -15,12 +15,10 @@ import (
 
 // DetailsOf reads the details of a workflow or activity that failed or was cancelled.
 func DetailsOf(err error, into any) bool {
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) && application.HasDetails() {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok && application.HasDetails() {
 		return application.Details(into) == nil
 	}
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) && cancelled.HasDetails() {
+	if cancelled, ok := errors.AsType[*temporal.CanceledError](err); ok && cancelled.HasDetails() {
 		return cancelled.Details(into) == nil
 	}
 	return false
@@ -65,8 +63,7 @@ func AttemptError(err error) *interpreter.ErrorObject {
 			Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled",
 		}
 	}
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		var object interpreter.ErrorObject
 		if application.HasDetails() && application.Details(&object) == nil && object.Kind != "" {
 			return &object

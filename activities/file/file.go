@@ -227,8 +227,7 @@ func (t *Tool) unpackError(path string, err error) error {
 // fileError classifies: what is missing or forbidden stays so, a full disk may
 // not. The message names the path as the author gave it.
 func fileError(verb, path string, err error) error {
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		err = cause.Err
 	}
 	e := &tool.Error{

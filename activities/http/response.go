@@ -27,8 +27,7 @@ import (
 func (t *Tool) read(ctx context.Context, response *http.Response, options format.Options) (interpreter.ToolResult, error) {
 	headers := flatHeaders(response.Header)
 	result, err := t.readAnswer(ctx, response, headers, options)
-	var e *tool.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
 		related, _ := links(response.Header.Values("Link"), response.Request.URL) // no page follows from them
 		e.Answer = &interpreter.ToolMeta{Status: response.StatusCode, Links: related, URL: redacted(response.Request.URL)}
 		if e.Headers == nil {
@@ -295,8 +294,7 @@ func nilIfEmpty(text string) any {
 // requestError is the error of a request without a usable answer. The error of
 // net/http quotes the whole URL, so only its cause is quoted.
 func requestError(ctx context.Context, request *http.Request, err error) error {
-	var own *tool.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*tool.Error](err); ok {
 		return own
 	}
 	if ctx.Err() != nil {

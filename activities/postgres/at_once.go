@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +34,7 @@ func (plannedTable) Misfits(context.Context, *sqltool.Write, sqltool.Column, []a
 // writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || time.Now().After(known.until) {
+	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
 		return result, errNotAtOnce
 	}
 	table := plannedTable{&tableTx{session: session}}
@@ -44,8 +42,9 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	if err != nil || !settled.IsPlain() || refuseNUL(settled) != nil {
 		return result, errNotAtOnce
 	}
-	insert, args, err := insertAtOnce(settled, &table.target)
-	if err != nil {
+	statement, encode := insertion(settled, table.textForms(settled))
+	rows, err := encode(settled.Rows)
+	if err != nil || rows.rows < len(settled.Rows) || rows.bytes > atOnceBytes {
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
@@ -54,7 +53,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	if err := queueLedger(batch, settled); err != nil {
 		return result, err
 	}
-	batch.Queue(insert, args...).Exec(func(tag pgconn.CommandTag) error {
+	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
 		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
 		return nil
 	})
@@ -70,77 +69,6 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		return interpreter.ToolResult{}, err
 	}
 	return result, nil
-}
-
-// insertAtOnce is the statement that inserts all rows, with its arguments: an array for each column, or the rows as JSON
-// where a column has values of which no array can be made.
-func insertAtOnce(w *sqltool.Write, t *target) (statement string, args []any, err error) {
-	if statement, args, err = insertColumns(w, t); statement != "" || err != nil {
-		return statement, args, err
-	}
-	rows, used, err := encodeChunk(w.Rows)
-	if err != nil || used < len(w.Rows) || len(rows) > atOnceBytes {
-		return "", nil, errNotAtOnce
-	}
-	return populateStatement(w), []any{string(rows)}, nil
-}
-
-// insertColumns is the statement that inserts rows which arrive as an array for each column, "" where a column has no arrays.
-func insertColumns(w *sqltool.Write, t *target) (statement string, args []any, err error) {
-	forms := t.formsOf(w.Columns)
-	if forms == nil || len(w.Rows) > chunkRows {
-		return "", nil, nil
-	}
-	size, arrays := 0, make([]string, len(w.Columns))
-	for i, column := range w.Columns {
-		element := t.elements[column]
-		if element == "" || forms[i] == arrayText {
-			return "", nil, nil
-		}
-		arrays[i] = "$" + strconv.Itoa(i+1) + "::text::" + element + "[]"
-		literal, err := columnLiteral(w.Rows, column, forms[i])
-		if err != nil {
-			return "", nil, err
-		}
-		if size += len(literal); size > atOnceBytes {
-			return "", nil, errNotAtOnce
-		}
-		args = append(args, literal)
-	}
-	return "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(w.Columns) + ") SELECT * FROM unnest(" + strings.Join(arrays, ", ") + ")" +
-		w.Conflict(), args, nil
-}
-
-// columnLiteral is the literal of the array of a column's values.
-func columnLiteral(rows []map[string]any, column string, form textForm) (string, error) {
-	literal := []byte{'{'}
-	for i, row := range rows {
-		if i > 0 {
-			literal = append(literal, ',')
-		}
-		text, isNull, err := columnText(row[column], form)
-		switch {
-		case err != nil:
-			return "", err
-		case isNull:
-			literal = append(literal, "NULL"...)
-		default:
-			literal = append(appendElement(append(literal, '"'), text), '"')
-		}
-	}
-	return string(append(literal, '}')), nil
-}
-
-// appendElement escapes a text in the quotes of an array's element.
-func appendElement(out []byte, text string) []byte {
-	for {
-		at := strings.IndexAny(text, `"\`)
-		if at < 0 {
-			return append(out, text...)
-		}
-		out = append(append(out, text[:at]...), '\\', text[at])
-		text = text[at+1:]
-	}
 }
 
 // queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the

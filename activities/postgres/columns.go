@@ -23,12 +23,17 @@ const (
 	arrayText                 // an array whose elements are plain
 )
 
+// columnForm is how values of a column travel as text.
+type columnForm struct {
+	text textForm
+	// base is the type that an array of values is read as, "" where only the column itself reads them as it should. It has
+	// no length or precision, which the column checks as it does in an INSERT.
+	base string
+}
+
 // target is what a write knows of its table.
 type target struct {
-	forms map[string]textForm // by column
-	// elements are the types of columns as the elements of an array, without what bounds their values, "" where there are no
-	// such arrays.
-	elements map[string]string
+	forms map[string]columnForm // by column
 	// copyable says that COPY does to it what INSERT does: it has no rules and no policies for rows, and is no
 	// view and no foreign table.
 	copyable bool
@@ -37,10 +42,10 @@ type target struct {
 }
 
 // formsOf are the forms of columns, nil where one has none.
-func (t *target) formsOf(columns []string) []textForm {
-	forms := make([]textForm, len(columns))
+func (t *target) formsOf(columns []string) []columnForm {
+	forms := make([]columnForm, len(columns))
 	for i, name := range columns {
-		if forms[i] = t.forms[name]; forms[i] == noText {
+		if forms[i] = t.forms[name]; forms[i].text == noText {
 			return nil
 		}
 	}
@@ -111,7 +116,8 @@ func (t *tableTx) check(ctx context.Context, w *sqltool.Write) error {
 }
 
 // describe has the server describe a table. A column that is generated, or always numbered, has no form: COPY would
-// write to it where INSERT refuses to.
+// write to it where INSERT refuses to. A column has no base where its length or precision may change how a text is read,
+// as that of interval does.
 func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool.Column, version string, err error) {
 	const describe = `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
 			CASE WHEN a.attidentity = 'a' OR a.attgenerated <> '' THEN 0
@@ -120,7 +126,9 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 					AND e.oid NOT IN ('json'::regtype, 'jsonb'::regtype) THEN 3
 				WHEN b.typcategory <> 'A' AND b.typtype IN ('b', 'e', 'r', 'm') THEN 1
 				ELSE 0 END,
-			CASE WHEN t.typarray <> 0 AND t.typdelim = ',' THEN format_type(a.atttypid, -1) ELSE '' END,
+			CASE WHEN NOT (greatest(a.atttypmod, t.typtypmod) = -1 OR coalesce(e.oid, b.oid) = ANY ('{varchar,bpchar,numeric,bit,varbit,timestamp,timestamptz,time,timetz}'::regtype[]))
+					OR b.typcategory <> 'A' AND (b.typdelim <> ',' OR b.typarray = 0) THEN ''
+				ELSE format_type(b.oid, -1) END,
 			a.attidentity = 'a' OR a.attgenerated <> '',
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 			has_database_privilege(current_database(), 'TEMPORARY')
@@ -130,20 +138,19 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 			LEFT JOIN pg_type e ON e.oid = b.typelem
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-	t.target.forms, t.target.elements = map[string]textForm{}, map[string]string{}
+	t.target.forms = map[string]columnForm{}
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var (
-				column  sqltool.Column
-				form    textForm
-				element string
+				column sqltool.Column
+				form   columnForm
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &form, &element, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
 				return err
 			}
-			t.target.forms[column.Name], t.target.elements[column.Name] = form, element
+			t.target.forms[column.Name] = form
 			columns = append(columns, column)
 		}
 		return rows.Err()

@@ -15,7 +15,7 @@ import (
 )
 
 // copyFrom sends the rows to a table by COPY, and says how many it took.
-func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, forms []textForm) (int64, error) {
+func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, forms []columnForm) (int64, error) {
 	source := &copySource{write: w, forms: forms}
 	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+sqltool.QuoteNames(w.Columns)+") FROM STDIN")
 	if source.err != nil {
@@ -27,7 +27,7 @@ func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, fo
 // copySource is rows in the text format of COPY, made as they are read.
 type copySource struct {
 	write *sqltool.Write
-	forms []textForm
+	forms []columnForm
 	next  int    // row
 	ready []byte // of buffer, not yet read
 	// buffer is used again, for some rows at a time.
@@ -61,10 +61,10 @@ func (s *copySource) appendRow() error {
 		if i > 0 {
 			s.buffer = append(s.buffer, '\t')
 		}
-		text, isNull, err := columnText(row[name], s.forms[i])
+		text, isNull, err := columnText(row[name], s.forms[i].text)
 		switch {
 		case err != nil:
-			return &unsendableError{name, tool.Errorf("row %d, column %q, cannot be written as JSON: %w", s.write.Number(s.next), name, err)}
+			return unsendable(s.write, s.next, name, err)
 		case isNull:
 			s.buffer = append(s.buffer, `\N`...)
 		default:
@@ -119,9 +119,9 @@ func appendCopyText(out []byte, text string) []byte {
 
 // fitsText reports whether the values of array columns have a literal that means the same as
 // their JSON: texts, which are literals themselves, and lists without lists that are empty.
-func fitsText(w *sqltool.Write, forms []textForm) bool {
+func fitsText(w *sqltool.Write, forms []columnForm) bool {
 	for i, name := range w.Columns {
-		if forms[i] != arrayText {
+		if forms[i].text != arrayText {
 			continue
 		}
 		for _, row := range w.Rows {
@@ -150,6 +150,11 @@ func hasEmptyList(list []any) bool {
 type unsendableError struct {
 	column string
 	err    error
+}
+
+// unsendable is the error of a value that JSON has no form for.
+func unsendable(w *sqltool.Write, row int, column string, err error) error {
+	return &unsendableError{column, tool.Errorf("row %d, column %q, cannot be written as JSON: %w", w.Number(row), column, err)}
 }
 
 func (e *unsendableError) Error() string { return e.err.Error() }

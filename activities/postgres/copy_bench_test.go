@@ -1,7 +1,13 @@
 package postgres_test
 
 import (
+	"context"
+	"flag"
 	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,102 +16,216 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
+	"reprise/interpreter/expression"
 )
 
-// BenchmarkWaysToWrite inserts rows of 12 columns, 100 and 10,000 at once, as JSON (to a view, by a user who may not make
-// temporary tables), by COPY, and by COPY alone from text that is ready, in turns. It reports medians as ratios of speed: COPY to JSON, COPY to COPY
-// alone, and the same of upserts to JSON, of rows that are new and of rows that are there.
-func BenchmarkWaysToWrite(b *testing.B) {
+var loadRows = flag.Int("load.rows", 100_000, "how many rows a way of BenchmarkLoads writes in a round")
+
+// BenchmarkLoads writes rows of 12 columns by several ways, which take turns: as the tool does, as JSON in chunks of
+// 1,000 rows with the ledger in the same transaction, which is what the tool did before, and by \copy of psql from a file.
+// Upserts are of new rows, and of rows that are there (update). Each iteration is a round; it reports medians of the rounds as ratios of speed. What is measured is the write: rows
+// are made before.
+func BenchmarkLoads(b *testing.B) {
 	for _, size := range []int{100, 10_000} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) { benchmarkWays(b, size) })
+		b.Run(fmt.Sprint("insert/", size), func(b *testing.B) { newLoads(b, size).inserts(b) })
+		b.Run(fmt.Sprint("upsert/", size), func(b *testing.B) {
+			l := newLoads(b, size)
+			l.upserts(b, func() { l.db.Exec(b, "TRUNCATE written, as_json") })
+		})
+		b.Run(fmt.Sprint("update/", size), func(b *testing.B) {
+			l := newLoads(b, size)
+			l.byTool("insert")(b)
+			l.db.Exec(b, "INSERT INTO as_json SELECT * FROM written")
+			l.upserts(b, func() { l.db.Exec(b, "VACUUM written, as_json") })
+		})
 	}
 }
 
-func benchmarkWays(b *testing.B, size int) {
+// loads writes rows to tables of one kind.
+type loads struct {
+	pg   tooltest.SQL
+	db   *testenv.Database
+	conn *pgx.Conn
+	size int // rows of a write
+	run  int
+}
+
+func newLoads(b *testing.B, size int) *loads {
 	pg, db := pgTool(b)
-	const columns = "id bigint, name text, email text, amount numeric, created timestamptz, updated timestamptz, active boolean, " +
-		"score double precision, tags jsonb, region text, quantity integer, day date"
-	for _, table := range []string{"copied", "under", "alone", "upserted", "upserted_json", "updated", "updated_json"} {
-		db.Exec(b, "CREATE TABLE "+table+" ("+columns+", PRIMARY KEY (id))")
+	for _, table := range []string{"written", "as_json", "copied"} {
+		db.Exec(b, "CREATE TABLE "+table+" (id bigint, name text, email text, amount numeric, created timestamptz, updated timestamptz, "+
+			"active boolean, score double precision, tags jsonb, region text, quantity integer, day date, PRIMARY KEY (id))")
 	}
-	role := "untemporary_" + db.Name
-	db.Exec(b, fmt.Sprintf(`CREATE VIEW viewed AS SELECT * FROM under; CREATE ROLE %[1]q; REVOKE TEMPORARY ON DATABASE %[2]q FROM PUBLIC;
-		GRANT ALL ON SCHEMA public TO %[1]q; GRANT ALL ON ALL TABLES IN SCHEMA public TO %[1]q`, role, db.Name))
-	b.Cleanup(func() { db.Exec(b, fmt.Sprintf("DROP OWNED BY %[1]q; DROP ROLE %[1]q", role)) })
-	separator := "?"
-	if strings.Contains(db.URL, "?") {
-		separator = "&"
-	}
-	limited := activities.NewCatalogue(activities.Resources{
-		Connections: activities.Connections{"main": db.URL + separator + "options=-c%20role%3D" + role},
-	})
-	b.Cleanup(func() { require.NoError(b, limited.Close()) })
-	asJSON := tooltest.SQL{Catalogue: limited, Name: pg.Name, Auth: pg.Auth}
-	conn, err := pgx.Connect(b.Context(), db.URL)
+	config, err := pgx.ParseConfig(db.URL)
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, conn.Close(b.Context())) })
-	write := func(pg tooltest.SQL, table, mode string) func(page int) {
-		return func(page int) {
-			in := pg.Rows(map[string]any{"table": table, "mode": mode, "key": "id"}, benchmarkRows(page, size))
-			in.OperationKey, in.RunID = fmt.Sprint(table, page), "run"
-			_, err := pg.Call(b, in)
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	conn, err := pgx.ConnectConfig(b.Context(), config)
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, conn.Close(context.Background())) })
+	return &loads{pg: pg, db: db, conn: conn, size: size}
+}
+
+// way writes all rows of a round, and says how long that took.
+type way func(b *testing.B) time.Duration
+
+func (l *loads) inserts(b *testing.B) {
+	psql, withoutPsql := l.psql(b)
+	ways := map[string]way{"tool": l.byTool("insert"), "json": l.asJSON("")}
+	if withoutPsql == "" {
+		ways["psql"] = psql
+	} else {
+		b.Log(withoutPsql)
+	}
+	l.measure(b, ways, func() { l.db.Exec(b, "TRUNCATE written, as_json, copied") })
+}
+
+func (l *loads) upserts(b *testing.B, prepare func()) {
+	var sets []string
+	for column := range benchmarkRow(0) {
+		sets = append(sets, column+" = excluded."+column)
+	}
+	conflict := " ON CONFLICT (id) DO UPDATE SET " + strings.Join(sets, ", ")
+	l.measure(b, map[string]way{"tool": l.byTool("upsert"), "json": l.asJSON(conflict)}, prepare)
+}
+
+// measure runs rounds of all ways.
+func (l *loads) measure(b *testing.B, ways map[string]way, prepare func()) {
+	names, times := make([]string, 0, len(ways)), map[string][]time.Duration{}
+	for name := range ways {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for round := 0; b.Loop(); round++ {
+		prepare()
+		for i := range names {
+			name := names[(i+round)%len(names)]
+			times[name] = append(times[name], ways[name](b))
+		}
+	}
+	median := func(name string) float64 {
+		slices.Sort(times[name])
+		return times[name][len(times[name])/2].Seconds()
+	}
+	own := median("tool")
+	b.ReportMetric(float64(*loadRows)/own, "rows/s")
+	for _, name := range names {
+		if name != "tool" {
+			b.ReportMetric(median(name)/own, "times-"+name)
+		}
+	}
+}
+
+// byTool writes as a sink does.
+func (l *loads) byTool(mode string) way {
+	return func(b *testing.B) (took time.Duration) {
+		l.run++
+		for first := 0; first < *loadRows; first += l.size {
+			in := l.pg.Rows(map[string]any{"table": "written", "mode": mode, "key": "id"}, benchmarkRows(first, l.size))
+			in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.Hash("rows"), "run"
+			began := time.Now()
+			_, err := l.pg.Call(b, in)
+			took += time.Since(began)
 			require.NoError(b, err)
 		}
+		return took
 	}
-	alone := func(page int) {
-		_, err := conn.PgConn().CopyFrom(b.Context(), strings.NewReader(copyText(page, size)), "COPY alone FROM STDIN")
-		require.NoError(b, err)
-	}
-	again := func(write func(int)) func(int) {
-		write(0)
-		return func(int) { write(0) }
-	}
-	ways := []func(int){
-		write(asJSON, "viewed", "insert"), write(pg, "copied", "insert"), alone,
-		write(asJSON, "upserted_json", "upsert"), write(pg, "upserted", "upsert"),
-		again(write(asJSON, "updated_json", "upsert")), again(write(pg, "updated", "upsert")),
-	}
-	times := make([][]time.Duration, len(ways))
-	for page := 0; b.Loop(); page++ {
-		for i := range ways {
-			way := (i + page) % len(ways)
-			begun := time.Now()
-			ways[way](page)
-			times[way] = append(times[way], time.Since(begun))
-		}
-	}
-	medians := make([]float64, len(ways))
-	for i, of := range times {
-		slices.Sort(of)
-		medians[i] = of[len(of)/2].Seconds()
-	}
-	b.ReportMetric(medians[0]/medians[1], "insert/json")
-	b.ReportMetric(medians[2]/medians[1], "insert/copy-alone")
-	b.ReportMetric(medians[3]/medians[4], "upsert/json")
-	b.ReportMetric(medians[5]/medians[6], "update/json")
-	b.ReportMetric(float64(size)/medians[1], "rows/s")
-	b.ReportMetric(float64(size)/medians[4], "upserts/s")
 }
 
-func benchmarkRows(page, size int) []any {
+// asJSON writes as JSON.
+func (l *loads) asJSON(conflict string) way {
+	const chunk = 1000
+	return func(b *testing.B) (took time.Duration) {
+		l.run++
+		l.db.Exec(b, "CREATE TABLE IF NOT EXISTS json_writes (operation_key text PRIMARY KEY, written_at timestamptz NOT NULL DEFAULT now(), fingerprint text, rows_written bigint)")
+		var columns []string
+		for column := range benchmarkRow(0) {
+			columns = append(columns, column)
+		}
+		list := strings.Join(columns, ", ")
+		insert := "INSERT INTO as_json (" + list + ") SELECT " + list + " FROM json_populate_recordset(NULL::as_json, $1::text::json)" + conflict
+		for first := 0; first < *loadRows; first += l.size {
+			rows := benchmarkRows(first, l.size)
+			began := time.Now()
+			err := pgx.BeginFunc(b.Context(), l.conn, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(b.Context(), "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped", "as_json"); err != nil {
+					return err
+				}
+				if conflict == "" {
+					if _, err := tx.Exec(b.Context(), "INSERT INTO json_writes (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+						fmt.Sprint(l.run, " ", first), expression.Hash("rows"), int64(l.size)); err != nil {
+						return err
+					}
+				}
+				for some := range slices.Chunk(rows, chunk) {
+					encoded, err := expression.Encode(some)
+					if err != nil {
+						return err
+					}
+					if _, err := tx.Exec(b.Context(), insert, string(encoded)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			took += time.Since(began)
+			require.NoError(b, err)
+		}
+		return took
+	}
+}
+
+// psql loads a file by \copy, in one transaction. without says why it cannot.
+func (l *loads) psql(b *testing.B) (load way, without string) {
+	program, err := exec.LookPath("psql")
+	if err != nil {
+		return nil, `not compared with \copy: there is no psql on PATH`
+	}
+	path := filepath.Join(b.TempDir(), "rows")
+	file, err := os.Create(path)
+	require.NoError(b, err)
+	for first := 0; first < *loadRows; first += l.size {
+		_, err := file.WriteString(copyText(first, l.size))
+		require.NoError(b, err)
+	}
+	require.NoError(b, file.Close())
+	address, err := url.Parse(l.db.URL)
+	require.NoError(b, err)
+	password, _ := address.User.Password()
+	address.User = url.User(address.User.Username())
+	list := "id, name, email, amount, created, updated, active, score, tags, region, quantity, day"
+	return func(b *testing.B) time.Duration {
+		command := exec.CommandContext(b.Context(), program, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-c", fmt.Sprintf(`\copy copied (%s) FROM '%s'`, list, path), address.String())
+		command.Env = append(os.Environ(), "PGPASSWORD="+password)
+		began := time.Now()
+		out, err := command.CombinedOutput()
+		took := time.Since(began)
+		require.NoError(b, err, "%s", out)
+		return took
+	}, ""
+}
+
+func benchmarkRow(id int) map[string]any {
+	return map[string]any{
+		"id": id, "name": fmt.Sprint("customer ", id), "email": fmt.Sprint("customer", id, "@example.com"), "amount": "123.45",
+		"created": "2024-05-01T10:00:00Z", "updated": "2024-05-02T11:30:15.250Z", "active": id%2 == 0, "score": float64(id) / 7,
+		"tags": []any{"a", "b"}, "region": "north", "quantity": id % 100, "day": "2024-05-01",
+	}
+}
+
+func benchmarkRows(first, size int) []any {
 	rows := make([]any, size)
 	for i := range rows {
-		id := page*size + i
-		rows[i] = map[string]any{
-			"id": id, "name": fmt.Sprint("customer ", id), "email": fmt.Sprint("customer", id, "@example.com"), "amount": "123.45",
-			"created": "2024-05-01T10:00:00Z", "updated": "2024-05-02T11:30:15.250Z", "active": id%2 == 0, "score": float64(id) / 7,
-			"tags": []any{"a", "b"}, "region": "north", "quantity": id % 100, "day": "2024-05-01",
-		}
+		rows[i] = benchmarkRow(first + i)
 	}
 	return rows
 }
 
-func copyText(page, size int) string {
+func copyText(first, size int) string {
 	var text strings.Builder
 	for i := range size {
-		id := page*size + i
+		id := first + i
 		fmt.Fprintf(&text, "%d\tcustomer %d\tcustomer%d@example.com\t123.45\t2024-05-01T10:00:00Z\t2024-05-02T11:30:15.250Z\t%t\t%v\t[\"a\",\"b\"]\tnorth\t%d\t2024-05-01\n",
 			id, id, id, id%2 == 0, float64(id)/7, id%100)
 	}

@@ -1,16 +1,18 @@
 package postgres_test
 
 import (
-	"crypto/rand"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // oddValues are written to columns of every type: what a type refuses is refused by each way.
@@ -20,7 +22,7 @@ var oddValues = []any{
 	json.Number("0.1234567890123456789012345678901234567890"), json.Number("1e400"),
 	"0", "-17", "1.50", "infinity", "-Infinity", "NaN", "2024-02-29", "2024-02-30", "2024-03-31T02:30:00+01:00",
 	"2024-03-31 02:30:00.123456 Europe/Berlin", "24:00:00", "1 year 2 days", "4 days ago", "t", "off", "yes",
-	"red", "Red", "{}", "{1,2}", "{{1,2},{3,4}}", `{"a": 1}`, `[1, "a", null]`, `"quoted"`, "null ", "[1,5)", "empty", "(1,2)",
+	"red", "Red", "101", "10101", "5", "10:30:00.4999996", "2024-02-29 10:30:59.4999996", "{}", "{1,2}", "{{1,2},{3,4}}", `{"a": 1}`, `[1, "a", null]`, `"quoted"`, "null ", "[1,5)", "empty", "(1,2)",
 	`\xdeadbeef`, `\000`, `\n`, "\\N", "\u2028", "e\u0301", "\x7f", "a\x01b", "127.0.0.1", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
 	"abcdefghijkl", "    x", "x    ", "000123", "<a/>", "$1,000.00",
 	[]any{},
@@ -52,61 +54,65 @@ func valuesFor(kind string) []any {
 }
 
 var oddTypes = []string{
-	"smallint", "numeric", "numeric(6,2)", "double precision", "boolean", "text", "varchar(5)", "char(8)", "date", "timestamptz", "json", "jsonb", "bytea",
+	"smallint", "numeric", "numeric(6,2)", "bit(3)", "varbit(4)", "interval", "interval hour", "interval(1)", "timestamp(0)", "time(1)[]", "name", "tsvector", "odd_short", "odd_shorts", "double precision", "boolean", "text", "varchar(5)", "char(8)", "date", "timestamptz", "json", "jsonb", "bytea",
 	"xml", "int4range", "box", "integer[]", "text[]", "varchar(3)[]", "jsonb[]", "box[]", "odd_pair[]",
 	"odd_enum", "odd_positive", "odd_of_odd", "odd_list", "odd_pair", "odd_json",
 }
 
-// TestWaysToWriteAgree writes odd values to columns of every type as JSON, as arrays, by COPY, and by a temporary
-// table. The same arrives, or all refuse it.
+// manyRows are more than a statement has as its parameters.
+const manyRows = 1001
+
+// TestWaysToWriteAgree writes odd values to columns of every type as arrays, to a view that COPY cannot write to, by COPY,
+// and by a temporary table. What arrives is what the server makes of them as JSON, or all refuse it.
 func TestWaysToWriteAgree(t *testing.T) {
 	t.Parallel()
 
-	pg, db := onePostgres(t, "") // whose session knows the tables: all but its first writes to each are made at once
+	pg, db := pgTool(t)
 	db.Exec(t, `CREATE TYPE odd_enum AS ENUM ('red', 'off'); CREATE DOMAIN odd_positive AS integer CHECK (VALUE > 0);
 		CREATE DOMAIN odd_of_odd AS odd_positive; CREATE DOMAIN odd_list AS integer[]; CREATE TYPE odd_pair AS (x integer, y text);
-		CREATE DOMAIN odd_json AS jsonb`)
+		CREATE DOMAIN odd_json AS jsonb; CREATE DOMAIN odd_short AS varchar(5); CREATE DOMAIN odd_shorts AS varchar(3)[]`)
 	for n, kind := range oddTypes {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			table := fmt.Sprintf("odd_%d", n)
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %[1]s_copied (id int, v %[2]s); CREATE TABLE %[1]s_beside (id int PRIMARY KEY, v %[2]s);
-				CREATE TABLE %[1]s_json (id int, v %[2]s, only_json odd_pair); CREATE TABLE %[1]s_arrays (id int, v %[2]s)`, table, kind))
-			many := make([]any, 0, 1001)
+				CREATE TABLE %[1]s_json (id int, v %[2]s); CREATE TABLE %[1]s_under (id int, v %[2]s); CREATE VIEW %[1]s AS SELECT * FROM %[1]s_under`, table, kind))
+			conn, err := pgx.Connect(t.Context(), db.URL)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			populate := fmt.Sprintf("INSERT INTO %[1]s SELECT id, v FROM json_populate_recordset(NULL::%[1]s, $1::text::json)", table+"_json")
+			many := make([]any, 1, manyRows)
 			for i, value := range valuesFor(kind) {
 				row := map[string]any{"id": i, "v": value}
-				asJSON := insertOne(t, pg, table+"_json", map[string]any{"id": i, "v": value, "only_json": nil})
-				asArrays := insertOne(t, pg, table+"_arrays", row)
+				encoded, err := expression.Encode([]any{row})
+				require.NoError(t, err)
+				_, asJSON := conn.Exec(t.Context(), populate, string(encoded))
+				asArrays := insertOne(t, pg, table, row)
 				require.Equal(t, asJSON == nil, asArrays == nil, "%#v: as JSON %v, as arrays %v", value, asJSON, asArrays)
 				if asJSON == nil {
 					many = append(many, row)
-				} else if i%30 == 0 {
-					requireRefused(t, pg, map[string]any{"table": table + "_copied"}, row)
+				} else if i%15 == 0 {
 					requireRefused(t, pg, map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, row)
+					requireRefused(t, pg, map[string]any{"table": table + "_copied"}, row)
 				}
 			}
-			many = withMore(many)
-			for _, fields := range []map[string]any{{"table": table + "_copied"}, {"table": table + "_beside", "mode": "upsert", "key": "id"}} {
-				in := pg.Rows(fields, many)
-				in.OperationKey = rand.Text()
-				_, err := pg.Call(t, in)
-				require.NoError(t, err)
+			many[0] = map[string]any{"id": -1}
+			for len(many) < manyRows {
+				many = append(many, map[string]any{"id": -1 - len(many)})
 			}
+			_, err = pg.Call(t, pg.Rows(map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, many))
+			require.NoError(t, err)
+			in := pg.Rows(map[string]any{"table": table + "_copied"}, many)
+			in.OperationKey = table
+			_, err = pg.Call(t, in)
+			require.NoError(t, err)
 			const written = "SELECT id, v::text FROM %s_%s WHERE id >= 0 ORDER BY id"
 			want := pg.Run(t, fmt.Sprintf(written, table, "json"), nil)
-			for _, way := range []string{"arrays", "copied", "beside"} {
+			for _, way := range []string{"under", "copied", "beside"} {
 				require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, way), nil), way)
 			}
 		})
 	}
-}
-
-// withMore adds rows without a value, up to more than are written at once.
-func withMore(rows []any) []any {
-	for len(rows) < 1001 {
-		rows = append(rows, map[string]any{"id": -1 - len(rows)})
-	}
-	return rows
 }
 
 // insertOne writes a row.
@@ -118,11 +124,16 @@ func insertOne(t *testing.T, pg tooltest.SQL, table string, row map[string]any) 
 	return err
 }
 
-// requireRefused requires that a write is refused which has a row among many.
-func requireRefused(t *testing.T, pg tooltest.SQL, fields map[string]any, row map[string]any) {
+// requireRefused requires that a write of many rows is refused for one of them.
+func requireRefused(t *testing.T, pg tooltest.SQL, fields, row map[string]any) {
 	t.Helper()
-	in := pg.Rows(fields, withMore([]any{row}))
-	in.OperationKey = rand.Text()
+	rows := make([]any, manyRows)
+	for i := range rows {
+		rows[i] = map[string]any{"id": -1 - i}
+	}
+	rows[500] = row
+	in := pg.Rows(fields, rows)
+	in.OperationKey = fmt.Sprint("refused ", fields, row["id"])
 	refused := pg.Fail(t, in)
 	require.Equal(t, interpreter.KindTool, refused.Kind)
 }

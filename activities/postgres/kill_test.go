@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type cutter struct {
 	mu     sync.Mutex
 	left   int // statements until the cut; 0 for none
 	before bool
+	sent   []string // statements
 }
 
 func newCutter(t *testing.T, server string) *cutter {
@@ -82,6 +84,27 @@ func (c *cutter) statement() (cut, before bool) {
 	return c.left == 0, c.before
 }
 
+// keep keeps the text of a message that has a statement.
+func (c *cutter) keep(kind byte, body []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch texts := bytes.Split(body, []byte{0}); {
+	case kind == 'Q':
+		c.sent = append(c.sent, string(texts[0]))
+	case kind == 'P' && len(texts) > 1: // behind its name
+		c.sent = append(c.sent, string(texts[1]))
+	}
+}
+
+// statements are those that were sent since it was last called.
+func (c *cutter) statements() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sent := c.sent
+	c.sent = nil
+	return sent
+}
+
 // pass passes messages on until a cut.
 func (c *cutter) pass(client, server net.Conn) {
 	defer func() { _, _ = client.Close(), server.Close() }()
@@ -113,6 +136,7 @@ func (c *cutter) pass(client, server net.Conn) {
 		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
+		c.keep(head[0], body)
 		if kinds == 1 && (head[0] == 'Q' || head[0] == 'S' || head[0] == 'c') { // a query, the end of a statement, or of COPY
 			switch at, before := c.statement(); {
 			case at && before:

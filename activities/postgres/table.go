@@ -18,12 +18,6 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Rows that are sent as JSON go in chunks of at most so many rows, and about so many bytes.
-const (
-	chunkRows  = 1000
-	chunkBytes = 4 << 20
-)
-
 // copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
 const copyRows = 1000
 
@@ -48,10 +42,26 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 	if w.Note != nil && refusesNotes(err) {
 		return interpreter.ToolResult{Unnotable: true}, nil
 	}
+	if lacksRow(w, err) {
+		if found, second := writeOnce(ctx, conn, w.Finding(), false); second == nil || errors.As(second, new(*sqltool.RefusedRowError)) {
+			result, err = found, second
+		}
+	}
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)
 	}
 	return result, nil
+}
+
+// lacksRow reports whether rows were refused by an error that does not say which one it is about.
+func lacksRow(w *sqltool.Write, err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && len(w.Rows) > 1 && isRefusal(pg) && placeOf(w, err, pg).row == 0
+}
+
+// isRefusal reports whether an error is about rows.
+func isRefusal(pg *pgconn.PgError) bool {
+	return slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) })
 }
 
 // writeOnce makes the write in a transaction, and in another one if the table is not as it was described before.
@@ -134,29 +144,44 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
 			keys[i][column] = row[column]
 		}
 	}
-	return sendJSON(ctx, t.tx, statement, keys)
+	return sendRows(ctx, t.tx, statement, encodeChunk, keys)
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
 func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+	written, err := t.insert(ctx, w)
+	return written, placed(w, err)
+}
+
+func (t *tableTx) insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
 	if err := refuseNUL(w); err != nil {
 		return 0, err
 	}
-	forms := t.target.formsOf(w.Columns)
-	switch byCopy := forms != nil && fitsText(w, forms); {
-	case byCopy && w.Conflict() == "" && t.target.copyable:
+	forms := t.textForms(w)
+	switch {
+	case forms != nil && w.Conflict() == "" && t.target.copyable:
 		return copyFrom(ctx, t.tx, w.QuotedTable(), w, forms)
-	case byCopy && t.target.tempAllowed && len(w.Rows) >= copyRows:
+	case forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, w, forms)
 	}
-	return populate(ctx, t.tx, w)
+	statement, encode := insertion(w, forms)
+	return sendRows(ctx, t.tx, statement, encode, w.Rows)
+}
+
+// textForms are the forms of the columns of a write, nil where its values cannot travel as text.
+func (t *tableTx) textForms(w *sqltool.Write) []columnForm {
+	forms := t.target.formsOf(w.Columns)
+	if forms != nil && !fitsText(w, forms) {
+		return nil
+	}
+	return forms
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
-func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textForm) (int64, error) {
+func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []columnForm) (int64, error) {
 	const beside = "pg_temp.reprise_rows"
 	columns := sqltool.QuoteNames(w.Columns)
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
@@ -175,51 +200,6 @@ func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []textFo
 	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
 	err := tx.SendBatch(ctx, batch).Close()
 	return written, err
-}
-
-// populate sends the rows as JSON, of which the server makes columns by the table's own types.
-func populate(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (int64, error) {
-	return sendJSON(ctx, tx, populateStatement(w), w.Rows)
-}
-
-func populateStatement(w *sqltool.Write) string {
-	columns := sqltool.QuoteNames(w.Columns)
-	return "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT " + columns +
-		" FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $1::text::json)" + w.Conflict()
-}
-
-// sendJSON runs a statement whose parameter is a list of rows, as often as they have chunks.
-func sendJSON(ctx context.Context, tx pgx.Tx, statement string, rows []map[string]any) (affected int64, err error) {
-	for rest := rows; len(rest) > 0; {
-		chunk, used, err := encodeChunk(rest)
-		if err != nil {
-			return 0, err
-		}
-		tag, err := tx.Exec(ctx, statement, string(chunk))
-		if err != nil {
-			return 0, err
-		}
-		affected += tag.RowsAffected()
-		rest = rest[used:]
-	}
-	return affected, nil
-}
-
-// encodeChunk makes a JSON list of the first rows, and says how many fitted.
-func encodeChunk(rows []map[string]any) (chunk []byte, used int, err error) {
-	chunk = append(chunk, '[')
-	for used < len(rows) && used < chunkRows && len(chunk) < chunkBytes {
-		row, err := expression.Encode(rows[used])
-		if err != nil {
-			return nil, 0, tool.Errorf("row %d cannot be written as JSON: %w", used+1, err)
-		}
-		if used > 0 {
-			chunk = append(chunk, ',')
-		}
-		chunk = append(chunk, row...)
-		used++
-	}
-	return append(chunk, ']'), used, nil
 }
 
 // changeLock is the part of the advisory locks under which tables change that is the same for all.
@@ -314,7 +294,7 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 	)
 	switch {
 	case errors.As(err, &pg):
-		if !slices.ContainsFunc(refusedStates, func(state string) bool { return strings.HasPrefix(pg.Code, state) }) {
+		if !isRefusal(pg) {
 			return nil
 		}
 		reason := pg.Message
@@ -342,7 +322,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		own.Message = w.Doing() + placeOfError(w, pg).text(w) + own.Message
+		own.Message = w.Doing() + placeOf(w, err, pg).text() + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
@@ -359,6 +339,42 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	return own
 }
 
+// placedError is an error with the place in the rows of the call that it is about.
+type placedError struct {
+	place errorPlace
+	err   error
+}
+
+func (e *placedError) Error() string { return e.err.Error() }
+
+func (e *placedError) Unwrap() error { return e.err }
+
+// placed adds the place to an error of the server.
+func placed(w *sqltool.Write, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	return &placedError{placeOfError(w, pg), err}
+}
+
+// placeOf is the place that an error of a write is about.
+func placeOf(w *sqltool.Write, err error, pg *pgconn.PgError) (place errorPlace) {
+	var (
+		at      *placedError
+		refused *sqltool.RefusedRowError
+	)
+	if errors.As(err, &at) {
+		place = at.place
+	} else {
+		place = placeOfError(w, pg) // of a constraint that is checked at the end
+	}
+	if errors.As(err, &refused) && place.row == 0 {
+		place.row = refused.Row
+	}
+	return place
+}
+
 // quoted is what a server's message has in quotes.
 var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 
@@ -367,17 +383,17 @@ var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$
 
 // errorPlace is what an error of the server is about, as far as it tells.
 type errorPlace struct {
-	row    int    // of the write, from 1; 0 where it is not known
+	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known
 }
 
 // text is the place as the head of a message.
-func (p errorPlace) text(w *sqltool.Write) string {
+func (p errorPlace) text() string {
 	switch {
 	case p.row > 0 && p.column != "":
-		return fmt.Sprintf("row %d, column %q: ", w.Number(p.row-1), p.column)
+		return fmt.Sprintf("row %d, column %q: ", p.row, p.column)
 	case p.row > 0:
-		return fmt.Sprintf("row %d: ", w.Number(p.row-1))
+		return fmt.Sprintf("row %d: ", p.row)
 	case p.column != "":
 		return fmt.Sprintf("column %q: ", p.column)
 	}
@@ -389,15 +405,53 @@ func (p errorPlace) text(w *sqltool.Write) string {
 func placeOfError(w *sqltool.Write, pg *pgconn.PgError) errorPlace {
 	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
 		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
-			return errorPlace{row: line, column: copiedColumn(w, pg, line-1, place[2])}
+			return errorPlace{row: w.Number(line - 1), column: copiedColumn(w, pg, line-1, place[2])}
 		}
+	}
+	if place := placeOfKey(w, pg); place.row > 0 {
+		return place
 	}
 	for i := range w.Rows {
 		if column := columnOfError(w, pg, i); column != "" {
-			return errorPlace{row: i + 1, column: column}
+			return errorPlace{row: w.Number(i), column: column}
 		}
 	}
 	return errorPlace{column: pg.ColumnName}
+}
+
+// keyOfDetail is the key that the detail of an error is about, in any language of the server: (a, b)=(1, x).
+var keyOfDetail = regexp.MustCompile(`\((.+?)\)=\((.+)\)`)
+
+// placeOfKey finds a row by the key that the error's detail has. The last of those with a key that should be unique is one
+// too many.
+func placeOfKey(w *sqltool.Write, pg *pgconn.PgError) (place errorPlace) {
+	const notPresent, separator = "23503", ", "
+	key := keyOfDetail.FindStringSubmatch(pg.Detail)
+	if key == nil || pg.TableName != w.Table[len(w.Table)-1] {
+		return place
+	}
+	columns, values := []string{key[1]}, []string{key[2]}
+	if strings.Contains(key[1], separator) {
+		columns, values = strings.Split(key[1], separator), strings.Split(key[2], separator)
+	}
+	for i, row := range w.Rows {
+		same := len(columns) == len(values)
+		for at := 0; same && at < len(columns); at++ {
+			value := row[strings.Trim(columns[at], `"`)]
+			same = value != nil && expression.Text(value) == values[at]
+		}
+		if !same {
+			continue
+		}
+		place.row = w.Number(i)
+		if len(columns) == 1 {
+			place.column = strings.Trim(columns[0], `"`)
+		}
+		if pg.Code == notPresent {
+			break
+		}
+	}
+	return place
 }
 
 // copiedColumn is the column of a row that COPY has met an error in. copied is what it says of that: its

@@ -115,7 +115,7 @@ func (c *guardedConn) allow(action sqlite.AuthorizerActionCode, first, second, d
 	case sqlite.AuthPragma:
 		return c.pragma(strings.ToLower(first), second)
 	case sqlite.AuthFunction:
-		if slices.Contains(refusedFunctions, strings.ToLower(second)) {
+		if name := strings.ToLower(second); slices.Contains(refusedFunctions, name) || c.statement && name == instantFunction {
 			return c.refuse(fmt.Sprintf("a statement must not call %s", strings.ToLower(second)))
 		}
 	}

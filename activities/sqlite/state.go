@@ -23,6 +23,9 @@ var dialect = &sqltool.Dialect{
 		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
 	},
 	QuoteLiteral: "SELECT quote($1)", Literal: columnValue,
+	InstantOf: func(text string, offset int) string {
+		return instantFunction + "(" + text + ", " + strconv.Itoa(offset) + ")"
+	},
 	Differ: func(there, given []string) string {
 		pairs := make([]string, len(there))
 		for i, column := range there {

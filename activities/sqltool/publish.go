@@ -104,7 +104,7 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 			return written, err
 		}
 	}
-	within, err := s.within(ctx, thereName+".")
+	within, err := s.within(ctx, thereName+".", s.tx.Dialect().InstantOf)
 	if err != nil {
 		return written, err
 	}

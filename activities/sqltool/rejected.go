@@ -70,7 +70,7 @@ func (w *Write) readRejected(in interpreter.ToolInput) (err error) {
 // insertAll writes the rows that the database takes, and rejects the others where there is a
 // table for them.
 func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
-	if w.rejected.table == nil && !w.lenient && w.staging.where == nil {
+	if w.rejected.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
 		return tx.Insert(ctx, w)
 	}
 	if w.rejected.table != nil {
@@ -91,7 +91,26 @@ type rejecting struct {
 	tx    RejectingTx
 	write *Write
 	made  bool
+	// inTable is how many rows of the call the table of those that are refused has, once it was made.
+	inTable int64
 }
+
+// Finding is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
+func (w *Write) Finding() *Write {
+	finding := *w
+	finding.finding = true
+	return &finding
+}
+
+// RefusedRowError is the error of a row that the database refuses by itself.
+type RefusedRowError struct {
+	Row int // of the call, from 1
+	err error
+}
+
+func (e *RefusedRowError) Error() string { return e.err.Error() }
+
+func (e *RefusedRowError) Unwrap() error { return e.err }
 
 // insert writes rows together, and where the database refuses that, the halves of them.
 func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err error) {
@@ -106,8 +125,10 @@ func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err er
 	switch {
 	case err == nil:
 		return written, nil
-	case refusal == nil, w.rejected.table == nil && !w.lenient && refusal.Constraint != whereCheck:
+	case refusal == nil, w.rejected.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
 		return 0, err
+	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
+		return 0, &RefusedRowError{w.Number(0), err}
 	case len(w.Rows) == 1:
 		return 0, r.refuse(ctx, w, refusal)
 	}
@@ -157,18 +178,15 @@ func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
 	if in.Index != nil {
 		index = indexOf(in)
 	}
-	_, err = r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, "+
+	added, err := r.tx.Exec(ctx, "INSERT INTO "+table+" ("+QuoteNames(rejectedColumns)+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, "+
 		r.tx.Dialect().Now+") ON CONFLICT DO NOTHING", in.OperationKey, int64(w.Number(0)), runOf(in), in.Step, int64(in.Visit), index, int64(in.Page),
 		why.Column, why.Code, strings.ReplaceAll(why.Reason, "\x00", `\u0000`), string(row))
 	if err != nil {
 		return err
 	}
 	r.write.leftOut.RejectedRows++
-	var rejected int
-	err = r.tx.Query(ctx, "SELECT count(*) FROM "+table+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
-		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&rejected) })
-	if err != nil || rejected <= w.rejected.max {
-		return err
+	if r.inTable += added; r.inTable <= int64(w.rejected.max) {
+		return nil
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
@@ -177,7 +195,7 @@ func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
 	}
 }
 
-// make makes the table, once.
+// make makes the table, once, and counts the rows that it has of the call.
 func (r *rejecting) make(ctx context.Context, w *Write) error {
 	if r.made {
 		return nil
@@ -200,8 +218,12 @@ func (r *rejecting) make(ctx context.Context, w *Write) error {
 			return err
 		}
 	}
-	_, err = r.tx.Columns(ctx, w) // a transaction knows one table
-	return err
+	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table
+		return err
+	}
+	in := w.rejected.in
+	return r.tx.Query(ctx, "SELECT count(*) FROM "+table.QuotedTable()+" WHERE run = $1 AND step = $2 AND visit = $3 AND coalesce("+quoteName("index")+", -1) = $4",
+		[]any{runOf(in), in.Step, int64(in.Visit), indexOf(in)}, func(scan func(...any) error) error { return scan(&r.inTable) })
 }
 
 func runOf(in interpreter.ToolInput) string {

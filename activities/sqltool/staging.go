@@ -442,6 +442,13 @@ func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, erro
 				settled.placeOf(column.Name, false), column.Name, settled.Shown)
 		}
 	}
+	if where := s.write.staging.where; where != nil && s.tx.Dialect().InstantOf != nil {
+		for i, row := range settled.Rows {
+			if !where.holdsInstant(row[where.column]) {
+				return Written{}, settled, settled.outside(i)
+			}
+		}
+	}
 	if err := s.prepare(ctx, settled); err != nil {
 		return Written{}, settled, err
 	}
@@ -638,7 +645,7 @@ func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
 		columns, options = append(columns, target.Checks...), target.Options
 	}
 	if w.staging.where != nil {
-		within, err := s.within(ctx, "")
+		within, err := s.within(ctx, "", nil) // times of SQLite are compared before they are written
 		if err != nil {
 			return "", err
 		}
@@ -652,9 +659,10 @@ func (s *stage) create(ctx context.Context, target *Inspected) (string, error) {
 }
 
 // within is the condition that a row is among those that are replaced; "true" where all are. The database itself
-// writes the values as literals.
-func (s *stage) within(ctx context.Context, alias string) (string, error) {
-	where := s.write.staging.where
+// writes the values as literals. instantOf is that of the dialect; without it bounds that are times are left out where the
+// database does not compare them as such.
+func (s *stage) within(ctx context.Context, alias string, instantOf func(string, int) string) (string, error) {
+	where, d := s.write.staging.where, s.tx.Dialect()
 	if where == nil {
 		return "true", nil
 	}
@@ -667,10 +675,17 @@ func (s *stage) within(ctx context.Context, alias string) (string, error) {
 		if one.value == nil {
 			continue
 		}
-		err := s.tx.Query(ctx, s.tx.Dialect().QuoteLiteral, []any{s.tx.Dialect().Literal(one.value)}, func(scan func(...any) error) error {
+		value, compared := one.value, column
+		if instant, offset, isTime := instantBound(one.value); isTime && d.InstantOf != nil {
+			if instantOf == nil {
+				continue
+			}
+			value, compared = instant, instantOf(column, offset)
+		}
+		err := s.tx.Query(ctx, d.QuoteLiteral, []any{d.Literal(value)}, func(scan func(...any) error) error {
 			var literal string
 			err := scan(&literal)
-			condition += " AND " + column + one.operator + literal
+			condition += " AND " + compared + one.operator + literal
 			return err
 		})
 		if err != nil {

@@ -53,6 +53,9 @@ type Dialect struct {
 	// QuoteLiteral reads $1, made of a value by Literal, as a literal of SQL.
 	QuoteLiteral string
 	Literal      func(value any) any
+	// InstantOf is an expression for the instant of a text as Instant gives it, NULL for what is no time; nil where columns
+	// compare times by themselves.
+	InstantOf func(text string, offset int) string
 	// Differ is the condition that any of the expressions differs from its counterpart, nil counted as a value.
 	Differ func(there, given []string) string
 	// NameProblem says why there can be no column or table of a name beside others, "" where there can.

@@ -45,8 +45,8 @@ type Write struct {
 	staging  staging
 	// tableColumns are those of the table, once the write is settled.
 	tableColumns []Column
-	// lenient leaves out rows that the database refuses.
-	lenient bool
+	// lenient leaves out rows that the database refuses. finding finds the first of them.
+	lenient, finding bool
 }
 
 // TableFields are the fields of table mode, the same for every database.

@@ -2,6 +2,7 @@ package tooltest
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -87,9 +88,7 @@ func (s *runner) testUnknownFields(t *testing.T) {
 	t.Parallel()
 	in := s.good(t)
 	fields := Fields(map[string]any{"a_field_of_a_later_version": 1})
-	for name, v := range in.Fields {
-		fields[name] = v
-	}
+	maps.Copy(fields, in.Fields)
 	in.Fields = fields
 	_, err := s.run(t.Context(), in)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package tooltest
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -22,9 +23,7 @@ type load struct {
 // replacing is a call in mode replace.
 func (s *TableTest) replacing(fields map[string]any) *load {
 	all := row{"mode": "replace"}
-	for name, value := range fields {
-		all[name] = value
-	}
+	maps.Copy(all, fields)
 	return s.staging(all)
 }
 
@@ -206,9 +205,7 @@ func replaceNothing(s *TableTest) {
 		}
 		for i, writes := range []bool{false, true} {
 			allowed := row{"allow_empty": true}
-			for name, value := range fields {
-				allowed[name] = value
-			}
+			maps.Copy(allowed, fields)
 			load := s.replacing(allowed)
 			if writes {
 				load.do("")
@@ -354,6 +351,30 @@ func replaceBounded(s *TableTest) {
 		require.Contains(s, quoted.refuse(interpreter.StagingPublish).Message, "invalid input syntax")
 	}
 	require.Contains(s, s.replacing(row{"replace_where": where("dday", 1, nil)}).refuse("", row{"id": 9}).Message, `replace_where: table "`+s.Table+`" has no column "dday": did you mean "day"?`)
+}
+
+// replaceBoundedByTimes: bounds that are times are instants, whatever their zones and forms. What has no zone, such as a
+// date, is of the zone of the bound.
+func replaceBoundedByTimes(s *TableTest) {
+	s.Create("id bigint, at timestamp with time zone, day date")
+	where := func(column string, from, to any) row { return row{"column": column, "from": from, "to": to} }
+	s.fill(row{"id": 1, "at": "2024-03-30T23:00:00Z"}, row{"id": 2, "at": "2024-03-30T22:59:59.999999Z"}, row{"id": 3, "at": "2024-03-31T23:59:59.999999+02:00"},
+		row{"id": 4, "at": "2024-04-01T00:00:00+02:00"}, row{"id": 5, "at": "2024-03-31 00:00:00.5+01:00"}, row{"id": 6, "at": nil}, row{"id": 7, "at": "2024-03-31T13:00:00-09:00"})
+	load := s.replacing(row{"replace_where": where("at", "2024-03-31T00:00:00+01:00", "2024-04-01T00:00:00+02:00")})
+	for _, outside := range []string{"2024-03-30T22:59:59.999999Z", "2024-03-31T22:00:00Z", "2024-03-31T13:00:00-09:00"} {
+		require.Equal(s, "outside_replace_where", load.refuse("", row{"id": 8, "at": outside}).Type)
+	}
+	load.page(row{"id": 8, "at": "2024-03-30T18:00:00-05:00"}, row{"id": 9, "at": "2024-03-31T21:59:59.999999Z"})
+	require.Equal(s, published(2, 3), load.publish())
+	require.Equal(s, []string{`{"id":2}`, `{"id":4}`, `{"id":6}`, `{"id":7}`, `{"id":8}`, `{"id":9}`}, s.Content("id"))
+	s.fill(row{"id": 1, "day": "2024-03-09"}, row{"id": 2, "day": "2024-03-10"}, row{"id": 3, "day": "2024-03-11"})
+	days := s.replacing(row{"key": "id", "replace_where": where("day", "2024-03-10T00:00:00-05:00", "2024-03-11T00:00:00-04:00")})
+	require.Equal(s, "outside_replace_where", days.refuse("", row{"id": 4, "day": "2024-03-11"}).Type)
+	days.page(row{"id": 5, "day": "2024-03-10"})
+	require.Equal(s, published(1, 1), days.publish())
+	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":5}`}, s.Content("id"))
+	open := s.replacing(row{"replace_where": where("day", nil, "2024-03-10"), "allow_empty": true})
+	require.Equal(s, published(0, 1), open.publish())
 }
 
 // replaceChecks: a row is refused where it is written, as far as it is refused by itself; rejected works there.

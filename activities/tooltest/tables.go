@@ -2,6 +2,7 @@ package tooltest
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func (s Tables) Run(t *testing.T) {
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
-		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded,
+		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "replace bounded by times": replaceBoundedByTimes,
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing,
 		"words of replace": wordsOfReplace,
 	} {
@@ -65,9 +66,7 @@ func (s *TableTest) Query(statement string, scope map[string]any) any {
 // In is a write of rows, with an operation key of its own.
 func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput {
 	all := map[string]any{"table": s.Table}
-	for name, value := range fields {
-		all[name] = value
-	}
+	maps.Copy(all, fields)
 	in := s.db.Rows(all, nil)
 	s.keys++
 	in.Args, in.Result, in.Place = nil, Value(rows), "sink"
@@ -205,9 +204,7 @@ func rowsAreDeleted(s *TableTest) {
 	fields := row{"mode": "upsert", "key": []any{"id", "region"}, "hard_delete": "gone"}
 	key := func(id int, more row) any {
 		all := row{"id": id, "region": "a"}
-		for name, value := range more {
-			all[name] = value
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	done := func(affected, deleted int) any { return row{"rows_affected": affected, "rows_deleted": deleted} }

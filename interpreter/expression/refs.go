@@ -1,5 +1,7 @@
 package expression
 
+import "slices"
+
 import "github.com/expr-lang/expr/ast"
 
 // Ref is a name that an expression takes from its scope.
@@ -20,10 +22,8 @@ const noRef = -1
 // addRef records the use of a name and returns its place in p.refs; names that
 // let has bound are no references.
 func (p *parser) addRef(name token) int {
-	for _, bound := range p.lets {
-		if bound == name.text {
-			return noRef
-		}
+	if slices.Contains(p.lets, name.text) {
+		return noRef
 	}
 	p.refs = append(p.refs, Ref{Root: name.text, Offset: name.from, End: name.to})
 	return len(p.refs) - 1

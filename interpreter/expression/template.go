@@ -163,8 +163,7 @@ func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range
 
 // moved shifts the offset of an evaluation's error by n runes.
 func moved(err error, n int) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Offset: e.Offset + n, Message: e.Message}
 	}
 	return err

@@ -91,21 +91,44 @@ func (c *checker) checkSecretValue(pos source.Position, key string, value any) {
 	c.warnf(pos, codeLiteralSecret, "%s holds a secret that everybody who sees this file can use; keep it in a connection of the worker, and name that with auth", key)
 }
 
-// checkSecretInURL warns of a password or a key in an address that is written out.
+// rendered stands for what an expression gives in an address that is only looked at.
+const rendered = "_rendered_"
+
+// checkSecretInURL warns of a password or a key that is written out in an address.
 func (c *checker) checkSecretInURL(node *Node) {
-	if node.Template != nil || node.Raw == "" {
-		return
-	}
-	address, err := url.Parse(node.Raw)
+	address, err := url.Parse(writtenURL(node))
 	if err != nil {
 		return
 	}
 	if password, has := address.User.Password(); has {
-		c.checkSecretValue(node.Pos, "password", password)
+		c.checkWritten(node.Pos, "password", password)
 	}
 	for key, values := range address.Query() {
 		for _, value := range values {
-			c.checkSecretValue(node.Pos, key, value)
+			c.checkWritten(node.Pos, key, value)
 		}
+	}
+}
+
+// writtenURL is the address as the file has it, with rendered for each expression.
+func writtenURL(node *Node) string {
+	if node.Template == nil {
+		return node.Raw
+	}
+	var written strings.Builder
+	for _, segment := range node.Template.Segments() {
+		if segment.Program != nil {
+			written.WriteString(rendered)
+		} else {
+			written.WriteString(segment.Text)
+		}
+	}
+	return written.String()
+}
+
+// checkWritten checks a value of an address, unless an expression gives a part of it.
+func (c *checker) checkWritten(pos source.Position, key, value string) {
+	if !strings.Contains(value, rendered) {
+		c.checkSecretValue(pos, key, value)
 	}
 }

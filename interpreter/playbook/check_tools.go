@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,9 +74,7 @@ func (c *checker) toolOf(action *Action) string {
 // workloadScope holds workload and its keys: all that a tool's name may use.
 func (c *checker) workloadScope() expression.MapScope {
 	scope := expression.MapScope{}
-	for key, value := range c.workload {
-		scope[key] = value
-	}
+	maps.Copy(scope, c.workload)
 	scope["workload"] = c.workload
 	return scope
 }

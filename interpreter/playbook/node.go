@@ -94,8 +94,7 @@ func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error)
 }
 
 func (n *Node) evalError(err error) *EvalError {
-	var failure *expression.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*expression.Error](err); ok {
 		return &EvalError{Pos: n.Position(failure.Offset), Message: failure.Message}
 	}
 	return &EvalError{Pos: n.Pos, Message: err.Error()}

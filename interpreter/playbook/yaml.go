@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -166,10 +167,8 @@ var tags = map[yaml.Kind][]string{
 
 func (in *inspector) checkTag(n *yaml.Node) {
 	tag := n.ShortTag()
-	for _, known := range tags[n.Kind] {
-		if tag == known {
-			return
-		}
+	if slices.Contains(tags[n.Kind], tag) {
+		return
 	}
 	in.broken[n] = true
 	hint := "text that begins with ! must be quoted"

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -80,9 +81,7 @@ func waitsOfChildren(queues map[string]Queue, id, run string) []Wait {
 // queues are by their workflow IDs; the turns of one that is left out are taken to come free.
 func Deadlocks(queues map[string]Queue) []Wait {
 	stuck := map[string]Queue{}
-	for id, queue := range queues {
-		stuck[id] = queue
-	}
+	maps.Copy(stuck, queues)
 	for before := -1; before != len(stuck); {
 		before = len(stuck)
 		for _, id := range playbook.SortedKeys(stuck) {

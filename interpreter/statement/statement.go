@@ -188,8 +188,7 @@ func (p *param) at(offset int) int {
 
 // failed moves an evaluation error to its place in the statement.
 func (p *param) failed(err error) error {
-	var e *expression.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*expression.Error](err); ok {
 		return &expression.Error{Offset: p.at(e.Offset), Message: e.Message}
 	}
 	return &expression.Error{Offset: p.start, Message: err.Error()}

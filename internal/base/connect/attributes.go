@@ -106,8 +106,7 @@ func knownAttributes(ctx context.Context, c client.Client, namespace string) (ma
 	if err == nil {
 		return listed.GetCustomAttributes(), nil
 	}
-	var rights *RightsError
-	if !errors.As(rightsError(namespace, err), &rights) {
+	if _, ok := errors.AsType[*RightsError](rightsError(namespace, err)); !ok {
 		return nil, err
 	}
 	// A client that may use a namespace may read its description. It has an alias for

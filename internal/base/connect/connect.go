@@ -42,8 +42,7 @@ func Resolve(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFileProfile: flags.Profile, EnvLookup: filled{},
 	})
-	var malformed toml.ParseError
-	if errors.As(err, &malformed) {
+	if malformed, ok := errors.AsType[toml.ParseError](err); ok {
 		// Its message may quote the line, and the line may hold a key.
 		return client.Options{}, fmt.Errorf("read Temporal's configuration: line %d is not valid TOML", malformed.Position.Line)
 	}

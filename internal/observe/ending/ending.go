@@ -32,19 +32,16 @@ func Of(ctx context.Context, run client.WorkflowRun) (workflows.Result, error) {
 	if err == nil || workflows.DetailsOf(err, &result) {
 		return result, nil
 	}
-	var ended *temporal.WorkflowExecutionError
-	if !errors.As(err, &ended) {
+	if _, ok := errors.AsType[*temporal.WorkflowExecutionError](err); !ok {
 		return workflows.Result{}, fmt.Errorf("wait for run %s: %w", run.GetID(), err)
 	}
-	var application *temporal.ApplicationError
-	if errors.As(err, &application) {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		if application.Type() == workflows.InvalidPlaybook {
 			return workflows.Result{}, fmt.Errorf("%w:\n%s", ErrRefused, strings.TrimRight(application.Message(), "\n"))
 		}
 		return workflows.Result{}, fmt.Errorf("%w: %s", ErrNoResult, application.Message())
 	}
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) {
+	if _, ok := errors.AsType[*temporal.CanceledError](err); ok {
 		return workflows.Result{Status: interpreter.Cancelled}, nil
 	}
 	return workflows.Result{}, fmt.Errorf("%w: %w", ErrNoResult, err)

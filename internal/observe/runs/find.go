@@ -124,8 +124,7 @@ func (r *Reader) Find(ctx context.Context, id, runID string) (Found, error) {
 		return r.newest(ctx)
 	}
 	found, err := r.describe(ctx, id, runID)
-	var unknown *UnknownError
-	if !errors.As(err, &unknown) {
+	if _, ok := errors.AsType[*UnknownError](err); !ok {
 		return found, err
 	}
 	if id, err = r.begins(ctx, id); err != nil {

@@ -108,8 +108,7 @@ func (r *Reader) Schedules(ctx context.Context, limit int) (list []*Schedule, to
 	for i, id := range ids {
 		group.Go(func() error {
 			found, err := r.schedule(asking, id)
-			var missing *NoScheduleError
-			if errors.As(err, &missing) { // deleted meanwhile
+			if _, ok := errors.AsType[*NoScheduleError](err); ok { // deleted meanwhile
 				return nil
 			}
 			list[i] = found

@@ -2,6 +2,7 @@ package playtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,9 +296,7 @@ func loweredHeaders(wanted map[string]any) map[string]any {
 
 func cloneMap(m map[string]any) map[string]any {
 	clone := make(map[string]any, len(m))
-	for name, value := range m {
-		clone[name] = value
-	}
+	maps.Copy(clone, m)
 	return clone
 }
 

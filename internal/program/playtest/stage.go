@@ -202,12 +202,10 @@ func endOf(err error, into *workflows.Result) error {
 	if errors.As(err, &application) && application.HasDetails() {
 		return application.Details(into)
 	}
-	var cancelled *temporal.CanceledError
-	if errors.As(err, &cancelled) && cancelled.HasDetails() {
+	if cancelled, ok := errors.AsType[*temporal.CanceledError](err); ok && cancelled.HasDetails() {
 		return cancelled.Details(into)
 	}
-	var timeout *temporal.TimeoutError
-	if errors.As(err, &timeout) {
+	if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		return errors.New("the run never ends: it awaits something that the test does not say; an attempt that is awaited needs an answer, such as {complete: …} or {approve: {}}, and a pause {resume: {}}")
 	}
 	if application != nil {

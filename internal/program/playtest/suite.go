@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,9 +122,7 @@ func (s *Suite) loadBook() error {
 func (s *Suite) everyWorkload() map[string]any {
 	all := map[string]any{}
 	for _, test := range s.Tests.Tests {
-		for key, value := range test.Workload {
-			all[key] = value
-		}
+		maps.Copy(all, test.Workload)
 	}
 	return all
 }

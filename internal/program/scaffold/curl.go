@@ -131,8 +131,7 @@ func isCurl(command string) bool {
 
 // reasonOf is the message of a parser without what it quotes.
 func reasonOf(err error) string {
-	var of syntax.ParseError
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[syntax.ParseError](err); ok {
 		return fmt.Sprintf("line %d, column %d: %s", of.Pos.Line(), of.Pos.Col(), of.Text)
 	}
 	return "it is not one"

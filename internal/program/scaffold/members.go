@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,9 +107,7 @@ func set(value any, path []string, to any) any {
 		return to
 	}
 	changed := map[string]any{}
-	for key, member := range expression.MapOf(value) {
-		changed[key] = member
-	}
+	maps.Copy(changed, expression.MapOf(value))
 	changed[path[0]] = set(changed[path[0]], path[1:], to)
 	return changed
 }

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,9 +47,7 @@ func (s *sampler) value(ref *openapi3.SchemaRef, name string, depth int) any {
 	members := map[string]any{}
 	for _, part := range schema.AllOf {
 		if inner, isMap := s.value(part, name, depth+1).(map[string]any); isMap {
-			for key, value := range inner {
-				members[key] = value
-			}
+			maps.Copy(members, inner)
 		}
 	}
 	for _, choices := range []openapi3.SchemaRefs{schema.OneOf, schema.AnyOf} {

@@ -1,6 +1,8 @@
 package scaffold
 
 import (
+	"maps"
+
 	"gopkg.in/yaml.v3"
 
 	"reprise/internal/program/recording"
@@ -132,9 +134,7 @@ func (w *writer) webhookSteps() *yaml.Node {
 	add(request, "url", quoted(w.url()))
 	body, _ := w.of.Body.(map[string]any)
 	sent := map[string]any{"callback": template("{{ callback.complete }}"), "failed": template("{{ callback.fail }}")}
-	for key, member := range body {
-		sent[key] = member
-	}
+	maps.Copy(sent, body)
 	add(request, "body", value(sent))
 	add(step, "on_start", request)
 	add(step, "retry", sequence(policy("It failed, or nobody has answered in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",

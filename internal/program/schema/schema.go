@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -151,9 +152,7 @@ func requires(names ...string) node {
 func described(value node, key playbook.Key, example string) node {
 	text := sentence(key, example)
 	with := node{"description": strings.ReplaceAll(text, "`", ""), "markdownDescription": text}
-	for word, one := range value {
-		with[word] = one
-	}
+	maps.Copy(with, value)
 	if _, isRef := value["$ref"]; isRef { // beside which draft 7 reads nothing
 		delete(with, "$ref")
 		with["allOf"] = []node{value}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -98,9 +99,7 @@ func (g *generator) fields(tool string) node {
 
 func (g *generator) field(field playbook.Field) node {
 	value := node{"description": FieldSentence(field), "markdownDescription": FieldSentence(field)}
-	for word, one := range g.fieldKind(field) {
-		value[word] = one
-	}
+	maps.Copy(value, g.fieldKind(field))
 	if field.Default != "" && len(field.Enum) > 0 {
 		value["default"] = field.Default
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -109,9 +110,7 @@ func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Requ
 			s.Logger.Error("a page could not be shown", "error", err)
 		}
 		given, err = page{Title: "That did not work", Fault: reply.Detail}.answer(reply.Status)
-		for name, values := range reply.header {
-			given.header[name] = values
-		}
+		maps.Copy(given.header, reply.header)
 		return given, err
 	}
 }

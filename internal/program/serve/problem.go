@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -113,9 +114,7 @@ func (p *Problem) answer() answer { return answer{status: p.Status, header: p.he
 // write sends an answer.
 func (a answer) write(w http.ResponseWriter) {
 	header := w.Header()
-	for name, values := range a.header {
-		header[name] = values
-	}
+	maps.Copy(header, a.header)
 	if page, isPage := a.body.([]byte); isPage || a.body == nil {
 		w.WriteHeader(a.status)
 		_, _ = w.Write(page)

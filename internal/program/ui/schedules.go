@@ -71,8 +71,7 @@ func newScheduleRow(one *runs.Schedule, person Person) scheduleRow {
 // changeSchedule pauses, resumes or triggers a schedule.
 func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.Runs.Schedule(r.Context(), r.PathValue("id"))
-	var missing *runs.NoScheduleError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*runs.NoScheduleError](err); ok {
 		return &pageError{http.StatusNotFound, sentence(missing.Error())}
 	}
 	if err != nil {

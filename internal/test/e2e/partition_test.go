@@ -169,10 +169,10 @@ func TestBackfillSurvives(t *testing.T) {
 }
 
 // hourly is a playbook of a name with many partitions.
-func hourly(name string, partitions int) string {
+func hourly(name string, partitions int, steps string) string {
 	start := time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
 	return fmt.Sprintf("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: %s}\npartitions: {every: hour, start: 2020-01-01, end: %q}\nworkflow:\n%s",
-		name, start.Add(time.Duration(partitions)*time.Hour).Format(time.RFC3339), givesPartition)
+		name, start.Add(time.Duration(partitions)*time.Hour).Format(time.RFC3339), steps)
 }
 
 // TestManyPartitions: what is done of 10,000 partitions is known within a second, is left out by a
@@ -181,7 +181,7 @@ func TestManyPartitions(t *testing.T) {
 	t.Parallel()
 	const partitions = 10_000
 	w := newWorking(t)
-	text := hourly("many-"+w.queue, partitions)
+	text := hourly("many-"+w.queue, partitions, givesPartition)
 	m, book := w.matrix(text)
 	require.Equal(t, map[partition.Status]int{partition.Missing: partitions}, m.Counts)
 	ledger := &partition.Ledger{}
@@ -213,19 +213,22 @@ func TestManyPartitions(t *testing.T) {
 }
 
 var (
-	soakPartitions = flag.Int("backfill.partitions", 0, "how many partitions TestBackfillSoak has; 0 leaves it out")
-	soakKills      = flag.Int("backfill.kills", 50, "how often TestBackfillSoak kills the worker")
+	soakPartitions = flag.Int("backfill.partitions", 100, "how many partitions TestBackfillSoak has")
+	soakKills      = flag.Int("backfill.kills", 2, "how often TestBackfillSoak kills the worker")
 )
 
-// TestBackfillSoak: many partitions, and a worker that is killed again and again. Each is done, and
-// asking again runs none.
+// TestBackfillSoak: many partitions, and a worker that is killed again and again. Each is done once, by the rows of a table
+// to which every run of one adds a row, and asking again runs none.
 func TestBackfillSoak(t *testing.T) {
 	t.Parallel()
-	if *soakPartitions == 0 {
-		t.Skip("it takes minutes: -backfill.partitions=10000")
-	}
 	w := newWorld(t)
-	text, kills := hourly("soak-"+w.queue, *soakPartitions), *soakKills
+	text, kills := hourly("soak-"+w.queue, *soakPartitions, `  - step: add
+    tool: sqlite
+    path: rows.db
+    table: done
+    schema_contract: evolve
+    args: {partition: "{{ partition.key }}", run: "{{ run.id }}"}
+`), *soakKills
 	worker := w.spawn()
 	run, partitions := w.backfill(text, 50, nil)
 	_, book := w.matrix(text)
@@ -236,13 +239,22 @@ func TestBackfillSoak(t *testing.T) {
 		require.Eventually(t, func() bool {
 			m, err := backfill.Read(t.Context(), w.env.Client(), book, time.Now()) // no worker may answer
 			return err == nil && m.Counts[partition.Done] >= done
-		}, time.Hour, 200*time.Millisecond)
+		}, time.Hour, 50*time.Millisecond)
 		worker.Kill()
 		worker = w.spawn()
 	}
 	w.endsAs(run, interpreter.Completed)
 	m, _ := w.matrix(text)
 	require.Equal(t, map[partition.Status]int{partition.Done: partitions}, m.Counts)
-	require.Empty(t, m.Select(backfill.OnlyMissing))
+	const rows, timesDone = "SELECT count(DISTINCT partition) AS partitions, count(*) AS runs FROM done", "SELECT partition, count(*) AS runs FROM done GROUP BY partition HAVING count(*) > 1"
+	require.Empty(t, w.query(timesDone))
+	require.Equal(t, []any{map[string]any{"partitions": partitions, "runs": partitions}}, w.query(rows))
 	t.Logf("%d partitions with %d kills took %s", partitions, kills, time.Since(began).Round(time.Second))
+	again, left := w.backfill(text, 50, nil)
+	require.Zero(t, left)
+	w.endsAs(again, interpreter.Completed)
+	require.Equal(t, []any{map[string]any{"partitions": partitions, "runs": partitions}}, w.query(rows))
+	twice := m.Rows[partitions/2].Key
+	w.endsAs(w.startWith(workflows.Input{Name: "book.yaml", Source: text, Partition: twice}, time.Time{}), interpreter.Completed)
+	require.Equal(t, []any{map[string]any{"partition": twice, "runs": 2}}, w.query(timesDone), "a second run of one would be seen")
 }

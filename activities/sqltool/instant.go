@@ -1,0 +1,58 @@
+package sqltool
+
+import (
+	"time"
+
+	"reprise/interpreter/expression"
+)
+
+// localLayouts are times without an offset.
+var localLayouts = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+
+// Instant is a text that is compared by code points as the time is that another text says. A time without an offset is
+// one of a zone that is so many seconds east of UTC.
+func Instant(text string, offset int) (instant string, ok bool) {
+	const fixed = "2006-01-02T15:04:05.000000000Z"
+	zone := time.FixedZone("", offset)
+	for _, layout := range localLayouts {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at.UTC().Format(fixed), true
+		}
+	}
+	at, ok := expression.ParseTime(text)
+	return at.UTC().Format(fixed), ok
+}
+
+// instantBound is a bound that is a time, and the offset of its zone.
+func instantBound(value any) (instant string, offset int, ok bool) {
+	text, isText := value.(string)
+	at, isTime := expression.ParseTime(text)
+	if !isText || !isTime {
+		return "", 0, false
+	}
+	_, offset = at.Zone()
+	instant, ok = Instant(text, offset)
+	return instant, offset, ok
+}
+
+// holdsInstant reports whether a value is a time within those bounds that are times. What is no time is not.
+func (b *bounds) holdsInstant(value any) bool {
+	for _, one := range []struct {
+		bound any
+		holds func(given, bound string) bool
+	}{
+		{b.from, func(given, bound string) bool { return given >= bound }},
+		{b.to, func(given, bound string) bool { return given < bound }},
+	} {
+		bound, offset, isTime := instantBound(one.bound)
+		if !isTime {
+			continue
+		}
+		text, isText := value.(string)
+		given, ok := Instant(text, offset)
+		if !isText || !ok || !one.holds(given, bound) {
+			return false
+		}
+	}
+	return true
+}
