@@ -85,6 +85,7 @@ func (k *writeKind) write(page int) {
 	var state *incremental.Write
 	if k.state {
 		state = k.test.Move("a", page, To(last), At(last).Position)
+		state.Rows.Ordered = true
 		if !k.sweep { // as pages are within a call, or a lag
 			state.Rows.Floor, state.Rows.Sweep = At(0).Position, false
 		}

@@ -230,7 +230,7 @@ func (c *Call) sinkState(pending pendingSink) *incremental.Write {
 // rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
 // read may, until it has ended well, because it may begin again, or go back for its order.
 func (c *Call) rowsThatComeAgain(section *playbook.Incremental, move *incremental.Move) *incremental.Rows {
-	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key}
+	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
 	known.Sweep = move != nil && c.state.last().End != nil
 	floor := c.state.Incremental.Found
 	if known.Sweep {
