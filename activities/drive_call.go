@@ -182,7 +182,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	h.apply(made.outcome)
 	h.pauseRateLimit(ctx, input)
 	if made.outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.Refused()), made.turn)
+		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.View().Refused), made.turn)
 	}
 	return size, nil
 }
@@ -401,7 +401,7 @@ func (h *hostedCall) resume(noted []byte) error {
 // stopped.
 func (h *hostedCall) recall(ctx context.Context) error {
 	again := activity.IsActivity(ctx) && (activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx))
-	if !again && !h.call.Recalls() {
+	if !again && !h.call.View().Recalls {
 		return nil
 	}
 	written := h.call.View().Written

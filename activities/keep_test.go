@@ -23,6 +23,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/expression"
 )
 
@@ -200,7 +201,7 @@ func TestASlowStoreIsNotWaitedForForEver(t *testing.T) {
 // for again.
 func TestOfABatchOnlyTheLargeIsLost(t *testing.T) {
 	t.Parallel()
-	state := &call.State{Attempts: 3, Pages: call.Pages{Collected: expression.Of(strings.Repeat("x", 1_000_000))}}
+	state := &call.State{Attempts: 3, Pages: page.Pages{Collected: expression.Of(strings.Repeat("x", 1_000_000))}}
 	output := call.DriveOutput{Calls: []call.Driven{
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("small")}},
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: answer(1_000_000).Data, Meta: interpreter.CallMeta{Attempts: 2}}},

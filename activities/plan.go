@@ -146,7 +146,7 @@ func (s *stepPlanner) run(ctx context.Context) {
 	if len(elements) == 0 {
 		s.one(ctx, whole, nil)
 	}
-	for _, target := range whole.Targets(s.now) {
+	for _, target := range whole.Config().Targets(s.now) {
 		if target.Sink == s.step.Sink {
 			s.sink(ctx, target, nil, nil)
 		}
@@ -159,13 +159,13 @@ func (s *stepPlanner) call(snapshot call.Snapshot) *call.Call {
 
 // elements are those of the step's loop, as far as the workload decides them.
 func (s *stepPlanner) elements(whole *call.Call) []any {
-	s.plan.Loop = &interpreter.LoopPlan{Unknown: whole.CollectionUnknown()}
+	s.plan.Loop = &interpreter.LoopPlan{Unknown: whole.Config().CollectionUnknown()}
 	if s.plan.Loop.Unknown != "" {
 		return nil
 	}
 	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
 	var elements []any
-	collection, err := s.step.Loop.Collection.Render(scope, expression.NewBudget(expression.DecisionLimits, s.now))
+	collection, err := s.step.Loop.Collection.Render(scope, expression.DecisionBudget(s.now))
 	if err == nil {
 		elements, err = interpreter.Elements(collection)
 	}
@@ -183,13 +183,13 @@ func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expressio
 	isFirst := s.plan.Request == "" && !s.plan.Sampled && s.plan.Unsampled == ""
 	watermarks := s.states(ctx, of, element)
 	var written map[string]interpreter.ToolInput
-	if unknown := of.RequestUnknown(); unknown != "" {
+	if unknown := of.Config().RequestUnknown(); unknown != "" {
 		s.plan.Unknown = unknown
 		s.unsampled("%s what is requested", unknown)
 	} else {
 		written = s.drive(ctx, of, watermarks, isFirst)
 	}
-	for _, target := range of.Targets(s.now) {
+	for _, target := range of.Config().Targets(s.now) {
 		if s.step.Loop == nil || target.Sink != s.step.Sink {
 			s.sink(ctx, target, written, element)
 		}
@@ -331,7 +331,7 @@ func (s *stepPlanner) below(ctx context.Context, of *call.Call, in interpreter.T
 		s.plan.Unknown = "plans follow playbooks that run others no deeper than here"
 		return
 	}
-	callee, failure := of.Callee(in, s.files)
+	callee, failure := of.Config().Callee(in, s.files)
 	if failure != nil {
 		s.plan.Problem = failure.Message
 		return

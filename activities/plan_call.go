@@ -23,7 +23,7 @@ func (s *stepPlanner) states(ctx context.Context, of *call.Call, element *expres
 	}
 	plan := interpreter.StatePlan{State: s.book.StateName(s.step), KeptBy: "temporal", Type: section.Type, OnConflict: section.OnConflict}
 	if home := s.book.StateHome(s.step); home != nil {
-		for _, target := range of.Targets(s.now) {
+		for _, target := range of.Config().Targets(s.now) {
 			if target.Sink == home && target.Unknown != "" {
 				plan.KeptBy, plan.Problem = target.Input.Tool, "where it is kept is not known: "+target.Unknown
 				s.plan.States = append(s.plan.States, plan)
@@ -192,7 +192,8 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 	if !first {
 		return false
 	}
-	s.plan.Request = of.Sent()
+	sent := of.View().Request
+	s.plan.Request = sent.String()
 	traits := playbook.TraitsOf(in.Tool)
 	switch {
 	case traits.Plays:
@@ -204,7 +205,7 @@ func (s *stepPlanner) attempt(ctx context.Context, of *call.Call, in interpreter
 		return false
 	case !s.sample:
 		return false
-	case !traits.Requests || !strings.EqualFold(of.Method(), http.MethodGet):
+	case !traits.Requests || !strings.EqualFold(sent.Method(false), http.MethodGet):
 		s.unsampled("only GET of tool http is requested for a sample")
 		return false
 	case s.step.Secret:

@@ -11,6 +11,8 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -170,8 +172,8 @@ func BenchmarkCall(b *testing.B) {
 			step := book.Steps[0]
 			for b.Loop() {
 				machine := call.New(call.Config{
-					Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
-					Scope: scope, Random: func() float64 { return 0.5 },
+					Source: request.Source{Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1, Scope: scope},
+					Sinks:  sink.Sinks{Policies: step.Retry}, Random: func() float64 { return 0.5 },
 				})
 				for page := 1; ; page++ {
 					command := machine.Next(tables.Started)
@@ -206,8 +208,8 @@ func BenchmarkCollect(b *testing.B) {
 			policies[0].Number = 1
 			for b.Loop() {
 				call := call.New(call.Config{
-					Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: policies, Visit: 1,
-					Scope: scope, Random: func() float64 { return 0.5 },
+					Source: request.Source{Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1, Scope: scope},
+					Sinks:  sink.Sinks{Policies: policies}, Random: func() float64 { return 0.5 },
 				})
 				for page := 1; page <= pages; page++ {
 					call.Next(tables.Started)

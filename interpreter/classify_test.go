@@ -13,6 +13,8 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/ratelimit"
 )
 
@@ -202,8 +204,10 @@ func TestKindsThatEndACall(t *testing.T) {
 	for _, kind := range slices.Concat(final, asked) {
 		step := book.Steps[0]
 		machine := call.New(call.Config{
-			Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
-			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Random: func() float64 { return 0 },
+			Source: request.Source{
+				Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1, Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+			},
+			Sinks: sink.Sinks{Policies: step.Retry}, Random: func() float64 { return 0 },
 		})
 		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
 		machine.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, tables.Started)

@@ -24,6 +24,7 @@ const module = "reprise"
 var running = []string{
 	"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit",
 	"interpreter", "interpreter/retry", "interpreter/call",
+	"interpreter/call/request", "interpreter/call/page", "interpreter/call/sink", "interpreter/call/watermark", "interpreter/call/await",
 }
 
 // layers is the order of docs/architecture.md: a package imports packages that
@@ -93,8 +94,37 @@ var layers = []struct {
 		"policies decide about an outcome by counters and times, whatever call it is of",
 	},
 	{
+		"interpreter/call/request",
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit", "interpreter"},
+		"a request is made of a step, its scope and the page that is due, whatever comes of it",
+	},
+	{
+		"interpreter/call/page",
+		[]string{"interpreter/expression", "interpreter/playbook", "interpreter/retry"},
+		"what is collected of a page is decided by the page and the policies, wherever it came from",
+	},
+	{
+		"interpreter/call/await",
+		[]string{"interpreter/expression", "interpreter/playbook", "interpreter", "interpreter/call/request"},
+		"an answer is checked against the request alone, and knows nothing of what follows it",
+	},
+	{
+		"interpreter/call/sink",
+		[]string{"interpreter/expression", "interpreter/playbook", "interpreter", "interpreter/call/request", "interpreter/call/page"},
+		"which sinks are written to is decided by results and policies, and how by the sink's own call",
+	},
+	{
+		"interpreter/call/watermark",
+		[]string{"interpreter/expression", "interpreter/incremental", "interpreter/playbook", "interpreter", "interpreter/call/request", "interpreter/call/page"},
+		"where a watermark goes is decided by the rows of pages and the end of the call, wherever it is kept",
+	},
+	{
 		"interpreter/call",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit", "interpreter", "interpreter/retry"},
+		[]string{
+			"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit",
+			"interpreter", "interpreter/retry",
+			"interpreter/call/request", "interpreter/call/page", "interpreter/call/await", "interpreter/call/sink", "interpreter/call/watermark",
+		},
 		"a call is decided alone: no graph, no queue and no host takes part in it",
 	},
 	{

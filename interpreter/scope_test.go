@@ -8,7 +8,7 @@ import (
 
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -157,7 +157,7 @@ func TestStepArgs(t *testing.T) {
 		{`{step: a, tool: http, url: http://x, args: {a: "{{ operation_key }}"}}`, `{"r": 1}`, `{"r":1}`},
 	} {
 		book := tables.Decode(t, "workflow:\n  - "+row.step+"\n")
-		args, err := call.StepArgs(book.Steps[0], tables.Value(t, row.routed), interpreter.NewScope(book, tables.Run, interpreter.Data{}), tables.NewBudget())
+		args, err := request.StepArgs(book.Steps[0], tables.Value(t, row.routed), interpreter.NewScope(book, tables.Run, interpreter.Data{}), tables.NewBudget())
 		require.NoError(t, err, row.step)
 		require.Equal(t, row.want, tables.Encode(t, args), row.step)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -148,7 +149,7 @@ func TestShrunkDrive(t *testing.T) {
 		}}
 	}
 	halfWay := func(bytes int) call.Driven {
-		return call.Driven{State: &call.State{Todo: []call.Todo{{Attempt: &call.PendingAttempt{}}}, Pages: call.Pages{Collected: bulk(bytes)}}}
+		return call.Driven{State: &call.State{Todo: []call.Todo{{Attempt: &call.PendingAttempt{}}}, Pages: page.Pages{Collected: bulk(bytes)}}}
 	}
 	for name, test := range map[string]struct {
 		calls []call.Driven

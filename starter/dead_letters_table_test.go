@@ -12,7 +12,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/observe/deadletter"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestLettersFit(t *testing.T) {
 	t.Parallel()
 
-	letter := call.DeadLetter{
+	letter := sink.DeadLetter{
 		LastAttemptAt: time.Date(2026, 3, 1, 8, 0, 0, 0, time.Local), Attempts: 3,
 		Element: expression.Of(map[string]any{"id": strings.Repeat("p", 60)}),
 		Error:   &interpreter.ErrorObject{Class: interpreter.ClassRateLimited, Message: "HTTP 429 from GET http://127.0.0.1:8088/api/v1/patients/p13"},

@@ -13,6 +13,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/await"
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
@@ -234,7 +235,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 		return answerTarget{}, &interpreter.AnswerError{
 			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), callNames(open)),
 		}
-	case len(open) == 1 && !open[0].call.HasAnswer():
+	case len(open) == 1 && !open[0].call.View().HasAnswer():
 		return answerTarget{call: open[0]}, open[0].call.CheckAnswer(answer)
 	}
 	if before, over := c.answered(answer); over {
@@ -295,7 +296,7 @@ func (c *controls) notAwaited(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
 		if to.MatchesCall(awaited.call.Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
-				"the attempt is over, or has not begun: step %s makes attempt %d", indexed(awaited.call.Step(), awaited.call.Index()), awaited.call.DueAttempt())}
+				"the attempt is over, or has not begun: step %s makes attempt %d", nameOf(awaited.call), awaited.call.View().Attempts+1)}
 		}
 	}
 	if c.elsewhere != nil {
@@ -377,7 +378,7 @@ func callNames(calls []*awaitedCall) string {
 	const most = 10
 	names := make([]string, 0, most)
 	for _, call := range calls[:min(len(calls), most)] {
-		names = append(names, indexed(call.call.Step(), call.call.Index()))
+		names = append(names, nameOf(call.call))
 	}
 	if len(calls) > most {
 		names = append(names, "…")
@@ -389,7 +390,7 @@ func callNames(calls []*awaitedCall) string {
 // with which it begins, where it has one. The answer may come before that has ended.
 func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
-	if d.call.Sends() {
+	if request := d.call.View().Request; request.Sends() {
 		d.awaited.sent = true
 		outcome = attempt(ctx, input)
 		d.awaited.sent = false
@@ -407,36 +408,40 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 
 // await waits until the attempt is answered, its time is over, or the driver has to
 // check it again.
-func (d *driver) await(ctx workflow.Context, awaited call.Awaited) {
+func (d *driver) await(ctx workflow.Context, awaited await.Awaited) {
 	if d.waiting != nil {
 		wait := awaited.Wait(d.call.View().Reported)
 		d.waiting(d.call, &wait, time.Time{})
 	}
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew
 		until := awaited.Until
-		if now := d.call.Awaited(); now != nil {
+		if now := d.call.View().Awaited; now != nil {
 			until = now.Until
 		}
 		return !until.IsZero() && !workflow.Now(ctx).Before(until)
 	}
 	bell := d.ring(ctx, awaited)
-	err := workflow.Await(ctx, func() bool { return d.call.HasAnswer() || d.awaited.stirred || bell.rang })
+	err := workflow.Await(ctx, func() bool { return d.call.View().HasAnswer() || d.awaited.stirred || bell.rang })
 	d.awaited.stirred = false
 	switch {
-	case err != nil && !d.call.HasAnswer(): // an accepted answer counts, though the run is cancelled
+	case err != nil && !d.call.View().HasAnswer(): // an accepted answer counts, though the run is cancelled
 		d.notifyCancel(ctx)
 		d.cancel(ctx)
-	case d.call.HasAnswer() || over():
-		if !d.call.HasAnswer() {
+	case d.call.View().HasAnswer() || over():
+		if !d.call.View().HasAnswer() {
 			d.settle(ctx)
 		}
-		if !d.call.HasAnswer() && (ctx.Err() != nil || !over()) {
+		if !d.call.View().HasAnswer() && (ctx.Err() != nil || !over()) {
 			return
 		}
 		d.rested()
 		d.silence()
 		mark := d.answerMark()
-		mark.Over, mark.By, mark.Option = true, d.call.AnsweredBy(), d.call.Choice()
+		mark.Over = true
+		if answer := d.call.View().Answer; answer != nil {
+			mark.By = answer.By
+		}
+		_, mark.Option = d.call.Approval()
 		failure := d.call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
@@ -461,7 +466,7 @@ type AnswerMark struct {
 
 // answerMark is the mark of the current attempt.
 func (d *driver) answerMark() AnswerMark {
-	return AnswerMark{AnswerTo: d.call.Address(), Page: d.call.Page()}
+	return AnswerMark{AnswerTo: d.call.Address(), Page: d.call.View().Page}
 }
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
@@ -472,7 +477,7 @@ type bell struct {
 }
 
 // ring has the bell ring when the time of the attempt is over, or before.
-func (d *driver) ring(ctx workflow.Context, awaited call.Awaited) *bell {
+func (d *driver) ring(ctx workflow.Context, awaited await.Awaited) *bell {
 	if d.bell != nil && !d.bell.rang {
 		return d.bell
 	}
@@ -482,7 +487,7 @@ func (d *driver) ring(ctx workflow.Context, awaited call.Awaited) *bell {
 	}
 	timed, stop := workflow.WithCancel(ctx)
 	set := &bell{stop: stop}
-	summary := fmt.Sprintf("answer to attempt %d of %s", d.call.Attempt(), indexed(d.call.Step(), d.call.Index()))
+	summary := fmt.Sprintf("answer to attempt %d of %s", d.call.View().Attempt, nameOf(d.call))
 	timer := workflow.NewTimerWithOptions(timed, awaited.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: summary})
 	workflow.Go(timed, func(ctx workflow.Context) { set.rang = timer.Get(ctx, nil) == nil })
 	d.bell = set
@@ -504,7 +509,7 @@ const cancelTime = 30 * time.Second
 // says how. The outcome changes nothing.
 func (d *driver) notifyCancel(ctx workflow.Context) {
 	d.silence()
-	if d.call.Awaited() != nil {
+	if d.call.View().Awaited != nil {
 		mark := d.answerMark()
 		mark.Over = true
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}

@@ -44,8 +44,9 @@ func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, err
 		}
 	}
 	for _, awaited := range c.awaited {
-		if awaited.call.IsAddressed(to, awaited.sent) && !awaited.call.HasAnswer() {
-			asking := &interpreter.AwaitedDetails{Attempt: awaited.call.DueAttempt(), Approval: awaited.call.Approval()}
+		if awaited.call.IsAddressed(to, awaited.sent) && !awaited.call.View().HasAnswer() {
+			asking := &interpreter.AwaitedDetails{Attempt: awaited.call.View().Attempts + 1}
+			asking.Approval, _ = awaited.call.Approval()
 			return AttemptDetails{Awaiting: cmp.Or(awaited.call.AwaitedDetails(), asking)}, nil
 		}
 	}

@@ -36,7 +36,8 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
 		b.slot = newSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.outcomes)
 	}
-	controls.Answered, controls.elsewhere = input.Answered, b.answeredElsewhere
+	controls.Answered, controls.elsewhere, controls.reported = input.Answered, b.answeredElsewhere, input.Reported
+	controls.listenForReports(ctx, b.reportWaits)
 	controls.listen(ctx, b.slot)
 	if err := controls.serveAnswers(ctx); err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func (b *batch) outcomes() (ended, failed int) {
 // due are those of the calls that an activity can take further.
 func (b *batch) due(calls []int) []int {
 	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
-		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].InWorkflow()
+		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].Traits().InWorkflow
 	})
 }
 
@@ -210,7 +211,7 @@ func (b *batch) sequential(ctx workflow.Context) {
 			b.remaining = append(b.remaining, i)
 			continue
 		}
-		for !b.calls[i].InWorkflow() && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
+		for !b.calls[i].Traits().InWorkflow && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
 			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
 				break
 			}
@@ -271,7 +272,7 @@ func (b *batch) nextInput(controls *controls) CallsInput {
 		next.Calls[at] = b.input.Calls[i]
 	}
 	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
-	next.Admitted = b.allowance.left
+	next.Admitted, next.Reported = b.allowance.left, controls.reported
 	return next
 }
 

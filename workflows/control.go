@@ -67,6 +67,12 @@ type controls struct {
 	children   []*steered
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
+	// reports are the last ones of the children, by their workflow IDs; reported is the last
+	// that the parent workflow was sent, and changed has another one made.
+	reports  map[string]waitReport
+	reported waitReport
+	changed  func(workflow.Context)
+	debounce debounce
 }
 
 // openWait is a wait of a call in this workflow that people may end.
@@ -103,7 +109,7 @@ type controlsKey struct{}
 func withControls(
 	ctx workflow.Context, run string, known interpreter.Control, parents []interpreter.Parent,
 ) (workflow.Context, *controls) {
-	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}}
+	c := &controls{Control: known, run: run, parents: slices.Clone(parents), childCalls: map[string]bool{}, reports: map[string]waitReport{}}
 	return workflow.WithValue(ctx, controlsKey{}, c), c
 }
 
@@ -115,7 +121,11 @@ func controlsOf(ctx workflow.Context) *controls {
 // nothing.
 func (c *controls) listen(ctx workflow.Context, slot *slot) {
 	c.slot = slot
-	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) { c.apply(ctx, steering) })
+	onSignal(ctx, ControlSignal, func(ctx workflow.Context, steering Steering) {
+		if c.apply(ctx, steering); steering.Resumes {
+			c.changed(ctx)
+		}
+	})
 	c.listenForTurns(ctx)
 }
 
@@ -125,7 +135,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
 		for _, wait := range c.waits {
-			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Step(), wait.call.Index()) && wait.call.CalledBack() {
+			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Config().Step.Name, wait.call.Config().Index) && wait.call.CalledBack() {
 				wait.called = true
 				wait.end()
 			}
@@ -186,8 +196,8 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Step(), wait.call.Index()) ||
-			c.refuses(ctx, settlement, wait.call.Step()) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Config().Step.Name, wait.call.Config().Index) ||
+			c.refuses(ctx, settlement, wait.call.Config().Step.Name) {
 			continue
 		}
 		wait.settled = settlement
@@ -213,13 +223,19 @@ func (c *controls) open(wait *openWait) (over func()) {
 	}
 }
 
+// waitMark is that of a timer by which a call waits.
+func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
+	of := machine.Config()
+	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
+}
+
 // sleep is a durable timer whose summary says what a call waits for. It ends early
 // where people decide about the call. The error is that of a cancelled ctx.
 func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*Settlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := &openWait{call: call, end: end}
 	defer c.open(open)()
-	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: call.WaitMark(wait).Summary(wait.Summary)}).Get(timer, nil)
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
 	return open.outcome(ctx, err)
 }
 
@@ -244,7 +260,7 @@ func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpret
 	open := &openWait{call: call, paused: !hold.Exhausted}
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
-		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Step())
+		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Config().Step.Name)
 	})
 	return open.outcome(ctx, err)
 }

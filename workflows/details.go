@@ -159,7 +159,7 @@ func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil {
-			text += questionText(r.id, call.Step(), call.Index(), call.AwaitedDetails())
+			text += questionText(r.id, call.Config().Step.Name, call.Config().Index, call.AwaitedDetails())
 		}
 	}
 	return text
@@ -209,9 +209,9 @@ func stepCells(ctx workflow.Context, record StepRecord, call *call.Call) []strin
 	case record.Call != "" && record.EndedAt.IsZero():
 		progress = linkTo(ctx, "continues in another workflow", record.Call)
 	case call != nil && record.Child != "":
-		progress = linkTo(ctx, fmt.Sprintf("attempt %d runs another playbook", call.Attempt()), record.Child)
+		progress = linkTo(ctx, fmt.Sprintf("attempt %d runs another playbook", call.View().Attempt), record.Child)
 	case call != nil:
-		progress = fmt.Sprintf("attempt %d", call.Attempt())
+		progress = fmt.Sprintf("attempt %d", call.View().Attempt)
 	case record.Attempts > 0:
 		progress = fmt.Sprintf("%d attempts", record.Attempts)
 	}
@@ -232,6 +232,7 @@ func (l *loop) describe(ctx workflow.Context) {
 		text += "\nRunning, and not counted yet: " + linkTo(ctx, "a shard of the loop", p.id) + "\n"
 	}
 	workflow.SetCurrentDetails(ctx, text+l.failures(ctx)+l.waits(ctx))
+	l.reportWaits(ctx)
 }
 
 // failures are the first iterations that failed, and where to look.

@@ -58,7 +58,7 @@ func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) in
 // input there, else nil.
 func (d *driver) run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.awaited == nil && d.call.AnsweredFromOutside() {
+	if !ended && d.awaited == nil && d.call.Traits().Awaits {
 		d.awaited = &awaitedCall{call: d.call}
 		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
@@ -68,7 +68,7 @@ func (d *driver) run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	}
 	if !ended && d.call.Finished() {
 		countCall(ctx, d.call)
-		if d.host != nil && (!d.call.WasStopped() || !d.host.lost) {
+		if d.host != nil && (!d.call.View().Stopped || !d.host.lost) {
 			forget(ctx, d.host.task, d.call.View().Noted, d.host.snapshot.Bare(d.call))
 		}
 	}
@@ -85,13 +85,13 @@ func (d *driver) closeAnswers() {
 }
 
 func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
-	if d.host != nil && d.call.Recalls() && !d.call.Finished() {
+	if d.host != nil && d.call.View().Recalls && !d.call.Finished() {
 		d.host.recallLedgers(ctx, d.call)
 	}
 	d.apart = d.host != nil && d.call.Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
-			if d.call.Awaited() != nil {
+			if d.call.View().Awaited != nil {
 				d.notifyCancel(ctx)
 			}
 			d.cancel(ctx)
@@ -112,7 +112,7 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 
 // next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
-	alone, held := d.alone, controlsOf(ctx).IsPaused(d.call.Step())
+	alone, held := d.alone, controlsOf(ctx).IsPaused(d.call.Config().Step.Name)
 	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
 		d.fetchPages(ctx)
 		return
@@ -137,7 +137,7 @@ func (d *driver) next(ctx workflow.Context) {
 
 // state has the state that the step keeps between runs claimed or moved.
 func (d *driver) state(ctx workflow.Context, input interpreter.StateInput) {
-	output, err := sendState(ctx, input, d.call.Place())
+	output, err := sendState(ctx, input, d.call.Config().Place())
 	switch {
 	case ctx.Err() != nil:
 		d.cancel(ctx)
@@ -177,7 +177,7 @@ func (d *driver) fetchPages(ctx workflow.Context) {
 
 // attempt makes one attempt, unless its step is held.
 func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
-	if controls := controlsOf(ctx); controls.IsPaused(d.call.Step()) {
+	if controls := controlsOf(ctx); controls.IsPaused(d.call.Config().Step.Name) {
 		d.call.Hold(interpreter.Hold{Version: controls.Version})
 		return
 	}
@@ -233,7 +233,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
 	if !errors.Is(err, errRenews) {
-		d.over(ctx, settlement, err, d.call.Released)
+		d.over(ctx, settlement, err, d.call.Waited)
 	}
 }
 
@@ -249,7 +249,7 @@ func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Recorded {
 		return
 	}
-	recordMarker(ctx, HoldMark{Held: d.call.Place(), Index: d.call.Index()})
+	recordMarker(ctx, HoldMark{Held: d.call.Config().Place(), Index: d.call.Config().Index})
 	d.call.HoldRecorded()
 }
 

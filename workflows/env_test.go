@@ -54,6 +54,8 @@ type stage struct {
 	// refuses answers the n-th write, from 1; nil takes all.
 	refuses func(n int, in interpreter.ToolInput) error
 	timers  []time.Duration
+	// attributes says that the namespace has our search attributes.
+	attributes bool
 	// recalled is what earlier runs answer.
 	recalled interpreter.Recalled
 }
@@ -155,7 +157,7 @@ func (s *stage) run(steps string) (workflows.Result, time.Duration) {
 		head += "workflow:\n"
 	}
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
-		Name: "test.yaml", Source: head + strings.TrimLeft(steps, "\n"),
+		Name: "test.yaml", Source: head + strings.TrimLeft(steps, "\n"), SearchAttributes: s.attributes, NextRetry: s.attributes,
 	})
 	require.True(s.t, s.env.IsWorkflowCompleted())
 	var result workflows.Result

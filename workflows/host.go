@@ -64,6 +64,12 @@ func indexed(name string, index *int) string {
 	return fmt.Sprintf("%s[%d]", name, *index)
 }
 
+// nameOf is the step of a call, with the index of its iteration.
+func nameOf(machine *call.Call) string {
+	of := machine.Config()
+	return indexed(of.Step.Name, of.Index)
+}
+
 // stream draws from a deterministic source of its own, in [0, 1), so that what
 // one call draws does not depend on the others; nil in a rehearsal.
 func stream(ctx workflow.Context, name string) func() float64 {

@@ -69,6 +69,7 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
+		b.reportWaits(ctx)
 		if news, waits := waitsForPeople(call, wait, b.input.Task.Visit); waits {
 			b.herald.signal(ctx, news)
 		}
@@ -98,7 +99,7 @@ func (b *batch) records() []IterationRecord {
 	}
 	for i, call := range b.calls {
 		record := IterationRecord{CallStatus: call.Status(b.waits[i], b.until[i])}
-		if index := call.Index(); index != nil {
+		if index := call.Config().Index; index != nil {
 			record.Index = *index
 		}
 		if record.Status == interpreter.Pending && record.Reason == "" && slices.Contains(b.hosted, i) {

@@ -33,6 +33,7 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	l.listenForShards(ctx)
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
+	controls.listenForReports(ctx, l.reportWaits)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}

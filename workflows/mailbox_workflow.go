@@ -92,6 +92,6 @@ func (d *driver) settle(ctx workflow.Context) {
 	to.tries = mostSettling
 	_, err := send[struct{}](ctx, to, d.call.Address().Mailboxes(controlsOf(ctx).run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
-		logger(ctx).Warn("it is not known whether answers are kept; the attempt is over", "step", d.call.Step(), "error", err)
+		logger(ctx).Warn("it is not known whether answers are kept; the attempt is over", "step", d.call.Config().Step.Name, "error", err)
 	}
 }

@@ -36,7 +36,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		outcome.Err.Final = true
 		return outcome
 	}
-	callee, failure := d.call.Callee(in, nesting.Files)
+	callee, failure := d.call.Config().Callee(in, nesting.Files)
 	if failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/playbook"
 )
 
@@ -66,8 +67,11 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 	data := r.Data.WithStep(start.Step.Name, result)
 	for _, notice := range notices {
 		call := call.NewNotice(call.Config{
-			Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Limits: r.Limits,
-			Scope:  interpreter.EndScope(interpreter.NewScope(r.book, r.Run, data), done.args, result),
+			Source: request.Source{
+				Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit,
+				Scope: interpreter.EndScope(interpreter.NewScope(r.book, r.Run, data), done.args, result),
+			},
+			Limits: r.Limits,
 			Random: stream(ctx, fmt.Sprintf("%s#%d", notice.Place, start.Visit)),
 		}, notice, 1, call.News{
 			At: workflow.Now(ctx), Step: start.Step.Name, Visit: start.Visit, Status: status,
@@ -152,7 +156,7 @@ func (r *run) noticeCall(
 	notice *playbook.Sink, unsent UnsentNotice, scope *interpreter.Scope, result any, random func() float64,
 ) *call.Call {
 	call := call.NewNotice(call.Config{
-		Book: r.book, Run: r.Run, Limits: r.Limits, Scope: scope, Random: random,
+		Source: request.Source{Book: r.book, Run: r.Run, Scope: scope}, Limits: r.Limits, Random: random,
 	}, notice, unsent.Number, unsent.News, result)
 	call.Load(unsent.Call.State)
 	return call
@@ -299,7 +303,7 @@ func waitsForPeople(machine *call.Call, wait *interpreter.Wait, visit int) (call
 		return call.News{}, false
 	}
 	return call.News{
-		Event: playbook.EventPaused, Step: machine.Step(), Visit: visit, Index: machine.Index(), Status: interpreter.RetryPending,
+		Event: playbook.EventPaused, Step: machine.Config().Step.Name, Visit: visit, Index: machine.Config().Index, Status: interpreter.RetryPending,
 		Attempts: machine.View().Attempts, Error: machine.View().Failure.Shrunk(), Reason: wait.Summary,
 	}, true
 }

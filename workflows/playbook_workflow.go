@@ -32,7 +32,8 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
 	r := newRun(ctx, book, input)
-	r.controls = controls
+	r.controls, controls.reported = controls, r.Reported
+	controls.listenForReports(ctx, r.describe)
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
@@ -144,6 +145,10 @@ type run struct {
 	// requestsTurn says that people have the run request its turn under its concurrency
 	// key again.
 	requestsTurn bool
+	// reportsUntil is when the status is published again, as a wait is over that a child has
+	// reported; dropTimer ends the timer.
+	reportsUntil time.Time
+	dropTimer    workflow.CancelFunc
 }
 
 // newRun begins a run, or continues one where its last history ended.
@@ -217,6 +222,7 @@ const maxRecords = 1000
 func (r *run) continued() Input {
 	next, state := r.input, r.RunState
 	state.Records, state.Control, state.Answered = r.snapshot(), r.controls.Control, r.controls.Answered
+	state.Reported = r.controls.reported
 	state.Kept = state.Kept.Within(interpreter.MaxKeptAlong)
 	if n := len(state.Records) - maxRecords; n > 0 {
 		state.Records = state.Records[n:]
@@ -431,7 +437,7 @@ func (r *run) progress() (Progress, error) {
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
-			step.Attempts, step.Pages, step.Awaits = call.Attempt(), call.View().Pages, call.AwaitedDetails()
+			step.Attempts, step.Pages, step.Awaits = call.View().Attempt, call.View().Pages, call.AwaitedDetails()
 			if step.Awaits != nil && step.Status == interpreter.Running {
 				step.Status = interpreter.Awaiting
 			}
@@ -565,7 +571,7 @@ func (r *run) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	updates := []temporal.SearchAttributeUpdate{update}
 	if r.input.NextRetry {
-		updates = append(updates, r.nextRetry())
+		updates = append(updates, r.nextRetry(ctx))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		logger(ctx).Warn("cannot set a search attribute", "error", err)
@@ -573,16 +579,16 @@ func (r *run) upsert(ctx workflow.Context, update temporal.SearchAttributeUpdate
 }
 
 // nextRetry sets the attribute to when the first of the steps is due that wait for a
-// retry; without one it has no value.
-func (r *run) nextRetry() temporal.SearchAttributeUpdate {
+// retry, as far as children have reported theirs; without one it has no value.
+func (r *run) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate {
 	var next time.Time
 	for _, record := range r.records {
-		due := record.NextRetryAt
-		if record.Status != interpreter.RetryPending || record.Call != "" || due.IsZero() {
-			continue
-		}
-		if next.IsZero() || due.Before(next) {
-			next = due
+		switch report := r.controls.reports[r.childOf(record)]; {
+		case !record.EndedAt.IsZero():
+		case record.Status == interpreter.RetryPending && record.Call == "":
+			next = sooner(next, record.NextRetryAt)
+		case record.Status == interpreter.Running && report.waits(workflow.Now(ctx)):
+			next = sooner(next, report.Until)
 		}
 	}
 	key := temporal.NewSearchAttributeKeyTime(NextRetryAttribute)

@@ -24,16 +24,16 @@ type RefusedMark struct {
 // the other attempts under its rate limit where the answer asks for that. The call itself
 // waits in any case. input is nil where the attempt was answered from outside.
 func (d *driver) refused(ctx workflow.Context, input *interpreter.ToolInput) {
-	failure := d.call.Refused()
+	failure := d.call.View().Refused
 	if failure == nil {
 		return
 	}
 	brief := failure.Brief()
-	recordMarker(ctx, RefusedMark{Refused: d.call.Step(), Index: d.call.Index(), Attempt: d.call.View().Attempts, Error: &brief})
+	recordMarker(ctx, RefusedMark{Refused: d.call.Config().Step.Name, Index: d.call.Config().Index, Attempt: d.call.View().Attempts, Error: &brief})
 	if input == nil {
 		return
 	}
-	in, pauses := d.call.PausesRateLimit(*input)
+	in, pauses := input.PausesRateLimit(failure)
 	if !pauses {
 		return
 	}

@@ -112,6 +112,10 @@ func (p *slot) park(ctx workflow.Context, call parkedCall) (back func() error) {
 // stayParked records that a parked call does not continue in this history.
 func (p *slot) stayParked() { p.running++ }
 
+// releases reports whether the child releases its slot once all of it waits for long, or has: its
+// loop knows what it waits for.
+func (p *slot) releases() bool { return p != nil && (p.mayRelease || !p.held) }
+
 // keep has the child keep its slot in this history; nil has none.
 func (p *slot) keep() {
 	if p != nil {
@@ -209,6 +213,7 @@ func (l *loop) listenForSlots(ctx workflow.Context) {
 				l.window.release()
 			}
 			m.request.Now = true
+			l.reportWaits(ctx)
 			workflow.Go(ctx, func(ctx workflow.Context) { l.grantSlot(ctx, m) })
 		case m.late > 0:
 			m.late--

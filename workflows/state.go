@@ -142,6 +142,8 @@ type RunState struct {
 	Noted    bool   `json:"noted,omitempty"`
 	// Published is the status that the search attribute has, "" before the first.
 	Published interpreter.Status `json:"published,omitempty"`
+	// Reported is the last report to the parent workflow.
+	Reported waitReport `json:"reported,omitzero"`
 	// Pending are the moves of states that wait for the run to end as completed.
 	Pending []PendingState `json:"pending,omitempty"`
 }
@@ -248,6 +250,8 @@ type CallsInput struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the last answers from outside.
 	Answered []Answered `json:"answered,omitempty"`
+	// Reported is the last report to the parent workflow.
+	Reported waitReport `json:"reported,omitzero"`
 }
 
 // The script of a task travels beside each of these inputs (crossing.go).

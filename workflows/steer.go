@@ -254,7 +254,7 @@ func (r *run) checkSettle(command Command) error {
 	}
 	settlement := Settlement{Step: command.Step, Index: command.Index}
 	for _, wait := range r.controls.waits {
-		if settlement.Means(wait.call.Step(), wait.call.Index()) {
+		if settlement.Means(wait.call.Config().Step.Name, wait.call.Config().Index) {
 			return nil
 		}
 	}
@@ -292,7 +292,7 @@ func (r *run) doing(step *playbook.Step) string {
 			if call.AwaitedDetails() != nil {
 				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.AwaitedDetails()))
 			}
-			return fmt.Sprintf("attempt %d of step %s is running", call.Attempt(), record.Step)
+			return fmt.Sprintf("attempt %d of step %s is running", call.View().Attempt, record.Step)
 		}
 	}
 	return "no attempt is due"

@@ -26,6 +26,7 @@ func (c *controls) steer(to destination, child workflow.ChildWorkflowFuture) (en
 	c.children = append(c.children, added)
 	return func() {
 		added.ended = true
+		delete(c.reports, added.id)
 		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == added })
 	}
 }

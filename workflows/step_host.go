@@ -8,6 +8,8 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -26,7 +28,7 @@ func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
 	}
 	done := ended{start: start, record: record}
 	r.warnAbsent("step "+step.Name, interpreter.AbsentAtStart(r.book, step, r.Data))
-	args, err := call.StepArgs(step, start.Args, scope, budget(ctx))
+	args, err := request.StepArgs(step, start.Args, scope, budget(ctx))
 	switch {
 	case err != nil:
 		done.result = interpreter.ExpressionFailure(r.book, "step "+step.Name, err, workflow.Now(ctx))
@@ -61,7 +63,7 @@ func (r *run) call(ctx workflow.Context, start interpreter.Start, record *StepRe
 	}
 	r.continues(ctx, record, task, call)
 	result := r.makeCall(ctx, record, task, call)
-	if call.WasStopped() {
+	if call.View().Stopped {
 		r.stopped[record] = call
 	}
 	r.keepStep(start.Step, record, r.print(task, call, result.Meta.StartedAt), result)
@@ -95,7 +97,7 @@ func (r *run) task(start interpreter.Start) Task {
 		Limits: r.Limits, Nesting: r.nesting(start.Step),
 	}
 	if r.Run.WorkflowID != r.id {
-		task.ID = r.id
+		task.ID, task.StartedAt = r.id, r.startedAt()
 	}
 	return task
 }
@@ -173,27 +175,28 @@ func (r *run) publishLoop(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, aggregate *interpreter.LoopResult,
 	result interpreter.CallResult, record *StepRecord,
 ) interpreter.CallResult {
-	for _, sink := range r.book.StagingSinks(start.Step) {
+	for _, to := range r.book.StagingSinks(start.Step) {
 		if !aggregate.ReadAll() || result.Failed() {
-			result.Warnings = append(result.Warnings, call.Unpublished(r.book, sink))
+			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, to))
 			continue
 		}
-		result = r.publishStaged(ctx, start, scope, sink, result, record)
+		result = r.publishStaged(ctx, start, scope, to, result, record)
 	}
 	return result
 }
 
 // publishStaged publishes what was staged for a sink.
 func (r *run) publishStaged(
-	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, sink *playbook.Sink, result interpreter.CallResult, record *StepRecord,
+	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, to *playbook.Sink, result interpreter.CallResult, record *StepRecord,
 ) interpreter.CallResult {
 	machine := call.NewPublish(call.Config{
-		Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Limits: r.Limits, Scope: scope,
-		Random: stream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, sink.Place)),
-	}, sink)
+		Source: request.Source{Book: r.book, Run: r.Run, Step: start.Step, Visit: start.Visit, Scope: scope},
+		Limits: r.Limits,
+		Random: stream(ctx, fmt.Sprintf("%s#%d/%s", start.Step.Name, start.Visit, to.Place)),
+	}, to)
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
-	return call.WithSink(result, sink, written)
+	return sink.AddWritten(result, to, written)
 }
 
 // loopInput is what the loop of a step runs over: its collection, or in a
@@ -259,19 +262,21 @@ func (r *run) stepSink(
 	if step.Sink == nil {
 		return result
 	}
-	machine := call.NewSink(call.Config{
-		Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Limits: r.Limits,
-		Scope:  interpreter.EndScope(scope, args, result),
+	machine := call.NewLoopSink(call.Config{
+		Source: request.Source{
+			Book: r.book, Run: r.Run, Step: step, Visit: start.Visit, Scope: interpreter.EndScope(scope, args, result),
+		},
+		Limits: r.Limits,
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, 1, result.Data.Data).EveryRound().Stage(step.Sink).Watch(witness(ctx))
+	}, step.Sink, result.Data.Data).Watch(witness(ctx))
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
-	result = call.WithSink(result, step.Sink, written)
+	result = sink.AddWritten(result, step.Sink, written)
 	switch {
 	case !r.book.Stages(step.Sink):
 		return result
 	case !readAll || result.Failed():
-		result.Warnings = append(result.Warnings, call.Unpublished(r.book, step.Sink))
+		result.Warnings = append(result.Warnings, sink.Unpublished(r.book, step.Sink))
 		return result
 	}
 	return r.publishStaged(ctx, start, scope, step.Sink, result, record)

@@ -33,8 +33,8 @@ func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (call.Stopp
 // call whose request has changed begins anew, and the warning says so. A call whose
 // state cannot be read ends: its request may have been sent before.
 func continueCall(ctx workflow.Context, task Task, machine *call.Call, by string) (warning string) {
-	name := indexed(task.Step, machine.Index())
-	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Index()}
+	name := indexed(task.Step, machine.Config().Index)
+	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
 	stopped, err := send[call.Stopped](ctx, toRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
@@ -65,7 +65,7 @@ func (r *run) continues(ctx workflow.Context, record *StepRecord, task Task, cal
 	}
 	if by := r.Kept.Calls[at].By; by != "" {
 		warning := continueCall(ctx, task, call, by)
-		if ctx.Err() != nil || call.WasStopped() {
+		if ctx.Err() != nil || call.View().Stopped {
 			return
 		}
 		if warning != "" {
@@ -148,7 +148,7 @@ func (b *batch) continues(ctx workflow.Context) {
 			if warning != "" {
 				b.calls[i].Warn(warning)
 			}
-			if ctx.Err() == nil && !b.calls[i].WasStopped() {
+			if ctx.Err() == nil && !b.calls[i].View().Stopped {
 				b.earlier[i] = ""
 			}
 			if b.calls[i].Finished() {
@@ -171,7 +171,7 @@ func (c *activityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	hostCalls(ctx, call.DriveInput{
 		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.Detachable(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
-	if machine.Recalls() && ctx.Err() == nil {
+	if machine.View().Recalls && ctx.Err() == nil {
 		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what it has written"),
 			workflow.Now(ctx))
 	}

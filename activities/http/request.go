@@ -16,7 +16,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 )
 
 // outgoing is a request with what its redirects need to know.
@@ -50,23 +50,23 @@ func (t *Tool) newRequest(ctx context.Context, in interpreter.ToolInput, default
 		return nil, err
 	}
 	method = strings.ToUpper(cmp.Or(strings.TrimSpace(method), defaultMethod))
-	request, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
+	sent, err := http.NewRequestWithContext(ctx, method, target.String(), bodyReader(content))
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: method is %q; it must be an HTTP method such as GET", in.Step, method)
 	}
-	plain := http.Header{"Accept": {call.UsualAccept}, "User-Agent": {call.UsualUserAgent}}
-	if err := setHeaders(request, in, contentType, plain); err != nil {
+	plain := http.Header{"Accept": {request.UsualAccept}, "User-Agent": {request.UsualUserAgent}}
+	if err := setHeaders(sent, in, contentType, plain); err != nil {
 		return nil, err
 	}
 	// What the author has set; what the connection adds is known.
 	for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", login.header} {
-		tool.SecretsOf(ctx).Add(request.Header[name]...)
+		tool.SecretsOf(ctx).Add(sent.Header[name]...)
 	}
-	if err := login.apply(request); err != nil {
+	if err := login.apply(sent); err != nil {
 		return nil, err
 	}
-	tool.Propagate(ctx, request.Header)
-	return &outgoing{request: request, login: login, follow: follow, plain: plain}, nil
+	tool.Propagate(ctx, sent.Header)
+	return &outgoing{request: sent, login: login, follow: follow, plain: plain}, nil
 }
 
 func bodyReader(content []byte) io.Reader {
@@ -100,7 +100,7 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 		return nil, err
 	}
 	target.Fragment = ""
-	if target.RawQuery, err = call.MergeQuery(target.RawQuery, params, "params"); err != nil {
+	if target.RawQuery, err = request.MergeQuery(target.RawQuery, params, "params"); err != nil {
 		return nil, tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
 	return target, nil
@@ -112,7 +112,7 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	content, contentType, err := call.Body(in.Fields["body"].Data, form)
+	content, contentType, err := request.Body(in.Fields["body"].Data, form)
 	if err != nil {
 		return nil, "", tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
@@ -121,13 +121,13 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 
 // setHeaders sets the author's headers, and the usual ones where the author
 // says nothing: those of plain, and those of this request.
-func setHeaders(request *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
+func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
 	headers, err := tool.MapField(in, "headers")
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		values, err := call.Texts(headers[name], "headers."+name)
+		values, err := request.Texts(headers[name], "headers."+name)
 		if err != nil {
 			return tool.ConfigErrorf("step %q: %w", in.Step, err)
 		}
@@ -138,17 +138,17 @@ func setHeaders(request *http.Request, in interpreter.ToolInput, contentType str
 			if !httpguts.ValidHeaderFieldValue(value) {
 				return tool.ConfigErrorf("step %q: headers.%s holds a line break or another control character", in.Step, name)
 			}
-			request.Header.Add(name, value)
+			sent.Header.Add(name, value)
 		}
 	}
-	if host := request.Header.Get("Host"); host != "" {
-		request.Host = host
-		request.Header.Del("Host")
+	if host := sent.Header.Get("Host"); host != "" {
+		sent.Host = host
+		sent.Header.Del("Host")
 	}
-	setDefault(request.Header, "Content-Type", contentType)
-	setDefault(request.Header, "Accept", plain.Get("Accept"))
-	setDefault(request.Header, "User-Agent", plain.Get("User-Agent"))
-	setDefault(request.Header, "Idempotency-Key", in.IdempotencyKey)
+	setDefault(sent.Header, "Content-Type", contentType)
+	setDefault(sent.Header, "Accept", plain.Get("Accept"))
+	setDefault(sent.Header, "User-Agent", plain.Get("User-Agent"))
+	setDefault(sent.Header, "Idempotency-Key", in.IdempotencyKey)
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -120,9 +120,9 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 }
 
 // fillIn puts what the request names of its callback into its place.
-func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map[string]any) (map[string]any, error) {
-	if !names(request, call.CallbackPlace(in.OperationKey, "")) {
-		return request, nil
+func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, fields map[string]any) (map[string]any, error) {
+	if !names(fields, request.CallbackMarker(in.OperationKey, "")) {
+		return fields, nil
 	}
 	if t.options.Keys == nil {
 		return nil, tool.ConfigErrorf("step %q: %s names its callback, whose token is made with a key, and this worker has none; "+
@@ -142,16 +142,16 @@ func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, request map
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
 	inURL := slices.Clone(pairs)
 	for _, name := range playbook.CallbackMembers {
-		place := call.CallbackPlace(in.OperationKey, name)
-		if members[name] == "" && names(request, place) {
+		marker := request.CallbackMarker(in.OperationKey, name)
+		if members[name] == "" && names(fields, marker) {
 			return nil, tool.ConfigErrorf("step %q: %s names callback.%s, and this worker does not know where starter serve is reached; "+
 				"set %s in its environment, or --callback-url", in.Step, in.Sends, name, callback.Variable)
 		}
-		pairs = append(pairs, place, members[name])
-		inURL = append(inURL, place, url.QueryEscape(members[name])) // a part of it, as everything else there
+		pairs = append(pairs, marker, members[name])
+		inURL = append(inURL, marker, url.QueryEscape(members[name])) // a part of it, as everything else there
 	}
-	filled, _ := replaced(request, strings.NewReplacer(pairs...)).(map[string]any)
-	if address, isText := request["url"].(string); isText {
+	filled, _ := replaced(fields, strings.NewReplacer(pairs...)).(map[string]any)
+	if address, isText := fields["url"].(string); isText {
 		filled["url"] = strings.NewReplacer(inURL...).Replace(address)
 	}
 	return filled, nil

@@ -23,7 +23,7 @@ func awaited(t *testing.T, step string) *call.Call {
 	machine := c.call(t)
 	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
 	machine.Attempted(interpreter.Outcome{}, tables.Started)
-	require.NotNil(t, machine.Awaited())
+	require.NotNil(t, machine.View().Awaited)
 	return machine
 }
 
@@ -43,7 +43,7 @@ func TestNoVerdictWhileAwaited(t *testing.T) {
 	call.Waited()
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{}, tables.Started)
-	require.NotNil(t, call.Awaited())
+	require.NotNil(t, call.View().Awaited)
 	require.Nil(t, call.Verdict())
 }
 
@@ -135,7 +135,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			switch command.Kind {
 			case call.DoAttempt:
 				say(true)
-				answered, outcome := machine.HasAnswer(), interpreter.Outcome{}
+				answered, outcome := machine.View().HasAnswer(), interpreter.Outcome{}
 				if rng.IntN(3) == 0 {
 					outcome.Err = &interpreter.ErrorObject{Kind: interpreter.KindWebhookFailure, Class: interpreter.ClassRetryable}
 					if !answered {
@@ -143,14 +143,14 @@ func TestAnswersInAnyOrder(t *testing.T) {
 					}
 				}
 				machine.Attempted(outcome, now)
-				require.Equal(t, answered, machine.HasAnswer(), "seed %d", seed)
+				require.Equal(t, answered, machine.View().HasAnswer(), "seed %d", seed)
 			case call.DoAwait:
 				say(false)
-				if rng.IntN(4) == 0 && !machine.HasAnswer() {
-					now = machine.Awaited().Until
-					outcomes[machine.Attempt()] = append(outcomes[machine.Attempt()], "silence")
+				if rng.IntN(4) == 0 && !machine.View().HasAnswer() {
+					now = machine.View().Awaited.Until
+					outcomes[machine.View().Attempt] = append(outcomes[machine.View().Attempt], "silence")
 					_ = machine.ApplyAnswer(now)
-				} else if machine.HasAnswer() {
+				} else if machine.View().HasAnswer() {
 					_ = machine.ApplyAnswer(now)
 				}
 			case call.DoWait:

@@ -4,6 +4,11 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/await"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
+	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
@@ -14,16 +19,13 @@ import (
 // Call is the machine behind every call of a tool: from the first attempt to
 // the final outcome, sinks included (docs/concepts/attempts.md). It decides
 // and never acts: Next says what its host has to do, and the host reports back with
-// Attempted, Waited or SinkDone (decide.go). Every host drives the same machine. All of
+// Attempted, Waited or SinkDone (report.go). Every host drives the same machine. All of
 // its progress is in its State, which no other package writes; the next command is the head
 // of State.Todo. A host reads a View, and keeps a Snapshot, from which Load continues.
 type Call struct {
-	config Config
-	action *playbook.Action
-	tool   string
-	scope  *interpreter.Scope // with args
-	// operation is the operation key of the last request.
-	operation pageKey
+	config   Config
+	requests request.Builder
+	keeps    *watermark.Step // nil where the step keeps no state between runs
 	// stopped is the state of the call when it was cancelled.
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
@@ -35,70 +37,41 @@ type Call struct {
 
 // Config is what a call is made of; none of it changes while it runs.
 type Config struct {
-	Book     *playbook.Playbook
-	Run      interpreter.RunInfo
-	Step     *playbook.Step
-	Action   *playbook.Action
-	Policies []*playbook.Policy
-	Visit    int
-	Index    *int // iteration, nil without a loop
-	Scope    *interpreter.Scope
-	Args     any // args of the route, laid over the step's
-	Limits   interpreter.RunLimits
-	// After are sinks that follow the policies' own after a success.
-	After []*playbook.Sink
-	// DeadLetter is written when the call has failed; nil for nowhere.
-	DeadLetter *playbook.Sink
+	request.Source
+	sink.Sinks
+	Limits interpreter.RunLimits
 	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
 	Random func() float64
 	// witness observes what the call decides; nil for none.
 	witness Witness
-	// Sink is set where the call is one of a sink.
-	Sink *sinkSource
-}
-
-// sinkSource is what a sink writes, and of which step or page.
-type sinkSource struct {
-	Place      string
-	Page       int
-	Result     any
-	everyRound bool               // see Call.EveryRound
-	state      *incremental.Write // see interpreter.ToolInput
-	claim      string             // see Call.claim
-	staging    *interpreter.Staging
-	// says is what is written in place of Result where the author does not say what;
-	// nil is Result.
-	says any
 }
 
 // State is the progress of a call; kept in workflow history where a call
-// continues in another history or activity.
+// continues in another history or activity. The parts of it that have a package of their own
+// are flat in JSON.
 type State struct {
 	// Todo is what is still to do, in this order; empty where the call has not
 	// begun. It is replaced and never changed in place, so that a copy of the state
 	// stays as it is.
-	Todo            []Todo                `json:"todo,omitempty"`
-	StartedAt       time.Time             `json:"started_at,omitzero"`
-	Request         Request               `json:"request"`
-	Attempts        int                   `json:"attempts"`
-	RequestAttempts int                   `json:"request_attempts"`
-	Lost            int                   `json:"lost,omitempty"`     // how often the request has lost its workers
-	Restarts        int                   `json:"restarts,omitempty"` // the fields below are of the round since the last one
-	Successes       int                   `json:"successes"`
-	Counters        retry.Counters        `json:"counters"`
-	Pages                                 // flat in JSON
-	Seen            Fingerprints          `json:"seen,omitempty"` // of requests made
-	Last            lastAttempt           `json:"last"`
-	Turn            *ratelimit.Turn       `json:"turn,omitempty"`     // that the next attempt waits for, or comes back for
-	Written         int                   `json:"written,omitempty"`  // sinks that are done
-	Detached        int                   `json:"detached,omitempty"` // elements of Collected that stayed with the workflow
-	Answer          *interpreter.Answer   `json:"answer,omitempty"`   // to the current attempt, not applied yet
-	Reported        *interpreter.Reported `json:"reported,omitempty"` // how far what is awaited has come
-	Noted           Noted                 `json:"noted,omitempty"`    // what ledgers hold of the call
-	Ledger          string                `json:"ledger,omitempty"`   // key under which they do, "" for the call's own
-	Recalls         bool                  `json:"recalls,omitempty"`  // they may hold more, and have to be read first
-	// Incremental is nil before the call has claimed the state of its step, and where that keeps none.
-	Incremental *Incremental `json:"incremental,omitempty"`
+	Todo             []Todo          `json:"todo,omitempty"`
+	StartedAt        time.Time       `json:"started_at,omitzero"`
+	request.Requests                 // the one at hand, and those made
+	Attempts         int             `json:"attempts"`
+	RequestAttempts  int             `json:"request_attempts"`
+	Lost             int             `json:"lost,omitempty"`     // how often the request has lost its workers
+	Restarts         int             `json:"restarts,omitempty"` // the fields below are of the round since the last one
+	Successes        int             `json:"successes"`
+	Counters         retry.Counters  `json:"counters"`
+	page.Pages                       // what came of the successes
+	Last             lastAttempt     `json:"last"`
+	Turn             *ratelimit.Turn `json:"turn,omitempty"`    // that the next attempt waits for, or comes back for
+	Written          int             `json:"written,omitempty"` // sinks that are done
+	await.Answers                    // to the current attempt
+	Noted            Noted           `json:"noted,omitempty"`   // what ledgers hold of the call
+	Ledger           string          `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
+	Recalls          bool            `json:"recalls,omitempty"` // they may hold more, and have to be read first
+	// Watermark is nil before the call has claimed the state of its step, and where that keeps none.
+	Watermark *watermark.Watermark `json:"incremental,omitempty"`
 	// Incomplete says that the call ends without having read all: its end moves no watermark, and
 	// publishes nothing.
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -137,7 +110,7 @@ const (
 type Command struct {
 	Kind   commandKind
 	Input  interpreter.ToolInput
-	Await  Awaited
+	Await  await.Awaited
 	Wait   interpreter.Wait
 	Hold   interpreter.Hold
 	Sink   *Call
@@ -147,35 +120,14 @@ type Command struct {
 
 // New prepares a call. It renders nothing yet, so it cannot fail.
 func New(config Config) *Call {
-	call := &Call{config: config, state: State{Counters: retry.NewCounters(len(config.Policies))}}
+	call := &Call{config: config, requests: request.NewBuilder(config.Source), state: State{Counters: retry.NewCounters(len(config.Policies))}}
 	call.state.Counters.Limits = config.Limits
-	call.action = config.Book.Resolve(config.Action)
+	call.keeps = watermark.StepOf(&call.config.Source, config.Policies, len(config.After) > 0)
 	return call
 }
 
-// View is how far a call has come, for its host.
-type View struct {
-	StartedAt time.Time
-	// Attempts are those that were made of the call, RequestAttempts of its request.
-	Attempts, RequestAttempts int
-	Pages                     int
-	Written                   int // sinks that are done
-	Noted                     Noted
-	// Failure is that of the last attempt, or of a poll that waits for people; nil for none.
-	// Last is that of the last attempt alone.
-	Failure, Last *interpreter.ErrorObject
-	// Reported is how far what is awaited has come, nil where nobody has said.
-	Reported *interpreter.Reported
-}
-
-// View is how far the call has come.
-func (c *Call) View() View {
-	s := &c.state
-	return View{
-		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Pages: s.Successes,
-		Written: s.Written, Noted: s.Noted, Failure: s.Failure(), Last: s.Last.Error, Reported: s.Reported,
-	}
-}
+// Config is what the call was made of. It is not to be changed.
+func (c *Call) Config() *Config { return &c.config }
 
 // Load restores the state that another host has left; nil leaves it at its beginning.
 func (c *Call) Load(state *State) {
@@ -191,15 +143,16 @@ func (c *Call) Next(now time.Time) Command {
 	}
 	switch head := c.state.head(); {
 	case head.Attempt != nil:
-		input, err := c.attempt(now)
+		input, err := c.requests.Input(&c.state.Requests, c.moment(), now)
 		if err != nil {
-			c.fail(interpreter.ExpressionError(c.config.Book, c.config.where(), err), now)
+			c.failBy(c.config.Where(), err, now)
 			return c.Next(now)
 		}
-		if err := c.question().fault(); err != nil {
+		if err := c.question().Fault(); err != nil {
 			c.attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}
+		input.Turn = c.state.Turn
 		return Command{Kind: DoAttempt, Input: input}
 	case head.Await != nil:
 		return Command{Kind: DoAwait, Await: *head.Await}
@@ -216,16 +169,6 @@ func (c *Call) Next(now time.Time) Command {
 	}
 }
 
-// Begun reports whether anything of the call has happened.
-func (c *Call) Begun() bool { return len(c.state.Todo) > 0 }
-
-// Finished reports whether the call has ended.
-func (c *Call) Finished() bool { return c.state.head().End != nil }
-
-// Result is what the call ends with, nil where that is not known yet. A sink that
-// is due may still change it.
-func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
-
 // DueWait is the wait that is due, nil for none. For a turn it ends when that was
 // promised, however long the promise took to arrive.
 func (c *Call) DueWait(now time.Time) *interpreter.Wait {
@@ -240,129 +183,95 @@ func (c *Call) DueWait(now time.Time) *interpreter.Wait {
 	return &wait
 }
 
-// Step is the name of the call's step, and Index that of the iteration, nil without
-// a loop.
-func (c *Call) Step() string { return c.config.Step.Name }
-
-// Index is that of the iteration, nil without a loop.
-func (c *Call) Index() *int { return c.config.Index }
-
-// Place is the step of the call, or the place of the sink.
-func (c *Call) Place() string { return c.config.place() }
-
-// SinkDue reports whether a sink comes next that has not begun.
-func (c *Call) SinkDue() bool {
-	sink := c.state.head().Sink
-	return sink != nil && sink.State == nil
+// results makes what the decisions of the call come to.
+func (c *Call) results() results {
+	return results{config: &c.config, state: &c.state, scope: c.policyScope}
 }
 
-// TurnsPage reports whether the call is about to fetch another page without a
-// wait, one that may travel with others: its sink for the page before included,
-// unless that has begun, and the move of its state.
-func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.state.Successes == 0 || c.pagesPerActivity() == 1 {
-		return false
+// moment is how far the call has come, for what renders its requests.
+func (c *Call) moment() request.Moment {
+	s := &c.state
+	moment := request.Moment{StartedAt: s.StartedAt, Page: c.state.page(&c.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
+	if c.keeps != nil {
+		moment.Claim, moment.Incremental = s.Watermark.Claim(s.Restarts), c.keeps.Names(s.Watermark)
 	}
-	behind := c.state.Todo
-	if c.SinkDue() {
-		behind = behind[1:]
-	}
-	if len(behind) > 0 && behind[0].State != nil {
-		behind = behind[1:]
-	}
-	if len(behind) == len(c.state.Todo) && c.state.RequestAttempts > 0 {
-		return false
-	}
-	return len(behind) == 1 && behind[0].Attempt != nil
+	return moment
 }
 
-// Beyond reports whether the call has come further than a state it had: it has
-// made an attempt, something else comes next, or its sink has begun.
-func (c *Call) Beyond(before State) bool {
-	head, was := c.state.head(), before.head()
-	return c.state.Attempts != before.Attempts || c.state.Written != before.Written ||
-		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
+// stateRequest is the request to claim or move the state of the step.
+func (c *Call) stateRequest(pending watermark.Pending, now time.Time) interpreter.StateInput {
+	if pending.Move != nil {
+		return c.keeps.Move(c.state.Watermark, pending.Move, now)
+	}
+	about := c.keeps.About(c.requests.Action(), c.requests.Keyed(c.moment()), now)
+	return c.keeps.Claim(pending, c.ledgerKey(), about, now)
 }
 
-// method is the HTTP method of the request: sinks write and webhooks start
-// something, so theirs is POST.
-func (c *Call) method() string {
-	fields := c.state.Request.Fields
-	if request, ok := fields[playbook.FieldOnStart]; ok {
-		if method := expression.Member(request.Data, playbook.FieldMethod); method != nil {
-			return expression.Text(method)
+// sinkCall is the call of a sink that is due. Its scope is that of when and then, with
+// `this` being the call's own envelope once it has ended.
+func (c *Call) sinkCall(due pendingSink) *Call {
+	config, scope, result := c.config, c.policyScope(), c.state.Last.Contribution.Data
+	if ended := c.Result(); !due.Page {
+		scope = scope.With(map[string]any{"this": ended.Envelope(), "error": ended.Error.Value()})
+		switch {
+		case due.DeadLetter:
+			result = sink.DeadLetterRow(&c.config.Source, *ended)
+		case ended.Failed():
+			result = ended.Error.Collected.Data
+		default:
+			result = ended.Data.Data
 		}
-		return "POST"
 	}
-	if method, ok := fields[playbook.FieldMethod]; ok {
-		return expression.Text(method.Data)
+	if due.Do != "" {
+		result = nil
 	}
-	if c.config.Sink != nil {
-		return "POST"
-	}
-	return "GET"
+	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
+	chosen := c.config.Chosen(due.Choice)
+	call := newSink(config, chosen, request.Sink{
+		Page: max(c.state.Successes, 1), Result: result, EveryRound: due.DeadLetter,
+		State: c.sinkWrite(due.Choice), Claim: c.moment().Claim, Staging: c.round().Staging(chosen, due.Do),
+	})
+	call.Load(due.State)
+	return call
 }
 
-// Attempt is the number of the current attempt, else of the last one.
-func (c *Call) Attempt() int {
-	if head := c.state.head(); !c.Begun() || head.Attempt != nil || head.Await != nil {
-		return c.state.Attempts + 1
-	}
-	return c.state.Attempts
-}
-
-func timeoutOf(action *playbook.Action, tool string) time.Duration {
-	if action.Timeout > 0 {
-		return action.Timeout
-	}
-	return playbook.TraitsOf(tool).Timeout
-}
-
-// page is the current page: successes so far + 1; a sink's is its origin's.
-func (c *Call) page() int {
-	if c.config.Sink != nil {
-		return c.config.Sink.Page
-	}
-	return c.state.Successes + 1
-}
-
-// where names the call in messages.
-func (c *Config) where() string {
-	if c.Sink != nil {
-		return "sink " + c.Sink.Place
-	}
-	return "step " + c.Step.Name
-}
-
-// Verdict is what was decided about the last attempt; nil where that
-// succeeded, where its failure was made a success, where it waits for its turn or
-// its answer, and where it was not made because the run is paused.
-func (c *Call) Verdict() *Verdict {
-	failure := c.state.Last.Error
-	if hold := c.state.held(); failure == nil || c.state.Turn != nil || c.Awaited() != nil || hold != nil && !hold.Exhausted {
+// sinkWrite is what the sink that is due does to the state of the step; nil where it writes elsewhere.
+func (c *Call) sinkWrite(choice sink.Choice) *incremental.Write {
+	if c.keeps == nil || choice.DeadLetter {
 		return nil
 	}
-	verdict := &Verdict{
-		Where: c.config.where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
-		Error: failure, Ended: c.Result() != nil,
+	var move *incremental.Move
+	if next := c.state.Todo[1:]; len(next) > 0 && next[0].State != nil {
+		move = next[0].State.Move
 	}
-	if c.config.Sink != nil {
-		verdict.Sink = c.config.Sink.Place
+	return c.keeps.Write(c.state.Watermark, c.config.Chosen(choice), move, c.state.last().End != nil, c.state.StartedAt)
+}
+
+// round is the call as what it stages knows it.
+func (c *Call) round() sink.Round {
+	return sink.Round{Source: &c.config.Source, LedgerKey: c.ledgerKey, Restarts: c.state.Restarts}
+}
+
+// newSink is the call of a sink. config is that of the call or step the sink belongs to, with the scope at
+// that point.
+func newSink(config Config, of *playbook.Sink, writes request.Sink) *Call {
+	config.Action, config.Policies = of.Action, of.Action.Retry
+	writes.Place = of.Place
+	config.Sink = &writes
+	return New(config)
+}
+
+// NewLoopSink is the call of the sink on a step with a loop, which writes the aggregate of its iterations, or stages it.
+func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
+	writes := request.Sink{Page: 1, Result: aggregate, EveryRound: true}
+	if config.Book.Stages(of) {
+		writes.Staging = &interpreter.Staging{ID: sink.LoopStaging(config.Run, config.Step, config.Visit, of)}
 	}
-	if verdict.Ended || c.state.RequestAttempts > 0 {
-		verdict.OperationKey = c.operationKey()
-	}
-	if !verdict.Ended {
-		verdict.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
-	}
-	switch {
-	case verdict.Ended:
-	case c.state.head().Wait != nil:
-		verdict.Next = c.state.head().Wait.Summary
-	case c.state.held() != nil:
-		verdict.Next = "people decide"
-	default:
-		verdict.Next = "another attempt at once"
-	}
-	return verdict
+	return newSink(config, of, writes)
+}
+
+// NewPublish is the call that publishes what the iterations of a loop have staged, or the sink on its step.
+func NewPublish(config Config, of *playbook.Sink) *Call {
+	id := sink.LoopStaging(config.Run, config.Step, config.Visit, of)
+	return newSink(config, of, request.Sink{Page: 1, Staging: &interpreter.Staging{ID: id, Do: interpreter.StagingPublish}})
 }

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/await"
 	"reprise/interpreter/expression"
 )
 
@@ -246,8 +247,8 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 
 // await plays one thing that happens to an attempt which somebody outside answers: an
 // answer, as in answers, or `silence` until its time is over.
-func (h *host) await(call *call.Call, awaited call.Awaited, indent string) {
-	if call.HasAnswer() { // while it was sent
+func (h *host) await(call *call.Call, awaited await.Awaited, indent string) {
+	if call.View().HasAnswer() { // while it was sent
 		_ = call.ApplyAnswer(h.now)
 		return
 	}
@@ -256,7 +257,7 @@ func (h *host) await(call *call.Call, awaited call.Awaited, indent string) {
 	h.script = h.script[1:]
 	if next != "silence" {
 		h.answer(next, call, false, indent)
-		if call.HasAnswer() {
+		if call.View().HasAnswer() {
 			_ = call.ApplyAnswer(h.now)
 		}
 		return
@@ -319,7 +320,7 @@ func (h *host) people(call *call.Call, indent string) bool {
 	fmt.Fprintf(&h.text, "%s%s\n", indent, said)
 	switch verb, reason, _ := strings.Cut(said, " "); verb {
 	case "resume":
-		call.Released()
+		call.Waited()
 	case "retry-now":
 		call.Settle(interpreter.Settlement{}, h.now)
 	case "skip":
@@ -373,7 +374,7 @@ func (h *host) attempt(call *call.Call, input interpreter.ToolInput, indent stri
 	require.Equal(h.t, tables.Run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
-	if call.AnsweredFromOutside() && !call.Sends() {
+	if request := call.View().Request; call.Traits().Awaits && !request.Sends() {
 		return interpreter.Outcome{}
 	}
 	h.answers("", call, true, indent)

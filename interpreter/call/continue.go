@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -12,14 +13,14 @@ import (
 // Print identifies what a call requests, to compare it with that of an earlier call: by its
 // first request, without the keys, and by what its step says. It is "" where no request
 // can be rendered.
-func (c *Call) Print(at time.Time) string {
-	first := New(c.config)
+func (c *Config) Print(at time.Time) string {
+	first := New(*c)
 	first.state.StartedAt = at
 	first.begin(at)
 	if first.Result() != nil {
 		return ""
 	}
-	return expression.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.config.Book, c.config.Step))[:operationKeyLength]
+	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
 }
 
 // LoopPrint is Print for a loop as a whole.
@@ -28,7 +29,7 @@ func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements [
 	for i, element := range elements {
 		all[i] = element.Data
 	}
-	return expression.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))[:operationKeyLength]
+	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
 
 // stepText is what a playbook says of a step, without comments and empty lines.
@@ -69,7 +70,7 @@ func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carri
 
 // Print is that of a call of the task, with the playbooks that it may run.
 func (t Task) Print(call *Call, at time.Time) string {
-	print := call.Print(at)
+	print := call.config.Print(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
 		print += FilesPrint(t.Nesting.Files)
 	}

@@ -66,7 +66,7 @@ func TestPrint(t *testing.T) {
 		}}
 		book, found, err := task.Load()
 		require.NoError(t, err)
-		return task.Call(book, found, call.Snapshot{}, nil).Print(at)
+		return task.Call(book, found, call.Snapshot{}, nil).Config().Print(at)
 	}
 	first := print(printed, "fetch", interpreter.RunInfo{RunID: "a"}, 1, at)
 	require.NotEmpty(t, first)

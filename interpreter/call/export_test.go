@@ -2,3 +2,6 @@ package call
 
 // State is the call's progress, for tests that compare or replace it.
 func (c *Call) State() *State { return &c.state }
+
+// Beyond reports whether the call has come further than a state it had.
+func (c *Call) Beyond(before State) bool { return c.state.beyond(before) }

@@ -10,14 +10,3 @@ type Facts struct {
 	Place    string // of a sink, "" for a step's own call
 	Page     int    // of a sink
 }
-
-// Facts identify a call in metrics and spans: its playbook, step and iteration.
-func (c *Call) Facts() Facts {
-	facts := Facts{
-		Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Tool: c.toolName(),
-	}
-	if sink := c.config.Sink; sink != nil {
-		facts.Place, facts.Page = sink.Place, sink.Page
-	}
-	return facts
-}

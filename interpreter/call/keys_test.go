@@ -117,7 +117,7 @@ func TestKeysOfSinks(t *testing.T) {
 		require.Equal(t, call.DoSink, command.Kind)
 
 		if everyRound {
-			command.Sink.EveryRound()
+			command.Sink = call.NewLoopSink(*machine.Config(), machine.Config().All()[0], nil)
 		}
 		return command.Sink.Next(tables.Started).Input.OperationKey
 	}

@@ -1,13 +1,12 @@
 package call
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"reprise/interpreter"
-	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -53,13 +52,7 @@ type Mark struct{ restarts, collected, seen int }
 
 // Mark is the current point of the call.
 func (c *Call) Mark() Mark {
-	return Mark{restarts: c.state.Restarts, collected: c.state.collectedSoFar(), seen: len(c.state.Seen)}
-}
-
-// collectedSoFar counts also what a detached call has left with its workflow.
-func (s *State) collectedSoFar() int {
-	list, _ := s.Collected.Data.([]any)
-	return s.Detached + len(list)
+	return Mark{restarts: c.state.Restarts, collected: c.state.Pages.Count(), seen: len(c.state.Seen)}
 }
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how
@@ -71,20 +64,15 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	after.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, now)
 	next := continuation{State: after.Snapshot()}
 	state := &next.State
-	whole := since.restarts != state.Restarts // nothing of what was there at since is left
-	if whole {
-		since.seen = 0
-	}
 	if after.Finished() {
 		next.State = State{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
-	} else {
-		next.Seen = since.seen
-		state.Seen = state.Seen[since.seen:]
-		if list, isList := state.Collected.Data.([]any); isList && c.config.appends() && !whole {
+	} else if since.restarts == state.Restarts {
+		next.Seen = state.Requests.Leave(c.state.Seen[:since.seen])
+		if state.Pages.Cut(c.config.Policies, since.collected) {
 			next.Collected = &since.collected
-			state.Collected = expression.Of(list[since.collected-c.state.Detached:])
 		}
-		state.Detached = 0
+	} else { // nothing of what was there at since is left
+		state.Pages.Whole()
 	}
 	encoded, err := json.Marshal(next)
 	if err != nil {
@@ -95,6 +83,9 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 
 // SetNoted sets what ledgers hold of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
+
+// Recalled reports that ledgers were asked for what they hold of the call.
+func (c *Call) Recalled() { c.state.Recalls = false }
 
 // Resume restores the call as it was behind a write, from the continuation
 // in the ledger entry of that write.
@@ -108,100 +99,35 @@ func (c *Call) Resume(noted []byte) error {
 		return fmt.Errorf("the note of write %d does not say how the call continues", state.Written)
 	}
 	if state.head().End == nil {
-		if next.Seen > len(c.state.Seen) {
+		if next.Seen > len(c.state.Seen) || next.Collected != nil && !state.Pages.Complete(&c.state.Pages, *next.Collected) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 		}
-		state.Seen = slices.Concat(c.state.Seen[:next.Seen], state.Seen)
-		if next.Collected != nil {
-			before, _ := c.state.Collected.Data.([]any)
-			kept := *next.Collected - c.state.Detached
-			if kept < 0 || kept > len(before) {
-				return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
-			}
-			added, _ := state.Collected.Data.([]any)
-			all := make([]any, 0, kept+len(added)) // not nil: an empty list is what was collected
-			state.Collected = expression.Of(append(append(all, before[:kept]...), added...))
-			state.Detached = c.state.Detached
-		}
+		state.Requests.Prepend(c.state.Seen[:next.Seen])
 	}
 	c.state = state
 	return nil
 }
 
-// ledgerKey names the call in ledgers. Each run of an identity makes calls of its
-// own, unless it continues one that an earlier run has begun.
-func (c *Call) ledgerKey() string {
-	if c.state.Ledger != "" {
-		return c.state.Ledger
-	}
-	index := any(nil)
-	if c.config.Index != nil {
-		index = *c.config.Index
-	}
-	run := c.config.Run
-	return expression.Digest(run.Identity(), run.WholeLap(), c.config.Step.Name, c.config.Visit, index)[:operationKeyLength]
-}
+// ledgerKey names the call in ledgers: by its own key, unless it continues one that an earlier run has begun.
+func (c *Call) ledgerKey() string { return cmp.Or(c.state.Ledger, c.config.LedgerKey()) }
 
 // Ledgers are where entries of this call may be, as the inputs with which their
 // tools are queried: one for each sink whose target does not depend on results
 // of attempts.
 func (c *Call) Ledgers(now time.Time) []interpreter.ToolInput {
-	var asked []interpreter.ToolInput
-	for _, sink := range c.config.sinks() {
-		if input, fixed := c.ledger(sink, now); fixed {
+	var inputs []interpreter.ToolInput
+	for _, sink := range c.config.All() {
+		if input, fixed := c.config.Target(sink, c.config.Policies, now); fixed {
 			input.Note = &interpreter.LedgerEntry{Call: c.ledgerKey(), Written: c.state.Written}
-			asked = append(asked, input)
+			inputs = append(inputs, input)
 		}
 	}
-	return asked
-}
-
-// sinks are all that the call may write to.
-func (c *Config) sinks() []*playbook.Sink {
-	var all []*playbook.Sink
-	for _, policy := range c.Policies {
-		all = append(all, policy.Then.PerIteration, policy.Then.Sink)
-	}
-	all = append(append(all, c.After...), c.DeadLetter)
-	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
-}
-
-// ledger is where a sink writes to, without what it writes. It is not fixed
-// where that is only known once there is something to write.
-func (c *Call) ledger(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
-	action := c.config.Book.Resolve(sink.Action)
-	if !playbook.FixedPlace(action, c.config.Policies) {
-		return interpreter.ToolInput{}, false
-	}
-	budget := decisionBudget(now)
-	name, err := action.Tool.Render(c.config.Scope, budget)
-	if err != nil {
-		return interpreter.ToolInput{}, false
-	}
-	request, err := renderer{action: action, scope: c.config.Scope, budget: budget}.request(Request{})
-	if err != nil {
-		return interpreter.ToolInput{}, false // the write reports why
-	}
-	tool := expression.Text(name)
-	return interpreter.ToolInput{
-		Tool: tool, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Place: sink.Place,
-		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
-	}, true
+	return inputs
 }
 
 // Fixed reports whether the target of the sink that is due, which could be
 // rendered, is among Ledgers.
 func (c *Call) Fixed() bool {
-	return playbook.FixedPlace(c.config.Book.Resolve(c.config.pendingSink(*c.state.head().Sink).Action), c.config.Policies)
-}
-
-// appends reports whether what the call collects only ever grows at its end.
-func (c *Config) appends() bool {
-	return !c.collectsBy(playbook.Replace) && !c.collectsBy(playbook.Merge)
-}
-
-func (c *Config) collectsBy(strategy playbook.Strategy) bool {
-	return slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
-		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
-	})
+	due := c.config.Chosen(c.state.head().Sink.Choice)
+	return playbook.FixedPlace(c.config.Book.Resolve(due.Action), c.config.Policies)
 }

@@ -9,6 +9,8 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 )
 
 // TestRequestsCountTheirLostWorkers: an attempt knows how often its request was
@@ -31,8 +33,10 @@ workflow:
 `)
 	step := book.Steps[0]
 	machine := call.New(call.Config{
-		Book: book, Run: tables.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: 1,
-		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Random: func() float64 { return 0 },
+		Source: request.Source{
+			Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1, Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+		},
+		Sinks: sink.Sinks{Policies: step.Retry}, Random: func() float64 { return 0 },
 	})
 	stopped := interpreter.WorkerLost()
 	stopped.Type = interpreter.TypeStopped

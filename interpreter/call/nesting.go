@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -55,7 +56,7 @@ type Callee struct {
 }
 
 // Callee finds the playbook that an attempt runs. Errors are final.
-func (c *Call) Callee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
+func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
 	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
 	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
 		return callee, c.uncallable("%v", err)
@@ -74,11 +75,11 @@ func (c *Call) Callee(in interpreter.ToolInput, files map[string]string) (Callee
 		}
 		callee.Partition = text
 	}
-	if inner := c.action.Inline; inner != nil {
-		callee.Name, callee.Source = c.config.Book.File.Name+"#"+c.inlineName(), inner.Source()
+	if inner := c.Book.Resolve(c.Action).Inline; inner != nil {
+		callee.Name, callee.Source = c.Book.File.Name+"#"+c.inlineName(), inner.Source()
 		return callee, nil
 	}
-	file, err := c.config.Book.Called(c.action, expression.Text(in.Fields[playbook.FieldName].Data))
+	file, err := c.Book.Called(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
 	if err != nil {
 		return callee, c.uncallable("%v", err)
 	}
@@ -91,15 +92,12 @@ func (c *Call) Callee(in interpreter.ToolInput, files map[string]string) (Callee
 }
 
 // inlineName names steps that are written out, within the names of files.
-func (c *Call) inlineName() string {
-	if c.action.Name != "" {
-		return c.action.Name
-	}
-	return c.config.Step.Name
+func (c *Config) inlineName() string {
+	return cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name)
 }
 
-func (c *Call) uncallable(format string, args ...any) *interpreter.ErrorObject {
+func (c *Config) uncallable(format string, args ...any) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Message: c.config.where() + ": " + fmt.Sprintf(format, args...),
+		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Message: c.Where() + ": " + fmt.Sprintf(format, args...),
 	}
 }

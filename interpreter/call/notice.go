@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -43,31 +44,31 @@ func (n News) value() map[string]any {
 // values is what the news has, without results and without what an error holds of
 // answers: those may be large, or nobody's business.
 func (n News) values() map[string]any {
-	told := map[string]any{}
+	values := map[string]any{}
 	for _, text := range [][2]string{
 		{"event", n.Event}, {"step", n.Step}, {"status", string(n.Status)}, {"reason", n.Reason}, {"by", n.By},
 	} {
 		if text[1] != "" {
-			told[text[0]] = text[1]
+			values[text[0]] = text[1]
 		}
 	}
 	if n.Visit > 0 {
-		told["visit"], told["attempts"] = n.Visit, n.Attempts
+		values["visit"], values["attempts"] = n.Visit, n.Attempts
 	}
 	if n.Index != nil {
-		told["index"] = *n.Index
+		values["index"] = *n.Index
 	}
 	if n.Event != "" {
-		told["at"] = expression.TimeText(n.At)
+		values["at"] = expression.TimeText(n.At)
 	}
 	if failure := n.Error; failure != nil {
 		short := map[string]any{"kind": string(failure.Kind), "class": string(failure.Class), "message": failure.ShortMessage()}
 		if failure.Status != 0 {
 			short["status"] = failure.Status
 		}
-		told["error"] = short
+		values["error"] = short
 	}
-	return told
+	return values
 }
 
 // NewNotice is the call of a notice that reports an event. config is that of the
@@ -83,11 +84,9 @@ func NewNotice(config Config, notice *playbook.Sink, number int, news News, resu
 	if config.Step.Secret {
 		result = playbook.Hidden
 	}
-	told := news.values()
-	told["run"], told["playbook"] = config.Run.WorkflowID, config.Run.Playbook
-	call := NewSink(config, notice, number, result).EveryRound()
-	call.config.Sink.says = told
-	return call
+	said := news.values()
+	said["run"], said["playbook"] = config.Run.WorkflowID, config.Run.Playbook
+	return newSink(config, notice, request.Sink{Page: number, Result: result, EveryRound: true, Says: said})
 }
 
 // NoticeFailed is the warning about a notice that was not sent.
@@ -107,12 +106,4 @@ func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError
 		}
 	}
 	return nil, nil
-}
-
-// writes is what a sink writes where the author does not say what.
-func (s *sinkSource) writes() any {
-	if s.says != nil {
-		return s.says
-	}
-	return s.Result
 }

@@ -9,6 +9,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 )
 
@@ -63,7 +64,7 @@ workflow: [{step: fetch, tool: http, url: http://x, on_failure: {url: http://tea
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call := call.NewNotice(call.Config{
-				Book: book, Run: run, Scope: interpreter.NewScope(book, run, interpreter.Data{}),
+				Source: request.Source{Book: book, Run: run, Scope: interpreter.NewScope(book, run, interpreter.Data{})},
 			}, notices[test.notice], 1, test.news, "the result")
 			input := call.Next(at).Input
 			require.Equal(t, notices[test.notice].Place, input.Place)

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/retry"
 )
 
 // PlanInput is the argument of interpreter.PlanWorkflow and its activity; kept in workflow history.
@@ -33,10 +33,10 @@ type Target struct {
 
 // Targets are those of all sinks that the call may write to, without an element of a loop also those of
 // its iterations.
-func (c *Call) Targets(now time.Time) []Target {
+func (c *Config) Targets(now time.Time) []Target {
 	var all []Target
-	sinks := c.config.sinks()
-	if loop := c.config.Step.Loop; loop != nil && c.config.Index == nil && loop.Sink != nil {
+	sinks := c.All()
+	if loop := c.Step.Loop; loop != nil && c.Index == nil && loop.Sink != nil {
 		sinks = append(sinks, loop.Sink)
 	}
 	for _, sink := range sinks {
@@ -45,18 +45,18 @@ func (c *Call) Targets(now time.Time) []Target {
 	return all
 }
 
-func (c *Call) target(sink *playbook.Sink, now time.Time) Target {
-	action := c.config.Book.Resolve(sink.Action)
+func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
+	action := c.Book.Resolve(sink.Action)
 	target := Target{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
 	target.Input.Tool, _ = action.ToolName()
 	nodes := placeNodes(action)
-	if loop := c.config.Step.Loop; loop != nil {
-		target.ByElement = slices.ContainsFunc(nodes, naming(loop.Element, "_loop"))
+	if loop := c.Step.Loop; loop != nil {
+		target.ByElement = slices.ContainsFunc(nodes, request.Naming(loop.Element, "_loop"))
 	}
-	if target.Unknown = c.config.runOnly(nodes...); target.Unknown != "" {
+	if target.Unknown = c.runOnly(nodes...); target.Unknown != "" {
 		return target
 	}
-	input, fixed := c.ledger(sink, now)
+	input, fixed := c.Source.Target(sink, c.Policies, now)
 	if !fixed {
 		target.Unknown = "what the step reads decides"
 		return target
@@ -75,16 +75,17 @@ func placeNodes(action *playbook.Action) []*playbook.Node {
 }
 
 // RequestUnknown says why the first request of the call is not known without a run, "" where it is.
-func (c *Call) RequestUnknown() string {
-	nodes := placeNodes(c.action)
-	if c.action.Args != nil {
-		nodes = append(nodes, c.action.Args)
+func (c *Config) RequestUnknown() string {
+	action := c.Book.Resolve(c.Action)
+	nodes := placeNodes(action)
+	if action.Args != nil {
+		nodes = append(nodes, action.Args)
 	}
-	return c.config.runOnly(nodes...)
+	return c.runOnly(nodes...)
 }
 
 // CollectionUnknown says why the elements of the step's loop are not known without a run.
-func (c *Call) CollectionUnknown() string { return c.config.runOnly(c.config.Step.Loop.Collection) }
+func (c *Config) CollectionUnknown() string { return c.runOnly(c.Step.Loop.Collection) }
 
 // runOnly says what in some nodes only a run knows, "" for nothing.
 func (c *Config) runOnly(nodes ...*playbook.Node) string {
@@ -119,33 +120,3 @@ func stepOf(ref expression.Ref) string {
 	}
 	return ref.Root
 }
-
-// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
-// publishes nothing and moves no watermark.
-func (c *Call) EndHere(now time.Time) {
-	c.state.Incomplete = true
-	c.end(c.success(retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, decisionBudget(now), now))
-}
-
-// Sent is the request at hand, for people: its method and URL with its params, "" of tools
-// that have none.
-func (c *Call) Sent() string {
-	fields := c.state.Request.Fields
-	url, has := fields[playbook.FieldURL]
-	if !has {
-		return ""
-	}
-	text := c.method() + " " + expression.Text(url.Data)
-	params := expression.MapOf(fields[playbook.FieldParams].Data)
-	for i, name := range playbook.SortedKeys(params) {
-		separator := "&"
-		if i == 0 {
-			separator = "?"
-		}
-		text += separator + name + "=" + expression.Text(params[name])
-	}
-	return text
-}
-
-// Method is the HTTP method of the request at hand.
-func (c *Call) Method() string { return c.method() }

@@ -10,6 +10,8 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 )
 
@@ -32,8 +34,11 @@ func secretCall(t *testing.T, step string, data interpreter.Data, args any) *cal
 	t.Helper()
 	book := tables.Decode(t, secretSteps+step)
 	return call.New(call.Config{
-		Book: book, Run: tables.Run, Step: book.Steps[1], Action: book.Steps[1].Action, Policies: book.Steps[1].Retry, Visit: 1,
-		Scope: interpreter.NewScope(book, tables.Run, data), Args: args, Random: func() float64 { return 0 },
+		Source: request.Source{
+			Book: book, Run: tables.Run, Step: book.Steps[1], Action: book.Steps[1].Action, Visit: 1,
+			Scope: interpreter.NewScope(book, tables.Run, data), Args: args,
+		},
+		Sinks: sink.Sinks{Policies: book.Steps[1].Retry}, Random: func() float64 { return 0 },
 	})
 }
 

@@ -33,11 +33,11 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 		carried.Index, carried.Size, carried.Element = new(int), 1, *element
 	}
 	c := t.Call(book, step, carried, func() float64 { return 0 })
-	key, err := book.StateKey(step, interpreter.NewScope(book, t.Run, t.Data), decisionBudget(now))
+	key, err := book.StateKey(step, interpreter.NewScope(book, t.Run, t.Data), expression.DecisionBudget(now))
 	if err != nil {
 		return StateAt{}, err
 	}
-	at := StateAt{Key: key, Place: c.statePlace(now)}
+	at := StateAt{Key: key, Place: c.keeps.Home(now)}
 	if home := book.StateHome(step); home != nil && at.Place == nil {
 		return at, fmt.Errorf("step %q: %s keeps the state, and where it is cannot be known without a run, or an element of the loop", step.Name, home.Place)
 	}
@@ -54,7 +54,7 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 			return at, nil
 		}
 	}
-	if at.Name, at.Group, err = c.stateName(now); at.Place != nil {
+	if at.Name, at.Group, err = c.keeps.Name(now); at.Place != nil {
 		at.Group = ""
 	}
 	return at, err
@@ -67,7 +67,7 @@ func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, now t
 	if field == nil {
 		return nil, nil
 	}
-	given, err := field.Render(interpreter.NewScope(book, t.Run, t.Data), decisionBudget(now))
+	given, err := field.Render(interpreter.NewScope(book, t.Run, t.Data), expression.DecisionBudget(now))
 	if err != nil {
 		return nil, err
 	}

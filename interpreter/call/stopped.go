@@ -1,9 +1,7 @@
 package call
 
 import (
-	"time"
-
-	"reprise/interpreter"
+	"reprise/interpreter/call/await"
 )
 
 // StoppedInput says which call is meant; kept in workflow history.
@@ -32,36 +30,6 @@ type Stopped struct {
 // is not begun anew.
 const TypeNotContinued = "not_continued"
 
-// Stopped is how far the call has come, for one that continues it; nil where it has
-// failed, other than by a cancel.
-func (c *Call) Stopped() *State {
-	switch result := c.Result(); {
-	case c.stopped != nil:
-		state := *c.stopped
-		return &state
-	case result != nil && result.Failed():
-		return nil
-	}
-	state := c.Snapshot()
-	return &state
-}
-
-// stop notes where the call stands that ends now and may be continued.
-func (c *Call) stop() {
-	if c.stopped == nil {
-		c.stopped = c.Stopped()
-	}
-}
-
-// WasStopped reports whether the call has ended in a way in which it may be continued.
-func (c *Call) WasStopped() bool { return c.stopped != nil }
-
-// Abandon ends a call that cannot continue now, and may be continued later.
-func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
-	c.stop()
-	c.Finish(*c.failure(failure, now))
-}
-
 // fresh reports whether nothing that the call has done is of use to another one.
 func (s *State) fresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.head().End == nil
@@ -70,9 +38,6 @@ func (s *State) fresh() bool {
 // Fresh reports whether a call in this state that begins anew loses nothing, and writes
 // nothing that it has written.
 func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
-
-// Warn adds to what the result has to say.
-func (c *Call) Warn(warning string) { c.state.warn(warning) }
 
 // StoppedAs is Stopped with what identifies the call.
 func (t Task) StoppedAs(call *Call) Stopped {
@@ -88,50 +53,19 @@ func (t Task) Continues(call *Call, stopped Stopped) bool {
 	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
 }
 
-// Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be asked first.
-func (c *Call) Continue(stopped Stopped) {
-	state := *stopped.State
-	if c.config.incremental() != nil {
-		return // it reads from the state as it is now
-	}
-	if state.fresh() {
-		state = State{Counters: c.state.Counters}
-	} else {
-		state.Counters.Limits = c.config.Limits
-		if state.head().End == nil {
-			state.proceed(c.config)
-		}
-	}
-	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.state, c.operation = state, pageKey{}
-}
-
 // proceed leaves out of a state what belonged to the attempt that was due.
 func (s *State) proceed(config Config) {
-	s.Turn, s.Answer, s.Reported, s.Lost, s.RequestAttempts = nil, nil, nil, 0, 0
+	s.Turn, s.Answers, s.Lost, s.RequestAttempts = nil, await.Answers{}, 0, 0
 	s.Counters.Resumed(config.Policies)
 	var todo []Todo
 	for _, next := range s.Todo {
 		switch {
 		case next.Wait != nil, next.Hold != nil, next.Await != nil:
 		case next.Sink != nil:
-			sink := *next.Sink
-			sink.State = nil
-			todo = append(todo, Todo{Sink: &sink})
+			todo = append(todo, sinkTodo(next.Sink.Choice)...)
 		default:
 			todo = append(todo, next)
 		}
 	}
 	s.Todo = todo
 }
-
-// hasProgress reports whether the call has a state that another host needs.
-func (c *Call) hasProgress() bool { return c.Begun() || c.state.Recalls || len(c.state.Warnings) > 0 }
-
-// Recalls reports whether ledgers have to be asked for what they hold of the call
-// before it continues.
-func (c *Call) Recalls() bool { return c.state.Recalls }
-
-// Recalled says that they were.
-func (c *Call) Recalled() { c.state.Recalls = false }

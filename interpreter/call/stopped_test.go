@@ -99,7 +99,7 @@ func (s *stoppable) continued(n int) (*stoppable, call.Stopped) {
 	again.at = s.at.Add(24 * time.Hour)
 	if stopped.State != nil && again.task.Continues(again.call, stopped) {
 		again.call.Continue(stopped)
-		require.True(s.t, again.call.Recalls())
+		require.True(s.t, again.call.View().Recalls)
 		again.call.Recalled()
 	}
 	return again, stopped
@@ -203,5 +203,5 @@ func TestNotContinued(t *testing.T) {
 	require.True(t, s.call.Finished())
 	_, stopped = s.continued(1)
 	require.Nil(t, stopped.State)
-	require.False(t, s.call.WasStopped())
+	require.False(t, s.call.View().Stopped)
 }

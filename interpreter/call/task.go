@@ -2,10 +2,11 @@ package call
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -27,8 +28,10 @@ type Task struct {
 	Run  interpreter.RunInfo `json:"run"`
 	// ID is the workflow ID of the run, where that is not Run.WorkflowID: of a
 	// reprocess.
-	ID   string           `json:"id,omitempty"`
-	Data interpreter.Data `json:"data"`
+	ID string `json:"id,omitempty"`
+	// StartedAt is when that reprocess started.
+	StartedAt time.Time        `json:"started_at,omitzero"`
+	Data      interpreter.Data `json:"data"`
 	// Limits are the operator's, as the validation recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
 	// Nesting is what the task knows of runs above and below; nil where there are
@@ -58,6 +61,14 @@ func (s Script) Equal(other Script) bool {
 		}
 	}
 	return true
+}
+
+// Began is when the run started.
+func (t Task) Began() time.Time {
+	if t.StartedAt.IsZero() {
+		return t.Run.StartedAt
+	}
+	return t.StartedAt
 }
 
 // Apart takes the script out of a task that is to travel.
@@ -135,19 +146,21 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Snapsho
 		scope = scope.With(map[string]any{"args": args})
 	}
 	call := New(Config{
-		Book: book, Run: t.Run, Step: step, Action: step.Action, Policies: step.Retry, Visit: t.Visit,
-		Index: carried.Index, Scope: scope, Args: t.Args.Data, Limits: t.Limits, After: listed(after),
-		DeadLetter: interpreter.DeadLetterSink(step), Random: random,
+		Source: request.Source{
+			Book: book, Run: t.Run, Step: step, Action: step.Action, Visit: t.Visit, Index: carried.Index, Scope: scope, Args: t.Args.Data,
+		},
+		Sinks:  sink.Sinks{Policies: step.Retry, After: listed(after), DeadLetter: interpreter.DeadLetterSink(step)},
+		Limits: t.Limits, Random: random,
 	})
 	call.Load(carried.State)
 	return call
 }
 
-func listed(sink *playbook.Sink) []*playbook.Sink {
-	if sink == nil {
+func listed(one *playbook.Sink) []*playbook.Sink {
+	if one == nil {
 		return nil
 	}
-	return []*playbook.Sink{sink}
+	return []*playbook.Sink{one}
 }
 
 // DriveInput is the argument of DriveActivity, with the Script of its task behind it;
@@ -213,122 +226,6 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Bounds of what one activity fetches of a call (docs/concepts/attempts.md#pages),
-// so that what a lost worker costs stays small.
-const (
-	DefaultPagesPerActivity = 50
-	maxBytesPerActivity     = 1 << 20
-	maxTimePerActivity      = 20 * time.Second
-)
-
-// Chunk bounds what one activity does for one call.
-type Chunk struct {
-	started  time.Time
-	restarts int
-	pages    int // successes before, of the round with that many restarts
-	bytes    int
-}
-
-// NewChunk begins to count.
-func (c *Call) NewChunk(now time.Time) Chunk {
-	return Chunk{started: now, restarts: c.state.Restarts, pages: c.state.Successes}
-}
-
-// Add counts a page's size.
-func (k *Chunk) Add(bytes int) { k.bytes += bytes }
-
-// Full reports whether the rest of the call's pages belongs to another activity.
-func (k *Chunk) Full(c *Call, now time.Time) bool {
-	pages := c.state.Successes
-	if c.state.Restarts == k.restarts {
-		pages -= k.pages
-	}
-	return pages >= c.pagesPerActivity() || k.bytes >= maxBytesPerActivity ||
-		now.Sub(k.started) >= maxTimePerActivity
-}
-
-// pagesPerActivity is what the policy that paged last says.
-func (c *Call) pagesPerActivity() int {
-	if pages := c.config.then(c.state.Last.Policy).PagesPerActivity; pages > 0 {
-		return pages
-	}
-	return DefaultPagesPerActivity
-}
-
-// InWorkflow reports whether a workflow has to make the attempts of the call.
-func (c *Call) InWorkflow() bool { return c.traits().InWorkflow }
-
-// traits are those of the call's tool, the usual ones where it cannot be known.
-func (c *Call) traits() playbook.Traits { return playbook.TraitsOf(c.toolName()) }
-
-// toolName is the name of the call's tool, "" where it cannot be known.
-func (c *Call) toolName() string {
-	if c.tool != "" {
-		return c.tool
-	}
-	if name, literal := c.action.ToolName(); literal {
-		return name
-	}
-	name, err := c.action.Tool.Render(c.config.Scope, decisionBudget(c.state.StartedAt))
-	if err != nil {
-		return ""
-	}
-	return expression.Text(name)
-}
-
-// Detachable reports whether pages may be fetched apart from what was collected
-// before: not where an expression looks at it, or where pages are merged into it.
-func (c *Call) Detachable() bool {
-	if c.config.collectsBy(playbook.Merge) || c.InWorkflow() {
-		return false
-	}
-	collected := naming(playbook.CollectedNames(c.config.Policies)...)
-	for _, node := range c.config.Book.CallNodes(c.config.Step) {
-		if collected(node) {
-			return false
-		}
-	}
-	return true
-}
-
-// SnapshotFor is the call's state for an activity, nil where it has none. For an activity
-// that only fetches pages it lacks what was collected, so that thousands of pages do not
-// travel with every further page; a page that replaces the others does.
-func (c *Call) SnapshotFor(pages bool) *State {
-	if !c.hasProgress() {
-		return nil
-	}
-	state := c.Snapshot()
-	if list, isList := state.Collected.Data.([]any); isList && pages && c.config.appends() {
-		state.Collected, state.Detached = expression.Of([]any{}), len(list)
-	}
-	return &state
-}
-
-// Apply applies what an activity has done of the call: its end, or how far it has come,
-// with an outcome that is not in that yet. It reports whether the call came further.
-func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
-	switch {
-	case driven.Result != nil:
-		c.Finish(*driven.Result)
-		return true
-	case driven.State == nil:
-		return false
-	}
-	before := c.state
-	c.state = *driven.State
-	c.state.Detached = 0
-	c.state.Seen = slices.Concat(before.Seen[:min(driven.SeenBefore, len(before.Seen))], c.state.Seen)
-	if collected, isList := before.Collected.Data.([]any); isList && driven.State.Detached > 0 {
-		added, _ := c.state.Collected.Data.([]any)
-		c.state.Collected = expression.Of(append(collected, added...))
-	}
-	if driven.Outcome != nil {
-		c.Attempted(*driven.Outcome, now)
-	}
-	return c.Beyond(before)
-}
-
 // Since is the result for the host that sent the state before, without what that host
 // still has.
 func (d Driven) Since(before *State) Driven {
@@ -336,26 +233,9 @@ func (d Driven) Since(before *State) Driven {
 		return d
 	}
 	state := *d.State
-	d.SeenBefore = min(len(before.Seen), len(state.Seen)) // one that has ended has none
-	state.Seen = state.Seen[d.SeenBefore:]
+	d.SeenBefore = state.Requests.Leave(before.Seen)
 	d.State = &state
 	return d
-}
-
-// Snapshot is the state at this moment; the call may continue. Between a page and
-// the next attempt it leaves the page out where nothing will look at it again:
-// a failure that succeeds may end with it.
-func (c *Call) Snapshot() State {
-	state := c.state
-	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
-		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
-	}
-	state.Counters.Policies = slices.Clone(state.Counters.Policies)
-	return state
-}
-
-func failsWell(policy *playbook.Policy) bool {
-	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 }
 
 // MapOrNil gives the error of a value that is neither a map nor nil.

@@ -149,7 +149,7 @@ func TestCallGoldenApart(t *testing.T) {
 	pages := 0
 	for _, file := range tables.Files(t, "calls") {
 		for _, c := range parseCalls(t, file) {
-			if c.call(t).InWorkflow() {
+			if c.call(t).Traits().InWorkflow {
 				continue // no activity hosts it
 			}
 			want := c.play(t, straight)

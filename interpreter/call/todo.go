@@ -2,9 +2,13 @@ package call
 
 import (
 	"slices"
-	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/await"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
+	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/incremental"
 )
 
 // Todo is one thing that a call has still to do: the one field that is set. Two
@@ -13,11 +17,11 @@ import (
 // or sinks, the dead letter last, and the end. Kept with State.
 type Todo struct {
 	Attempt *PendingAttempt         `json:"attempt,omitempty"`
-	Await   *Awaited                `json:"await,omitempty"`
+	Await   *await.Awaited          `json:"await,omitempty"`
 	Wait    *interpreter.Wait       `json:"wait,omitempty"`
 	Hold    *interpreter.Hold       `json:"hold,omitempty"`
 	Sink    *pendingSink            `json:"sink,omitempty"`
-	State   *PendingState           `json:"state,omitempty"`
+	State   *watermark.Pending      `json:"state,omitempty"`
 	End     *interpreter.CallResult `json:"end,omitempty"`
 }
 
@@ -25,20 +29,31 @@ type Todo struct {
 type PendingAttempt struct {
 	// Request is the one of the next page, while the sink of the page before is to
 	// be written; then it becomes that of the state.
-	Request *Request `json:"request,omitempty"`
+	Request *request.Request `json:"request,omitempty"`
 }
 
-// pendingSink is a sink that has to run: by the number of its policy, from
-// Config.After, or Config.DeadLetter. Kept with State.
+// pendingSink is a sink that has to run. Kept with State.
 type pendingSink struct {
-	Policy     int  `json:"policy,omitempty"`
-	Page       bool `json:"page,omitempty"`
-	After      int  `json:"after,omitempty"`
-	DeadLetter bool `json:"dead_letter,omitempty"`
-	// Do is what it does to the rows that it has staged; the zero value writes rows.
-	Do interpreter.StagingStep `json:"do,omitempty"`
+	sink.Choice
 	// State is how far its call has come, where that was carried while it waited.
 	State *State `json:"state,omitempty"`
+}
+
+// sinkTodo are sinks that have to run.
+func sinkTodo(chosen ...sink.Choice) []Todo {
+	todo := make([]Todo, len(chosen))
+	for i, choice := range chosen {
+		todo[i].Sink = &pendingSink{Choice: choice}
+	}
+	return todo
+}
+
+// moveTodo is a move of the state of the step, nothing for nil.
+func moveTodo(move *incremental.Move) []Todo {
+	if move == nil {
+		return nil
+	}
+	return []Todo{{State: &watermark.Pending{Move: move}}}
 }
 
 // head is what comes next; nothing where the call has not begun.
@@ -77,8 +92,8 @@ func (s *State) again(wait *interpreter.Wait) { s.Todo = attemptAfter(wait, nil)
 
 // attemptAfter is an attempt that is still to do, of another request where that is
 // not nil.
-func attemptAfter(wait *interpreter.Wait, request *Request) []Todo {
-	todo := Todo{Attempt: &PendingAttempt{Request: request}}
+func attemptAfter(wait *interpreter.Wait, next *request.Request) []Todo {
+	todo := Todo{Attempt: &PendingAttempt{Request: next}}
 	if wait == nil {
 		return []Todo{todo}
 	}
@@ -93,7 +108,7 @@ func (s *State) behindPage() {
 	}
 	switch last := s.last(); {
 	case last.Attempt != nil && last.Attempt.Request != nil:
-		s.Request = *last.Attempt.Request
+		s.Requests.Use(*last.Attempt.Request)
 		s.RequestAttempts, s.Lost = 0, 0
 		s.replaceLast(Todo{Attempt: &PendingAttempt{}})
 	case last.End != nil && last.End.Failed() && s.Last.Error == nil:
@@ -105,19 +120,6 @@ func (s *State) behindPage() {
 func (s *State) replaceLast(todo Todo) {
 	s.Todo = slices.Clone(s.Todo)
 	s.Todo[len(s.Todo)-1] = todo
-}
-
-// endsBehindSinks moves the end of a call whose sinks are all done to a time. Until then its
-// result, which the sinks see, has the time of the decision.
-func (c *Call) endsBehindSinks(now time.Time) {
-	if c.state.head().End == nil {
-		return
-	}
-	result := *c.state.head().End
-	result.Meta.EndedAt = now
-	c.showIncremental(&result)
-	c.showLeftOut(&result)
-	c.state.replaceLast(Todo{End: &result})
 }
 
 // warn adds a warning to the result of the call.
@@ -133,3 +135,23 @@ func (s *State) warn(warnings ...string) {
 	}
 	s.Warnings = slices.Concat(s.Warnings, warnings)
 }
+
+// Failure is that of the last attempt, or of a poll that waits for people; nil for
+// none.
+func (s *State) Failure() *interpreter.ErrorObject {
+	if hold := s.head().Hold; hold != nil && hold.Failure != nil {
+		return hold.Failure
+	}
+	return s.Last.Error
+}
+
+// beyond reports whether the call has come further than a state it had: it has
+// made an attempt, something else comes next, or its sink has begun.
+func (s *State) beyond(before State) bool {
+	head, was := s.head(), before.head()
+	return s.Attempts != before.Attempts || s.Written != before.Written ||
+		(head.Attempt == nil) != (was.Attempt == nil) || head.Sink != nil && head.Sink.State != nil
+}
+
+// dropHead drops what is done.
+func (s *State) dropHead() { s.Todo = s.Todo[1:] }

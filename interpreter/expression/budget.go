@@ -46,6 +46,9 @@ func NewBudget(limits Limits, now time.Time) *Budget {
 	return &Budget{limits: limits, now: now}
 }
 
+// DecisionBudget is the unused budget of one decision.
+func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, now) }
+
 // charge takes steps and bytes before the work they stand for. Once it has
 // failed it fails for every later charge too, so that an exhausted budget
 // cannot be used up again by a smaller piece of work.

@@ -75,31 +75,52 @@ const (
 // resultNames are the members that the result of an approval always has.
 var resultNames = []string{"option", "by", "comment", "at"}
 
+// approvalError is what is wrong with a field of an approval.
+type approvalError struct {
+	field string
+	item  int // of a list, -1 for none
+	text  string
+}
+
+func (e *approvalError) Error() string { return e.text }
+
+func approvalErrorf(field, format string, args ...any) *approvalError {
+	return &approvalError{field, -1, fmt.Sprintf(format, args...)}
+}
+
 // ParseApproval reads what an approval asks from the fields of its tool. The error
 // names the field.
 func ParseApproval(fields map[string]any) (*Approval, error) {
+	approval, err := parseApproval(fields)
+	if err != nil {
+		return nil, err
+	}
+	return approval, nil
+}
+
+func parseApproval(fields map[string]any) (*Approval, *approvalError) {
 	approval := &Approval{Message: expression.Text(fields["message"]), Options: []string{OptionApprove, OptionReject}}
 	if len(approval.Message) > maxApprovalMessage {
-		return nil, fmt.Errorf("message may have %d bytes, not %d", maxApprovalMessage, len(approval.Message))
+		return nil, approvalErrorf("message", "message may have %d bytes, not %d", maxApprovalMessage, len(approval.Message))
 	}
 	if options := fields["options"]; options != nil {
-		texts, err := textList(options)
-		if err != nil || len(texts) == 0 {
-			return nil, errors.New("options must be a list of texts, one at least")
+		texts, err := textList("options", options)
+		if err != nil {
+			return nil, err
 		}
 		approval.Options = texts
 	}
 	form, isMap := fields["form"].(map[string]any)
 	if fields["form"] != nil && !isMap {
-		return nil, errors.New("form must be a map of names and their types")
+		return nil, approvalErrorf("form", "form must be a map of names and their types")
 	}
 	if len(form) > maxApprovalItems {
-		return nil, fmt.Errorf("form may have %d fields, not %d", maxApprovalItems, len(form))
+		return nil, approvalErrorf("form", "form may have %d fields, not %d", maxApprovalItems, len(form))
 	}
 	for _, name := range SortedKeys(form) {
 		item, err := parseItem(name, form[name])
 		if err != nil {
-			return nil, fmt.Errorf("form.%s: %w", name, err)
+			return nil, approvalErrorf("form", "form.%s: %s", name, err)
 		}
 		approval.Form = append(approval.Form, item)
 	}
@@ -113,25 +134,37 @@ func (a *Approval) Arrange(names []string) {
 	})
 }
 
-func (a *Approval) checkTimeout(onTimeout any) error {
+func (a *Approval) checkTimeout(onTimeout any) *approvalError {
 	switch choice := expression.Text(onTimeout); {
 	case onTimeout == nil, choice == "fail", slices.Contains(a.Options, choice):
 		return nil
 	default:
-		return fmt.Errorf("on_timeout must be fail or one of the options %s, not %q", strings.Join(a.Options, ", "), choice)
+		return approvalErrorf("on_timeout", "on_timeout must be fail or one of the options %s, not %q", strings.Join(a.Options, ", "), choice)
 	}
 }
 
-func textList(v any) ([]string, error) {
+// textList reads a list of texts, one at least.
+func textList(name string, v any) ([]string, *approvalError) {
 	list, isList := v.([]any)
-	if !isList {
-		return nil, errors.New("no list")
+	if !isList || len(list) == 0 {
+		return nil, approvalErrorf(name, "%s must be a list of texts, one at least", name)
 	}
 	texts := make([]string, len(list))
 	for i, item := range list {
 		text, isText := item.(string)
-		if !isText || text == "" || len(text) > maxApprovalOption || slices.Contains(texts[:i], text) {
-			return nil, errors.New("no text")
+		fault := ""
+		switch {
+		case !isText:
+			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, shorten(expression.Text(item)), describe(item))
+		case text == "":
+			fault = name + " must be a list of texts, and one is empty"
+		case len(text) > maxApprovalOption:
+			fault = fmt.Sprintf("a text of %s may have %d bytes, not %d", name, maxApprovalOption, len(text))
+		case slices.Contains(texts[:i], text):
+			fault = fmt.Sprintf("%s has %q twice", name, text)
+		}
+		if fault != "" {
+			return nil, &approvalError{name, i, fault}
 		}
 		texts[i] = text
 	}
@@ -161,9 +194,9 @@ func parseItem(name string, v any) (ApprovalItem, error) {
 		case "default":
 			item.Default = value
 		case "choices":
-			choices, err := textList(value)
+			choices, err := textList("choices", value)
 			if err != nil {
-				return item, errors.New("choices must be a list of texts")
+				return item, err
 			}
 			item.Choices = choices
 		default:

@@ -230,8 +230,22 @@ func (c *checker) checkApproval(action *Action) {
 	if form := action.Field("form"); form != nil && form.kind == mapNode {
 		known["form"] = c.checkForm(form)
 	}
-	if _, err := ParseApproval(known); err != nil {
-		c.errorf(action.start(), codeFieldType, "the approval cannot be requested: %s", err)
+	for {
+		_, err := parseApproval(known)
+		if err == nil {
+			return
+		}
+		field := action.Field(err.field)
+		if delete(known, err.field); err.field == "options" {
+			delete(known, "on_timeout")
+		}
+		switch {
+		case err.item >= 0 && err.item < len(field.Items):
+			c.errorf(field.Items[err.item].Pos, codeFieldType, "the approval cannot be requested: %s", err)
+		case err.field == "options" && field.kind != listNode, err.field == "form" && field.kind != mapNode: // checkField reports it
+		default:
+			c.errorf(field.Pos, codeFieldType, "the approval cannot be requested: %s", err)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
@@ -31,7 +31,7 @@ const (
 // cancelled: no dead letter, but it can be taken up like one.
 type Letter struct {
 	ID string `json:"id"` // of the iteration: run/step#visit/index
-	call.DeadLetter
+	sink.DeadLetter
 	State string `json:"state"`
 	// FailedRuns counts the run itself and the reprocesses in which it failed.
 	FailedRuns int `json:"failed_runs"`
@@ -152,7 +152,7 @@ func (r *Reader) cancelled(
 		if letters[at] != nil || loop.Succeeded(index) {
 			continue
 		}
-		letters[at] = &Letter{ID: c.id(at), State: Cancelled, DeadLetter: call.DeadLetter{
+		letters[at] = &Letter{ID: c.id(at), State: Cancelled, DeadLetter: sink.DeadLetter{
 			ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
 			Step: loop.Step, Visit: loop.Visit, Index: index, Element: element, LastAttemptAt: c.Origin.EndedAt,
 			Error: &interpreter.ErrorObject{
@@ -187,7 +187,7 @@ func (c *Chain) failed(
 		letter = &Letter{ID: c.id(at)}
 		letters[at] = letter
 	}
-	letter.DeadLetter = call.DeadLetter{
+	letter.DeadLetter = sink.DeadLetter{
 		ExecutionID: c.Origin.WorkflowID, RunID: c.Origin.RunID, Playbook: book.Name, PlaybookHash: book.Hash,
 		Step: loop.Step, Visit: loop.Visit, Index: failure.Index, Element: failure.Element,
 		Attempts: failure.Attempts, LastAttemptAt: failure.LastAttemptAt, Error: failure.Error,

@@ -9,13 +9,13 @@ import (
 
 	"reprise/internal/observe/deadletter"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/sink"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func letter(index int, state string, class interpreter.Class, at time.Time) deadletter.Letter {
-	return deadletter.Letter{State: state, DeadLetter: call.DeadLetter{
+	return deadletter.Letter{State: state, DeadLetter: sink.DeadLetter{
 		Step: "fetch", Visit: 1, Index: index, LastAttemptAt: at, Error: &interpreter.ErrorObject{Class: class},
 	}}
 }

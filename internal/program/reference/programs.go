@@ -6,7 +6,7 @@ type attribute struct{ name, kind, doc string }
 // attributes are those that starter setup adds to a namespace; a test compares them with what
 // workflows write.
 var attributes = []attribute{
-	{"RepriseStatus", "Keyword", "The status of the run. It changes when the run ends, is paused or queued, awaits an answer, and when all that is open waits for a retry of at least 30 s, or for a person."},
+	{"RepriseStatus", "Keyword", "The status of the run. It changes when the run ends, is paused or queued, awaits an answer, and when all that is open waits for a retry or for a person: in loops and child runs for at least 30 s, and a hundredth of the time that the run has taken."},
 	{"ReprisePlaybook", "Keyword", "The name of the playbook."},
 	{"RepriseDeadLetters", "Int", "How many iterations of the run have failed."},
 	{"RepriseNextRetry", "Datetime", "When the first retry of a step is due, without those in loops, as that was when the status changed last."},

@@ -22,7 +22,7 @@ var intoTable = regexp.MustCompile(`(?i)\binto\b|\bfor\s+(update|share|no\s+key)
 func (t *trial) sink(ctx context.Context, sink *call.Call) error {
 	command := sink.Next(time.Now().UTC())
 	if command.Kind != call.DoAttempt { // its fields cannot be rendered
-		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Place(), Rows: []any{}, Error: t.text(failureOf(command.Result))})
+		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Config().Place(), Rows: []any{}, Error: t.text(failureOf(command.Result))})
 		t.call.SinkDone(command.Result, time.Now().UTC())
 		return nil
 	}

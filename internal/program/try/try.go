@@ -207,7 +207,8 @@ func (t *trial) writes(in interpreter.ToolInput) string {
 	traits := playbook.TraitsOf(in.Tool)
 	switch {
 	case traits.Requests:
-		method := strings.ToUpper(strings.TrimSpace(t.call.Method()))
+		current := t.call.View().Request
+		method := strings.ToUpper(strings.TrimSpace(current.Method(false)))
 		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
 			return fmt.Sprintf("a request with %s may change something", method)
 		}

@@ -12,7 +12,7 @@ import (
 	"reprise/internal/base/secrets"
 	"reprise/internal/program/recording"
 	"reprise/interpreter"
-	"reprise/interpreter/call"
+	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -62,8 +62,9 @@ func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
 	case sent != nil:
 		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, maxShown)}
 	case playbook.TraitsOf(in.Tool).Requests:
-		_, address, _ := strings.Cut(t.call.Sent(), " ")
-		return Request{Method: t.call.Method(), URL: t.shownURL(address)}
+		current := t.call.View().Request
+		_, address, _ := strings.Cut(current.String(), " ")
+		return Request{Method: current.Method(false), URL: t.shownURL(address)}
 	}
 	fields := map[string]any{}
 	for _, name := range playbook.SortedKeys(in.Fields) {
@@ -160,16 +161,17 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
 	}
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
-	if wait := t.call.NextWait(); wait != nil {
+	ahead := t.call.Ahead()
+	if wait := ahead.Wait; wait != nil {
 		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(wait.Summary)
 	}
-	request, turns := t.call.NextRequest()
+	turns := ahead.Request != nil
 	switch {
 	case turns:
 		following.Kind = NextRequest
-		following.Changes = t.changes(in, request)
+		following.Changes = t.changes(in, *ahead.Request)
 		following.Text = "the next page"
-	case following.Kind == NextRequest && !t.call.MakesAttempt():
+	case following.Kind == NextRequest && !ahead.Attempt:
 		following.Kind, following.Text = NextStop, "the call is held for people, who decide how it continues"
 	}
 	if turns && t.requests >= t.Pages {
@@ -180,7 +182,7 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 }
 
 // changes are how a request differs from the one before.
-func (t *trial) changes(before interpreter.ToolInput, after call.Request) []Change {
+func (t *trial) changes(before interpreter.ToolInput, after request.Request) []Change {
 	old, fresh := map[string]string{}, map[string]string{}
 	for name, value := range before.Fields {
 		t.flatten(name, value.Data, old)

@@ -10,9 +10,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"reprise/internal/test/testenv"
 )
 
 var soak = flag.Bool("soak", false, "also look at 1,000 runs and a loop of 100,000 iterations")
+
+// TestPagesWithoutAWorker: a page waits once for workers that give no answer, and not each time.
+func TestPagesWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.queue = w.env.NewTaskQueue() // of no worker
+	w.start("alone-"+w.queue, strings.Replace(fails, "nightly", "alone", 1), nil)
+	w.shows("/?playbook=alone", "no worker answers")
+	began := time.Now()
+	status, body, _ := w.get("/?playbook=alone")
+	took := time.Since(began)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "no worker answers")
+	require.Less(t, took, testenv.Within(300*time.Millisecond))
+}
 
 // TestLargePages: 1,000 runs, and a loop of 100,000 iterations, cost no more calls and
 // bytes than a few.
@@ -52,6 +69,7 @@ workflow:
 		require.Equal(t, http.StatusOK, status)
 		require.LessOrEqual(t, w.calls.Load()-before, int64(10), path)
 		require.Less(t, len(body), 200<<10, path)
+		require.Less(t, took, testenv.Within(300*time.Millisecond), path)
 		t.Logf("%s: %d calls, %d kB, %s", strings.ReplaceAll(path, running, "…"), w.calls.Load()-before, len(body)>>10, took.Round(time.Millisecond))
 	}
 }

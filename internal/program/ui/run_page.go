@@ -105,6 +105,15 @@ func (s *Server) find(r *http.Request) (runs.Found, error) {
 	return found, err
 }
 
+// status is where a run is.
+func (s *Server) status(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
+	status, err := s.reader(run, now, 0).Status(ctx, run, now)
+	if err == nil && !run.Ended() {
+		s.silences.note(run.TaskQueue, now, status.HeldBy != runs.HeldByNoWorker)
+	}
+	return status, err
+}
+
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	found, err := s.find(r)
 	if err != nil {
@@ -116,7 +125,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	var result *workflows.Result
 	var group errgroup.Group
 	group.Go(func() (err error) {
-		shown.Status, err = s.Runs.Status(r.Context(), found, v.frame.At)
+		shown.Status, err = s.status(r.Context(), found, v.frame.At)
 		return err
 	})
 	group.Go(func() error {

@@ -199,9 +199,8 @@ func shareCalls(open []*runRow) []int {
 
 // glance adds what a run does now.
 func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls int) {
-	reader := *s.Runs
-	reader.Patience = glanceTime
-	status, err := reader.Glance(ctx, row.Run, now, calls)
+	status, err := s.reader(row.Run, now, glanceTime).Glance(ctx, row.Run, now, calls)
+	s.silences.note(row.Run.TaskQueue, now, err == nil)
 	if err != nil {
 		row.Now = "no worker answers"
 		return

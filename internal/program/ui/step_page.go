@@ -50,7 +50,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		return err
 	}
 	name := r.PathValue("step")
-	status, err := s.Runs.Status(r.Context(), found, v.frame.At)
+	status, err := s.status(r.Context(), found, v.frame.At)
 	if err != nil {
 		return err
 	}

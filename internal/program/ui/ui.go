@@ -51,8 +51,9 @@ type Said struct{ By, Reason string }
 type Server struct {
 	Options
 
-	mux    *http.ServeMux
-	secret []byte // of the forms
+	mux      *http.ServeMux
+	secret   []byte // of the forms
+	silences silences
 }
 
 // New makes a server.

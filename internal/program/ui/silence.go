@@ -1,0 +1,63 @@
+package ui
+
+import (
+	"sync"
+	"time"
+
+	"reprise/internal/observe/runs"
+)
+
+const (
+	// silentFor is how long a task queue counts as silent once its workers gave no answer.
+	silentFor = time.Minute
+	// silentTime is how long a page waits for the workers of such a queue.
+	silentTime = 150 * time.Millisecond
+)
+
+// silences remembers task queues whose workers gave no answer: the server has a query wait for a
+// worker, and lists workers for minutes after they have died. A page waits for those only a
+// moment, and an answer ends it. It is safe for concurrent use.
+type silences struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// reader is one that waits for the workers of a run as long as is worthwhile.
+func (s *Server) reader(run runs.Found, now time.Time, patience time.Duration) *runs.Reader {
+	reader := *s.Runs
+	reader.Patience = patience
+	if s.silences.has(run.TaskQueue, now) {
+		reader.Patience = silentTime
+	}
+	return &reader
+}
+
+// has reports whether the workers of a queue have given no answer of late.
+func (s *silences) has(queue string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, silent := s.since[queue]
+	return silent && now.Sub(since) < silentFor
+}
+
+// note records whether the workers of a queue have given an answer. A queue does not become silent
+// anew before a page has waited as long as for others: its workers may be busy.
+func (s *silences) note(queue string, now time.Time, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, since := range s.since {
+		if now.Sub(since) >= silentFor {
+			delete(s.since, other)
+		}
+	}
+	if answered {
+		delete(s.since, queue)
+		return
+	}
+	if s.since == nil {
+		s.since = map[string]time.Time{}
+	}
+	if _, silent := s.since[queue]; !silent {
+		s.since[queue] = now
+	}
+}

@@ -1,0 +1,104 @@
+package await
+
+import (
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+)
+
+// Answers are what others have said of the current attempt. Part of the state of a call; kept in
+// workflow history.
+type Answers struct {
+	Answer   *interpreter.Answer   `json:"answer,omitempty"`   // to the current attempt, not applied yet
+	Reported *interpreter.Reported `json:"reported,omitempty"` // how far what is awaited has come
+}
+
+// Check says why an answer to the attempt of a step is refused; nil accepts it. question is that of the attempt,
+// nil where it is no approval.
+func Check(answer interpreter.Answer, step string, question *Question, limits interpreter.RunLimits) error {
+	if err := answer.Check(); err != nil {
+		return err
+	}
+	if most := limits.PayloadCap(); interpreter.EncodedSize(answer) > most {
+		return interpreter.OversizedAnswer(most)
+	}
+	if question != nil {
+		return question.check(answer)
+	}
+	if answer.Option != "" || len(answer.Form) > 0 {
+		return interpreter.RefusedAnswer("step %s requests no approval, so there is no option to choose; complete it with a result", step)
+	}
+	return nil
+}
+
+// Accept keeps an answer that Check accepts. It returns the attempt with the time that progress gives it, nil where
+// nothing changes: awaited is nil for an attempt that nobody awaits yet.
+func (a *Answers) Accept(answer interpreter.Answer, awaited *Awaited, now time.Time) (extended *Awaited) {
+	if answer.Verb != interpreter.AnswerProgress {
+		a.Answer = &answer
+		return nil
+	}
+	a.Reported = &interpreter.Reported{Done: answer.Done, Total: answer.Total, Message: answer.Message, At: now}
+	if awaited == nil || awaited.Limit == 0 {
+		return nil
+	}
+	return awaited.extended(now)
+}
+
+// Outcome is that of the attempt, which consumes its answer; without one its time is over.
+func (a *Answers) Outcome(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
+	answer := a.Answer
+	if a.Answer = nil; answer == nil {
+		return a.overdue(step, question, awaited, now)
+	}
+	if answer.Verb == interpreter.AnswerFail {
+		failure := &interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassRetryable, Message: answer.Message, Body: answer.Details}
+		if answer.Retryable != nil && !*answer.Retryable {
+			failure.Class = interpreter.ClassFinal
+		}
+		return interpreter.Outcome{Err: failure}
+	}
+	if question != nil {
+		return interpreter.Outcome{Data: question.answered(*answer, now)}
+	}
+	return interpreter.Outcome{Data: answer.Result.Data}
+}
+
+// overdue is the outcome of an attempt whose time is over.
+func (a *Answers) overdue(step string, question *Question, awaited *Awaited, now time.Time) interpreter.Outcome {
+	if question != nil {
+		if data := question.overdue(now); data != nil {
+			return interpreter.Outcome{Data: data}
+		}
+	}
+	message := fmt.Sprintf("step %q: no answer within %s", step, awaited.Limit)
+	if reported := a.Reported; reported != nil && reported.At.After(awaited.Since) {
+		message += " of the last report: " + reported.String()
+	}
+	return interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable, Message: message}}
+}
+
+// Details are the attempt that awaits its answer, for people; nil where it has one, or none is awaited.
+func (a *Answers) Details(attempt int, awaited *Awaited, question *Question) *interpreter.AwaitedDetails {
+	if awaited == nil || a.Answer != nil {
+		return nil
+	}
+	shown := &interpreter.AwaitedDetails{Attempt: attempt, Since: awaited.Since, Until: awaited.Until, Approval: question.Approval()}
+	if reported := a.Reported; reported != nil {
+		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
+	}
+	return shown
+}
+
+// Choice is the option with which an approval ends: that of its answer, or without one that of its on_timeout. It
+// is "" where there is none.
+func (a *Answers) Choice(question *Question) string {
+	switch {
+	case question == nil:
+		return ""
+	case a.Answer != nil:
+		return a.Answer.Option
+	}
+	return question.lateChoice()
+}

@@ -1,0 +1,42 @@
+package await
+
+import (
+	"time"
+
+	"reprise/interpreter"
+)
+
+// Awaited is an attempt that a person or another system answers. Kept with the state of a call.
+type Awaited struct {
+	Since time.Time `json:"since"`
+	// Until is when its time is over, zero for never; progress sets it anew.
+	Until time.Time `json:"until,omitzero"`
+	// Limit is what it has from Since, and from each progress; 0 is no limit.
+	Limit time.Duration `json:"limit,omitempty"`
+}
+
+// From is an attempt that is awaited from now on.
+func From(now time.Time, limit time.Duration) *Awaited {
+	awaited := Awaited{Since: now, Limit: limit}
+	return awaited.extended(now)
+}
+
+// extended is the attempt with its whole time from now on.
+func (a Awaited) extended(now time.Time) *Awaited {
+	if a.Limit > 0 {
+		a.Until = now.Add(a.Limit)
+	}
+	return &a
+}
+
+// Wait is the attempt as a wait that others see.
+func (a Awaited) Wait(reported *interpreter.Reported) interpreter.Wait {
+	summary := "awaits an answer"
+	if !a.Until.IsZero() {
+		summary += " until " + a.Until.UTC().Format(time.RFC3339)
+	}
+	if reported != nil {
+		summary += ": " + reported.String()
+	}
+	return interpreter.Wait{Reason: interpreter.ReasonAnswer, Summary: summary}
+}

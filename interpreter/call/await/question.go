@@ -1,0 +1,127 @@
+package await
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Question is the question of an approval that is due.
+type Question struct {
+	step    string
+	request *request.Request
+	form    []string // names of its fields, as the author has ordered them
+}
+
+// NewQuestion is the question of an attempt of a step whose tool asks people.
+func NewQuestion(step string, action *playbook.Action, request *request.Request) *Question {
+	asked := &Question{step: step, request: request}
+	if form := action.Field("form"); form != nil {
+		for _, entry := range form.Entries {
+			asked.form = append(asked.form, entry.Key)
+		}
+	}
+	return asked
+}
+
+// Approval is the approval that the attempt requests, nil for none: also where the fields make no approval, and the
+// attempt has failed with that.
+func (q *Question) Approval() *playbook.Approval {
+	if q == nil {
+		return nil
+	}
+	approval, err := q.parse()
+	if err != nil {
+		return nil
+	}
+	return approval
+}
+
+func (q *Question) parse() (*playbook.Approval, error) {
+	fields := make(map[string]any, len(q.request.Fields))
+	for _, name := range playbook.SortedKeys(q.request.Fields) {
+		fields[name] = q.request.Fields[name].Data
+	}
+	approval, err := playbook.ParseApproval(fields)
+	if err == nil {
+		approval.Data = q.request.Data
+		approval.Arrange(q.form)
+	}
+	return approval, err
+}
+
+// Fault says why the fields make no approval; nil also for other tools.
+func (q *Question) Fault() error {
+	if q == nil {
+		return nil
+	}
+	if _, err := q.parse(); err != nil {
+		return fmt.Errorf("step %q: the approval cannot be requested: %w", q.step, err)
+	}
+	return nil
+}
+
+// check says why an answer is refused.
+func (q *Question) check(answer interpreter.Answer) error {
+	approval := q.Approval()
+	switch {
+	case answer.Verb != interpreter.AnswerComplete || approval == nil:
+		return nil
+	case answer.Result.Data != nil:
+		return interpreter.RefusedAnswer("step %s is an approval: answer it with an option, not with a result", q.step)
+	}
+	var faults []string
+	if !slices.Contains(approval.Options, answer.Option) {
+		faults = append(faults, fmt.Sprintf("the options of step %s are %s, not %q", q.step, strings.Join(approval.Options, ", "), answer.Option))
+	}
+	if _, err := approval.Fill(answer.Form, answer.Option == playbook.OptionReject); err != nil {
+		faults = append(faults, err.Error())
+	}
+	if len(faults) > 0 {
+		return interpreter.RefusedAnswer("%s", strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// answered is the result of an approval that somebody has answered.
+func (q *Question) answered(answer interpreter.Answer, now time.Time) any {
+	result, err := q.Approval().Fill(answer.Form, true)
+	if err != nil {
+		result = map[string]any{} // check has refused it
+	}
+	result["option"], result["at"] = answer.Option, now.UTC().Format(time.RFC3339Nano)
+	result["by"], result["comment"] = orNil(answer.By), orNil(answer.Comment)
+	return result
+}
+
+// overdue is the result of an approval that nobody has answered in time, nil where
+// that is a failure.
+func (q *Question) overdue(now time.Time) any {
+	if option := q.lateChoice(); option != "" {
+		return q.answered(interpreter.Answer{Option: option, Comment: "nobody answered in time"}, now)
+	}
+	return nil
+}
+
+// lateChoice is the option that counts when nobody has answered in time, "" where that
+// is a failure.
+func (q *Question) lateChoice() string {
+	choice := q.request.Fields[playbook.FieldOnTimeout].Data
+	if option := expression.Text(choice); choice != nil && option != "fail" {
+		return option
+	}
+	return ""
+}
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,177 @@
+package call
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/playbook"
+)
+
+// This file has what lets other hosts drive a call for a while: how much of it belongs to one activity, which state
+// goes there, and how what the activity has done is applied.
+
+// Bounds of what one activity fetches of a call (docs/concepts/attempts.md#pages),
+// so that what a lost worker costs stays small.
+const (
+	DefaultPagesPerActivity = 50
+	maxBytesPerActivity     = 1 << 20
+	maxTimePerActivity      = 20 * time.Second
+)
+
+// Chunk bounds what one activity does for one call.
+type Chunk struct {
+	started  time.Time
+	restarts int
+	pages    int // successes before, of the round with that many restarts
+	bytes    int
+}
+
+// NewChunk begins to count.
+func (c *Call) NewChunk(now time.Time) Chunk {
+	return Chunk{started: now, restarts: c.state.Restarts, pages: c.state.Successes}
+}
+
+// Add counts a page's size.
+func (k *Chunk) Add(bytes int) { k.bytes += bytes }
+
+// Full reports whether the rest of the call's pages belongs to another activity.
+func (k *Chunk) Full(c *Call, now time.Time) bool {
+	pages := c.state.Successes
+	if c.state.Restarts == k.restarts {
+		pages -= k.pages
+	}
+	return pages >= c.config.pagesPerActivity(c.state.Last.Policy) || k.bytes >= maxBytesPerActivity ||
+		now.Sub(k.started) >= maxTimePerActivity
+}
+
+// Detachable reports whether pages may be fetched apart from what was collected
+// before: not where an expression looks at it, or where pages are merged into it.
+func (c *Call) Detachable() bool {
+	if c.config.Policies.Collect(playbook.Merge) || c.Traits().InWorkflow {
+		return false
+	}
+	return !slices.ContainsFunc(c.config.Book.CallNodes(c.config.Step), request.Naming(playbook.CollectedNames(c.config.Policies)...))
+}
+
+// SinkDue reports whether a sink comes next that has not begun.
+func (c *Call) SinkDue() bool {
+	sink := c.state.head().Sink
+	return sink != nil && sink.State == nil
+}
+
+// TurnsPage reports whether the call is about to fetch another page without a
+// wait, one that may travel with others: its sink for the page before included,
+// unless that has begun, and the move of its state.
+func (c *Call) TurnsPage() bool {
+	if c.config.Sink != nil || c.state.Successes == 0 || c.config.pagesPerActivity(c.state.Last.Policy) == 1 {
+		return false
+	}
+	behind := c.state.Todo
+	if c.SinkDue() {
+		behind = behind[1:]
+	}
+	if len(behind) > 0 && behind[0].State != nil {
+		behind = behind[1:]
+	}
+	if len(behind) == len(c.state.Todo) && c.state.RequestAttempts > 0 {
+		return false
+	}
+	return len(behind) == 1 && behind[0].Attempt != nil
+}
+
+// Snapshot is the state at this moment; the call may continue. Between a page and
+// the next attempt it leaves the page out where nothing will look at it again:
+// a failure that succeeds may end with it.
+func (c *Call) Snapshot() State {
+	state := c.state
+	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
+		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
+	}
+	state.Counters.Policies = slices.Clone(state.Counters.Policies)
+	return state
+}
+
+func failsWell(policy *playbook.Policy) bool {
+	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
+}
+
+// SnapshotFor is the call's state for an activity, nil where it has none. For an activity
+// that only fetches pages it lacks what was collected, so that thousands of pages do not
+// travel with every further page; a page that replaces the others does.
+func (c *Call) SnapshotFor(pages bool) *State {
+	if !c.Begun() && !c.state.Recalls && len(c.state.Warnings) == 0 {
+		return nil
+	}
+	state := c.Snapshot()
+	if pages {
+		state.Pages.Detach(c.config.Policies)
+	}
+	return &state
+}
+
+// Apply applies what an activity has done of the call: its end, or how far it has come,
+// with an outcome that is not in that yet. It reports whether the call came further.
+func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
+	switch {
+	case driven.Result != nil:
+		c.Finish(*driven.Result)
+		return true
+	case driven.State == nil:
+		return false
+	}
+	before := c.state
+	c.state = *driven.State
+	c.state.Requests.Prepend(before.Seen[:min(driven.SeenBefore, len(before.Seen))])
+	c.state.Pages.Attach(&before.Pages)
+	if driven.Outcome != nil {
+		c.Attempted(*driven.Outcome, now)
+	}
+	return c.state.beyond(before)
+}
+
+// pagesPerActivity is what the policy says that paged last.
+func (c *Config) pagesPerActivity(policy int) int {
+	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, DefaultPagesPerActivity)
+}
+
+// Stopped is how far the call has come, for one that continues it; nil where it has
+// failed, other than by a cancel.
+func (c *Call) Stopped() *State {
+	switch result := c.Result(); {
+	case c.stopped != nil:
+		state := *c.stopped
+		return &state
+	case result != nil && result.Failed():
+		return nil
+	}
+	state := c.Snapshot()
+	return &state
+}
+
+// stop notes where the call stands that ends now and may be continued.
+func (c *Call) stop() {
+	if c.stopped == nil {
+		c.stopped = c.Stopped()
+	}
+}
+
+// Continue takes the call up where it was stopped. The request that was due has its
+// attempts anew, without the wait before it. Ledgers have to be asked first.
+func (c *Call) Continue(stopped Stopped) {
+	state := *stopped.State
+	if c.keeps != nil {
+		return // it reads from the state as it is now
+	}
+	if state.fresh() {
+		state = State{Counters: c.state.Counters}
+	} else {
+		state.Counters.Limits = c.config.Limits
+		if state.head().End == nil {
+			state.proceed(c.config)
+		}
+	}
+	state.Ledger, state.Recalls = stopped.Ledger, true
+	c.state = state
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"fmt"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// collect adds a page to what was collected so far and gives what the page
+// contributed (docs/concepts/attempts.md#pages), without the rows that keep leaves out; nil
+// takes all. Neither argument is changed.
+func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum, contribution any, err error) {
+	contribution = page
+	if c.Path != "" {
+		value, found, err := expression.Path(page, c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !found {
+			if c.Optional {
+				return nothing(c.Strategy, collected), nil, nil
+			}
+			return nil, nil, fmt.Errorf("collect: the page has no %q (%s); "+
+				"say `optional: true` if it may be missing", c.Path, shape(page))
+		}
+		contribution = value
+	}
+	if keep != nil {
+		contribution = keep(contribution)
+	}
+	switch c.Strategy {
+	case playbook.Replace:
+		return contribution, contribution, nil
+	case playbook.Merge:
+		return mergePages(collected, contribution)
+	case playbook.Append:
+	}
+	return appendPage(collected, contribution), contribution, nil
+}
+
+// kept is a page without the rows that keep leaves out; nil takes all.
+func kept(page expression.Value, keep func(any) any) expression.Value {
+	if keep == nil {
+		return page
+	}
+	return expression.Of(keep(page.Data))
+}
+
+// nothing is what was collected where a page, or the whole call, adds nothing.
+func nothing(strategy playbook.Strategy, collected any) any {
+	switch {
+	case strategy == playbook.Append:
+		return appendPage(collected, nil)
+	case strategy == playbook.Merge && collected == nil:
+		return map[string]any{}
+	}
+	return collected
+}
+
+func mergePages(collected, contribution any) (sum, same any, err error) {
+	if _, ok := contribution.(map[string]any); !ok {
+		return nil, nil, fmt.Errorf("collect: strategy merge takes maps and the page gives a %s; use append",
+			expression.TypeName(contribution))
+	}
+	if collected == nil {
+		collected = map[string]any{}
+	}
+	return expression.Merge(collected, contribution), contribution, nil
+}
+
+// appendPage concatenates a list, adds anything else as one element, and nil
+// not at all. The call is the only one that appends to the list, once per
+// page, so views of it taken earlier keep their length and their content, and
+// thousands of pages cost no copy each.
+func appendPage(collected, contribution any) any {
+	list, ok := collected.([]any)
+	if !ok {
+		list = []any{}
+	}
+	switch value := contribution.(type) {
+	case nil:
+		return list
+	case []any:
+		return append(list, value...)
+	}
+	return append(list, contribution)
+}
+
+// shape describes a page for an error: its type and, for a map, its keys.
+func shape(page any) string {
+	m, ok := page.(map[string]any)
+	if !ok {
+		return "it is a " + expression.TypeName(page)
+	}
+	if len(m) == 0 {
+		return "it is empty"
+	}
+	names := playbook.SortedKeys(m)
+	const most = 8
+	if len(names) > most {
+		names = append(names[:most:most], "…")
+	}
+	return fmt.Sprintf("it has %q", names)
+}

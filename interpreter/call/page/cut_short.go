@@ -1,0 +1,135 @@
+package page
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// A page that is empty, null or no JSON at all has none of the members by which
+// a policy pages, so its condition is false and the call ends as if this were
+// the last page. The members of earlier pages show that it is not (docs/concepts/attempts.md#pages).
+
+// PagedBy is what the pages had by which a policy asked for more; kept with
+// the state of the call.
+type PagedBy struct {
+	Policy int `json:"policy"`
+	// Had and Soft are bits, one for each member that the condition names: it was
+	// there; it may be left out on the last page, as links and cursors are.
+	Had  uint64 `json:"had,omitempty"`
+	Soft uint64 `json:"soft,omitempty"`
+}
+
+// mostMembers bounds how many members of a condition are examined.
+const mostMembers = 64
+
+// Paged adds what a page has by which a policy asks for another.
+func (p *Pages) Paged(policy *playbook.Policy, page any) {
+	paged := PagedBy{Policy: policy.Number}
+	if before := p.PagedBy; before != nil && before.Policy == policy.Number {
+		paged = *before
+	}
+	for i, ref := range pageMembers(policy) {
+		value, _ := expression.Walk(page, ref.Path)
+		if value == nil {
+			continue
+		}
+		paged.Had |= 1 << i
+		if mayBeLeftOut(ref, value) || testsPresence(policy) {
+			paged.Soft |= 1 << i
+		}
+	}
+	p.PagedBy = &paged
+}
+
+// mayBeLeftOut reports whether APIs leave a member out where there is no more:
+// a cursor or link, and a number that is nothing but the next page's. A flag or
+// a count that is gone means another thing.
+func mayBeLeftOut(ref expression.Ref, value any) bool {
+	switch value.(type) {
+	case string, map[string]any:
+		return true
+	case bool, []any:
+		return false
+	}
+	return ref.Bare
+}
+
+// presence finds the words with which a condition tests whether a member exists.
+var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
+
+func testsPresence(policy *playbook.Policy) bool { return presence.MatchString(policy.When.Raw) }
+
+// pageMembers are the members of the page that a policy's condition names.
+func pageMembers(policy *playbook.Policy) []expression.Ref {
+	var members []expression.Ref
+	for _, ref := range policy.When.Refs() {
+		switch {
+		case ref.Root == "this" && len(ref.Path) > 1 && ref.Path[0] == "data":
+			ref.Path = ref.Path[1:]
+		case ref.Root != "response" && ref.Root != "page" && ref.Root != "data":
+			continue
+		}
+		if len(ref.Path) > 0 && len(members) < mostMembers {
+			members = append(members, ref)
+		}
+	}
+	return members
+}
+
+// CutShort says what a page lacks that ends the call because no policy matched
+// it, "" where it looks like a last page: it has what the condition names, or
+// rows. APIs that leave out what is false are common.
+func (p *Pages) CutShort(policies Policies, page, contribution any) string {
+	paged := p.PagedBy
+	object, _ := page.(map[string]any)
+	if paged == nil || len(object) > 0 && !gaveNothing(contribution) {
+		return ""
+	}
+	var lacking []string
+	for i, ref := range pageMembers(policies[paged.Policy-1]) {
+		bit := uint64(1) << i
+		if paged.Had&bit == 0 {
+			continue
+		}
+		if _, has := expression.Walk(page, ref.Path); len(object) > 0 && (has || paged.Soft&bit != 0) {
+			continue
+		}
+		lacking = append(lacking, memberName(ref))
+	}
+	if len(lacking) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("lacks %s, by which policy %d asked for more on the pages before (%s)",
+		strings.Join(lacking, ", "), paged.Policy, shape(page))
+}
+
+func gaveNothing(contribution any) bool {
+	switch contribution := contribution.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(contribution) == 0
+	case map[string]any:
+		return len(contribution) == 0
+	}
+	return false
+}
+
+func memberName(ref expression.Ref) string {
+	name := ref.Root
+	if name == "this" {
+		name = "response"
+	}
+	for _, key := range ref.Path {
+		if i, isIndex := key.(int); isIndex {
+			name += fmt.Sprintf("[%d]", i)
+		} else {
+			name += "." + expression.Text(key)
+		}
+	}
+	return name
+}

@@ -1,0 +1,145 @@
+package page
+
+import (
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+)
+
+// Pages is what a call keeps of its successes since it began or was restarted. Part of the
+// state of a call; kept in workflow history.
+type Pages struct {
+	Collected expression.Value `json:"collected,omitzero"`
+	Collector int              `json:"collector,omitempty"` // policy whose collect was used last
+	Pager     int              `json:"pager,omitempty"`     // policy with a page sink that paged last
+	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success
+	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
+	LastPage  string           `json:"last_page,omitempty"` // digest of the page before
+	Detached  int              `json:"detached,omitempty"`  // elements of Collected that stayed with the workflow
+}
+
+// Match notes policies that matched a success.
+func (p *Pages) Match(numbers ...int) {
+	for _, number := range numbers {
+		if !slices.Contains(p.Matched, number) {
+			p.Matched = append(p.Matched, number)
+		}
+	}
+}
+
+// Repeats reports whether a page is the one before, and notes it for the one that
+// follows.
+func (p *Pages) Repeats(page any) bool {
+	before := p.LastPage
+	p.LastPage = expression.Hash(page)
+	return p.LastPage == before
+}
+
+// Add collects a page where it belongs, and gives what it contributes: by the policy it
+// matched, and the page that ends the call by the collect used last, else the first. keep
+// leaves rows out of what it contributes; nil keeps all.
+func (p *Pages) Add(
+	policies Policies, decision retry.Decision, page expression.Value, keep func(any) any,
+) (contribution expression.Value, err error) {
+	number := decision.Policy
+	if policies.Then(number).Collect == nil {
+		number = 0
+		if !decision.Repeats() {
+			number = p.CollectedBy(policies)
+		}
+	}
+	if number == 0 {
+		return kept(page, keep), nil
+	}
+	how := policies.Then(number).Collect
+	sum, added, err := collect(how, p.Collected.Data, page.Data, keep)
+	if err != nil {
+		return page, &playbook.EvalError{Pos: how.Pos, Message: err.Error()}
+	}
+	p.Collector, p.Collected = number, expression.Of(sum)
+	return expression.Of(added), nil
+}
+
+// CollectedBy is the policy whose collect was used last, else the first that has one;
+// 0 for none.
+func (p *Pages) CollectedBy(policies Policies) int {
+	return policies.usedLast(p.Collector, func(then *playbook.Then) bool { return then.Collect != nil })
+}
+
+// Result is what was collected, as the data of a call that succeeds; false where nothing is
+// collected.
+func (p *Pages) Result(policies Policies) (data any, collects bool) {
+	number := p.CollectedBy(policies)
+	if number == 0 {
+		return nil, false
+	}
+	return nothing(policies.Then(number).Collect.Strategy, p.Collected.Data), true
+}
+
+// WrittenBy is the policy whose sink gets the page, before anything else happens: the one it
+// matched, and of the page that ends the call the policy that paged last, else the
+// first that has such a sink. It is 0 for none.
+func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
+	number := decision.Policy
+	switch {
+	case policies.Then(number).PerIteration == nil && decision.Repeats():
+		return 0
+	case policies.Then(number).PerIteration == nil:
+		return policies.usedLast(p.Pager, func(then *playbook.Then) bool { return then.PerIteration != nil })
+	case decision.Repeats():
+		p.Pager = number
+	}
+	return number
+}
+
+// Writers are the policies whose sinks get the result of a success: in order, every policy that
+// pages or collects, or that matched a success of this call.
+func (p *Pages) Writers(policies Policies) (numbers []int) {
+	for _, policy := range policies {
+		then := &policy.Then
+		if then.Sink != nil && (then.NextCall != nil || then.Collect != nil || slices.Contains(p.Matched, policy.Number)) {
+			numbers = append(numbers, policy.Number)
+		}
+	}
+	return numbers
+}
+
+// Policies are those of the call whose pages they are.
+type Policies []*playbook.Policy
+
+// noPolicy is what a call does that no policy matched.
+var noPolicy playbook.Then
+
+// Then is what a policy does, by its number; 0 is none.
+func (p Policies) Then(number int) *playbook.Then {
+	if number == 0 {
+		return &noPolicy
+	}
+	return &p[number-1].Then
+}
+
+// Collect reports whether any of them collects by a strategy.
+func (p Policies) Collect(strategy playbook.Strategy) bool {
+	return slices.ContainsFunc(p, func(policy *playbook.Policy) bool {
+		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
+	})
+}
+
+// Append reports whether what they collect only ever grows at its end.
+func (p Policies) Append() bool { return !p.Collect(playbook.Replace) && !p.Collect(playbook.Merge) }
+
+// usedLast is the policy of those that have something which was used last, else
+// the first of them; 0 for none.
+func (p Policies) usedLast(number int, has func(*playbook.Then) bool) int {
+	if number != 0 {
+		return number
+	}
+	for _, policy := range p {
+		if has(&policy.Then) {
+			return policy.Number
+		}
+	}
+	return 0
+}

@@ -1,0 +1,159 @@
+package call
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+	"reprise/interpreter/source"
+)
+
+// Bounds of a failure that a policy makes of an answer, in characters; that of the body
+// in bytes of JSON.
+const (
+	maxFailMessage = 4 << 10
+	maxFailType    = interpreter.MaxErrorType / 4
+	maxFailBody    = 16 << 10
+)
+
+// beforeAnswer is what an answer changes in a call before the policies rule on it: a
+// policy that refuses the answer undoes the change.
+type beforeAnswer struct {
+	successes int
+	last      lastAttempt
+	counters  retry.Counters
+}
+
+// beforeAnswer keeps what a success would change, where a policy may refuse it.
+func (s *State) beforeAnswer(outcome interpreter.Outcome, policies page.Policies) *beforeAnswer {
+	refuses := func(policy *playbook.Policy) bool { return policy.Then.Fail != nil }
+	if outcome.Failed() || !slices.ContainsFunc(policies, refuses) {
+		return nil
+	}
+	counters := s.Counters
+	counters.Policies = slices.Clone(counters.Policies)
+	return &beforeAnswer{successes: s.Successes, last: s.Last, counters: counters}
+}
+
+// restore undoes what the answer has changed.
+func (s *State) restore(before beforeAnswer) {
+	s.Successes, s.Last, s.Counters = before.successes, before.last, before.counters
+}
+
+// answerFailure is the failure that a policy makes of an answer, in the scope of its then.
+func (c *Config) answerFailure(d decided, scope *interpreter.Scope, answer interpreter.Outcome) (*interpreter.ErrorObject, error) {
+	then := c.Policies.Then(d.Policy)
+	texts := map[*playbook.Node]string{}
+	for _, node := range []*playbook.Node{then.Fail, then.Type} {
+		if node == nil {
+			continue
+		}
+		value, err := node.Render(scope, d.budget)
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			texts[node] = strings.TrimSpace(expression.Text(value))
+		}
+	}
+	failure := &interpreter.ErrorObject{
+		Kind: interpreter.KindResponse, Class: interpreter.ClassFinal, Message: source.Cut(texts[then.Fail], maxFailMessage),
+		Type: source.Cut(texts[then.Type], maxFailType), RetryAfter: answer.Meta.RetryAfter,
+		Headers: withoutCredentials(answer.Meta.Headers), Body: c.answerBody(answer), Answer: &answer.Meta,
+	}
+	if then.Class != "" {
+		failure.Class = interpreter.Class(then.Class)
+	}
+	if failure.Message == "" {
+		failure.Message = fmt.Sprintf("%s: policy %d%s takes the answer for a failure", c.Where(), d.Policy, c.from(d.Policy))
+	}
+	if then.RetryAfter == nil {
+		return failure, nil
+	}
+	value, err := then.RetryAfter.Render(scope, d.budget)
+	if err == nil {
+		failure.RetryAfter, err = namedWait(value)
+	}
+	if err != nil {
+		return nil, &playbook.EvalError{Pos: then.RetryAfter.Pos, Message: err.Error()}
+	}
+	return failure, nil
+}
+
+// namedWait reads retry_after: seconds or a duration. Nil is none, and a time that is
+// over is 0.
+func namedWait(value any) (*float64, error) {
+	var seconds float64
+	switch value := value.(type) {
+	case nil:
+		return nil, nil
+	case int:
+		seconds = float64(value)
+	case float64:
+		seconds = value
+	case string:
+		text := strings.TrimSpace(value)
+		number, notNumber := strconv.ParseFloat(text, 64)
+		wait, err := time.ParseDuration(text)
+		switch {
+		case notNumber == nil && !math.IsNaN(number) && !math.IsInf(number, 0):
+			seconds = number
+		case err == nil:
+			seconds = wait.Seconds()
+		default:
+			return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not the text %q", value)
+		}
+	default:
+		return nil, fmt.Errorf("retry_after must be seconds or a duration such as 90s, not a %s", expression.TypeName(value))
+	}
+	seconds = max(seconds, 0)
+	return &seconds, nil
+}
+
+// answerBody is an answer as the error has it, the beginning of its text where it is
+// long.
+func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
+	if c.Step.Secret {
+		return expression.Of(playbook.Hidden)
+	}
+	encoded, err := expression.Encode(answer.Data)
+	if err == nil && len(encoded) <= maxFailBody {
+		return expression.Of(answer.Data)
+	}
+	return expression.Of(source.Cut(expression.Text(answer.Data), maxFailBody))
+}
+
+// withoutCredentials are headers as errors have them.
+func withoutCredentials(headers map[string]string) map[string]string {
+	var kept map[string]string
+	for _, name := range playbook.SortedKeys(headers) {
+		if playbook.HoldsCredentials(name) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = headers[name]
+	}
+	return kept
+}
+
+// from names the list that a policy comes from, by its number, where that is not the step's own.
+func (c *Config) from(policy int) string {
+	if policy == 0 {
+		return ""
+	}
+	return c.Policies[policy-1].From()
+}
+
+func (c *Config) whereThen(policy int) string {
+	return fmt.Sprintf("%s: retry[%d].then%s", c.Where(), policy, c.from(policy))
+}

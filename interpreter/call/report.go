@@ -1,0 +1,204 @@
+package call
+
+import (
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/sink"
+	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/retry"
+)
+
+// This file applies what the host reports to what a call has still to do. An outcome
+// replaces Todo (decide.go), what is done drops its head, and a sink that failed cuts it to
+// the dead letter and the end.
+
+// Attempted applies the outcome of an attempt and decides what follows.
+func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
+	c.refused = nil
+	if outcome.PutOff != nil {
+		c.putOff(*outcome.PutOff, now)
+		return
+	}
+	c.state.Turn = nil
+	if c.Traits().Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
+		c.await(outcome, now)
+		return
+	}
+	c.attempted(outcome, now)
+}
+
+// Waited reports that the wait is over, or that people have released the call.
+func (c *Call) Waited() { c.state.dropHead() }
+
+// WaitedUntil reports that the call has waited elsewhere, for a time that was to
+// end at due. The call waits for the rest of it.
+func (c *Call) WaitedUntil(due, now time.Time) {
+	left := due.Sub(now)
+	if left <= 0 {
+		c.Waited()
+		return
+	}
+	rest := *c.state.head().Wait
+	rest.Delay, rest.Rest = left, true
+	c.state.again(&rest)
+}
+
+// CalledBack reports that the call may come for its turn at once, and returns whether
+// it waits for one.
+func (c *Call) CalledBack() bool {
+	if wait := c.state.head().Wait; wait == nil || wait.Reason != interpreter.ReasonTurn || c.state.Turn == nil {
+		return false
+	}
+	turn := *c.state.Turn
+	turn.Called = true
+	c.state.Turn = &turn
+	return true
+}
+
+// Hold keeps the call from its next attempt until people resume it.
+func (c *Call) Hold(hold interpreter.Hold) {
+	c.state.Todo = []Todo{{Hold: &hold}, {Attempt: &PendingAttempt{}}}
+}
+
+// HoldRecorded reports that the history has a mark of the hold.
+func (c *Call) HoldRecorded() { c.state.held().Recorded = true }
+
+// Settle applies what people have decided about the call, which waits or is held.
+func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
+	if settlement.Skip {
+		c.skip(settlement, now)
+		return
+	}
+	if hold := c.state.held(); hold != nil && hold.Exhausted {
+		c.state.Counters.Settled(c.state.Last.Policy, hold.Failure != nil)
+	}
+	c.state.dropHead()
+}
+
+// SinkLeft reports how far the call of the sink that is due has come; another host continues it.
+func (c *Call) SinkLeft(sink *Call) {
+	pending := *c.state.head().Sink
+	pending.State = &sink.state
+	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
+}
+
+// SinkDone applies the result of the sink's call. The first sink that fails ends
+// the rest and fails the call; a call that had failed already keeps its own
+// error.
+func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
+	if result.Failed() && result.Error.Kind == interpreter.KindCancelled {
+		c.stop()
+	}
+	done := c.state.head().Sink.Choice
+	written := c.sinkWrite(done)
+	c.state.dropHead()
+	c.state.warn(result.Warnings...)
+	if result.Failed() {
+		c.sinkFailed(done, result.Error, now)
+		c.state.endsBehindSinks(&c.config, now)
+		return
+	}
+	c.state.Written++
+	c.state.LeftOut = c.state.LeftOut.Plus(result.Meta.LeftOut)
+	if written != nil {
+		c.state.Watermark = c.state.Watermark.Moved(written.Move)
+		if written.Move != nil {
+			c.state.dropHead() // the write has made the move behind it
+		}
+	}
+	if done.Page {
+		c.state.behindPage()
+	}
+	c.state.endsBehindSinks(&c.config, now)
+}
+
+// sinkFailed leaves nothing to do but the dead letter and the end. What a page's
+// sink could not write is no result.
+func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, now time.Time) {
+	failure, before := sink.Error(c.config.Chosen(failed), cause), c.Result()
+	if before != nil && before.Failed() {
+		c.state.warn(failure.Message)
+		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
+			return todo.Sink != nil && !todo.Sink.DeadLetter
+		})
+		if failure.Kind == interpreter.KindCancelled {
+			return
+		}
+		result := *c.Result()
+		result.SinkErrors = append(slices.Clip(result.SinkErrors), failure.Brief())
+		c.state.replaceLast(Todo{End: &result})
+		return
+	}
+	c.fail(failure, now)
+	if before == nil {
+		return
+	}
+	result := *c.Result()
+	result.Warnings = before.Warnings
+	if !failed.Page || failed.Do != "" {
+		result.Data = before.Data // the data of the call stays, as that of loops
+	}
+	c.state.replaceLast(Todo{End: &result})
+}
+
+// StateAnswered applies the result of the claim or the move that was due.
+func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
+	pending := *c.state.head().State
+	if pending.Move != nil {
+		c.state.Watermark = c.state.Watermark.Moved(pending.Move)
+		c.state.dropHead()
+		c.state.behindPage()
+		c.state.endsBehindSinks(&c.config, now)
+		return
+	}
+	if refused := output.Claimed.Refused; refused != nil {
+		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
+		return
+	}
+	c.state.Watermark = c.keeps.Claimed(pending, c.ledgerKey(), output.Claimed.Watermark)
+	c.begin(now)
+}
+
+// StateFailed ends the call: its state cannot be claimed or moved.
+func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
+	if failure.Kind != interpreter.KindCancelled {
+		failure.Kind = interpreter.KindIncremental
+	}
+	failure.Message = c.config.Where() + ": " + failure.Message
+	c.fail(&failure, now)
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) interpreter.CallResult {
+	c.stop()
+	result := c.state.failed(interpreter.ErrorObject{
+		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
+		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
+	}, now)
+	c.Finish(*result)
+	return *result
+}
+
+// Abandon ends a call that cannot continue now, and may be continued later.
+func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
+	c.stop()
+	c.Finish(*c.state.failed(failure, now))
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
+
+// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
+// publishes nothing and moves no watermark.
+func (c *Call) EndHere(now time.Time) {
+	c.state.Incomplete = true
+	c.end(c.results().success(decided{
+		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
+	}))
+}
+
+// Warn adds to what the result has to say.
+func (c *Call) Warn(warning string) { c.state.warn(warning) }

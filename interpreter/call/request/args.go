@@ -1,0 +1,29 @@
+package request
+
+import (
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// StepArgs renders the args of a step outside its iterations: for a loop only
+// where they do not depend on the element.
+func StepArgs(step *playbook.Step, routed any, scope *interpreter.Scope, budget *expression.Budget) (any, error) {
+	if step.Action == nil || step.Action.Args == nil ||
+		(step.Loop != nil && step.Action.Args.Names(step.Loop.Element, "_loop")) {
+		return routed, nil
+	}
+	if step.Action.Args.Names(namesKeys...) {
+		return routed, nil
+	}
+	// Secret args are not known here, and nothing may name them.
+	secret := deferring{book: scope.Book(), scope: scope, budget: budget, in: interpreter.InArgs}
+	args, err := secret.value(step.Action.Args)
+	if err != nil {
+		return nil, err
+	}
+	if routed == nil {
+		return args, nil
+	}
+	return expression.Merge(expression.OrEmpty(args), routed), nil
+}

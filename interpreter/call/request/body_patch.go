@@ -1,0 +1,122 @@
+package request
+
+import (
+	"slices"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// bodyPatch is what next_call changed in a body so far: a value that is set, a key that
+// is removed, or what changes in a map. It is applied whenever the body is rendered
+// again. Kept in workflow history.
+type bodyPatch struct {
+	Keys map[string]*bodyPatch `json:"keys,omitempty"`
+	// Set holds one value, which may be nil, or none.
+	Set     []expression.Value `json:"set,omitempty"`
+	Removed bool               `json:"removed,omitempty"`
+}
+
+func setTo(value any) *bodyPatch { return &bodyPatch{Set: []expression.Value{expression.Of(value)}} }
+
+// merges reports whether the change is one of a map's keys.
+func (p *bodyPatch) merges() bool { return !p.Removed && len(p.Set) == 0 }
+
+// changeBody adds a body of next_call to the overlay: a map is merged into a body that is
+// a map, anything else takes its place.
+func (r *Request) changeBody(node *playbook.Node, scope *interpreter.Scope, budget *expression.Budget) error {
+	if node == nil {
+		return nil
+	}
+	value, err := node.Render(scope, budget)
+	if err == nil {
+		err = absent(node, value, "next_call."+playbook.FieldBody)
+	}
+	if err != nil {
+		return err
+	}
+	_, over := value.(map[string]any)
+	if _, under := r.Fields[playbook.FieldBody].Data.(map[string]any); over && under {
+		r.Overlay.Body = patchOf(node, value).after(r.Overlay.Body)
+		return nil
+	}
+	r.Overlay.Body = nil
+	r.set(playbook.FieldBody, value)
+	return nil
+}
+
+// patchOf is the change that a rendered node makes. A null that is written down removes
+// its key; one inside of a value that a template gives is that value's.
+func patchOf(node *playbook.Node, value any) *bodyPatch {
+	members, isMap := value.(map[string]any)
+	switch {
+	case isMap:
+		patch := &bodyPatch{Keys: make(map[string]*bodyPatch, len(members))}
+		for _, key := range playbook.SortedKeys(members) {
+			var inner *playbook.Node
+			if node != nil {
+				inner = node.Get(key)
+			}
+			patch.Keys[key] = patchOf(inner, members[key])
+		}
+		return patch
+	case value == nil && node != nil:
+		return &bodyPatch{Removed: true}
+	}
+	return setTo(value)
+}
+
+// after is this change behind an earlier one, as one change.
+func (p *bodyPatch) after(earlier *bodyPatch) *bodyPatch {
+	switch {
+	case earlier == nil || !p.merges():
+		return p
+	case !earlier.merges():
+		return setTo(p.applied(earlier.applied(nil)))
+	}
+	both := &bodyPatch{Keys: playbook.CloneMap(earlier.Keys, len(p.Keys))}
+	for _, key := range playbook.SortedKeys(p.Keys) {
+		both.Keys[key] = p.Keys[key].after(earlier.Keys[key])
+	}
+	return both
+}
+
+// applied is a value with the change. Nothing of the value itself is changed.
+func (p *bodyPatch) applied(value any) any {
+	switch {
+	case p.Removed:
+		return nil
+	case len(p.Set) > 0:
+		return p.Set[0].Data
+	}
+	under, _ := value.(map[string]any)
+	merged := playbook.CloneMap(under, len(p.Keys))
+	for _, key := range playbook.SortedKeys(p.Keys) {
+		if change := p.Keys[key]; change.Removed {
+			delete(merged, key)
+		} else {
+			merged[key] = change.applied(merged[key])
+		}
+	}
+	return merged
+}
+
+// patchBody lays what next_call changed in the body over it. What was deferred there is
+// not needed any more.
+func (r *Request) patchBody() {
+	if patch := r.Overlay.Body; patch != nil {
+		r.Fields[playbook.FieldBody] = expression.Of(patch.applied(r.Fields[playbook.FieldBody].Data))
+		r.deferNoMoreBelow(patch, []string{playbook.FieldBody})
+	}
+}
+
+func (r *Request) deferNoMoreBelow(patch *bodyPatch, path []string) {
+	if len(r.Deferred) == 0 || !patch.merges() {
+		r.deferNoMore(path...)
+		return
+	}
+	for _, key := range playbook.SortedKeys(patch.Keys) {
+		r.deferNoMoreBelow(patch.Keys[key], append(slices.Clone(path), key))
+	}
+}

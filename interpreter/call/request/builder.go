@@ -1,0 +1,312 @@
+package request
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Builder makes the requests of one call. What it keeps between them can be derived anew
+// at any time: how far the call has come is in Requests and in the Moment.
+type Builder struct {
+	source Source
+	action *playbook.Action // resolved; without args where the sink has no rows to write
+	tool   string           // "" while it is not known
+	cached keyCache
+}
+
+// Moment is how far a call has come where a request of it is rendered.
+type Moment struct {
+	StartedAt time.Time // of the call
+	// Page is the one that is requested; of a sink's call it is that of its step.
+	Page                     int
+	Attempts, Lost, Restarts int
+	// Claim distinguishes what the call reads from what it has read before, or under another
+	// claim of the state between runs; "" where the step keeps none. Incremental is what
+	// expressions see of that state, nil for nothing.
+	Claim       string
+	Incremental map[string]any
+}
+
+// NewBuilder prepares the requests of a source. It renders nothing yet, so it cannot fail.
+func NewBuilder(source Source) Builder {
+	action := source.Book.Resolve(source.Action)
+	if source.Sink != nil && source.Sink.publishes() {
+		bare := *action
+		bare.Args = nil // there are no rows
+		action = &bare
+	}
+	return Builder{source: source, action: action}
+}
+
+// Action is that of the requests, resolved.
+func (b *Builder) Action() *playbook.Action { return b.action }
+
+// First renders the first request, which becomes the one at hand.
+func (b *Builder) First(r *Requests, m Moment, now time.Time) error {
+	if err := b.prepare(&r.Request, m, now); err != nil {
+		return err
+	}
+	request, err := b.renderer(&r.Request, m, expression.DecisionBudget(now)).request(r.Request)
+	if err != nil {
+		return err
+	}
+	request.At = now
+	// A call that begins again is the same call.
+	if request.Origin = r.Request.Origin; request.Origin == "" && (request.Auth != "" || len(request.Deferred) > 0) {
+		request.Origin = request.origin()
+	}
+	print, err := b.fingerprint(request, m)
+	if err != nil {
+		return err
+	}
+	r.Request = request
+	r.Seen = append(r.Seen, print...)
+	return nil
+}
+
+// Next renders the request of the next page, as the policy that pages says. scope is that of
+// its then. The request is not the one at hand yet; repeats says that it was made before, where the
+// policy does not allow that.
+func (b *Builder) Next(
+	r *Requests, m Moment, then *playbook.Then, scope *interpreter.Scope, budget *expression.Budget, now time.Time,
+) (request Request, repeats bool, err error) {
+	request, err = b.renderer(&r.Request, m, budget).next(r.Request, then.NextCall, scope)
+	if err != nil {
+		return Request{}, false, err
+	}
+	request.At = now
+	print, err := b.fingerprint(request, m)
+	if err != nil {
+		return Request{}, false, err
+	}
+	if !then.AllowRepeat && r.Seen.has(print) {
+		return Request{}, true, nil
+	}
+	r.Seen = append(r.Seen, print...)
+	return request, false, nil
+}
+
+// Input is one attempt of the request at hand, in which the values that differ between attempts
+// are rendered anew.
+func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, error) {
+	if err := b.renew(&r.Request, m, b.keys(m)); err != nil {
+		return interpreter.ToolInput{}, err
+	}
+	s, request := &b.source, &r.Request
+	operation, attempt := b.OperationKey(m), b.AttemptKey(m)
+	input := interpreter.ToolInput{
+		Tool: b.tool, Playbook: s.Run.Playbook, Step: s.Step.Name, Visit: s.Visit, Index: s.Index,
+		Page: m.Page, Attempt: m.Attempts + 1, Lost: m.Lost,
+		RunID:  s.Run.RunID,
+		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin,
+		TimeoutSeconds: b.AttemptLimit(m.StartedAt).Seconds(),
+		OperationKey:   operation, AttemptKey: attempt,
+		IdempotencyKey: idempotencyKey(b.action, b.tool, request.Method(s.Sink != nil), operation, attempt),
+		Secret:         s.secretWork(request),
+	}
+	if request.Sends() {
+		input.Sends = playbook.FieldOnStart
+	}
+	if limit := b.action.RateLimit; limit != nil {
+		rate, err := rateLimit(s.Book.Name, limit, input, b.renderer(request, m, expression.DecisionBudget(now)))
+		if err != nil {
+			return interpreter.ToolInput{}, err
+		}
+		input.RateLimit = rate
+	}
+	if request.Args.Data != nil {
+		input.Args = &expression.Value{Data: request.Args.Data}
+	}
+	if s.Sink == nil {
+		return input, nil
+	}
+	return input, b.addWrite(&input)
+}
+
+// addWrite adds what a sink writes to its attempt.
+func (b *Builder) addWrite(input *interpreter.ToolInput) error {
+	sink := b.source.Sink
+	writes := sink.writes()
+	input.Place, input.Fingerprint, input.Staging = sink.Place, expression.Hash(writes), sink.Staging
+	if !sink.publishes() && b.action.Args == nil && b.action.Field(playbook.FieldStatement) == nil {
+		input.Result = &expression.Value{Data: writes}
+	}
+	if err := b.source.refuseSealed(*input); err != nil {
+		return err
+	}
+	input.State = sink.stateFor(input)
+	return nil
+}
+
+// CancelInput is the request that reports to the other side that the current attempt is
+// cancelled; false where there is none.
+func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, bool) {
+	if _, has := r.Request.Fields[playbook.FieldOnCancel]; !has {
+		return interpreter.ToolInput{}, false
+	}
+	input, err := b.Input(r, m, now)
+	input.Sends = playbook.FieldOnCancel
+	if input.IdempotencyKey != "" {
+		input.IdempotencyKey += ":" + playbook.FieldOnCancel // or the other side mistakes it for on_start
+	}
+	return input, err == nil
+}
+
+// Keyed is the scope of the source with the keys of an attempt.
+func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.keys(m)) }
+
+// Scope is that of the requests, with their keys and args.
+func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
+	scope := b.Keyed(m)
+	if args, isMap := request.Args.Data.(map[string]any); isMap {
+		scope = scope.With(map[string]any{"args": args})
+	}
+	if b.tool != "" {
+		return scope
+	}
+	// A budget of its own, or a call that continues elsewhere would be charged twice.
+	if name, err := b.action.Tool.Render(scope, expression.DecisionBudget(m.StartedAt)); err == nil {
+		b.tool = expression.Text(name)
+	}
+	return scope
+}
+
+// Tool is the name of the tool of a call that has started then, "" where it cannot be known.
+func (b *Builder) Tool(started time.Time) string {
+	if b.tool != "" {
+		return b.tool
+	}
+	if name, literal := b.action.ToolName(); literal {
+		return name
+	}
+	name, err := b.action.Tool.Render(b.source.Scope, expression.DecisionBudget(started))
+	if err != nil {
+		return ""
+	}
+	return expression.Text(name)
+}
+
+// Traits are those of the call's tool, the usual ones where it cannot be known.
+func (b *Builder) Traits(started time.Time) playbook.Traits {
+	return playbook.TraitsOf(b.Tool(started))
+}
+
+// maxSending bounds the request with which an attempt begins that is then awaited.
+const maxSending = 30 * time.Second
+
+// AttemptLimit bounds what an activity does of an attempt.
+func (b *Builder) AttemptLimit(started time.Time) time.Duration {
+	limit := b.AnswerLimit(started)
+	if b.Traits(started).Awaits && (limit == 0 || limit > maxSending) {
+		return maxSending
+	}
+	return limit
+}
+
+// AnswerLimit bounds the time until an attempt is answered, and between reports of its progress;
+// 0 is no bound.
+func (b *Builder) AnswerLimit(started time.Time) time.Duration {
+	return timeoutOf(b.action, b.Tool(started))
+}
+
+// prepare renders the args and the tool's name, which the fields may use.
+func (b *Builder) prepare(request *Request, m Moment, now time.Time) error {
+	budget := expression.DecisionBudget(now)
+	scope := b.Keyed(m)
+	name, err := b.action.Tool.Render(scope, budget)
+	if err != nil {
+		return err
+	}
+	if text, ok := name.(string); !ok || text == "" {
+		return &playbook.EvalError{Pos: b.action.Tool.Pos, Message: fmt.Sprintf("tool must be the name of a tool, not %q", expression.Text(name))}
+	}
+	return b.args(request, scope, budget)
+}
+
+// args renders the call's own args, which see those of the route, and lays
+// those of the route over them.
+func (b *Builder) args(request *Request, scope *interpreter.Scope, budget *expression.Budget) error {
+	routed := b.source.Args
+	request.Args = expression.Of(routed)
+	if b.action.Args == nil {
+		return nil
+	}
+	if routed != nil {
+		scope = scope.With(map[string]any{"args": routed})
+	}
+	secret := deferring{book: b.source.deferringBook(), scope: scope, budget: budget, in: interpreter.InArgs}
+	own, err := secret.value(b.action.Args)
+	if err != nil {
+		return err
+	}
+	if _, isMap := own.(map[string]any); !isMap && own != nil && b.source.Sink == nil {
+		message := "args must be a map, not " + expression.TypeName(own)
+		if _, isList := own.([]any); isList {
+			message += playbook.ListArgs
+		}
+		return &playbook.EvalError{Pos: b.action.Args.Pos, Message: message}
+	}
+	request.deferAnew(secret)
+	request.Args = expression.Of(own)
+	if routed != nil {
+		request.lay(expression.OrEmpty(own), routed)
+	}
+	return nil
+}
+
+// renew renders again what names the keys of docs/concepts/attempts.md#keys: all
+// that changes between the attempts of a request and between polls. now() stays
+// its value when the request was rendered.
+func (b *Builder) renew(request *Request, m Moment, keys map[string]any) error {
+	if !namesAnyKey(b.action) {
+		b.Scope(request, m)
+		return nil
+	}
+	budget := expression.DecisionBudget(request.At)
+	again := b.renderer(request, m, budget)
+	names := namesKeys
+	if Naming(namesKeys...)(b.action.Args) {
+		if err := b.args(request, b.Keyed(m).With(keys), budget); err != nil {
+			return err
+		}
+		request.lay(request.Args.Data, request.Overlay.Args.Data)
+		names = append([]string{"args"}, namesKeys...)
+	}
+	if args, isMap := request.Args.Data.(map[string]any); isMap {
+		keys = playbook.CloneMap(keys, 1)
+		keys["args"] = args
+	}
+	again.scope = again.scope.With(keys)
+	request.Fields = playbook.CloneMap(request.Fields, 0) // the attempt before may still be read
+	return again.fields(request, Naming(names...))
+}
+
+// namesAnyKey reports whether anything of an action's request changes between
+// attempts.
+func namesAnyKey(action *playbook.Action) bool {
+	return action.Args.Names(namesKeys...) || slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool {
+		return field.Value.Names(namesKeys...)
+	})
+}
+
+// fingerprint identifies a request of the call for the guard against
+// repetition. The keys are left out of the comparison.
+func (b *Builder) fingerprint(request Request, m Moment) (Fingerprints, error) {
+	if err := b.renew(&request, m, noKeys); err != nil {
+		return nil, err
+	}
+	return request.fingerprint(b.Tool(m.StartedAt)), nil
+}
+
+func (b *Builder) renderer(request *Request, m Moment, budget *expression.Budget) renderer {
+	scope := b.Scope(request, m)
+	return renderer{
+		book: b.source.deferringBook(), action: b.action, scope: scope, budget: budget,
+		asksPeople: playbook.TraitsOf(b.tool).AsksPeople,
+	}
+}

@@ -1,0 +1,131 @@
+package request
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"reprise/interpreter/playbook"
+)
+
+// namesKeys are the names whose values differ between attempts.
+var namesKeys = []string{"operation_key", "attempt_key", playbook.CallbackWord}
+
+// keyCache has the operation key of a page, with the names of one attempt. All
+// else that is in a key is the same for a whole call.
+type keyCache struct {
+	page, restarts int
+	claim          string
+	key            string
+
+	attempt int
+	names   map[string]any
+}
+
+// OperationKey is the same for every attempt and redelivery of one request
+// (docs/concepts/attempts.md#keys).
+func (b *Builder) OperationKey(m Moment) string {
+	claim, place := m.Claim, ""
+	sink := b.source.Sink
+	if sink != nil {
+		claim, place = sink.Claim, sink.Place
+	}
+	if k := &b.cached; k.key != "" && k.page == m.Page && k.restarts == m.Restarts && k.claim == claim {
+		return k.key
+	}
+	if sink != nil && sink.EveryRound {
+		if lap := b.source.Run.WholeLap(); lap != "" {
+			place += "@" + lap
+		}
+	}
+	parts := []any{b.source.Run.Identity(), b.source.Step.Name, b.source.Visit, b.source.index(), m.Page, place}
+	if m.Restarts > 0 {
+		parts = append(parts, m.Restarts) // or the server would repeat its answer of the round before
+	}
+	if sink != nil && sink.Staging != nil {
+		parts = append(parts, sink.Staging.ID, sink.Staging.Round, string(sink.Staging.Do)) // what is staged anew is written anew
+	}
+	if claim != "" {
+		parts = append(parts, claim) // what is read from elsewhere is another page
+	}
+	b.cached = keyCache{page: m.Page, restarts: m.Restarts, claim: claim, key: Digest(parts...)}
+	return b.cached.key
+}
+
+// AttemptKey is another one for each attempt, those of a reprocess included.
+func (b *Builder) AttemptKey(m Moment) string {
+	if lap := b.source.Run.WholeLap(); lap != "" {
+		return fmt.Sprintf("%s:%s.%d", b.OperationKey(m), lap, m.Attempts+1)
+	}
+	return b.OperationKey(m) + ":" + strconv.Itoa(m.Attempts+1)
+}
+
+// keys are the names that only exist while something is sent. Much is rendered
+// with the same ones.
+func (b *Builder) keys(m Moment) map[string]any {
+	operation, attempt := b.OperationKey(m), m.Attempts+1
+	if sent := &b.cached; sent.names == nil || sent.attempt != attempt {
+		sent.attempt = attempt
+		sent.names = map[string]any{"operation_key": operation, "attempt_key": b.AttemptKey(m)}
+		if b.Traits(m.StartedAt).Awaits {
+			sent.names[playbook.CallbackWord] = callback(operation)
+		}
+		if b.source.Sink != nil {
+			sent.names["result"] = b.source.Sink.Result
+		}
+		if m.Incremental != nil {
+			sent.names["incremental"] = m.Incremental
+		}
+	}
+	return b.cached.names
+}
+
+// noKeys are the keys of requests that their keys do not distinguish. Scopes only
+// read it.
+var noKeys = withoutKeys()
+
+func withoutKeys() map[string]any {
+	none := make(map[string]any, len(namesKeys))
+	for _, name := range namesKeys {
+		none[name] = ""
+	}
+	none[playbook.CallbackWord] = callback("")
+	return none
+}
+
+// callback is what requests name where the answer is to be sent. The worker puts
+// the address in its place when it sends them: a token is a secret, and history
+// keeps none.
+func callback(operation string) map[string]any {
+	members := make(map[string]any, len(playbook.CallbackMembers))
+	for _, name := range playbook.CallbackMembers {
+		members[name] = CallbackMarker(operation, name)
+	}
+	return members
+}
+
+// CallbackMarker is the text that stands for a member of callback until a request
+// is sent. Nobody can write it without the operation key.
+func CallbackMarker(operation, member string) string {
+	return "reprise_callback_" + operation + "_" + member
+}
+
+// idempotencyKey is what the tool sends as Idempotency-Key: the operation key
+// for writes of keyed tools unless the author chose otherwise.
+func idempotencyKey(action *playbook.Action, tool, method, operation, attempt string) string {
+	mode := action.Idempotency
+	if keyed := playbook.TraitsOf(tool).Keyed; mode == "" {
+		switch strings.ToUpper(strings.TrimSpace(method)) {
+		case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+			mode = keyed
+		}
+	}
+	switch mode {
+	case "operation":
+		return operation
+	case "attempt":
+		return attempt
+	}
+	return ""
+}

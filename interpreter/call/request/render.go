@@ -1,0 +1,83 @@
+package request
+
+import (
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// renderer renders an action's fields in one scope.
+type renderer struct {
+	book       *playbook.Playbook
+	action     *playbook.Action
+	scope      *interpreter.Scope
+	budget     *expression.Budget
+	asksPeople bool
+}
+
+// request renders the action from nothing. before has its args.
+func (r renderer) request(before Request) (Request, error) {
+	request := Request{Args: before.Args, Fields: map[string]expression.Value{}, Deferred: before.Deferred}
+	if err := r.fields(&request, func(*playbook.Node) bool { return true }); err != nil {
+		return Request{}, err
+	}
+	if r.action.Auth != nil {
+		auth, err := r.action.Auth.Render(r.scope, r.budget)
+		if err != nil {
+			return Request{}, err
+		}
+		request.Auth = expression.Text(auth)
+	}
+	return request, nil
+}
+
+// fields renders the fields that the filter accepts, in the order of the file, and
+// lays the overlay over them.
+func (r renderer) fields(request *Request, accepts func(*playbook.Node) bool) error {
+	for _, field := range r.action.Fields {
+		if !accepts(field.Value) {
+			continue
+		}
+		value, err := r.field(field, request)
+		if err != nil {
+			return err
+		}
+		request.Fields[field.Key] = expression.Of(value)
+	}
+	request.applyOverlay()
+	return nil
+}
+
+func (r renderer) field(field *playbook.Entry, request *Request) (value any, err error) {
+	secret := deferring{book: r.book, scope: r.scope, budget: r.budget, in: interpreter.InFields}
+	switch {
+	case field.Key == playbook.FieldStatement && field.Value.Statement() != nil:
+		secret.in = interpreter.InParams
+		var params []any
+		params, err = secret.params(field.Value)
+		if err == nil {
+			value, request.Params = field.Value.Raw, expression.Values(params)
+			request.deferAnew(secret)
+		}
+		return value, err
+	case r.asksPeople && field.Key == playbook.FieldMessage && len(secret.sealed(field.Value)) == 0:
+		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
+	case field.Key == playbook.FieldURL:
+		value, err = secret.url(field.Value, playbook.FieldURL)
+	case playbook.IsRequestField(field.Key):
+		value, err = secret.request(field.Value, field.Key)
+	case r.book == nil || !r.book.HasSecrets():
+		return field.Value.Render(r.scope, r.budget)
+	default:
+		value, err = secret.value(field.Value, field.Key)
+	}
+	if err == nil {
+		request.deferAnew(secret, field.Key)
+	}
+	return value, err
+}
+
+// Naming accepts nodes whose expressions name one of the roots.
+func Naming(roots ...string) func(*playbook.Node) bool {
+	return func(node *playbook.Node) bool { return node.Names(roots...) }
+}

@@ -1,0 +1,181 @@
+package request
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Request is what goes out in one or more attempts, rendered once; kept in
+// workflow history.
+type Request struct {
+	At     time.Time                   `json:"at,omitzero"` // when it was rendered
+	Args   expression.Value            `json:"args,omitzero"`
+	Fields map[string]expression.Value `json:"fields,omitempty"`
+	Params []expression.Value          `json:"params,omitempty"` // of the statement
+	Auth   string                      `json:"auth,omitempty"`
+	// Origin is that of the call's first request, where Auth is given: see
+	// ToolInput.
+	Origin string `json:"origin,omitempty"`
+	// Overlay is what next_call changed so far; it is laid over the fields
+	// whenever they are rendered again.
+	Overlay overlay `json:"overlay,omitzero"`
+	// Data is where data stands in the question of an approval.
+	Data []expression.Range `json:"data,omitempty"`
+	// Deferred are the expressions that only the activity can evaluate.
+	Deferred []interpreter.Deferred `json:"deferred,omitempty"`
+}
+
+// overlay is the sum of the next_call sections applied so far; kept in
+// workflow history. In Params and Headers nil removes a key.
+type overlay struct {
+	Args    expression.Value            `json:"args,omitzero"`
+	Params  map[string]expression.Value `json:"params,omitempty"`
+	Headers map[string]expression.Value `json:"headers,omitempty"`
+	// Fields are those that are replaced: url, method and body.
+	Fields map[string]expression.Value `json:"fields,omitempty"`
+	// Body is merged into the body; nil for nothing.
+	Body *bodyPatch `json:"body,omitempty"`
+}
+
+// IsZero has encoding/json omit an empty overlay.
+func (o overlay) IsZero() bool {
+	return o.Args.IsZero() && len(o.Params) == 0 && len(o.Headers) == 0 && len(o.Fields) == 0 && o.Body == nil
+}
+
+// lay merges args over others.
+func (r *Request) lay(args, over any) {
+	r.Args = expression.Of(expression.Merge(args, over))
+	if len(r.Deferred) > 0 {
+		r.Deferred = withoutCoveredBy(r.Deferred, over)
+	}
+}
+
+// deferAnew replaces what was deferred at a path that was rendered again.
+func (r *Request) deferAnew(secret deferring, path ...string) {
+	if len(r.Deferred) > 0 || len(secret.found) > 0 {
+		r.Deferred = append(without(r.Deferred, secret.in, path...), secret.found...)
+	}
+}
+
+// applyOverlay lays what next_call changed over the rendered fields.
+func (r *Request) applyOverlay() {
+	r.mergeKeys(playbook.FieldParams, r.Overlay.Params)
+	r.mergeKeys(playbook.FieldHeaders, r.Overlay.Headers)
+	for _, name := range playbook.SortedKeys(r.Overlay.Fields) {
+		r.Fields[name] = r.Overlay.Fields[name]
+		r.deferNoMore(name)
+	}
+	r.patchBody()
+}
+
+// deferNoMore drops what was deferred at a place that has another value now.
+func (r *Request) deferNoMore(path ...string) {
+	if len(r.Deferred) > 0 {
+		r.Deferred = without(r.Deferred, interpreter.InFields, path...)
+	}
+}
+
+// origin is where the request goes: the scheme and host of its url, without
+// anything else of it. "" where there is no url, or one without a host.
+func (r *Request) origin() string {
+	target, err := url.Parse(strings.TrimSpace(expression.Text(r.Fields[playbook.FieldURL].Data)))
+	if err != nil || target.Scheme == "" || target.Host == "" {
+		return ""
+	}
+	return target.Scheme + "://" + strings.ToLower(target.Host)
+}
+
+func (r *Request) mergeKeys(field string, changes map[string]expression.Value) {
+	if len(changes) == 0 {
+		return
+	}
+	before, had := r.Fields[field]
+	merged := playbook.CloneMap(expression.MapOf(before.Data), len(changes))
+	for _, key := range playbook.SortedKeys(changes) {
+		for _, dropped := range dropKey(merged, field, key) {
+			r.deferNoMore(field, dropped)
+		}
+		if value := changes[key].Data; value != nil {
+			merged[key] = value
+		}
+	}
+	if had || len(merged) > 0 {
+		r.Fields[field] = expression.Of(merged)
+	}
+}
+
+// dropKey removes a key of params or headers. Names of headers are the same in
+// upper and lower case (RFC 9110, section 5.1).
+// It returns the names that it may have had.
+func dropKey[V any](m map[string]V, field, key string) []string {
+	delete(m, key)
+	dropped := []string{key}
+	if field != playbook.FieldHeaders {
+		return dropped
+	}
+	for _, other := range playbook.SortedKeys(m) {
+		if strings.EqualFold(other, key) {
+			delete(m, other)
+			dropped = append(dropped, other)
+		}
+	}
+	return dropped
+}
+
+// Sends reports whether an attempt sends a request before it is awaited.
+func (r *Request) Sends() bool {
+	_, sends := r.Fields[playbook.FieldOnStart]
+	return sends
+}
+
+// Method is the HTTP method of the request: sinks write and webhooks start
+// something, so theirs is POST.
+func (r *Request) Method(writes bool) string {
+	if start, ok := r.Fields[playbook.FieldOnStart]; ok {
+		if method := expression.Member(start.Data, playbook.FieldMethod); method != nil {
+			return expression.Text(method)
+		}
+		return "POST"
+	}
+	if method, ok := r.Fields[playbook.FieldMethod]; ok {
+		return expression.Text(method.Data)
+	}
+	if writes {
+		return "POST"
+	}
+	return "GET"
+}
+
+// String is the request for people: its method and URL with its params, "" of tools
+// that have none.
+func (r *Request) String() string {
+	url, has := r.Fields[playbook.FieldURL]
+	if !has {
+		return ""
+	}
+	text := r.Method(false) + " " + expression.Text(url.Data)
+	params := expression.MapOf(r.Fields[playbook.FieldParams].Data)
+	for i, name := range playbook.SortedKeys(params) {
+		separator := "&"
+		if i == 0 {
+			separator = "?"
+		}
+		text += separator + name + "=" + expression.Text(params[name])
+	}
+	return text
+}
+
+// fingerprint identifies a request of a call for the guard against
+// repetition, by what their tool sends.
+func (r *Request) fingerprint(tool string) Fingerprints {
+	parts := []any{r.sent(tool)}
+	if len(r.Deferred) > 0 {
+		parts = append(parts, deferredDigest(r.Deferred))
+	}
+	return expression.Sum(parts...)[:fingerprintSize]
+}

@@ -1,0 +1,181 @@
+package request
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// deferring renders values and leaves those out that use a sealed result.
+type deferring struct {
+	book   *playbook.Playbook // nil where nothing is deferred
+	scope  *interpreter.Scope
+	budget *expression.Budget
+	in     interpreter.RequestPart
+	found  []interpreter.Deferred
+}
+
+// value renders what stands at a path.
+func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
+	steps := d.sealed(node)
+	switch {
+	case len(steps) == 0:
+		return node.Render(d.scope, d.budget)
+	case node.Template != nil:
+		d.add(interpreter.Deferred{Path: path, Template: node.Raw}, steps, node.Refs())
+		return playbook.Hidden, nil
+	case node.Items != nil:
+		list := make([]any, len(node.Items))
+		for i, item := range node.Items {
+			value, err := d.value(item, append(slices.Clip(path), strconv.Itoa(i))...)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = value
+		}
+		return list, nil
+	}
+	object := make(map[string]any, len(node.Entries))
+	for _, entry := range node.Entries {
+		value, err := d.value(entry.Value, append(slices.Clip(path), entry.Key)...)
+		if err != nil {
+			return nil, err
+		}
+		object[entry.Key] = value
+	}
+	return object, nil
+}
+
+// request renders a map that is a request of its own: its url is one.
+func (d *deferring) request(node *playbook.Node, field string) (any, error) {
+	if node.Entries == nil {
+		return d.value(node, field)
+	}
+	request := make(map[string]any, len(node.Entries))
+	for _, entry := range node.Entries {
+		render := d.value
+		if entry.Key == playbook.FieldURL {
+			render = d.url
+		}
+		value, err := render(entry.Value, field, entry.Key)
+		if err != nil {
+			return nil, err
+		}
+		request[entry.Key] = value
+	}
+	return request, nil
+}
+
+// url renders a URL at a path, with stars in the place of what is sealed.
+func (d *deferring) url(node *playbook.Node, path ...string) (any, error) {
+	steps := d.sealed(node)
+	if len(steps) == 0 {
+		return node.RenderURL(d.scope, d.budget)
+	}
+	d.add(interpreter.Deferred{Path: path, Template: node.Raw}, steps, node.Refs())
+	return node.RenderURLWithout(func(segment expression.Segment) bool {
+		return len(d.sealedOf(segment.Program.Refs())) > 0
+	}, d.scope, d.budget)
+}
+
+// params renders the parameters of a statement.
+func (d *deferring) params(node *playbook.Node) ([]any, error) {
+	if len(d.sealed(node)) == 0 {
+		return node.RenderStatement(d.scope, d.budget)
+	}
+	parsed := node.Statement()
+	values := make([]any, parsed.Params())
+	for i, template := range parsed.Templates() {
+		if steps := d.sealedOf(template.Refs()); len(steps) > 0 {
+			d.add(interpreter.Deferred{Path: []string{strconv.Itoa(i)}, Dialect: parsed.Dialect()}, steps, template.Refs())
+			values[i] = playbook.Hidden
+			continue
+		}
+		value, err := node.RenderParam(i, d.scope, d.budget)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = value
+	}
+	return values, nil
+}
+
+func (d *deferring) add(deferred interpreter.Deferred, steps []string, refs []expression.Ref) {
+	deferred.In, deferred.Steps, deferred.Scope = d.in, steps, expression.Of(d.capture(refs))
+	d.found = append(d.found, deferred)
+}
+
+// sealed are the steps whose sealed results a value uses.
+func (d *deferring) sealed(node *playbook.Node) []string {
+	if d.book == nil || node == nil || !d.book.HasSecrets() {
+		return nil
+	}
+	return d.sealedOf(node.Refs())
+}
+
+func (d *deferring) sealedOf(refs []expression.Ref) []string {
+	return slices.DeleteFunc(slices.Clone(d.book.SecretsNamed(refs)), func(name string) bool { return d.scope.Sealed(name) == "" })
+}
+
+// capture copies what expressions name, so that an activity can evaluate them. A
+// sealed result goes along sealed.
+func (d *deferring) capture(refs []expression.Ref) map[string]any {
+	whole := map[string]any{}
+	var paths [][]string
+	for _, ref := range refs {
+		value, found := d.scope.Lookup(ref.Root)
+		if !found || interpreter.SealedText(value) != "" {
+			continue
+		}
+		whole[ref.Root] = value
+		path := append([]string{ref.Root}, playbook.ConstantMembers(ref.Path)...)
+		if ref.Root == "steps" {
+			path = d.book.DataPath(ref)
+		}
+		paths = append(paths, path)
+	}
+	return interpreter.Prune(whole, paths)
+}
+
+// without drops what was deferred where a field, or the args, are rendered again.
+func without(all []interpreter.Deferred, in interpreter.RequestPart, path ...string) []interpreter.Deferred {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.Deferred) bool {
+		return deferred.In == in && len(deferred.Path) >= len(path) && slices.Equal(deferred.Path[:len(path)], path)
+	})
+}
+
+// withoutCoveredBy drops deferred args over which others were laid.
+func withoutCoveredBy(all []interpreter.Deferred, args any) []interpreter.Deferred {
+	return slices.DeleteFunc(slices.Clone(all), func(deferred interpreter.Deferred) bool {
+		if deferred.In != interpreter.InArgs {
+			return false
+		}
+		over := args
+		for _, key := range deferred.Path {
+			m, isMap := over.(map[string]any)
+			if !isMap {
+				return over != nil
+			}
+			value, found := m[key]
+			if !found {
+				return false
+			}
+			over = value
+		}
+		return true
+	})
+}
+
+// deferredDigest distinguishes requests that differ in what is deferred.
+func deferredDigest(all []interpreter.Deferred) string {
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Sprint(all)
+	}
+	return string(encoded)
+}

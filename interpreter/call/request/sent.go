@@ -1,0 +1,272 @@
+package request
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/statement"
+)
+
+// How a tool writes the fields of a request decides which requests are the same:
+// page=1 in params and ?page=1 in url are one query. So what tool http sends is
+// written here, for the tool and for the guard against repetition.
+
+const (
+	fieldForm = "form"
+	fieldPath = "path"
+)
+
+// The headers of a request for which the author says nothing.
+const (
+	UsualAccept    = "application/json, */*;q=0.5"
+	UsualUserAgent = "reprise"
+)
+
+// MergeQuery lays params over a query, or with an empty query writes a form; what
+// names them in errors. What the author wrote into the URL stays as it is, byte for
+// byte, because some servers sign it.
+func MergeQuery(query string, params map[string]any, what string) (string, error) {
+	if len(params) == 0 {
+		return query, nil
+	}
+	var parts []string
+	for _, pair := range strings.Split(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, replaced := params[unescaped(name)]; pair != "" && !replaced {
+			parts = append(parts, pair)
+		}
+	}
+	for _, name := range playbook.SortedKeys(params) {
+		values, err := Texts(params[name], what+"."+name)
+		if err != nil {
+			return "", err
+		}
+		for _, value := range values {
+			parts = append(parts, url.QueryEscape(name)+"="+url.QueryEscape(value))
+		}
+	}
+	return strings.Join(parts, "&"), nil
+}
+
+// unescaped is a name or a value of a query; one that cannot be decoded stays.
+func unescaped(text string) string {
+	if decoded, err := url.QueryUnescape(text); err == nil {
+		return decoded
+	}
+	return text
+}
+
+// Texts are the values of a parameter or header: none for nil, many for a list.
+func Texts(v any, name string) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return nil, fmt.Errorf("%s must be text or a list, this is a map", name)
+	case []any:
+		all := make([]string, 0, len(v))
+		for _, item := range v {
+			one, err := Texts(item, name)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one...)
+		}
+		return all, nil
+	default:
+		return []string{expression.Text(v)}, nil
+	}
+}
+
+// Body is that of a request, nil for none, and its content type. form is not nil
+// where the request has one.
+func Body(body any, form map[string]any) (content []byte, contentType string, err error) {
+	switch {
+	case form != nil && body != nil:
+		return nil, "", fmt.Errorf("body and form exclude each other")
+	case form != nil:
+		encoded, err := MergeQuery("", form, fieldForm)
+		return []byte(encoded), "application/x-www-form-urlencoded", err
+	case body == nil:
+		return nil, "", nil
+	}
+	if text, ok := body.(string); ok {
+		return []byte(text), "text/plain; charset=utf-8", nil
+	}
+	encoded, err := expression.Encode(body)
+	if err != nil {
+		return nil, "", fmt.Errorf("the body cannot be written as JSON: %w", err)
+	}
+	return encoded, "application/json", nil
+}
+
+// sent is what goes out of a request, in one form wherever its parts come from.
+func (r *Request) sent(tool string) map[string]any {
+	fields := make(map[string]any, len(r.Fields)+1)
+	for _, name := range playbook.SortedKeys(r.Fields) {
+		fields[name] = r.Fields[name].Data
+	}
+	switch of := playbook.TraitsOf(tool); {
+	case of.Requests:
+		return r.sentByHTTP(fields, "GET")
+	case of.Dialect != "":
+		fields["bound"] = r.bound(statement.Dialect(of.Dialect))
+		return fields
+	case of.IntoFile:
+		fields[fieldPath] = path.Clean(expression.Text(fields[fieldPath]))
+		return fields
+	}
+	if onStart, isMap := fields[playbook.FieldOnStart].(map[string]any); isMap {
+		fields[playbook.FieldOnStart] = r.sentByHTTP(onStart, "POST")
+	}
+	if args, isMap := r.Args.Data.(map[string]any); !isMap || len(args) > 0 { // no args and nil are the same to a tool
+		fields["args"] = r.Args.Data
+	}
+	return fields
+}
+
+// bound are the parameters of a statement. PostgreSQL reads them from text, whatever
+// they were, and SQLite has no booleans.
+func (r *Request) bound(dialect statement.Dialect) []any {
+	params := make([]any, len(r.Params))
+	for i, param := range r.Params {
+		switch value := param.Data.(type) {
+		case nil, []any, map[string]any:
+			params[i] = value
+		case bool:
+			params[i] = map[bool]any{true: 1, false: 0}[value]
+			if dialect == statement.Postgres {
+				params[i] = expression.Text(value)
+			}
+		default:
+			params[i] = value
+			if dialect == statement.Postgres {
+				params[i] = expression.Text(value)
+			}
+		}
+	}
+	return params
+}
+
+// sentByHTTP are the fields of an HTTP request as it goes out. Fields that cannot be
+// sent stay as they are: the attempt fails with them.
+func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]any {
+	params, isMap := fields[playbook.FieldParams].(map[string]any)
+	form, isForm := fields[fieldForm].(map[string]any)
+	headers, areHeaders := fields[playbook.FieldHeaders].(map[string]any)
+	if !isMap && fields[playbook.FieldParams] != nil || !isForm && fields[fieldForm] != nil || !areHeaders && fields[playbook.FieldHeaders] != nil {
+		return fields
+	}
+	target, err := r.target(expression.Text(fields[playbook.FieldURL]), params)
+	if err != nil {
+		return fields
+	}
+	content, contentType, err := Body(fields[playbook.FieldBody], form)
+	if err != nil {
+		return fields
+	}
+	sent := playbook.CloneMap(fields, 0)
+	for _, name := range []string{playbook.FieldParams, fieldForm} {
+		delete(sent, name)
+	}
+	sent[playbook.FieldURL], sent[playbook.FieldBody] = target, nil
+	if content != nil {
+		sent[playbook.FieldBody] = string(content)
+	}
+	sent[playbook.FieldMethod] = strings.ToUpper(cmp.Or(strings.TrimSpace(expression.Text(fields[playbook.FieldMethod])), method))
+	if sent[playbook.FieldHeaders], err = headersSent(headers, contentType); err != nil {
+		return fields
+	}
+	return sent
+}
+
+// headersSent are headers by their names in lower case, with the usual ones.
+func headersSent(headers map[string]any, contentType string) (map[string]any, error) {
+	sent := map[string]any{}
+	for _, name := range playbook.SortedKeys(headers) {
+		values, err := Texts(headers[name], name)
+		if err != nil {
+			return nil, err
+		}
+		lower := strings.ToLower(name)
+		for _, value := range values {
+			list, _ := sent[lower].([]any)
+			sent[lower] = append(list, strings.TrimSpace(value))
+		}
+	}
+	for _, usual := range [][2]string{{"content-type", contentType}, {"accept", UsualAccept}, {"user-agent", UsualUserAgent}} {
+		if list, _ := sent[usual[0]].([]any); usual[1] != "" && (len(list) == 0 || list[0] == "") {
+			sent[usual[0]] = []any{usual[1]}
+		}
+	}
+	return sent, nil
+}
+
+// target is where a request goes (RFC 3986, section 6): params laid over the query,
+// whose names come in any order and whose values of one name do not, and nothing of
+// the fragment. A call that began with a path goes to the host of its connection,
+// whether a later page names that or not.
+func (r *Request) target(text string, params map[string]any) ([]any, error) {
+	target, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return nil, err
+	}
+	query, err := MergeQuery(target.RawQuery, params, playbook.FieldParams)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []any
+	for _, pair := range strings.Split(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			pairs = append(pairs, []any{unescaped(name), unescaped(value)})
+		}
+	}
+	slices.SortStableFunc(pairs, func(x, y any) int {
+		return strings.Compare(x.([]any)[0].(string), y.([]any)[0].(string)) // as they were made above
+	})
+	host := []any{target.Scheme, target.User.String(), hostSent(target)}
+	if r.Auth != "" && r.Origin == "" {
+		host = nil
+	}
+	return []any{host, cmp.Or(plainEscapes(target.EscapedPath()), "/"), pairs, target.Opaque}, nil
+}
+
+// hostSent is the host of a URL, with its port where that is not the usual one.
+func hostSent(target *url.URL) string {
+	host, port := strings.ToLower(target.Hostname()), target.Port()
+	if port == "" || port == map[string]string{"http": "80", "https": "443"}[target.Scheme] {
+		return host
+	}
+	return host + ":" + port
+}
+
+// plainEscapes writes escapes of a path in one form: what needs none is written
+// plainly, and the digits of the rest in capitals.
+func plainEscapes(text string) string {
+	var plain strings.Builder
+	for len(text) > 0 {
+		at := strings.IndexByte(text, '%')
+		if at < 0 || at+3 > len(text) {
+			break
+		}
+		plain.WriteString(text[:at])
+		escape := strings.ToUpper(text[at : at+3])
+		if decoded, err := url.PathUnescape(escape); err == nil && isUnreserved(decoded[0]) {
+			escape = decoded
+		}
+		plain.WriteString(escape)
+		text = text[at+3:]
+	}
+	plain.WriteString(text)
+	return plain.String()
+}
+
+func isUnreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}

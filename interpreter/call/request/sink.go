@@ -1,0 +1,73 @@
+package request
+
+import (
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// Sink is what a sink writes, and of which step or page.
+type Sink struct {
+	Place  string
+	Page   int
+	Result any
+	// EveryRound says that what a reprocess writes is not what its run has written, but
+	// comes beside it: the aggregate of its own iterations, or their failures.
+	EveryRound bool
+	// State is what the write does to the state that the step keeps between runs, and Claim
+	// distinguishes what is written under another claim of it; nil and "" for nothing.
+	State *incremental.Write
+	Claim string
+	// Staging is what the write does to staged rows, nil where none are staged.
+	Staging *interpreter.Staging
+	// Says is what is written in place of Result where the author does not say what;
+	// nil is Result.
+	Says any
+}
+
+// writes is what the sink writes where the author does not say what.
+func (s *Sink) writes() any {
+	if s.Says != nil {
+		return s.Says
+	}
+	return s.Result
+}
+
+// publishes reports whether the sink writes no rows, but sees to those that are staged.
+func (s *Sink) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
+
+// stateFor is what the write does to the state, derived from its fields: rows are recognised by the
+// sink's key, and modes that take them need not know them.
+func (s *Sink) stateFor(input *interpreter.ToolInput) *incremental.Write {
+	if s.State == nil || s.State.Rows == nil {
+		return s.State
+	}
+	write, known := *s.State, *s.State.Rows
+	switch expression.Text(input.Fields["mode"].Data) {
+	case "upsert", "replace":
+		write.Rows = nil
+		return &write
+	}
+	if len(known.Key) == 0 && known.Type != incremental.Token {
+		known.Key = texts(input.Fields["key"].Data)
+	}
+	if write.Rows = &known; input.Result == nil {
+		input.Result = &expression.Value{Data: s.Result} // which its args stand for, row by row
+	}
+	return &write
+}
+
+// texts are those of a text or of a list.
+func texts(value any) []string {
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case []any:
+		all := make([]string, len(value))
+		for i, one := range value {
+			all[i] = expression.Text(one)
+		}
+		return all
+	}
+	return []string{expression.Text(value)}
+}

@@ -1,0 +1,146 @@
+package request
+
+import (
+	"strconv"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// Source is whose requests they are: those of a step, of an iteration or of a sink. None of
+// it changes while the call runs.
+type Source struct {
+	Book   *playbook.Playbook
+	Run    interpreter.RunInfo
+	Step   *playbook.Step
+	Action *playbook.Action
+	Visit  int
+	Index  *int // iteration, nil without a loop
+	Scope  *interpreter.Scope
+	Args   any // args of the route, laid over the step's
+	// Sink is set where the call is one of a sink.
+	Sink *Sink
+}
+
+// Where names the call in messages.
+func (s *Source) Where() string {
+	if s.Sink != nil {
+		return "sink " + s.Sink.Place
+	}
+	return "step " + s.Step.Name
+}
+
+// Place is the step, or the place of the sink.
+func (s *Source) Place() string {
+	if s.Sink != nil {
+		return s.Sink.Place
+	}
+	return s.Step.Name
+}
+
+// Name is that of the call in summaries: the step, with the index of its
+// iteration, or the place of the sink.
+func (s *Source) Name() string {
+	name := s.Place()
+	if s.Index != nil {
+		name += "[" + strconv.Itoa(*s.Index) + "]"
+	}
+	return name
+}
+
+// index is that of the iteration as keys have it: nil without a loop.
+func (s *Source) index() any {
+	if s.Index == nil {
+		return nil
+	}
+	return *s.Index
+}
+
+// keyLength is 128 bits in hexadecimal: a sink takes a key it has seen, in any run,
+// for a repetition of that write, so two must never be the same.
+const keyLength = 32
+
+// Digest is that of some values in the length of a key.
+func Digest(parts ...any) string { return expression.Digest(parts...)[:keyLength] }
+
+// LedgerKey names the call in ledgers. Each run of an identity makes calls of its
+// own, unless it continues one that an earlier run has begun.
+func (s *Source) LedgerKey() string {
+	return Digest(s.Run.Identity(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.index())
+}
+
+// Target is where a sink of the call writes to, without what it writes. It is not fixed
+// where that is only known once there is something to write.
+func (s *Source) Target(sink *playbook.Sink, policies []*playbook.Policy, now time.Time) (input interpreter.ToolInput, fixed bool) {
+	action := s.Book.Resolve(sink.Action)
+	if !playbook.FixedPlace(action, policies) {
+		return interpreter.ToolInput{}, false
+	}
+	budget := expression.DecisionBudget(now)
+	name, err := action.Tool.Render(s.Scope, budget)
+	if err != nil {
+		return interpreter.ToolInput{}, false
+	}
+	request, err := renderer{action: action, scope: s.Scope, budget: budget}.request(Request{})
+	if err != nil {
+		return interpreter.ToolInput{}, false // the write reports why
+	}
+	tool := expression.Text(name)
+	return interpreter.ToolInput{
+		Tool: tool, Step: s.Step.Name, Visit: s.Visit, Index: s.Index, Place: sink.Place,
+		Fields: request.Fields, Auth: request.Auth, TimeoutSeconds: timeoutOf(action, tool).Seconds(),
+	}, true
+}
+
+func timeoutOf(action *playbook.Action, tool string) time.Duration {
+	if action.Timeout > 0 {
+		return action.Timeout
+	}
+	return playbook.TraitsOf(tool).Timeout
+}
+
+// deferringBook is the playbook for what is deferred: sinks defer nothing.
+func (s *Source) deferringBook() *playbook.Playbook {
+	if s.Sink != nil {
+		return nil
+	}
+	return s.Book
+}
+
+// secretWork is what the next attempt has to do with secrets, nil for nothing.
+func (s *Source) secretWork(request *Request) *interpreter.SecretWork {
+	seals := s.Step.Secret && s.Sink == nil
+	if !seals && len(request.Deferred) == 0 {
+		return nil
+	}
+	work := &interpreter.SecretWork{Run: s.Run.RunID, Seals: seals, Deferred: request.Deferred}
+	for _, deferred := range request.Deferred {
+		for _, step := range deferred.Steps {
+			if work.Sealed == nil {
+				work.Sealed, work.Now = map[string]string{}, request.At
+			}
+			work.Sealed[step] = s.Scope.Sealed(step)
+		}
+	}
+	return work
+}
+
+// refuseSealed is RefuseSealed for what a sink is to write.
+func (s *Source) refuseSealed(input interpreter.ToolInput) error {
+	if !s.Book.HasSecrets() {
+		return nil
+	}
+	written := []any{s.Sink.Result}
+	if input.Args != nil {
+		written = append(written, input.Args.Data)
+	}
+	for _, name := range playbook.SortedKeys(input.Fields) {
+		written = append(written, input.Fields[name].Data)
+	}
+	for _, param := range input.Params {
+		written = append(written, param.Data)
+	}
+	return interpreter.RefuseSealed(s.Book, "what it writes", written...)
+}

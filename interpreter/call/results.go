@@ -1,0 +1,170 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+	"reprise/interpreter/source"
+)
+
+// results makes what the decisions of a call come to: its results, errors and waits. It reads the call and
+// changes nothing.
+type results struct {
+	config *Config
+	state  *State
+	scope  func() *interpreter.Scope // of the policies
+}
+
+// success is the result of a call that succeeded.
+func (r results) success(d decided) *interpreter.CallResult {
+	data, err := r.data(d)
+	if err != nil {
+		return r.state.failed(*r.complete(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
+	}
+	s, where := r.state, r.config.Where()
+	result := &interpreter.CallResult{
+		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: s.meta(d.now), Warnings: slices.Clone(s.Warnings),
+	}
+	if s.Last.Partial {
+		result.Status = interpreter.Partial
+		result.Warnings = append(result.Warnings, where+": the playbook that it ran ended as "+string(interpreter.Partial))
+	}
+	for _, warning := range s.Last.Warnings {
+		result.Warnings = append(result.Warnings, where+": "+warning)
+	}
+	if d.Ruling.Truncated() {
+		result.Meta.Truncated = true
+		result.Warnings = append(result.Warnings, fmt.Sprintf(
+			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
+			where, d.Spent, r.config.from(d.Spent), pages(s.Successes), d.Why))
+	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
+		if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
+			result.Meta.Truncated = true
+			result.Warnings = append(result.Warnings, fmt.Sprintf(
+				"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
+		}
+	}
+	return result
+}
+
+// pages counts pages in a message.
+func pages(n int) string {
+	if n == 1 {
+		return "1 page"
+	}
+	return fmt.Sprintf("%d pages", n)
+}
+
+// data is that of a call that succeeds: what the policy that ends it says, what
+// was collected, or the last page. Where a failure ends it, what was collected
+// goes first.
+func (r results) data(d decided) (any, error) {
+	if r.state.Last.Error != nil && r.state.Collector != 0 {
+		return r.state.Collected.Data, nil
+	}
+	if result := r.config.Policies.Then(d.Policy).Result; result != nil {
+		return result.Render(r.scope(), d.budget)
+	}
+	if d.Ruling == retry.RulingIgnores {
+		return nil, nil
+	}
+	if data, collects := r.state.Pages.Result(r.config.Policies); collects {
+		return data, nil
+	}
+	return watermark.WithoutMissing(r.config.incremental(), r.state.Last.Data.Data), nil
+}
+
+// complete says of a failure where in the call it happened.
+func (r results) complete(failure *interpreter.ErrorObject) *interpreter.ErrorObject {
+	failure.Attempt, failure.Page, failure.Policy = r.state.Attempts, r.state.lastPage(r.config), r.state.Last.Policy
+	return failure
+}
+
+// exhausted is the failure of a poll that never became ready.
+func (r results) exhausted(decision retry.Decision) *interpreter.ErrorObject {
+	const most = 200
+	answer := r.config.shown(r.state.Last.Data)
+	last := source.Cut(expression.Text(answer.Data), most)
+	failure := r.complete(&interpreter.ErrorObject{
+		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
+			r.config.Where(), decision.Policy, r.config.from(decision.Policy), decision.Count, decision.Limit, r.state.Attempts, decision.Why, last),
+	})
+	failure.Exhausted, failure.Body = true, answer
+	return failure
+}
+
+// repeated is the result of a call that would go round in circles: a failure, unless the policy says that this is
+// the end of the pages.
+func (r results) repeated(d decided, format string, args ...any) *interpreter.CallResult {
+	if r.config.Policies.Then(d.Policy).EndOnRepeat {
+		return r.success(d)
+	}
+	failure := r.complete(&interpreter.ErrorObject{
+		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
+		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true where that is the end",
+			r.config.Where(), fmt.Sprintf(format, args...)),
+	})
+	return r.state.failed(*failure, d.now)
+}
+
+// wait is the wait of a decision, nil for none.
+func (r results) wait(decision retry.Decision) *interpreter.Wait {
+	if decision.Delay <= 0 {
+		return nil
+	}
+	wait := &interpreter.Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: r.waitSummary(decision)}
+	if r.config.Policies.Then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
+		wait.Most = decision.Limit
+	}
+	return wait
+}
+
+// waitSummary says what follows after which time. It is kept, also beside timers in Temporal's UI,
+// so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
+// are those of the call.
+func (r results) waitSummary(decision retry.Decision) string {
+	name, delay := r.config.Name(), decision.Delay.Round(time.Millisecond)
+	if r.config.Policies.Then(decision.Policy).Restart {
+		return fmt.Sprintf("restart %d/%d of %s after %s: %s", decision.Count, decision.Limit, name, delay, r.state.Last.Error.Short())
+	}
+	switch decision.Reason {
+	case interpreter.ReasonPage:
+		return fmt.Sprintf("page %d of %s after %s", r.state.Successes+1, name, delay)
+	case interpreter.ReasonPoll:
+		return fmt.Sprintf("poll %d/%d of %s after %s", decision.Count+1, decision.Limit, name, delay)
+	case interpreter.ReasonRateLimited:
+		return fmt.Sprintf("retry %d of %s after %s, as the server requested: %s", r.state.RequestAttempts, name, delay, r.state.Last.Error.Short())
+	}
+	return fmt.Sprintf("retry %d/%d of %s after %s: %s", decision.Count, decision.Limit-1, name, delay, r.state.Last.Error.Short())
+}
+
+// shown is an answer as errors show it.
+func (c *Config) shown(answer expression.Value) expression.Value {
+	if c.Step.Secret {
+		return expression.Of(playbook.Hidden)
+	}
+	return answer
+}
+
+// failed is the result of a call that failed; what was collected stays in
+// the error, so that nothing is lost silently.
+func (s *State) failed(failure interpreter.ErrorObject, now time.Time) *interpreter.CallResult {
+	if s.Collector != 0 {
+		failure.Collected = s.Collected
+	}
+	return &interpreter.CallResult{Status: interpreter.StatusError, Error: &failure, Meta: s.meta(now), Warnings: slices.Clone(s.Warnings)}
+}
+
+func (s *State) meta(ended time.Time) interpreter.CallMeta {
+	return interpreter.CallMeta{
+		Attempts: s.Attempts, Pages: s.Successes, Incomplete: s.Incomplete,
+		StartedAt: s.StartedAt, EndedAt: ended, Tool: s.Last.Meta, LeftOut: s.LeftOut.Plus(s.Last.Meta.LeftOut),
+	}
+}

@@ -1,0 +1,90 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// policyScope holds the names of when and then for the last outcome.
+func (c *Call) policyScope() *interpreter.Scope {
+	scope, last, page := c.requests.Scope(&c.state.Request, c.moment()), c.state.Last, c.state.lastPage(&c.config)
+	names := map[string]any{
+		"error":              last.Error.Value(),
+		"this":               c.state.envelope(),
+		playbook.DefaultInto: c.state.Collected.Data,
+		"_retry": map[string]any{
+			"page": page, "index": page, "attempt": c.state.RequestAttempts,
+			"count": c.state.Attempts, "policy": last.Policy,
+		},
+	}
+	if last.Error == nil {
+		names["response"], names["page"] = last.Data.Data, last.Data.Data
+	} else {
+		names["response"], names["page"] = nil, nil
+	}
+	for _, policy := range c.config.Policies {
+		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
+			names[collect.Into] = c.state.Collected.Data
+		}
+	}
+	return scope.With(names)
+}
+
+// envelope is the last outcome as the result of a call.
+func (s *State) envelope() map[string]any {
+	last := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: s.Last.Data, Meta: s.meta(time.Time{})}
+	if s.Last.Partial {
+		last.Status = interpreter.Partial
+	}
+	if s.Last.Error != nil {
+		last.Status, last.Data, last.Error = interpreter.StatusError, expression.Value{}, s.Last.Error
+	}
+	return last.Envelope()
+}
+
+// incremental is the step's section, nil for calls that keep no state.
+func (c *Config) incremental() *playbook.Incremental {
+	if c.Sink != nil {
+		return nil
+	}
+	return c.Step.Incremental
+}
+
+// callConditions evaluates conditions in the scope of one outcome, which is
+// made for the first of them.
+type callConditions struct {
+	call   *Call
+	scope  *interpreter.Scope
+	budget *expression.Budget
+}
+
+func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.When, "when")
+}
+
+func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
+	return c.truth(policy, policy.StopWhen, "stop_when")
+}
+
+func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
+	if c.scope == nil {
+		c.scope = c.call.policyScope()
+	}
+	result, err := node.Truth(c.scope, c.budget)
+	c.report(policy, node, word, result, err)
+	if err == nil {
+		return result, nil
+	}
+	var eval *playbook.EvalError
+	if errors.As(err, &eval) {
+		return false, &playbook.EvalError{
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
+		}
+	}
+	return false, err
+}

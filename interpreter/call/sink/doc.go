@@ -1,0 +1,6 @@
+// Package sink says which sinks a call writes to, in which order, and what they are given beside rows: staged rows
+// that are published, and failed iterations.
+//
+// sinks.go has the sinks of a call, staging.go what becomes of staged rows, dead_letter.go the row of a failed
+// iteration, and written.go what the result of a sink adds to that of its call.
+package sink

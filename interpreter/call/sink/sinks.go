@@ -1,0 +1,95 @@
+package sink
+
+import (
+	"slices"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/playbook"
+)
+
+// Sinks are those that a call may write to.
+type Sinks struct {
+	Policies page.Policies
+	// After are sinks that follow the policies' own after a success.
+	After []*playbook.Sink
+	// DeadLetter is written when the call has failed; nil for nowhere.
+	DeadLetter *playbook.Sink
+}
+
+// Choice is one of the sinks of a call: by the number of its policy, from Sinks.After, or Sinks.DeadLetter. Kept
+// with the state of a call.
+type Choice struct {
+	Policy     int  `json:"policy,omitempty"`
+	Page       bool `json:"page,omitempty"`
+	After      int  `json:"after,omitempty"`
+	DeadLetter bool `json:"dead_letter,omitempty"`
+	// Do is what it does to the rows that it has staged; the zero value writes rows.
+	Do interpreter.StagingStep `json:"do,omitempty"`
+}
+
+// Chosen is the sink of a choice.
+func (s *Sinks) Chosen(choice Choice) *playbook.Sink {
+	switch {
+	case choice.After != 0:
+		return s.After[choice.After-1]
+	case choice.DeadLetter:
+		return s.DeadLetter
+	}
+	then := s.Policies.Then(choice.Policy)
+	if choice.Page {
+		return then.PerIteration
+	}
+	return then.Sink
+}
+
+// All are all that the call may write to.
+func (s *Sinks) All() []*playbook.Sink {
+	var all []*playbook.Sink
+	for _, policy := range s.Policies {
+		all = append(all, policy.Then.PerIteration, policy.Then.Sink)
+	}
+	all = append(append(all, s.After...), s.DeadLetter)
+	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
+}
+
+// Of are the sinks that a result goes to; decided is the policy that ruled last. Those of a success are, in
+// order, of the policies that its pages choose, then those on the loop or the step. A failure goes to the sink
+// of the policy that ruled on it, and whatever failed the call, unless somebody cancelled it, to the one for
+// dead letters.
+func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
+	if result.Failed() {
+		if result.Error.PoliciesDecide() && s.Policies.Then(decided).Sink != nil {
+			chosen = append(chosen, Choice{Policy: decided})
+		}
+		if s.DeadLetter != nil && result.Error.Kind != interpreter.KindCancelled {
+			chosen = append(chosen, Choice{DeadLetter: true})
+		}
+		return chosen
+	}
+	for _, number := range pages.Writers(s.Policies) {
+		chosen = append(chosen, Choice{Policy: number})
+	}
+	for i := range s.After {
+		chosen = append(chosen, Choice{After: i + 1})
+	}
+	return chosen
+}
+
+// ofSuccess are all sinks that a call may write to that ends well.
+func (s *Sinks) ofSuccess() (all []Choice) {
+	for _, policy := range s.Policies {
+		if policy.Then.PerIteration != nil {
+			all = append(all, Choice{Policy: policy.Number, Page: true})
+		}
+	}
+	for _, policy := range s.Policies {
+		if policy.Then.Sink != nil {
+			all = append(all, Choice{Policy: policy.Number})
+		}
+	}
+	for i := range s.After {
+		all = append(all, Choice{After: i + 1})
+	}
+	return all
+}

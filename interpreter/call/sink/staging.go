@@ -1,0 +1,80 @@
+package sink
+
+import (
+	"fmt"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// The rows of a sink with mode replace, or with delete_missing, are staged by each write, and published
+// together (docs/concepts/written-once.md#rows-that-are-published-together): at the end of the call, or, of iterations, at that
+// of their loop. Only what has read all is published.
+
+// stagingIDLength is 80 bits in hexadecimal, so that names of tables with it are short.
+const stagingIDLength = 20
+
+// Round is a call that stages rows, in one of its rounds: a call that begins again stages anew.
+type Round struct {
+	*request.Source
+	LedgerKey func() string
+	Restarts  int
+}
+
+// Staging is what a sink of the call does to staged rows, nil for a sink that stages none.
+func (r Round) Staging(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
+	if !r.Book.Stages(sink) {
+		return nil
+	}
+	staging := interpreter.Staging{Part: r.Index, Round: r.Restarts, Do: do}
+	if staging.ID = LoopStaging(r.Run, r.Step, r.Visit, sink); r.Index == nil {
+		staging.ID = stagingID(r.LedgerKey(), sink.Place)
+	}
+	return &staging
+}
+
+// LoopStaging names what a loop stages for a sink. It is the same for all runs of an identity: an
+// iteration that one of them has finished is not made again by the next.
+func LoopStaging(run interpreter.RunInfo, step *playbook.Step, visit int, sink *playbook.Sink) string {
+	return stagingID(run.Identity(), step.Name, visit, sink.Place)
+}
+
+func stagingID(parts ...any) string { return expression.Digest(parts...)[:stagingIDLength] }
+
+// End says which sinks see to staged rows at the end of a call, and what the result has to say of them: where
+// the call has read all they are published, and of an iteration those of rounds before are dropped.
+func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choice, warnings []string) {
+	if r.Sink != nil || result.Failed() {
+		return nil, nil
+	}
+	do := interpreter.StagingPublish
+	switch {
+	case r.Index == nil:
+	case r.Restarts == 0:
+		return nil, nil
+	default:
+		do = interpreter.StagingSettle
+	}
+	whole := !result.Meta.Truncated && !result.Meta.Incomplete && result.Status == interpreter.StatusSuccess
+	for _, choice := range sinks.ofSuccess() {
+		switch sink := sinks.Chosen(choice); {
+		case !r.Book.Stages(sink):
+		case do == interpreter.StagingPublish && !whole:
+			warnings = append(warnings, Unpublished(r.Book, sink))
+		default:
+			choice.Do = do
+			chosen = append(chosen, choice)
+		}
+	}
+	return chosen, warnings
+}
+
+// Unpublished is the warning of a sink whose rows are not published because not all was read.
+func Unpublished(book *playbook.Playbook, sink *playbook.Sink) string {
+	if book.Replaces(sink) {
+		return fmt.Sprintf("sink %s: not all was read, so its table keeps the rows of before", sink.Place)
+	}
+	return fmt.Sprintf("sink %s: not all was read, so no row was deleted from its table", sink.Place)
+}

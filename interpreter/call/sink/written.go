@@ -1,0 +1,61 @@
+package sink
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/interpreter"
+	"reprise/interpreter/playbook"
+)
+
+// Error is the failure of a call whose sink failed.
+func Error(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
+	failure := *cause
+	if failure.Kind != interpreter.KindCancelled && failure.Kind != interpreter.KindIncremental {
+		failure.Kind = interpreter.KindSink
+	}
+	if prefix := "sink " + sink.Place + ": "; !strings.HasPrefix(cause.Message, prefix) {
+		failure.Message = prefix + cause.Message
+	}
+	return &failure
+}
+
+// AddWritten is the result of a step behind its sink. What the step gave stays in the result of
+// one whose sink failed.
+func AddWritten(result interpreter.CallResult, sink *playbook.Sink, written interpreter.CallResult) interpreter.CallResult {
+	result.Warnings = slices.Concat(result.Warnings, written.Warnings)
+	if written.Failed() {
+		result.Status, result.Error = interpreter.StatusError, Error(sink, written.Error)
+		return result
+	}
+	result.Meta.LeftOut = result.Meta.LeftOut.Plus(written.Meta.LeftOut)
+	result.Warnings = append(result.Warnings, LeftOutWarnings(sink.Place, written.Meta.LeftOut)...)
+	return result
+}
+
+// LeftOutWarnings say what tables did not get.
+func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []string) {
+	if left == nil {
+		return nil
+	}
+	for _, some := range []struct {
+		n         int
+		one, many string
+	}{
+		{left.DiscardedValues, "1 value was discarded (schema_contract)", "%d values were discarded (schema_contract)"},
+		{left.DiscardedRows, "1 row was discarded (schema_contract)", "%d rows were discarded (schema_contract)"},
+		{
+			left.RejectedRows, "1 row was refused by the database, and is in the table of rejected",
+			"%d rows were refused by the database, and are in the table of rejected",
+		},
+	} {
+		switch {
+		case some.n == 1:
+			warnings = append(warnings, where+": "+some.one)
+		case some.n > 1:
+			warnings = append(warnings, fmt.Sprintf("%s: "+some.many, where, some.n))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,113 @@
+package call
+
+import (
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/retry"
+)
+
+// Witness is shown what calls decide, in the order in which they do. It changes nothing
+// and is part of no history: tests of playbooks have one, workers have none.
+type Witness func(Seen)
+
+// Seen is one thing that a call has decided.
+type Seen struct {
+	Facts
+	// Policies are those that matched an outcome, the one that decided last; none where
+	// no policy did.
+	Policies []*playbook.Policy
+	// Decided says that Policies are about the outcome of an attempt, whose number is
+	// Attempt, and Repeats that another one follows.
+	Decided, Repeats bool
+	Attempt          int
+	// Error is the failure that was decided about, nil for a success.
+	Error *interpreter.ErrorObject
+	// Why says in words why a policy that matched does not repeat; "" where it does.
+	Why string
+	// Awaits is the attempt that an answer from outside is awaited for from now on, nil
+	// for none, for as long as Limit says; 0 is for ever.
+	Awaits *interpreter.AnswerTo
+	Limit  time.Duration
+}
+
+// Watch shows what the call decides from now on, and what its sinks do; nil is nobody.
+func (c *Call) Watch(witness Witness) *Call {
+	c.config.witness = witness
+	return c
+}
+
+// show shows what the call has decided.
+func (c *Call) show(seen Seen) {
+	if c.config.witness != nil {
+		seen.Facts = c.Facts()
+		c.config.witness(seen)
+	}
+}
+
+// seen is what the policies say of an outcome.
+func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Seen {
+	seen := Seen{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
+	for _, number := range decision.Matched {
+		seen.Policies = append(seen.Policies, c.Policies[number-1])
+	}
+	return seen
+}
+
+// Asked is a condition of a policy that was evaluated for an outcome, for people.
+type Asked struct {
+	Policy *playbook.Policy
+	Node   *playbook.Node // the condition
+	Word   string         // when or stop_when
+	Holds  bool
+	Parts  []expression.Part // with their values
+	Err    error             // why it could not be evaluated; nil where it could
+}
+
+// Explain reports each condition of the call's policies that is evaluated from now on. It changes
+// nothing: parts are evaluated within a budget of their own.
+func (c *Call) Explain(report func(Asked)) { c.explain = report }
+
+// report passes the result of a condition to the explanation.
+func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
+	if c.call.explain == nil {
+		return
+	}
+	asked := Asked{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
+	if node.Template != nil {
+		asked.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
+	}
+	c.call.explain(asked)
+}
+
+// Ahead is what a call comes to behind the sinks that are due, for people.
+type Ahead struct {
+	// Attempt says that the call comes to another attempt by itself, Wait is the wait before it, nil for none.
+	Attempt bool
+	Wait    *interpreter.Wait
+	// Request is that of the next page; nil where the call makes the same one again, or none.
+	Request *request.Request
+}
+
+// Ahead is what the call comes to.
+func (c *Call) Ahead() (ahead Ahead) {
+	s := &c.state
+	for _, todo := range s.Todo {
+		if ahead.Wait = todo.Wait; todo.Wait != nil {
+			break
+		}
+	}
+	last := s.last().Attempt
+	if last == nil {
+		return ahead
+	}
+	ahead.Attempt, ahead.Request = s.held() == nil, last.Request
+	if last.Request == nil && s.RequestAttempts == 0 && s.Attempts > 0 && s.Successes > 0 {
+		current := s.Request
+		ahead.Request = &current
+	}
+	return ahead
+}

@@ -1,0 +1,133 @@
+package watermark
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// movesByPage reports whether the watermark moves with each page.
+func (s *Step) movesByPage() bool {
+	if !s.Section.Ascending || s.After {
+		return false
+	}
+	pages := 0
+	for _, policy := range s.Policies {
+		if policy.Then.Sink != nil {
+			return false
+		}
+		if policy.Then.PerIteration != nil {
+			pages++
+		}
+	}
+	return pages == 1
+}
+
+// writes reports whether anything is written of a call that ends well.
+func (s *Step) writes() bool {
+	return s.After || slices.ContainsFunc(s.Policies, func(policy *playbook.Policy) bool {
+		return policy.Then.PerIteration != nil || policy.Then.Sink != nil
+	})
+}
+
+// PageMove is the move behind the sink of a page, nil for none.
+func (s *Step) PageMove(w *Watermark) *incremental.Move {
+	if !s.movesByPage() {
+		return nil
+	}
+	return w.move(w.Largest, s.Book.StateHome(s.Step) != nil)
+}
+
+// End is how a call ends that keeps a state.
+type End struct {
+	Failure *interpreter.ErrorObject // nil where it has ended well
+	// Incomplete says that it has not read everything.
+	Incomplete bool
+	At         time.Time
+	// Scope is that of the policies, in which a token is rendered.
+	Scope func() *interpreter.Scope
+}
+
+// EndMove is the move of the watermark with which a call ends, behind its sinks: where it has
+// ended well, and back where its rows came out of order. It is nil for none. The error is that of
+// the token.
+func (s *Step) EndMove(w *Watermark, end End) (*incremental.Move, error) {
+	if failure := end.Failure; failure != nil {
+		if failure.Kind == interpreter.KindIncremental && failure.Type == incremental.TypeOrder && w.At != nil {
+			return &incremental.Move{To: w.Found, Back: true}, nil
+		}
+		return nil, nil
+	}
+	if end.Incomplete || w.Rows == 0 || s.movesByPage() {
+		return nil, nil
+	}
+	if s.Section.Token == nil {
+		return w.move(w.Largest, s.writes()), nil
+	}
+	token, err := s.Section.Token.Render(end.Scope(), expression.DecisionBudget(end.At))
+	if err != nil || token == nil {
+		return nil, err
+	}
+	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: w.Rows}, nil
+}
+
+// Waits reports whether the move at the end of a call is left to its loop or step: nothing is written of it
+// that the move could follow.
+func (s *Step) Waits(end End) bool { return end.Failure == nil && !s.writes() }
+
+// move is that to a cursor. Where the watermark is there already it is one that counts the rows,
+// and changes nothing else, or nil.
+func (w *Watermark) move(to incremental.Cursor, counts bool) *incremental.Move {
+	switch {
+	case to.IsZero():
+		return nil
+	case to.Position == nil || bytes.Compare(to.Position, w.reached().Position) > 0:
+		return &incremental.Move{To: to, Rows: w.Rows}
+	case counts:
+		return &incremental.Move{To: w.reached(), Rows: w.Rows}
+	}
+	return nil
+}
+
+// write is the next write under the claim.
+func (w *Watermark) write(move *incremental.Move) *incremental.Write {
+	return &incremental.Write{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
+}
+
+// Moves are the next write alone.
+func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
+	return []incremental.Moves{{Group: w.Group, Writes: []incremental.Write{*w.write(move)}}}
+}
+
+// Write is what a sink that is due does to the state; nil where it writes elsewhere. move is that behind the
+// sink, nil for none; ends says that the call comes to its end, and started is when it began.
+func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.Write {
+	if w == nil || !s.isHome(sink, started) {
+		return nil
+	}
+	write := w.write(move)
+	write.Rows = s.rowsThatComeAgain(w, move, ends)
+	return write
+}
+
+// rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
+// read may, until it has ended well, because it may begin again, or go back for its order.
+func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
+	section := s.Section
+	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
+	known.Sweep = move != nil && ends
+	floor := w.Found
+	if known.Sweep {
+		floor = move.To
+	}
+	known.Floor = incremental.Before(section.Type, floor, section.Lag).Position
+	if section.Token != nil && known.Sweep {
+		known.Floor = incremental.AboveToken
+	}
+	return known
+}

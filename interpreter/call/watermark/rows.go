@@ -1,0 +1,93 @@
+package watermark
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// Read is the watermark behind a page that contributes data. started is when the call began. The
+// failure is one that ends the call; the page is not written then.
+func (w *Watermark) Read(section *playbook.Incremental, data any, started time.Time) (*Watermark, *interpreter.ErrorObject) {
+	rows := incremental.Contributed(data)
+	own := *w
+	own.Rows += len(rows)
+	if section.Token == nil {
+		if failure := own.readCursors(section, rows, started); failure != nil {
+			return w, failure
+		}
+	}
+	return &own, nil
+}
+
+// readCursors reads the cursors of a page's rows.
+func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
+	start, dated := incremental.At(section.Type, started)
+	bound := incremental.Before(section.Type, w.Newest, section.Lag) // nothing is below none
+	newest := w.Newest
+	for at, row := range rows {
+		value, _ := incremental.Member(row, section.CursorPath)
+		if value == nil {
+			if section.OnMissing == playbook.MissingInclude {
+				continue
+			}
+			return Failure(incremental.TypeMissing, fmt.Sprintf(
+				"row %d: it has no %s; say `on_missing: include` or `exclude` where rows may lack it", at+1, section.CursorPath))
+		}
+		cursor, err := incremental.Parse(section.Type, value)
+		if err != nil {
+			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; `type` says what it is", at+1, section.CursorPath, err))
+		}
+		if section.Ascending && bytes.Compare(cursor.Position, bound.Position) < 0 {
+			return Failure(incremental.TypeOrder, fmt.Sprintf(
+				"row %d: %s is %s, below the %s of an earlier page, by more than `lag`: the source does not keep `row_order: asc`. "+
+					"The watermark is where the call found it; leave row_order out, or sort the source",
+				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
+		}
+		newest = incremental.Larger(newest, cursor)
+		if dated && bytes.Compare(cursor.Position, start.Position) > 0 {
+			w.Future++
+			continue
+		}
+		if bytes.Compare(cursor.Position, w.Value.Position) < 0 {
+			w.Early++
+		}
+		w.Largest = incremental.Larger(w.Largest, cursor)
+	}
+	if section.Ascending {
+		w.Newest = newest
+	}
+	return nil
+}
+
+// WithoutMissing is a page without the rows that have no cursor, where those are left out; it is the page itself
+// where nothing is kept between runs, of a nil section.
+func WithoutMissing(section *playbook.Incremental, page any) any {
+	rows, isList := page.([]any)
+	if section == nil || section.OnMissing != playbook.MissingExclude || section.Token != nil || !isList {
+		return page
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row any) bool {
+		value, _ := incremental.Member(row, section.CursorPath)
+		return value == nil
+	})
+}
+
+// LeftOut is the watermark behind a page of which kept is left.
+func (w *Watermark) LeftOut(page, kept any) *Watermark {
+	own := *w
+	own.Missing += len(incremental.Contributed(page)) - len(incremental.Contributed(kept))
+	return &own
+}
+
+// Failure is an error with which a call ends because of its state; kind is one of the types
+// of package incremental.
+func Failure(kind, message string) *interpreter.ErrorObject {
+	return &interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Message: message, Final: true}
+}

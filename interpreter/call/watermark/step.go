@@ -1,0 +1,198 @@
+package watermark
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"reprise/interpreter"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// Step is a step that keeps a state between runs, as one of its calls knows it.
+type Step struct {
+	*request.Source
+	Section  *playbook.Incremental
+	Policies page.Policies
+	// After says that sinks follow those of the policies.
+	After bool
+}
+
+// StepOf is the step of a source; nil where its calls keep no state.
+func StepOf(source *request.Source, policies page.Policies, after bool) *Step {
+	if source.Sink != nil || source.Step.Incremental == nil {
+		return nil
+	}
+	return &Step{Source: source, Section: source.Step.Incremental, Policies: policies, After: after}
+}
+
+// inFull reports whether the run has the step read everything again.
+func (s *Step) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
+
+// Unclaimed is the state that the call has to claim.
+func (s *Step) Unclaimed(now time.Time) (*Pending, error) {
+	name, group, err := s.Name(now)
+	return &Pending{Name: name, Group: group}, err
+}
+
+// Name is the name of the call's state, and of the group that keeps it where Temporal
+// does.
+func (s *Step) Name(now time.Time) (name, group string, err error) {
+	at := s.Section.Pos
+	if s.Section.State != nil {
+		at = s.Section.State.Pos
+		rendered, err := s.Section.State.RenderKey(s.Scope, expression.DecisionBudget(now))
+		if err != nil {
+			return "", "", err
+		}
+		name = expression.Text(rendered)
+		group = name
+	} else {
+		group = s.Book.StateGroup(s.Step)
+		if name, err = s.ofElement(group); err != nil {
+			return "", "", err
+		}
+	}
+	if name == "" || len(name) > incremental.MaxName {
+		return "", "", &playbook.EvalError{Pos: at, Message: fmt.Sprintf("the name of the state has %d bytes; it may have 1 to %d", len(name), incremental.MaxName)}
+	}
+	return name, group, nil
+}
+
+// ofElement is the name of a state without one of its own: each element of a loop has its.
+func (s *Step) ofElement(group string) (string, error) {
+	loop := s.Step.Loop
+	if loop == nil {
+		return group, nil
+	}
+	element, _ := s.Scope.Lookup(loop.Element)
+	switch element.(type) {
+	case []any, map[string]any:
+		return "", &playbook.EvalError{Pos: s.Section.Pos, Message: fmt.Sprintf(
+			"the elements are %ss, which make no names; name their state, such as state: \"%s/{{ %s.id }}\"", expression.TypeName(element), group, loop.Element)}
+	}
+	return group + "/" + expression.Text(element), nil
+}
+
+// Claim is the request for a state. holder is the key of the call, and about what the state is of.
+func (s *Step) Claim(pending Pending, holder string, about incremental.Source, now time.Time) interpreter.StateInput {
+	return s.placed(interpreter.StateInput{
+		Group: pending.Group,
+		Claim: &incremental.Claim{Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull()},
+	}, now)
+}
+
+// Claimed is the state that a claim has given.
+func (s *Step) Claimed(pending Pending, holder string, found incremental.Cursor) *Watermark {
+	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: found}
+	own.Value = incremental.Before(s.Section.Type, own.Found, s.Section.Lag)
+	if own.Found.IsZero() || s.inFull() {
+		own.Value = s.Section.Initial()
+	}
+	return &own
+}
+
+// Move is the request for a move of the state.
+func (s *Step) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
+	return s.placed(interpreter.StateInput{Moves: w.Moves(move)}, now)
+}
+
+// placed says where the state of a request is kept.
+func (s *Step) placed(request interpreter.StateInput, now time.Time) interpreter.StateInput {
+	if request.Place = s.Home(now); request.Place != nil {
+		request.Group = ""
+	}
+	return request
+}
+
+// Home is the sink whose database keeps the state, without what it writes; nil where
+// Temporal keeps it.
+func (s *Step) Home(now time.Time) *interpreter.ToolInput {
+	home := s.Book.StateHome(s.Step)
+	if home == nil {
+		return nil
+	}
+	input, fixed := s.Target(home, s.Policies, now)
+	if !fixed {
+		return nil
+	}
+	return &input
+}
+
+// isHome reports whether a sink writes to the database that keeps the state.
+func (s *Step) isHome(sink *playbook.Sink, now time.Time) bool {
+	home := s.Book.StateHome(s.Step)
+	if home == nil {
+		return false
+	}
+	if home == sink {
+		return true
+	}
+	at, fixed := s.Target(home, s.Policies, now)
+	other, alsoFixed := s.Target(sink, s.Policies, now)
+	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
+		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
+}
+
+// About is what the state is about, by an action with the scope in which its requests are rendered.
+func (s *Step) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.Source {
+	budget := expression.DecisionBudget(now)
+	var parts []any
+	for _, field := range action.Fields {
+		if field.Key == playbook.FieldURL {
+			if url, err := field.Value.RenderURL(scope, budget); err == nil {
+				parts = append(parts, withoutQuery(expression.Text(url)))
+			}
+			continue
+		}
+		field.Value.EachTemplate(func(leaf *playbook.Node) {
+			if !s.namesSource(leaf) {
+				return
+			}
+			if value, err := leaf.Render(scope, budget); err == nil {
+				parts = append(parts, field.Key, value)
+			}
+		})
+	}
+	if action.Auth != nil {
+		if auth, err := action.Auth.Render(scope, budget); err == nil {
+			parts = append(parts, expression.Text(auth))
+		}
+	}
+	return incremental.Source{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(parts...)}
+}
+
+// namesSource reports whether a value of the request names workload or the element, and
+// nothing that differs from run to run.
+func (s *Step) namesSource(leaf *playbook.Node) bool {
+	names := false
+	for _, ref := range leaf.Refs() {
+		_, isWorkload := s.Book.Workload[ref.Root]
+		isElement := s.Step.Loop != nil && ref.Root == s.Step.Loop.Element
+		if !isWorkload && !isElement && ref.Root != "workload" {
+			return false
+		}
+		names = true
+	}
+	return names
+}
+
+func withoutQuery(url string) string {
+	if at := bytes.IndexAny([]byte(url), "?#"); at >= 0 {
+		return url[:at]
+	}
+	return url
+}
+
+// Names are `incremental` in expressions.
+func (s *Step) Names(w *Watermark) map[string]any {
+	if w == nil {
+		w = &Watermark{Value: s.Section.Initial()}
+	}
+	return map[string]any{"value": w.Value.Value.Data, "watermark": w.Found.Value.Data}
+}

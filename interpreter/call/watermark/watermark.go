@@ -1,0 +1,123 @@
+package watermark
+
+import (
+	"bytes"
+	"fmt"
+
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// Watermark is what a call knows of the state that its step keeps. It is replaced and never changed
+// in place; nil is that of a call that has claimed none. Part of the state of a call; kept in
+// workflow history.
+type Watermark struct {
+	Name  string `json:"name"`
+	Group string `json:"group,omitempty"`
+	// Holder is the key under which the call has claimed the state, and Writes counts what it
+	// has written under that.
+	Holder string `json:"holder"`
+	Writes int    `json:"writes,omitempty"`
+	// Found is the watermark that the call has found, and Value where it reads from. At is
+	// where the watermark is now, nil where the call has found it.
+	Found incremental.Cursor  `json:"found,omitzero"`
+	Value incremental.Cursor  `json:"value,omitzero"`
+	At    *incremental.Cursor `json:"at,omitempty"`
+	// The rest is of the pages since the call began or was restarted. Largest is the largest
+	// cursor that is not later than the call's start; Newest is the largest of all of earlier
+	// pages, which only row_order asc needs.
+	Largest incremental.Cursor `json:"largest,omitzero"`
+	Newest  incremental.Cursor `json:"newest,omitzero"`
+	Rows    int                `json:"rows,omitempty"`
+	// Future counts rows that are dated later than the call's start, Early those below
+	// Value, and Missing those without a cursor that were left out.
+	Future  int `json:"future,omitempty"`
+	Early   int `json:"early,omitempty"`
+	Missing int `json:"missing,omitempty"`
+}
+
+// Pending is a state that has to be claimed or moved without rows. Kept with the state of a call.
+type Pending struct {
+	// Name and Group are those of the state that is to be claimed.
+	Name  string `json:"name,omitempty"`
+	Group string `json:"group,omitempty"`
+	// Move is nil where the state is to be claimed.
+	Move *incremental.Move `json:"move,omitempty"`
+}
+
+// Claim distinguishes what the call reads from what it has read before, or has read under another
+// claim; restarts are those of the call.
+func (w *Watermark) Claim(restarts int) string {
+	if w == nil {
+		return ""
+	}
+	return expression.Hash(w.Holder, w.Value.Value.Data, restarts)
+}
+
+// Restarted is what a call that begins again knows of its state. What it has written stays
+// written; full has it read from the initial value.
+func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Watermark {
+	if w == nil {
+		return nil
+	}
+	own := Watermark{Name: w.Name, Group: w.Group, Holder: w.Holder, Writes: w.Writes, Found: w.Found, Value: w.Value, At: w.At}
+	if full {
+		own.Value = section.Initial()
+	}
+	return &own
+}
+
+// Moved records a write, and where it has moved the watermark.
+func (w *Watermark) Moved(move *incremental.Move) *Watermark {
+	own := *w
+	own.Writes++
+	if at := own.reached(); move != nil && (move.Back || !bytes.Equal(move.To.Position, at.Position) || move.To.Text() != at.Text()) {
+		own.At = &move.To
+	}
+	return &own
+}
+
+// reached is where the watermark is now.
+func (w *Watermark) reached() incremental.Cursor {
+	if w.At != nil {
+		return *w.At
+	}
+	return w.Found
+}
+
+// Shown is what became of the state, for the result of the call.
+func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
+	return &interpreter.CallIncremental{
+		State: w.Name, Type: section.Type, From: w.Value, Watermark: w.reached(), Rows: w.Rows, Moved: w.At != nil,
+	}
+}
+
+// Warnings say of rows what their author may not expect; where names the call.
+func (w *Watermark) Warnings(section *playbook.Incremental, where string) (warnings []string) {
+	if w == nil {
+		return nil
+	}
+	if w.Future > 0 {
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: %s dated later than the call began: written, not passed by the watermark, and read again", where, rows(w.Future)))
+	}
+	if w.Missing > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: %s without %s left out (on_missing: exclude)", where, rows(w.Missing), section.CursorPath))
+	}
+	if w.Early > 0 {
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: %s below incremental.value (%s); `lag` has to cover what the source answers beyond what it is asked for",
+			where, rows(w.Early), expression.Text(w.Value.Value.Data)))
+	}
+	return warnings
+}
+
+// rows counts them in a message.
+func rows(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
+}
