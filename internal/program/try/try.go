@@ -52,7 +52,7 @@ type trial struct {
 	catalogue *activities.Catalogue
 	report    *Report
 	exchanges exchanges
-	asked     []call.Evaluated           // of the last outcome
+	asked     []call.Evaluated       // of the last outcome
 	before    *interpreter.ToolInput // of the attempt before
 	requests  int                    // that differ from the one before
 }
