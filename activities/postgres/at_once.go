@@ -84,7 +84,7 @@ func queueLedger(batch *pgx.Batch, w *sqltool.Write) error {
 	if w.State == nil {
 		return nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, w.State)
+	move, args, err := sqltool.MoveStatement(dialect, w.State, w.WritesRows())
 	if err != nil {
 		return err
 	}

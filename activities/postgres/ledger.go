@@ -142,7 +142,7 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	if e.write.State == nil {
 		return nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, e.write.State)
+	move, args, err := sqltool.MoveStatement(dialect, e.write.State, e.write.WritesRows())
 	if err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table 
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
-	err := sqltool.MoveState(ctx, stateTx{l.tx}, w.State)
+	err := sqltool.MoveWithRows(ctx, stateTx{l.tx}, w)
 	if !lacksTable(err) {
 		return err
 	}

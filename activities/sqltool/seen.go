@@ -26,6 +26,9 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
 	}
+	if err := w.checkKeys(pages, in.Args != nil); err != nil {
+		return err
+	}
 	w.known = make([][]byte, len(pages))
 	twice := make([]bool, len(pages))
 	seen := make(map[string]bool, len(pages))
@@ -37,6 +40,37 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 	}
 	*w = *w.without(twice)
 	return nil
+}
+
+// checkKeys refuses rows that would be taken for others: those without the key, and those that args
+// give in another order than the page.
+func (w *Write) checkKeys(pages []any, given bool) error {
+	for i, row := range pages {
+		if column, lacks := w.State.Rows.Lacks(row); lacks {
+			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q knows rows that come again. "+
+				"Write `key` in incremental: columns that each row has, whatever args make of them", i+1, column, w.Shown)
+		}
+	}
+	if given && w.reordered(pages) {
+		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order: which of them come again is not known. "+
+			"Write a row for each, in the same order, or use mode upsert", w.Shown)
+	}
+	return nil
+}
+
+// reordered reports whether the rows are those of the page in another order, by the key as far as
+// they have it.
+func (w *Write) reordered(pages []any) bool {
+	read, written := make([]string, len(pages)), make([]string, len(pages))
+	for i, row := range pages {
+		read[i], written[i] = w.State.Rows.KeyText(row), w.State.Rows.KeyText(w.Rows[i])
+	}
+	if slices.Equal(read, written) {
+		return false
+	}
+	slices.Sort(read)
+	slices.Sort(written)
+	return slices.Equal(read, written)
 }
 
 // The known rows of all states are one column, whose order is that of the states, then of the

@@ -78,7 +78,7 @@ func (d *Dialect) StateTables() []NewTable {
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -116,7 +116,7 @@ type storedState struct {
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at")
+		"rows_written, " + d.TimeText("moved_at") + ", emptied"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
@@ -126,7 +126,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
 		return s, err
 	}
 	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
@@ -215,7 +215,7 @@ func ClaimState(
 			return claimed, err
 		}
 		switch {
-		case table.HasRow:
+		case table.HasRow, table.Exists && state.Emptied && !claim.Full:
 		case claim.Full:
 			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
 				return claimed, err
@@ -260,7 +260,7 @@ func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 	}
 	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
 		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
-			"with `starter run --full-refresh`, or forget the state with `starter state reset`",
+			"with `starter run --full-refresh`, or forget the state with `starter state reset`; initial_value says where it begins",
 		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
@@ -301,8 +301,8 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 }
 
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
-// where the call does not hold the state or writes out of turn.
-func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []any, err error) {
+// where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
+func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement string, args []any, err error) {
 	param := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
@@ -313,6 +313,9 @@ func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []a
 	where += number + ")"
 	if w.Rows != nil {
 		set += setFloor(d, w, param)
+	}
+	if writesRows {
+		set += ", emptied = false"
 	}
 	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
 		return set + where, args, nil
@@ -362,9 +365,29 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 	return nil
 }
 
+// keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
+// deleted, rejected or discarded.
+func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
+	columns, err := tx.Columns(ctx, w)
+	if err != nil || len(columns) == 0 { // there is no table, and none is to be made
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET emptied = NOT EXISTS (SELECT 1 FROM "+w.QuotedTable()+") WHERE name = $1", w.State.Name)
+	return err
+}
+
 // MoveState moves a state without a write of rows.
 func MoveState(ctx context.Context, tx StateTx, w *incremental.Write) error {
-	statement, args, err := MoveStatement(tx.Dialect(), w)
+	return moveState(ctx, tx, w, false)
+}
+
+// MoveWithRows moves the state of a write, before its rows are written.
+func MoveWithRows(ctx context.Context, tx StateTx, w *Write) error {
+	return moveState(ctx, tx, w.State, w.WritesRows())
+}
+
+func moveState(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err
 	}
@@ -386,7 +409,8 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.Write) error {
 	case found && state.holder == w.Holder:
 		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.lastWrite)
 	case found && state.holder != "":
-		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
+		why = fmt.Sprintf("run %q holds it, which claimed it later (if that is this run, two of its iterations have this state: "+
+			"name it by what distinguishes them)", state.Run)
 	}
 	return FinalError(incremental.TypeMoved, "the state %q is no longer this call's: %s. Nothing was written", w.Name, why)
 }

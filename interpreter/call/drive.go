@@ -158,7 +158,7 @@ func (c *Call) Stopped() *State {
 	return &state
 }
 
-// stop notes where the call stands that ends now and may be continued.
+// stop keeps how far the call has come, which ends now and may be continued.
 func (c *Call) stop() {
 	if c.stopped == nil {
 		c.stopped = c.Stopped()
@@ -166,7 +166,7 @@ func (c *Call) stop() {
 }
 
 // Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be asked first.
+// attempts anew, without the wait before it. Ledgers have to be read first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
 	if c.keeps != nil {

@@ -298,7 +298,7 @@ func TestTurnsPage(t *testing.T) {
 func TestTurnsPageWithState(t *testing.T) {
 	t.Parallel()
 	for sink, behind := range map[string]bool{
-		"tool: sqlite, path: a.db, table: rows": false,
+		"tool: sqlite, path: a.db, table: rows, mode: upsert, key: at": false,
 		"tool: file, path: a":                   true,
 	} {
 		call := pagesOf(t, ", collect: {path: rows}, per_page: {sink: {"+sink+"}}",

@@ -52,6 +52,35 @@ func (r *Rows) Of(row any) KnownRow {
 	return known
 }
 
+// Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:
+// such rows cannot be told apart.
+func (r *Rows) Lacks(row any) (column string, lacks bool) {
+	if len(r.Key) == 0 || r.Type == Token {
+		return "", false
+	}
+	empty := true
+	for _, column := range r.Key {
+		value, found := Member(row, column)
+		if !found {
+			return column, true
+		}
+		empty = empty && value == nil
+	}
+	return r.Key[0], empty
+}
+
+// KeyText is the key of a row as text, without a key that of the whole row.
+func (r *Rows) KeyText(row any) string {
+	if len(r.Key) == 0 {
+		return expression.Text(row)
+	}
+	parts := make([]any, len(r.Key))
+	for i, column := range r.Key {
+		parts[i], _ = Member(row, column)
+	}
+	return expression.Text(parts)
+}
+
 // Member finds a value in a row: that of a column of this very name, else of a dotted path.
 func Member(row any, path string) (value any, found bool) {
 	if columns, isMap := row.(map[string]any); isMap {
