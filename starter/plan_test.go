@@ -74,6 +74,10 @@ func TestPlanText(t *testing.T) {
 				States: []interpreter.StatePlan{
 					{State: "orders/items/<element>", KeptBy: "temporal", Type: incremental.Time, ReadsFrom: expression.Of("2024-01-01")},
 					{State: "orders/items/a", KeptBy: "temporal", Type: incremental.Time, Problem: "the connection is refused"},
+					{
+						State: "orders/items/b", KeptBy: "temporal", Type: incremental.Time, Watermark: expression.Of("2026-02-01"),
+						ReadsFrom: expression.Of("2026-02-01"), MovedAt: now.Add(-time.Minute), // by a person
+					},
 				},
 			},
 			{Step: "count", Tool: "postgres"},

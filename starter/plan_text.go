@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -98,10 +99,7 @@ func (t *planText) partitions() {
 func (t *planText) schedules() {
 	for _, schedule := range t.Schedules {
 		next := "paused"
-		var times []string
-		for _, at := range schedule.Next {
-			times = append(times, inZone(at, schedule.Zone))
-		}
+		times := lists.Map(schedule.Next, func(at time.Time) string { return inZone(at, schedule.Zone) })
 		if !schedule.Paused {
 			next = "next " + strings.Join(times, ", ")
 		}
@@ -167,7 +165,11 @@ func (t *planText) state(state interpreter.StatePlan) {
 	if state.Watermark.Data == nil {
 		t.line("    ", "no watermark yet; reads from %s", cursorText(state.ReadsFrom))
 	} else {
-		t.line("    ", "watermark %s, moved %s by %s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), state.Run, cursorText(state.ReadsFrom))
+		lastRun := ""
+		if state.Run != "" { // or a person has set it since
+			lastRun = ", last run " + state.Run
+		}
+		t.line("    ", "watermark %s, moved %s%s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), lastRun, cursorText(state.ReadsFrom))
 	}
 	if len(state.Holders) > 0 {
 		what := "a run waits for it"

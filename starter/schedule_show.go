@@ -19,6 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // scheduleDocument is what schedule list and show print as JSON.
@@ -82,6 +83,7 @@ func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, mo
 type listSchedulesOptions struct {
 	server serverFlags
 	limit  int
+	after  string
 	output string
 }
 
@@ -95,6 +97,7 @@ func newScheduleListCommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.listSchedules(options) },
 	}
 	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "how many at most, 0 for all")
+	command.Flags().StringVar(&options.after, "after", "", "only schedules whose names are sorted behind this one: the next page")
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -104,22 +107,26 @@ func newScheduleListCommand(a *app) *cobra.Command {
 type scheduleList struct {
 	Schedules []*scheduleDocument `json:"schedules"`
 	Total     int                 `json:"total"` // without the limit
+	// Next is the name behind which the next page begins, for --after; "" on the last one.
+	Next string `json:"next,omitempty"`
+
+	left int // behind this page
 }
 
 func (a *app) listSchedules(options *listSchedulesOptions) error {
-	if err := checkOutput(options.output); err != nil {
-		return err
-	}
 	if options.limit < 0 {
 		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
-		found, total, err := s.runs().Schedules(ctx, options.limit)
+		page, err := s.runs().Schedules(ctx, options.after, options.limit)
 		if err != nil {
 			return err
 		}
-		list := scheduleList{Schedules: []*scheduleDocument{}, Total: total}
-		for _, one := range found {
+		list := scheduleList{Schedules: []*scheduleDocument{}, Total: page.Total, left: page.Left}
+		if page.Left > 0 {
+			list.Next = page.Last
+		}
+		for _, one := range page.Schedules {
 			doc, err := s.scheduleDocument(ctx, one, 1)
 			if err != nil {
 				return err
@@ -134,13 +141,13 @@ func (a *app) listSchedules(options *listSchedulesOptions) error {
 }
 
 func (a *app) writeSchedules(list scheduleList) error {
-	if list.Total == 0 {
-		a.notef("no schedules")
+	if len(list.Schedules) == 0 {
+		a.notef("no %sschedules", map[bool]string{true: "more "}[list.Total > 0])
 		return nil
 	}
 	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out).Width)+"\n")
-	if left := list.Total - len(list.Schedules); left > 0 {
-		a.notef("and %d more; --limit 0 shows all", left)
+	if list.left > 0 {
+		a.notef("and %d more; --after %s shows the next, --limit 0 all", list.left, terminal.ShellWord(list.Next))
 	}
 	return err
 }
@@ -173,10 +180,7 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = cmp.Or(shortColumns[name], name)
-	}
+	head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 	rows := terminal.NewTable(head...)
 	for _, one := range list {
 		cells := one.cells(nameWidth)
@@ -204,7 +208,7 @@ func (d *scheduleDocument) layout() string {
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	name, due, last := terminal.Visible(d.Name), "never again", ""
 	if nameWidth > 0 {
-		name = text.Snip(name, nameWidth, "…")
+		name = terminal.Middle(name, nameWidth)
 	}
 	switch {
 	case d.Paused:
@@ -350,10 +354,7 @@ func (d *scheduleDocument) recentText(width int) string {
 	var b strings.Builder
 	b.WriteString("\nlast runs\n")
 	for _, run := range d.Recent {
-		status := string(run.Status)
-		if status == "" {
-			status = "forgotten by the server"
-		}
+		status := cmp.Or(string(run.Status), "forgotten by the server")
 		if !run.EndedAt.IsZero() {
 			status += " after " + terminal.Duration(run.EndedAt.Sub(run.StartedAt))
 		}

@@ -30,8 +30,12 @@ func (s *stage) publish(ctx context.Context) (written Written, err error) {
 		return written, err
 	}
 	if rows == 0 && !s.write.staging.allowEmpty {
-		return written, stagingError(typeEmptyReplace, "no row was read for table %q%s, so nothing was deleted there: "+
-			"write allow_empty: true if that is to empty it", s.write.Shown, s.write.orLeftOut())
+		none := "no row was read"
+		if s.write.replace { // for delete_missing, what is left out counts as read
+			none = "no row was read, or all of them were rejected or discarded,"
+		}
+		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there: "+
+			"write allow_empty: true if that is to empty it", none, s.write.Shown)
 	}
 	target, err := s.tx.Columns(ctx, s.write)
 	if err != nil {
@@ -43,17 +47,6 @@ func (s *stage) publish(ctx context.Context) (written Written, err error) {
 		}
 	}
 	return written, s.end(ctx, written)
-}
-
-// orLeftOut is where rows may be that were read and not staged.
-func (w *Write) orLeftOut() (or string) {
-	if w.rejected.table != nil {
-		or = fmt.Sprintf(", or the database refuses all of them, which are in table %q", w.rejected.table.Shown)
-	}
-	if slices.ContainsFunc([]string{w.contract.tables, w.contract.columns, w.contract.dataType}, func(word string) bool { return word == discardRow }) {
-		or += ", or schema_contract discards all of them"
-	}
-	return or
 }
 
 // count gives how many rows were staged, and the columns that they had. They have to be there.

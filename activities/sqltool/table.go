@@ -27,8 +27,12 @@ type Write struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
+	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
+
+	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
+	keyForms []func(any) string
 
 	sequence     string // column of sequence_by, "" for none
 	sequenceKind Kind
@@ -94,7 +98,7 @@ With sequence_by, mode upsert compares rows of one key by that column, those of
 one write too: the larger value stays, of equal ones the later row. Numbers are
 compared as numbers, times as instants (in SQLite in columns that are declared as a date or time),
 text by code points; nil is less than any other value. With hard_delete, a row in which that column is truthy deletes the row with
-its key, beside sequence_by only one that is not newer, and the result has
+its key (a text such as "false", "no" or "0", which is truthy too, is an error), beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
@@ -215,11 +219,18 @@ func (w *Write) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
+		if mark := fields[w.hardDelete]; w.hardDelete != "" && saysNo(mark) {
+			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; make it a boolean in args",
+				i+1, w.Shown, w.hardDelete, mark)
+		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns = columnsOf(w.Rows)
+	w.Columns, w.given = columnsOf(w.Rows), len(w.Rows)
 	return nil
 }
+
+// WritesRows reports whether the write was given rows, whatever is left of them.
+func (w *Write) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
 func (w *Write) without(marked []bool) *Write {

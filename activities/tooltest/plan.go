@@ -15,7 +15,7 @@ import (
 var twins atomic.Int64
 
 // planned plans a write, which must change nothing, and carries the plan out on a copy of the table.
-// What it gives checks the plan once the write was made: an error that is foretold is the write's, and the copy has the
+// What it gives checks the plan once the write was made: an error that is predicted is the write's, and the copy has the
 // schema that the write has made.
 func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 	s.Helper()
