@@ -23,7 +23,7 @@ func (s Tables) Run(t *testing.T) {
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
 		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "generated columns": generatedColumns, "changes that fail": changesThatFail,
-		"plans without rows": plansWithoutRows, "widen": columnsWiden,
+		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
