@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -88,9 +89,7 @@ func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
 // Show completes the record of a step that has not ended, for display: most is how many
 // attempts its policies give a request, and failure that of its call, nil for none.
 func (r *StepRecord) Show(most int, failure *ErrorObject) {
-	if r.MaxAttempts == 0 {
-		r.MaxAttempts = most
-	}
+	r.MaxAttempts = cmp.Or(r.MaxAttempts, most)
 	if r.Error == nil {
 		r.Error = failure
 	}

@@ -178,12 +178,7 @@ func newDeadLettersListCommand(a *app) *cobra.Command {
 	options := &listOptions{}
 	command := &cobra.Command{
 		Use: "list [RUN]", Aliases: []string{"ls"}, Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
-			return a.listDeadLetters(strings.Join(args, ""), options)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.listDeadLetters(strings.Join(args, ""), options) },
 	}
 	options.letters.add(command)
 	command.Flags().BoolVar(&options.all, "all", false, "also those that have succeeded since")
@@ -354,12 +349,7 @@ func newDeadLettersShowCommand(a *app) *cobra.Command {
 	options := &showOptions{}
 	command := &cobra.Command{
 		Use: "show DEAD-LETTER", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
-			return a.showDeadLetter(args[0], options)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.showDeadLetter(args[0], options) },
 	}
 	options.letters.addRun(command)
 	options.server.add(command)

@@ -79,9 +79,6 @@ func (k keptStep) keptBy() string {
 
 // keptSteps are the steps of a playbook that keep states, or the one that is named.
 func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) {
-	if err := checkOutput(o.output); err != nil {
-		return nil, err
-	}
 	workload, err := o.workload.read()
 	if err != nil {
 		return nil, err

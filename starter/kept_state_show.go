@@ -98,9 +98,6 @@ func newStateListCommand(a *app) *cobra.Command {
 
 // listStatesOf lists all states that a database keeps.
 func (a *app) listStatesOf(o *stateListOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	switch {
 	case o.auth == "":
 		return usageError("--auth is empty; it takes the name of a connection of the worker, or sqlite:PATH")
@@ -207,7 +204,7 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 	}
 	return terminal.Fit(rows, width,
 		terminal.Elastic{Name: "last run", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
-		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "last run"})
+		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
 func newStateShowCommand(a *app) *cobra.Command {

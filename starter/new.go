@@ -74,9 +74,6 @@ type created struct {
 
 // new writes a playbook and its test.
 func (a *app) new(o *newOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
 		return usageError("FILE %q must end with .yaml", o.file)
 	}

@@ -114,9 +114,6 @@ type scheduleList struct {
 }
 
 func (a *app) listSchedules(options *listSchedulesOptions) error {
-	if err := checkOutput(options.output); err != nil {
-		return err
-	}
 	if options.limit < 0 {
 		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
@@ -211,7 +208,7 @@ func (d *scheduleDocument) layout() string {
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	name, due, last := terminal.Visible(d.Name), "never again", ""
 	if nameWidth > 0 {
-		name = text.Snip(name, nameWidth, "…")
+		name = terminal.Middle(name, nameWidth)
 	}
 	switch {
 	case d.Paused:
@@ -357,10 +354,7 @@ func (d *scheduleDocument) recentText(width int) string {
 	var b strings.Builder
 	b.WriteString("\nlast runs\n")
 	for _, run := range d.Recent {
-		status := string(run.Status)
-		if status == "" {
-			status = "forgotten by the server"
-		}
+		status := cmp.Or(string(run.Status), "forgotten by the server")
 		if !run.EndedAt.IsZero() {
 			status += " after " + terminal.Duration(run.EndedAt.Sub(run.StartedAt))
 		}

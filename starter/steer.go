@@ -106,9 +106,6 @@ func (o *steering) addIndex(command *cobra.Command) {
 // parse reads the arguments, and gives the IDs among them.
 func (o *steering) parse(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, whoami()), steer.MostReason)
-	if err := checkOutput(o.output); err != nil {
-		return nil, err
-	}
 	if len(o.Reason) > steer.MostReason {
 		return nil, usageError("--reason has %d bytes, more than the %d that are kept", len(o.Reason), steer.MostReason)
 	}

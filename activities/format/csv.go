@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -175,10 +176,7 @@ func texts(list []any) ([]string, bool) {
 
 // estimate is what the rows of content take in memory.
 func (d Dialect) estimate(content []byte) int64 {
-	delimiter := d.delimiter
-	if delimiter == 0 {
-		delimiter = usualDelimiter
-	}
+	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(string(delimiter)))
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
 }
@@ -225,10 +223,7 @@ func (d Dialect) Rows(content io.Reader) iter.Seq2[any, error] {
 // reader reads records. Another quote than the usual one is swapped with it on its way
 // in, and back in unswap.
 func (d Dialect) reader(content io.Reader) *csv.Reader {
-	delimiter := d.delimiter
-	if delimiter == 0 {
-		delimiter = usualDelimiter
-	}
+	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	if d.quote != 0 {
 		content = &swapping{content, d.quote}
 		if delimiter == usualQuote {

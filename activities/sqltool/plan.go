@@ -15,7 +15,7 @@ const fromRows = "…"
 
 // Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
 // and changes nothing. Rows are not known where in.Args and in.Result are nil. The error is that of the write.
-func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
 	}
@@ -36,6 +36,15 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		return plan, err
 	}
 	plan.Exists = len(table) > 0
+	if plan.Exists && w.Staged() {
+		looked := *w
+		if w.contract.columns == evolve {
+			looked.staging.where = nil // rows may have its column
+		}
+		if _, err := (&stage{tx: tx, write: &looked}).inspect(ctx); err != nil {
+			return plan, err
+		}
+	}
 	evolves := plan.Exists && (w.contract.columns == evolve || w.contract.dataType == evolve && tx.Dialect().Widen != "")
 	plan.FromRows = evolves || !plan.Exists && w.contract.tables == evolve
 	if in.Args == nil && in.Result == nil {

@@ -21,6 +21,8 @@ const (
 	StateTable = "reprise_state"
 	// SeenTable holds what rows are told apart by that may come again.
 	SeenTable = "reprise_seen"
+	// BlocksTable holds the same of rows that came together in the order of their cursors.
+	BlocksTable = "reprise_seen_blocks"
 	// StateHistoryTable holds how states have changed, but for the changes of their holders.
 	StateHistoryTable = "reprise_state_history"
 )
@@ -80,6 +82,10 @@ func (d *Dialect) StateTables() []NewTable {
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
+		}},
+		{BlocksTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + BlocksTable + " (last_position " + d.Bytes + " PRIMARY KEY, first_position " + d.Bytes + " NOT NULL, hashes " +
+				d.Bytes + " NOT NULL)" + d.Options,
 		}},
 		{StateHistoryTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name " + d.Name + " NOT NULL, changed_at " + d.Time +
@@ -340,15 +346,23 @@ func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
 	return ", floor_before = " + least + ", floor = " + floor
 }
 
-// SweepStatement drops the known rows of a state, $1, below a floor, $2.
-func SweepStatement() string {
-	return "DELETE FROM " + SeenTable + " WHERE known >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND known < $2"
+// SweepStatements drop the known rows of a state, $1, below a floor, $2, and blocks of which all are below.
+func SweepStatements() []string {
+	below := func(table, column string) string {
+		return "DELETE FROM " + table + " WHERE " + column + " >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND " + column + " < $2"
+	}
+	return []string{below(SeenTable, "known"), below(BlocksTable, "last_position")}
 }
 
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
-	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindRows))
-	return err
+	for table, column := range map[string]string{SeenTable: "known", BlocksTable: "last_position"} {
+		_, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+column+" >= $1 AND "+column+" < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been

@@ -15,7 +15,7 @@ import (
 var twins atomic.Int64
 
 // planned plans a write, which must change nothing, and carries the plan out on a copy of the table.
-// What it gives checks the plan once the write was made: an error that is foretold is the write's, and the copy has the
+// What it gives checks the plan once the write was made: an error that is predicted is the write's, and the copy has the
 // schema that the write has made.
 func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 	s.Helper()
@@ -103,6 +103,16 @@ func plansWithoutRows(s *TableTest) {
 	require.True(s, found.Exists)
 	require.True(s, found.FromRows)
 	require.Empty(s, found.DDL)
+	where := func(column, contract string) row {
+		return row{"mode": "replace", "schema_contract": contract, "replace_where": row{"column": column, "from": 1}}
+	}
+	_, err = plan(where("nn", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, `replace_where: table "`+s.Table+`" has no column "nn": did you mean "n"?`)
+	_, err = plan(where("nn", "evolve"))
+	require.NoError(s, err, "rows may have it")
+	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
+	_, err = plan(where("n", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
 	found, err = plan(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
 	require.NoError(s, err)
 	require.InDelta(s, 0.25, *found.MaxDelete, 0)

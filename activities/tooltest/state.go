@@ -43,7 +43,7 @@ func (s States) Run(t *testing.T) {
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
-		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel,
+		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "blocks": rowsInBlocks, "ordered pages": orderedPages,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -177,15 +177,25 @@ func (s *StateTest) Written() (rows []string) {
 // Seen is how many rows of the state are known.
 func (s *StateTest) Seen() int {
 	s.Helper()
-	return s.query(s, "SELECT count(*) AS n FROM reprise_seen WHERE "+s.knownRows()).([]any)[0].(map[string]any)["n"].(int)
+	return s.count("count(*)", "reprise_seen", "known") + s.SeenInBlocks()
 }
 
-// knownRows is the condition for known rows of the state.
-func (s *StateTest) knownRows() string {
-	column := "hex(known)"
-	if s.Tool == "postgres" {
-		column = "encode(known, 'hex')"
-	}
+// SeenInBlocks is how many of them are in blocks.
+func (s *StateTest) SeenInBlocks() int {
+	s.Helper()
+	return s.count(fmt.Sprintf("coalesce(sum(length(hashes)), 0) / %d", incremental.HashLength), "reprise_seen_blocks", "last_position")
+}
+
+// count is a number about what is known of the state.
+func (s *StateTest) count(expression, from, column string) int {
+	s.Helper()
+	query := "SELECT CAST(" + expression + " AS bigint) AS n FROM " + from + " WHERE " + s.ofState(column)
+	return s.query(s, query).([]any)[0].(map[string]any)["n"].(int)
+}
+
+// ofState is the condition for known rows of the state.
+func (s *StateTest) ofState(column string) string {
+	column = map[string]string{"sqlite": "hex(" + column + ")", "postgres": "encode(" + column + ", 'hex')"}[s.Tool]
 	return fmt.Sprintf("lower(%s) LIKE '%x%%'", column, expression.Sum(s.State)[:8])
 }
 
@@ -536,7 +546,7 @@ func failedWriteMovesNothing(s *StateTest) {
 	bad := s.In(Row(2, 2), map[string]any{"id": "no number", "at": 3})
 	if s.Tool == "sqlite" {
 		bad.Result = Value([]any{Row(2, 2), map[string]any{"id": 1, "at": 1, "page": 2}})
-		s.query(s, "DELETE FROM reprise_seen WHERE "+s.knownRows())
+		s.query(s, "DELETE FROM reprise_seen WHERE "+s.ofState("known"))
 	}
 	_, err := s.Write(bad, s.Move("a", 2, To(3), nil))
 	require.Error(s, err)

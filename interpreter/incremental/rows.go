@@ -19,13 +19,13 @@ var (
 	AboveToken = []byte{1}
 )
 
-// hashLength is 128 bits: two rows with the same hash would be taken for one.
-const hashLength = 16
+// HashLength is 128 bits: two rows with the same hash would be taken for one.
+const HashLength = 16
 
 // Of is what tells a row apart that a page has contributed.
 func (r *Rows) Of(row any) KnownRow {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
-		return KnownRow{Hash: expression.Sum(row)[:hashLength], Position: belowToken}
+		return KnownRow{Hash: expression.Sum(row)[:HashLength], Position: belowToken}
 	}
 	known := KnownRow{}
 	cursor, _ := Member(row, r.CursorPath)
@@ -33,7 +33,7 @@ func (r *Rows) Of(row any) KnownRow {
 		known.Position = parsed.Position
 	}
 	if len(r.Key) == 0 {
-		known.Hash = expression.Sum(row)[:hashLength]
+		known.Hash = expression.Sum(row)[:HashLength]
 		return known
 	}
 	parts := make([]any, 0, len(r.Key)+1)
@@ -48,7 +48,7 @@ func (r *Rows) Of(row any) KnownRow {
 	} else {
 		parts = append(parts, cursor)
 	}
-	known.Hash = expression.Sum(parts...)[:hashLength]
+	known.Hash = expression.Sum(parts...)[:HashLength]
 	return known
 }
 

@@ -95,6 +95,8 @@ type Rows struct {
 	Floor []byte `json:"floor,omitempty"`
 	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
 	Sweep bool `json:"sweep,omitempty"`
+	// Ordered says that the source gives rows in the order of their cursors, so that those of a page are kept together.
+	Ordered bool `json:"ordered,omitempty"`
 }
 
 // State is a state as people see it.

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,9 +143,7 @@ func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Pol
 // there.
 func (d *decoder) lend(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
-		if policy.Lent == nil {
-			policy.Lent = &Lent{From: list.from, Number: i + 1}
-		}
+		policy.Lent = cmp.Or(policy.Lent, &Lent{From: list.from, Number: i + 1})
 	}
 	return policies
 }

@@ -1,6 +1,7 @@
 package demoapi
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -192,9 +193,7 @@ func (s *scenario) collection(name string, setup movingSetup) *moving {
 
 // Moving returns what the reads of a collection were answered, in their order.
 func (s *Server) Moving(scenario, collection string) []MovingAnswer {
-	if scenario == "" {
-		scenario = defaultScenario
-	}
+	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.get(scenario)
 	state.mu.Lock()
 	c := state.moving[collection]

@@ -1,6 +1,7 @@
 package demoapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -33,9 +34,7 @@ func (s *Server) addWrites() {
 
 // Writes returns what a scenario has stored, in order of arrival.
 func (s *Server) Writes(scenario string) []Write {
-	if scenario == "" {
-		scenario = defaultScenario
-	}
+	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.get(scenario)
 	state.mu.Lock()
 	defer state.mu.Unlock()

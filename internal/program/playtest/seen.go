@@ -1,6 +1,7 @@
 package playtest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -179,10 +180,7 @@ func (s *seen) decided(prefix string, seen call.Seen) {
 	for _, policy := range seen.Policies {
 		s.policies[policy] = true
 	}
-	place := seen.Place
-	if place == "" {
-		place = seen.Step
-	}
+	place := cmp.Or(seen.Place, seen.Step)
 	s.verdicts[prefix+place] = append(s.verdicts[prefix+place], verdict{seen.Index, seen})
 }
 

@@ -2,6 +2,7 @@ package playtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,10 +142,7 @@ var ofTheWire = []string{"content-length", "content-encoding", "transfer-encodin
 
 // respond makes the answer of HTTP that a test says.
 func respond(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
-	status := answer.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status := cmp.Or(answer.Status, http.StatusOK)
 	header := http.Header{"Date": {s.now().Format(http.TimeFormat)}}
 	var body []byte
 	switch {

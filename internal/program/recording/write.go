@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,7 @@ var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pa
 // Write writes a recording in which secrets are masked: those of a set, the values of headers that
 // carry credentials, and members of bodies whose names are those of secrets. nil is no set.
 func Write(w io.Writer, recording *Recording, known *secrets.Set) error {
-	if known == nil {
-		known = &secrets.Set{}
-	}
+	known = cmp.Or(known, &secrets.Set{})
 	answers := &yaml.Node{Kind: yaml.MappingNode}
 	for _, step := range recording.Steps {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
