@@ -104,7 +104,7 @@ type changeOutcome struct {
 
 // changeState sets a state to what the step makes of the command line, or forgets it.
 func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.Step) (incremental.Cursor, error)) error {
-	if err := checkNote(o.note); err != nil {
+	if err := checkNote("reason", o.note); err != nil {
 		return err
 	}
 	one, err := a.oneState(name, step, &o.stateOptions)
