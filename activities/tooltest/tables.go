@@ -189,7 +189,7 @@ func keysWithinAWrite(s *TableTest) {
 		return // a column of times has texts there
 	}
 	for kind, values := range map[string][]any{
-		"numeric":     {1, "1.00", "1e0", "2.5", "2.50"},
+		"numeric":     {1, "1.00", "1e0", "+1", "01.", " 0.01e2 ", "-2.5", "-2.50", "-0.25e1", -2.5},
 		"timestamptz": {"2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2024-01-01 00:00:00", "2024-01-02T00:00:00Z", "2024-01-02T00:00:00.000+00:00"},
 		"uuid":        {"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
 	} {
