@@ -25,6 +25,7 @@ import (
 	"reprise/activities/webhook"
 	"reprise/internal/base/slots"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -150,11 +151,7 @@ func (c *Catalogue) Names() []string {
 // interpreter.WriteActivity.
 func (c *Catalogue) Activities() []Activity {
 	wrapped := c.wrapped()
-	all := make([]Activity, 0, len(wrapped))
-	for _, name := range slices.Sorted(maps.Keys(wrapped)) {
-		all = append(all, Activity{Name: name, Run: wrapped[name].plain()})
-	}
-	return all
+	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plain()} })
 }
 
 // wrapped are the functions of all activities by name.

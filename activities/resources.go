@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -100,12 +102,8 @@ func (res Resources) withDefaults() Resources {
 	if res.Connections == nil {
 		res.Connections = EnvConnections(os.LookupEnv)
 	}
-	if res.PythonCommand == "" {
-		res.PythonCommand = "python3"
-	}
-	if res.Directory == "" {
-		res.Directory = "."
-	}
+	res.PythonCommand = cmp.Or(res.PythonCommand, "python3")
+	res.Directory = cmp.Or(res.Directory, ".")
 	if res.Payloads.MaxBytes <= 0 {
 		res.Payloads.MaxBytes = interpreter.MaxInlinePayload
 	}
@@ -118,12 +116,8 @@ func (res Resources) withDefaults() Resources {
 	if res.MaxResponseBytes <= 0 {
 		res.MaxResponseBytes = defaultMaxResponseBytes
 	}
-	if res.Logger == nil {
-		res.Logger = slog.New(slog.DiscardHandler)
-	}
-	if res.Secrets == nil {
-		res.Secrets = &secrets.Set{}
-	}
+	res.Logger = cmp.Or(res.Logger, slog.New(slog.DiscardHandler))
+	res.Secrets = cmp.Or(res.Secrets, &secrets.Set{})
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
 	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
@@ -209,9 +203,5 @@ func (all FirstOf) Connection(name string) (string, bool) {
 
 // secretKeyTexts are the keys of workers, which are masked like passwords.
 func secretKeyTexts(value string) []string {
-	var all []string
-	for _, part := range seal.Parts(value) {
-		all = append(all, "bearer:"+part)
-	}
-	return all
+	return lists.Map(seal.Parts(value), func(part string) string { return "bearer:" + part })
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -162,9 +163,7 @@ func (o *options) complete() error {
 	if o.ip, err = parseIP("--ip", o.ip); err != nil {
 		return err
 	}
-	if o.uiIP == "" {
-		o.uiIP = o.ip
-	}
+	o.uiIP = cmp.Or(o.uiIP, o.ip)
 	if o.uiIP, err = parseIP("--ui-ip", o.uiIP); err != nil {
 		return err
 	}

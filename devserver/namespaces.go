@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -67,9 +68,7 @@ func ensureAttributes(ctx context.Context, db sqlplugin.DB, namespace string, wa
 	if err != nil {
 		return err
 	}
-	if detail.Config == nil {
-		detail.Config = &persistencespb.NamespaceConfig{}
-	}
+	detail.Config = cmp.Or(detail.Config, &persistencespb.NamespaceConfig{})
 	aliases, err := assignColumns(detail.Config.CustomSearchAttributeAliases, wanted)
 	if err != nil {
 		return err

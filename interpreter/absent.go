@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -97,10 +98,7 @@ func AbsentInOutput(book *playbook.Playbook, data Data) []string {
 
 // routeNodes are the values that follow a step: its vars and its routes.
 func routeNodes(step *playbook.Step) []*playbook.Node {
-	var nodes []*playbook.Node
-	for _, entry := range step.Vars {
-		nodes = append(nodes, entry.Value)
-	}
+	nodes := lists.Map(step.Vars, func(entry *playbook.Entry) *playbook.Node { return entry.Value })
 	for _, route := range step.Next {
 		nodes = append(nodes, route.When)
 		for _, target := range route.Targets {

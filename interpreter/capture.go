@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -71,10 +72,7 @@ func Prune(whole map[string]any, paths [][]string) map[string]any {
 // withoutCovered sorts the paths and drops those that a shorter one includes.
 func withoutCovered(paths [][]string) [][]string {
 	const separator = "\x00"
-	keys := make([]string, 0, len(paths))
-	for _, path := range paths {
-		keys = append(keys, strings.Join(path, separator)+separator)
-	}
+	keys := lists.Map(paths, func(path []string) string { return strings.Join(path, separator) + separator })
 	sort.Strings(keys)
 	var kept [][]string
 	last := ""

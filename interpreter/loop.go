@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -17,10 +18,7 @@ func Elements(collection any) ([]any, error) {
 	case []any:
 		return c, nil
 	case map[string]any:
-		elements := make([]any, 0, len(c))
-		for _, key := range playbook.SortedKeys(c) {
-			elements = append(elements, map[string]any{"key": key, "value": c[key]})
-		}
+		elements := lists.Map(playbook.SortedKeys(c), func(key string) any { return map[string]any{"key": key, "value": c[key]} })
 		return elements, nil
 	}
 	return nil, fmt.Errorf("loop.collection must be a list or a map, not %s", expression.TypeName(collection))
@@ -278,10 +276,7 @@ func (l *LoopResult) Status(thresholds playbook.Thresholds) Status {
 
 // Value is the loop's result as expressions see it.
 func (l *LoopResult) Value() map[string]any {
-	results := make([]any, len(l.Results))
-	for i, result := range l.Results {
-		results[i] = result.Data
-	}
+	results := lists.Map(l.Results, func(result expression.Value) any { return result.Data })
 	failures := make([]any, len(l.Errors))
 	for i, failure := range l.Errors {
 		failures[i] = map[string]any{

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,9 +303,7 @@ func (e *ErrorObject) Value() any {
 // AnswerMeta is the meta of an answer that failed.
 func (e *ErrorObject) AnswerMeta() ToolMeta {
 	meta := *e.Answer
-	if meta.Status == 0 {
-		meta.Status = e.Status
-	}
+	meta.Status = cmp.Or(meta.Status, e.Status)
 	if meta.Headers == nil {
 		meta.Headers = e.Headers
 	}

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -43,10 +44,7 @@ func NewGraph(book *playbook.Playbook) *Graph {
 	for i, step := range book.Steps {
 		graph.place[step.Name] = i
 	}
-	next := make([][]int, len(book.Steps))
-	for i, step := range book.Steps {
-		next[i] = graph.targets(step)
-	}
+	next := lists.Map(book.Steps, graph.targets)
 	for i := range book.Steps {
 		graph.reach = append(graph.reach, reachable(next, i))
 	}
@@ -130,12 +128,7 @@ func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 }
 
 func waitsAt(routing *Routing, step string) bool {
-	for _, arrival := range routing.Waiting {
-		if arrival.Step == step {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step == step })
 }
 
 // held reports whether another branch can still reach the step, or is in it.
@@ -145,12 +138,7 @@ func (g *Graph) held(routing *Routing, step string) bool {
 			return true
 		}
 	}
-	for _, arrival := range routing.Waiting {
-		if arrival.Step != step && g.reaches(arrival.Step, step) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step != step && g.reaches(arrival.Step, step) })
 }
 
 // start joins the branches that wait at the step; their args are laid over

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/statement"
 )
@@ -113,10 +114,7 @@ func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, er
 	if in.Args != nil {
 		args = in.Args.Data
 	}
-	params := make([]any, len(in.Params))
-	for i, param := range in.Params {
-		params[i] = param.Data
-	}
+	params := lists.Map(in.Params, func(param expression.Value) any { return param.Data })
 	roots := map[RequestPart]any{InFields: fields, InArgs: args, InParams: params}
 	budget := expression.NewBudget(expression.DecisionLimits, work.Now)
 	statements := map[statement.Dialect]*statement.Statement{}

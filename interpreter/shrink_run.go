@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // bulk is something that a run's result can go without.
@@ -81,11 +82,7 @@ func (r *RunResult) own() {
 func ofRun(r *RunResult) []*ErrorObject { return []*ErrorObject{r.Error} }
 
 func ofSteps(r *RunResult) []*ErrorObject {
-	failures := make([]*ErrorObject, 0, len(r.Steps))
-	for _, record := range r.Steps {
-		failures = append(failures, record.Error)
-	}
-	return failures
+	return lists.Map(r.Steps, func(record StepRecord) *ErrorObject { return record.Error })
 }
 
 func ofIterations(r *RunResult) []*ErrorObject {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -113,7 +112,7 @@ func (a *app) answerCommand(r *answerOptions, command *cobra.Command) *cobra.Com
 // parse reads the command line, and gives the ID.
 func (r *answerOptions) parse(a *app, command *cobra.Command, args []string) (id string, err error) {
 	changed := command.Flags().Changed
-	if err := cmp.Or(checkOutput(r.output), r.check(command, args)); err != nil {
+	if err := r.check(command, args); err != nil {
 		return "", err
 	}
 	if len(args) == 2 {

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -84,11 +85,7 @@ func (s *session) fitsAnswer(answer interpreter.Answer) error {
 }
 
 func stepNames(book *playbook.Playbook) []string {
-	names := make([]string, len(book.Steps))
-	for i, step := range book.Steps {
-		names[i] = step.Name
-	}
-	return names
+	return lists.Map(book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
 // doc is what came of the answer.

@@ -60,9 +60,6 @@ func newBackfillCommand(a *app) *cobra.Command {
 
 // check refuses what cannot be meant.
 func (o *partitionsOptions) check() error {
-	if err := checkOutput(o.run.output); err != nil {
-		return err
-	}
 	if err := choice("--only", o.only, backfill.Only); err != nil {
 		return err
 	}
@@ -255,9 +252,6 @@ func newBackfillStatusCommand(a *app) *cobra.Command {
 }
 
 func (a *app) backfillStatus(name string, options *partitionsOptions) error {
-	if err := checkOutput(options.run.output); err != nil {
-		return err
-	}
 	of, err := a.partitioned(name, nil)
 	if err != nil {
 		return err

@@ -172,13 +172,13 @@ func explainArgs(command *cobra.Command) {
 }
 
 // outputFlag adds --output.
+// outputFlag adds --output, and refuses what it does not know before the command begins.
 func outputFlag(command *cobra.Command, into *string) {
 	command.Flags().StringVarP(into, "output", "o", "table", "table or json")
-}
-
-func checkOutput(output string) error {
-	if output != "table" && output != "json" {
-		return usageError("--output %q is unknown, expected table or json", output)
+	command.PreRunE = func(*cobra.Command, []string) error {
+		if *into != "table" && *into != "json" {
+			return usageError("--output %q is unknown, expected table or json", *into)
+		}
+		return nil
 	}
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 func newDeadLettersCommand(a *app) *cobra.Command {
@@ -177,12 +178,7 @@ func newDeadLettersListCommand(a *app) *cobra.Command {
 	options := &listOptions{}
 	command := &cobra.Command{
 		Use: "list [RUN]", Aliases: []string{"ls"}, Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
-			return a.listDeadLetters(strings.Join(args, ""), options)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.listDeadLetters(strings.Join(args, ""), options) },
 	}
 	options.letters.add(command)
 	command.Flags().BoolVar(&options.all, "all", false, "also those that have succeeded since")
@@ -334,10 +330,7 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 }
 
 func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = name
-	}
+	head := lists.Map(columns, func(name string) any { return name })
 	rows := terminal.NewTable(head...)
 	for _, letter := range letters {
 		cells := map[string]any{
@@ -365,12 +358,7 @@ func newDeadLettersShowCommand(a *app) *cobra.Command {
 	options := &showOptions{}
 	command := &cobra.Command{
 		Use: "show DEAD-LETTER", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
-			return a.showDeadLetter(args[0], options)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.showDeadLetter(args[0], options) },
 	}
 	options.letters.addRun(command)
 	options.server.add(command)

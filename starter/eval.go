@@ -21,9 +21,6 @@ func newEvalCommand(a *app) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "eval EXPRESSION", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			names, err := a.evalNames(with, sets)
 			if err != nil {
 				return err

@@ -17,12 +17,7 @@ func newExplainCommand(a *app) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "explain [WORD]", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
-			return a.explain(strings.Join(args, ""), output)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.explain(strings.Join(args, ""), output) },
 	}
 	outputFlag(command, &output)
 	return command

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // runFlags say which run a command reads.
@@ -135,10 +136,7 @@ func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	words := make([]string, len(known))
-	for i, one := range known {
-		words[i] = string(one)
-	}
+	words := lists.Map(known, func(one W) string { return string(one) })
 	hint := ", expected one of " + strings.Join(words, ", ")
 	if near := expression.Suggest(string(word), words); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)

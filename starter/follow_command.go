@@ -14,12 +14,7 @@ func newFollowCommand(a *app) *cobra.Command {
 	flags, output := &runFlags{}, ""
 	command := &cobra.Command{
 		Use: "follow [RUN]", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
-			return a.followFound(flags, args, output)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.followFound(flags, args, output) },
 	}
 	flags.add(command)
 	outputFlag(command, &output)

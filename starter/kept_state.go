@@ -22,6 +22,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -78,9 +79,6 @@ func (k keptStep) keptBy() string {
 
 // keptSteps are the steps of a playbook that keep states, or the one that is named.
 func (a *app) keptSteps(name, step string, o *stateOptions) ([]keptStep, error) {
-	if err := checkOutput(o.output); err != nil {
-		return nil, err
-	}
 	workload, err := o.workload.read()
 	if err != nil {
 		return nil, err
@@ -164,10 +162,7 @@ func (a *app) oneState(name, step string, o *stateOptions) (keptStep, error) {
 		return keptStep{}, err
 	}
 	if len(all) > 1 {
-		var names []string
-		for _, one := range all {
-			names = append(names, one.name)
-		}
+		names := lists.Map(all, func(one keptStep) string { return one.name })
 		return keptStep{}, usageError("several steps keep a state: %s; name one behind the FILE", strings.Join(names, ", "))
 	}
 	one := all[0]

@@ -49,9 +49,6 @@ func newListCommand(a *app) *cobra.Command {
 }
 
 func (a *app) list(options *runsOptions) error {
-	if err := checkOutput(options.output); err != nil {
-		return err
-	}
 	if options.limit < 0 {
 		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}

@@ -40,9 +40,6 @@ func newMigrateCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "migrate FILE...", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, files []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
 			if options.write && options.check {
 				return usageError("--write and --check exclude each other")
 			}

@@ -16,6 +16,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/scaffold"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/playbooks"
 )
@@ -73,9 +74,6 @@ type created struct {
 
 // new writes a playbook and its test.
 func (a *app) new(o *newOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	if o.file != "" && filepath.Ext(o.file) != ".yaml" {
 		return usageError("FILE %q must end with .yaml", o.file)
 	}
@@ -224,10 +222,7 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 func describeOperation(document *scaffold.Document, id string) (*scaffold.Description, error) {
 	all := document.Operations()
 	if id == "" && len(all) != 1 {
-		var ids []string
-		for _, one := range all[:min(len(all), mostOperations)] {
-			ids = append(ids, one.ID)
-		}
+		ids := lists.Map(all[:min(len(all), mostOperations)], func(one scaffold.Operation) string { return one.ID })
 		return nil, fmt.Errorf("the document has %s; name one with --operation, such as %s", terminal.Count(len(all), "operation"), strings.Join(ids, ", "))
 	}
 	if id == "" {

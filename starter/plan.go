@@ -105,9 +105,6 @@ type plannedSchedule struct {
 }
 
 func (a *app) showPlan(name string, o *planOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	workload, err := o.workload.read()
 	if err != nil {
 		return err

@@ -36,9 +36,6 @@ func newReprocessCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
 			options.queueGiven = command.Flags().Changed("task-queue")
 			err := a.reprocess(args[0], options)
 			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {

@@ -41,9 +41,6 @@ func newRunCommand(a *app) *cobra.Command {
 	options := &runOptions{}
 	command := &cobra.Command{
 		Use: "run FILE", Args: oneFile, RunE: func(command *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
 			if command.Flags().Changed("record") {
 				return usageError("a run records nothing, as workers make its requests; starter try FILE --record FILE records those of a step")
 			}

@@ -71,9 +71,6 @@ func newScheduleUpdateCommand(a *app) *cobra.Command {
 }
 
 func (o *scheduleOptions) check(name string) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	if err := cmp.Or(checkSchedule(name), checkNote(o.note)); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // scheduleDocument is what schedule list and show print as JSON.
@@ -113,9 +114,6 @@ type scheduleList struct {
 }
 
 func (a *app) listSchedules(options *listSchedulesOptions) error {
-	if err := checkOutput(options.output); err != nil {
-		return err
-	}
 	if options.limit < 0 {
 		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
@@ -182,10 +180,7 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = cmp.Or(shortColumns[name], name)
-	}
+	head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 	rows := terminal.NewTable(head...)
 	names := make([]string, len(list))
 	for i, one := range list {
@@ -363,10 +358,7 @@ func (d *scheduleDocument) recentText(width int) string {
 	var b strings.Builder
 	b.WriteString("\nlast runs\n")
 	for _, run := range d.Recent {
-		status := string(run.Status)
-		if status == "" {
-			status = "forgotten by the server"
-		}
+		status := cmp.Or(string(run.Status), "forgotten by the server")
 		if !run.EndedAt.IsZero() {
 			status += " after " + terminal.Duration(run.EndedAt.Sub(run.StartedAt))
 		}

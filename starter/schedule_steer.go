@@ -92,9 +92,6 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			if len(reason) > steer.MostReason {
 				return usageError("--reason has %d bytes, more than the %d that are kept", len(reason), steer.MostReason)
 			}

@@ -22,9 +22,6 @@ func newSetupCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "setup", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			return a.withServer(&server, func(ctx context.Context, s *session) error {
 				return a.setup(ctx, s, check, output)
 			})

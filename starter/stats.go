@@ -42,9 +42,6 @@ func newStatsCommand(a *app) *cobra.Command {
 }
 
 func (o *statsOptions) check(command *cobra.Command, ids []string) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	switch {
 	case o.playbook != "" && len(ids) > 0:
 		return usageError("--playbook chooses runs in place of IDs; give one or the other")

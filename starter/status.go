@@ -25,9 +25,6 @@ func newStatusCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "status [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(options.output); err != nil {
-				return err
-			}
 			if options.follow && options.output == "json" {
 				return usageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.Program())
 			}

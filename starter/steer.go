@@ -17,6 +17,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -105,9 +106,6 @@ func (o *steering) addIndex(command *cobra.Command) {
 // parse reads the arguments, and gives the IDs among them.
 func (o *steering) parse(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, whoami()), steer.MostReason)
-	if err := checkOutput(o.output); err != nil {
-		return nil, err
-	}
 	if len(o.Reason) > steer.MostReason {
 		return nil, usageError("--reason has %d bytes, more than the %d that are kept", len(o.Reason), steer.MostReason)
 	}
@@ -232,10 +230,7 @@ func (a *app) steer(ctx context.Context, s *session, o *steering, ids []string) 
 // showTargets shows which runs are meant.
 func (a *app) showTargets(o *steering, meant []runs.Found) error {
 	if o.output == "json" {
-		answers := make([]steer.Result, len(meant))
-		for i, run := range meant {
-			answers[i] = steer.Result{Found: run}
-		}
+		answers := lists.Map(meant, func(run runs.Found) steer.Result { return steer.Result{Found: run} })
 		return terminal.PrintJSON(a.Out, steerDocument{Command: o.Name, Step: o.Step, Index: o.Index, DryRun: true, Runs: answers})
 	}
 	if len(meant) == 0 {

@@ -42,9 +42,6 @@ func newToolsCommand(a *app) *cobra.Command {
 		Use: "tools [NAME]", Args: cobra.MaximumNArgs(1),
 		ValidArgs: activities.Default().Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			catalogue := activities.Default()
 			if len(args) == 0 {
 				return listTools(a, catalogue, output)

@@ -78,9 +78,6 @@ const tryRows = 5
 
 // try tries a step of a playbook.
 func (a *app) try(name string, o *tryOptions) error {
-	if err := checkOutput(o.output); err != nil {
-		return err
-	}
 	if o.pages < 1 || o.limit < 0 || o.maxWait <= 0 {
 		return usageError("--pages is at least 1, --limit at least 0, and --max-wait longer than 0s")
 	}

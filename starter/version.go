@@ -43,9 +43,6 @@ func newVersionCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			version := readVersion()
 			if output == "json" {
 				return terminal.PrintJSON(a.Out, version)

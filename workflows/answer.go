@@ -14,6 +14,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/call/await"
+	"reprise/interpreter/lists"
 )
 
 // Answers from outside come as updates of the workflow that hosts the attempt, or,
@@ -27,9 +28,9 @@ const (
 
 // Answered is an answer that was accepted; kept in workflow history.
 type Answered struct {
-	Key    string                    `json:"key"`    // of the attempt
-	Digest string                    `json:"digest"` // of the answer
-	Taken  interpreter.AnswerReceipt `json:"taken"`
+	Key     string                    `json:"key"`    // of the attempt
+	Digest  string                    `json:"digest"` // of the answer
+	Receipt interpreter.AnswerReceipt `json:"receipt"`
 	// Verb, Option, By and At say what was answered, by whom and when.
 	Verb   interpreter.AnswerVerb `json:"verb,omitempty"`
 	Option string                 `json:"option,omitempty"`
@@ -224,12 +225,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	if before := c.duplicateOf(answer); before != nil {
 		return answerTarget{before: before}, nil
 	}
-	var open []*awaitedCall
-	for _, awaited := range c.awaited {
-		if awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) {
-			open = append(open, awaited)
-		}
-	}
+	open := lists.Filter(c.awaited, func(awaited *awaitedCall) bool { return awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) })
 	switch {
 	case len(open) > 1:
 		return answerTarget{}, &interpreter.AnswerError{
@@ -260,8 +256,8 @@ func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	}
 	digest := answer.Digest()
 	for i, one := range c.Answered {
-		if one.Taken.ID == answer.ID && one.Digest == digest && one.is(answer.AnswerTo) {
-			return &c.Answered[i].Taken
+		if one.Receipt.ID == answer.ID && one.Digest == digest && one.is(answer.AnswerTo) {
+			return &c.Answered[i].Receipt
 		}
 	}
 	return nil
@@ -276,7 +272,7 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Answ
 			continue
 		}
 		if one.Digest == digest {
-			return &one.Taken, true
+			return &one.Receipt, true
 		}
 		over = over || answer.Key != "" || answer.Attempt != 0
 	}
@@ -286,7 +282,7 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Answ
 // is reports whether an address that names a step, or an attempt by its key, is one of
 // the attempt that was answered.
 func (a Answered) is(to interpreter.AnswerTo) bool {
-	at := a.Taken.Address()
+	at := a.Receipt.Address()
 	at.Key = a.Key
 	return (to.Step != "" || to.Key != "") && to.Matches(at)
 }
@@ -376,10 +372,7 @@ func (b *batch) answeredElsewhere(to interpreter.AnswerTo) error {
 // callNames names calls, at most ten of them.
 func callNames(calls []*awaitedCall) string {
 	const most = 10
-	names := make([]string, 0, most)
-	for _, call := range calls[:min(len(calls), most)] {
-		names = append(names, nameOf(call.call))
-	}
+	names := lists.Map(calls[:min(len(calls), most)], func(call *awaitedCall) string { return nameOf(call.call) })
 	if len(calls) > most {
 		names = append(names, "…")
 	}

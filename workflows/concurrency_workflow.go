@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/source"
@@ -187,10 +188,7 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Run) {
 		return
 	}
-	holders := make([]queue.Run, 0, 1)
-	for _, holder := range k.queue.Holders {
-		holders = append(holders, holder.Run)
-	}
+	holders := lists.Map(k.queue.Holders, func(holder queue.Entry) queue.Run { return holder.Run })
 	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to check")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)

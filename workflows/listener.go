@@ -1,6 +1,10 @@
 package workflows
 
-import "go.temporal.io/sdk/workflow"
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+)
 
 // listener handles the signals of a workflow in one coroutine: the SDK runs each
 // coroutine in each workflow task, whether there is anything to do for it or not.
@@ -48,10 +52,5 @@ func (l *listener) listen(ctx workflow.Context) {
 }
 
 func (l *listener) arrived() bool {
-	for _, signals := range l.signals {
-		if signals.arrived() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.signals, func(signals handledSignal) bool { return signals.arrived() })
 }

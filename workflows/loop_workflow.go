@@ -11,6 +11,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -302,14 +303,8 @@ func (l *loop) summary(calls []call.Snapshot) string {
 
 func (l *loop) progress() (Progress, error) {
 	rest := l.countParked()
-	open := make([]string, 0, len(l.members))
-	for _, m := range l.members {
-		open = append(open, m.id)
-	}
-	shards := make([]string, 0, len(l.shards))
-	for _, p := range l.shards {
-		shards = append(shards, p.id)
-	}
+	open := lists.Map(l.members, func(m *member) string { return m.id })
+	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
 	return Progress{
 		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,
 		Within: rest.within, NextRetryAt: rest.next, Shards: shards,

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,10 +28,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		return failedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
 	}
 	task := controlsOf(ctx).task(d.host.task)
-	nesting := task.Nesting
-	if nesting == nil {
-		nesting = &call.Nesting{}
-	}
+	nesting := cmp.Or(task.Nesting, &call.Nesting{})
 	if nesting.Depth >= playbook.MaxNesting {
 		outcome := failedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other %d deep, and this one is as deep", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
@@ -145,10 +143,7 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	case interpreter.Cancelled:
 		return interpreter.Outcome{Err: playError(id, temporal.NewCanceledError())}, false
 	}
-	failure := result.Error
-	if failure == nil {
-		failure = &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"}
-	}
+	failure := cmp.Or(result.Error, &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"})
 	return interpreter.Outcome{Err: runFailed(id, failure)}, true
 }
 

@@ -10,6 +10,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/call/request"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -222,12 +223,7 @@ func (r *run) unpackNotices(ctx workflow.Context) {
 
 // notice finds the notice in its playbook, nil where it has none such.
 func (u UnsentNotice) notice(book *playbook.Playbook) *playbook.Sink {
-	for _, notice := range book.Notices(u.News.Event) {
-		if notice.Place == u.Place {
-			return notice
-		}
-	}
-	return nil
+	return lists.First(book.Notices(u.News.Event), func(notice *playbook.Sink) bool { return notice.Place == u.Place })
 }
 
 // notifyEnd sends the notices of how the run has ended, and waits for them.

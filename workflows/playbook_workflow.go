@@ -13,6 +13,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -455,11 +456,7 @@ func (r *run) progress() (Progress, error) {
 }
 
 func (r *run) snapshot() []StepRecord {
-	records := make([]StepRecord, 0, len(r.records))
-	for _, record := range r.records {
-		records = append(records, *record)
-	}
-	return records
+	return lists.Map(r.records, func(record *StepRecord) StepRecord { return *record })
 }
 
 // finish returns the run's result; a failed run fails its workflow and a

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -47,7 +48,7 @@ type CommandResult struct {
 	// Ended is how many waits the command has ended in the run's own history. Those in
 	// loops are ended by the loops, and Signalled says that there are some.
 	Ended     int  `json:"ended,omitempty"`
-	Signalled bool `json:"told,omitempty"`
+	Signalled bool `json:"signalled,omitempty"`
 }
 
 // steering accepts the commands of people to a run. Commands that arrive before the run
@@ -159,11 +160,7 @@ func (r *run) commanded(command Command) (*playbook.Step, error) {
 }
 
 func (r *run) stepNames() []string {
-	names := make([]string, 0, len(r.book.Steps))
-	for _, step := range r.book.Steps {
-		names = append(names, step.Name)
-	}
-	return names
+	return lists.Map(r.book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
 func (r *run) checkPause(command Command) error {

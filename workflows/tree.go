@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -106,9 +107,7 @@ func (a *allowance) unused() int {
 // admit has a run that the call starts wait for its admission; nil where it may start
 // now. One that is held keeps its admission.
 func (d *driver) admit(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
-	if d.allowance == nil {
-		d.allowance = &allowance{}
-	}
+	d.allowance = cmp.Or(d.allowance, &allowance{})
 	var admitted interpreter.Admitted
 	var err error
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // formatLines writes JSON Lines.
@@ -43,10 +44,7 @@ func formatRows(rows []any, columns []string, withHeader bool) ([]byte, error) {
 				return nil, fmt.Errorf("row %d has %q, which is no column; the columns are %s", i, name, strings.Join(columns, ", "))
 			}
 		}
-		record := make([]string, len(columns))
-		for c, name := range columns {
-			record[c] = expression.Text(values[name])
-		}
+		record := lists.Map(columns, func(name string) string { return expression.Text(values[name]) })
 		_ = writer.Write(record)
 	}
 	writer.Flush()

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -108,11 +110,7 @@ func (d Dialect) clashes() bool {
 }
 
 func keysOfCSV() []string {
-	names := make([]string, len(csvKeys))
-	for i, key := range csvKeys {
-		names[i] = key.Name
-	}
-	return names
+	return lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })
 }
 
 // shown is a value in a message.
@@ -178,10 +176,7 @@ func texts(list []any) ([]string, bool) {
 
 // estimate is what the rows of content take in memory.
 func (d Dialect) estimate(content []byte) int64 {
-	delimiter := d.delimiter
-	if delimiter == 0 {
-		delimiter = usualDelimiter
-	}
+	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(string(delimiter)))
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
 }
@@ -228,10 +223,7 @@ func (d Dialect) Rows(content io.Reader) iter.Seq2[any, error] {
 // reader reads records. Another quote than the usual one is swapped with it on its way
 // in, and back in unswap.
 func (d Dialect) reader(content io.Reader) *csv.Reader {
-	delimiter := d.delimiter
-	if delimiter == 0 {
-		delimiter = usualDelimiter
-	}
+	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	if d.quote != 0 {
 		content = &swapping{content, d.quote}
 		if delimiter == usualQuote {

@@ -12,6 +12,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // drift is how rows differ from their table, with what each contract makes of it.
@@ -146,10 +147,7 @@ func (s *TableTest) lines() string {
 	s.Helper()
 	var lines []string
 	for _, one := range s.Query("SELECT * FROM "+s.Table+" ORDER BY id", nil).([]any) {
-		var cells []string
-		for _, column := range s.columns() {
-			cells = append(cells, cellOf(one.(row)[column], column))
-		}
+		cells := lists.Map(s.columns(), func(column string) string { return cellOf(one.(row)[column], column) })
 		lines = append(lines, strings.Join(cells, ","))
 	}
 	return strings.Join(lines, "|")

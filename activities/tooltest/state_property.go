@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // watermarkIsBehindRows: whoever reads state and table at one moment finds all rows below the watermark.
@@ -150,10 +151,7 @@ func (s *StateTest) randomWrite(model *stateModel, random *rand.Rand, holders []
 
 func (s *StateTest) writeOfModel(model *stateModel, write *modelWrite) {
 	s.Helper()
-	rows := make([]any, len(write.rows))
-	for i, row := range write.rows {
-		rows[i] = map[string]any{"id": row[0], "at": row[1], "page": 1}
-	}
+	rows := lists.Map(write.rows, func(row [2]int) any { return map[string]any{"id": row[0], "at": row[1], "page": 1} })
 	in := s.In(rows...)
 	if write.broken && len(rows) > 0 {
 		args := slices.Clone(rows)

@@ -3,6 +3,7 @@
 package tooltest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -149,16 +150,12 @@ func (s *runner) good(t *testing.T) interpreter.ToolInput { return Complete(s.Go
 // Complete fills in what the interpreter always gives.
 func Complete(in interpreter.ToolInput, tool string) interpreter.ToolInput {
 	in.Tool = tool
-	if in.Step == "" {
-		in.Step = "fetch"
-	}
+	in.Step = cmp.Or(in.Step, "fetch")
 	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
 	if in.TimeoutSeconds == 0 {
 		in.TimeoutSeconds = patience.Seconds()
 	}
-	if in.OperationKey == "" {
-		in.OperationKey = "op-1"
-	}
+	in.OperationKey = cmp.Or(in.OperationKey, "op-1")
 	if in.AttemptKey == "" {
 		in.AttemptKey = in.OperationKey + ":1"
 	}

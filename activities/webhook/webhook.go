@@ -17,6 +17,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -184,11 +185,7 @@ func replaced(v any, with *strings.Replacer) any {
 	case string:
 		return with.Replace(v)
 	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = replaced(item, with)
-		}
-		return list
+		return lists.Map(v, func(item any) any { return replaced(item, with) })
 	case map[string]any:
 		object := make(map[string]any, len(v))
 		for key, item := range v {

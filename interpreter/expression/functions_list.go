@@ -2,6 +2,8 @@ package expression
 
 import (
 	"unicode/utf8"
+
+	"reprise/interpreter/lists"
 )
 
 // listFunctions take nil as the empty list.
@@ -188,9 +190,6 @@ func callSort(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	items := make([]item, len(list))
-	for i, v := range list {
-		items[i] = item{key: v, element: v}
-	}
+	items := lists.Map(list, func(v any) item { return item{key: v, element: v} })
 	return sorted(b, "sort", items, down)
 }

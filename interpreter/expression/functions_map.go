@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"reprise/interpreter/lists"
 )
 
 // mapFunctions give entries in the order of their keys and take nil as the
@@ -44,10 +46,7 @@ func ofEntries(name string, items int, take func(key string, v any) any) func(*B
 		if err := b.keys(m); err != nil {
 			return nil, err
 		}
-		out := make([]any, 0, len(m))
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			out = append(out, take(key, m[key]))
-		}
+		out := lists.Map(slices.Sorted(maps.Keys(m)), func(key string) any { return take(key, m[key]) })
 		return out, nil
 	}
 }

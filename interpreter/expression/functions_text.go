@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf8"
+
+	"reprise/interpreter/lists"
 )
 
 // textFunctions work on rendered text: nil is empty, a number its digits, a
@@ -141,10 +143,7 @@ func callSplit(b *Budget, args []any) (any, error) {
 			return nil, err
 		}
 		parts := strings.SplitN(s[0], s[1], most)
-		out := make([]any, len(parts))
-		for i, part := range parts {
-			out[i] = part
-		}
+		out := lists.Map(parts, func(part string) any { return part })
 		return out, nil
 	})(b, args[:2])
 }

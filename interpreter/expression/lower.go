@@ -3,6 +3,8 @@ package expression
 import (
 	"strconv"
 
+	"reprise/interpreter/lists"
+
 	"github.com/expr-lang/expr/ast"
 )
 
@@ -193,10 +195,7 @@ func withoutChain(node ast.Node) ast.Node {
 
 func (l *lowering) function(n *ast.CallNode) ast.Node {
 	name := n.Callee.(*ast.IdentifierNode).Value // the parser builds no other callee
-	args := make([]ast.Node, len(n.Arguments))
-	for i, arg := range n.Arguments {
-		args[i] = l.value(arg)
-	}
+	args := lists.Map(n.Arguments, l.value)
 	if name != textFunction {
 		name = functionPrefix + name
 	}
@@ -206,10 +205,7 @@ func (l *lowering) function(n *ast.CallNode) ast.Node {
 // array lowers a list as written. Inside a predicate its size is charged, as it is made
 // anew in every round.
 func (l *lowering) array(n *ast.ArrayNode) ast.Node {
-	nodes := make([]ast.Node, len(n.Nodes))
-	for i, element := range n.Nodes {
-		nodes[i] = l.value(element)
-	}
+	nodes := lists.Map(n.Nodes, l.value)
 	list := place(&ast.ArrayNode{Nodes: nodes}, n)
 	if values, ok := constants(nodes); ok {
 		list = place(&ast.ConstantNode{Value: values}, n)

@@ -1,6 +1,10 @@
 package expression
 
-import "time"
+import (
+	"time"
+
+	"reprise/interpreter/lists"
+)
 
 // TimeText is a time in expressions, nil for the zero time.
 func TimeText(at time.Time) any {
@@ -12,11 +16,7 @@ func TimeText(at time.Time) any {
 
 // Values are the values of a list.
 func Values(vs []any) []Value {
-	wrapped := make([]Value, len(vs))
-	for i, v := range vs {
-		wrapped[i] = Of(v)
-	}
-	return wrapped
+	return lists.Map(vs, Of)
 }
 
 // OrEmpty is a value, or an empty map for nil.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"reprise/interpreter/lists"
+
 	"github.com/expr-lang/expr/ast"
 )
 
@@ -174,12 +176,7 @@ var methodHints = map[string]string{
 }
 
 func methodFunction(name string) string {
-	for _, known := range []string{name, methodAliases[name], filterAliases[name]} {
-		if functions[known] != nil {
-			return known
-		}
-	}
-	return ""
+	return lists.First([]string{name, methodAliases[name], filterAliases[name]}, func(known string) bool { return functions[known] != nil })
 }
 
 // tests maps Jinja's tests without arguments to what they compare: the value

@@ -89,7 +89,7 @@ func digest(text string) string {
 	if text == "" {
 		return ""
 	}
-	return base64Of(expression.Sum(text)[:hashLength])
+	return base64Of(expression.Sum(text)[:HashLength])
 }
 
 func (k *Keeper) find(name string) (at int, found bool) {

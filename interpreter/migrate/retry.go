@@ -6,6 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
@@ -196,12 +197,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 // keepComments leaves in the list the comments that stand in the section, and
 // returns those that have no place in it.
 func keepComments(list, written *yaml.Node, inside string, plain bool) []string {
-	var wanted []string
-	for _, line := range commentLines(written) {
-		if strings.Contains(inside, line) {
-			wanted = append(wanted, line)
-		}
-	}
+	wanted := lists.Filter(commentLines(written), func(line string) bool { return strings.Contains(inside, line) })
 	if plain {
 		dropComments(list)
 		return wanted

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Approval is what people are asked (docs/reference/tools.md#approval).
@@ -292,9 +293,5 @@ func (i ApprovalItem) fill(value any, partly bool) (any, error) {
 }
 
 func (a *Approval) names() []string {
-	names := make([]string, len(a.Form))
-	for i, item := range a.Form {
-		names[i] = item.Name
-	}
-	return names
+	return lists.Map(a.Form, func(item ApprovalItem) string { return item.Name })
 }

@@ -1,7 +1,6 @@
 package playbook
 
 import (
-	"fmt"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -110,10 +109,11 @@ func (c *checker) check() {
 
 // checker carries what the rules share. It lives for one check.
 type checker struct {
+	problems
+
 	pb      *Playbook
 	tools   Tools
 	options CheckOptions
-	found   source.Diagnostics
 	// partial is set when decoding failed somewhere, so that what is missing may
 	// stand in the file after all.
 	partial bool
@@ -136,7 +136,7 @@ type checker struct {
 }
 
 func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
-	c := &checker{pb: pb, tools: tools, options: options, vars: varsOf(pb), resolved: map[*Action]string{}, specs: map[string]*ToolSpec{}}
+	c := &checker{problems: problems{file: pb.File}, pb: pb, tools: tools, options: options, vars: varsOf(pb), resolved: map[*Action]string{}, specs: map[string]*ToolSpec{}}
 	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
 	if c.workload == nil {
 		c.workload = map[string]any{}
@@ -145,19 +145,3 @@ func newChecker(pb *Playbook, tools Tools, options CheckOptions) *checker {
 	c.inner = c.innerCheckers()
 	return c
 }
-
-func (c *checker) errorf(pos source.Position, code, format string, args ...any) {
-	c.add(source.Error, pos, code, fmt.Sprintf(format, args...))
-}
-
-func (c *checker) warnf(pos source.Position, code, format string, args ...any) {
-	c.add(source.Warning, pos, code, fmt.Sprintf(format, args...))
-}
-
-func (c *checker) add(severity source.Severity, pos source.Position, code, message string) {
-	c.found = append(c.found, source.Diagnostic{
-		File: c.pb.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
-	})
-}
-
-func (c *checker) offer(written, instead string) { offer(c.found, written, instead) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // checkFields compares the fields of a call with the spec of its tool.
@@ -48,10 +49,7 @@ func (c *checker) checkNeed(action *Action, spec ToolSpec, field Field, entry *E
 	if len(field.Needs) == 0 || c.partial || slices.ContainsFunc(field.Needs, met) {
 		return
 	}
-	needs := make([]string, len(field.Needs))
-	for i, need := range field.Needs {
-		needs[i] = need.Field + ": " + need.Value
-	}
+	needs := lists.Map(field.Needs, func(need Need) string { return need.Field + ": " + need.Value })
 	c.errorf(entry.KeyPos, codeFieldType, "%s of %s needs %s beside it", field.Name, spec.Name, strings.Join(needs, " or "))
 }
 
@@ -416,11 +414,7 @@ func durationProblem(_ Field, node *Node) string {
 }
 
 func quoted(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = fmt.Sprintf("%q", name)
-	}
-	return out
+	return lists.Map(names, func(name string) string { return fmt.Sprintf("%q", name) })
 }
 
 func asEvalError(err error, target **EvalError) bool { return errors.As(err, target) }

@@ -6,16 +6,14 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
 // checkJSONText warns of JSON that is written as text with templates in it: a
 // quote in a value breaks it, or says something else.
 func checkJSONText(c *checker) {
-	var bodies []*Node
-	for _, call := range c.pb.actions() {
-		bodies = append(bodies, call.action.Field("body"))
-	}
+	bodies := lists.Map(c.pb.actions(), func(call actionAt) *Node { return call.action.Field("body") })
 	for _, step := range c.pb.Steps {
 		for _, policy := range step.Retry {
 			if next := policy.Then.NextCall; next != nil {

@@ -4,14 +4,12 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // checkKeys compares a map that is written out with the keys that it may have.
 func (c *checker) checkKeys(field Field, written *Node) {
-	names := make([]string, len(field.Keys))
-	for i, key := range field.Keys {
-		names[i] = key.Name
-	}
+	names := lists.Map(field.Keys, func(key Field) string { return key.Name })
 	for _, key := range field.Keys {
 		has := func(entry *Entry) bool { return entry.Key == key.Name }
 		if key.Required && written.kind == mapNode && !slices.ContainsFunc(written.Entries, has) {

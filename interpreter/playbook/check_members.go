@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // members are the members of the words whose shape the language fixes. A
@@ -201,11 +202,7 @@ func (pb *Playbook) MembersOf(path []string) []string {
 		if len(path) > 1 {
 			return envelopeMembers(path[2:])
 		}
-		var names []string
-		for _, step := range pb.Steps {
-			names = append(names, step.Name)
-		}
-		return names
+		return lists.Map(pb.Steps, func(step *Step) string { return step.Name })
 	case "vars":
 		return SortedKeys(varsOf(pb))
 	case "workload":

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -331,12 +332,7 @@ func (c *checker) argsHave(at site, name string) bool {
 }
 
 func (c *checker) loopWith(element string) *Step {
-	for _, step := range c.pb.Steps {
-		if step.Loop != nil && step.Loop.Element == element {
-			return step
-		}
-	}
-	return nil
+	return lists.First(c.pb.Steps, func(step *Step) bool { return step.Loop != nil && step.Loop.Element == element })
 }
 
 func (c *checker) stepInto(name string) *Step {

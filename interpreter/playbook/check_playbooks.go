@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -62,12 +63,7 @@ func (c *checker) checkPlaybookCall(call actionAt) {
 		return
 	}
 	c.checkPlaybookWords(call)
-	var places []string
-	for _, word := range []string{FieldWorkflow, FieldPath, FieldName} {
-		if action.has(word) {
-			places = append(places, word)
-		}
-	}
+	places := lists.Filter([]string{FieldWorkflow, FieldPath, FieldName}, func(word string) bool { return action.has(word) })
 	if len(places) > 1 {
 		c.errorf(action.start(), codeCalledPlaybook, "%s has %s; a call runs one playbook, so keep one of them", call.who(), listed(places))
 		return

@@ -16,7 +16,7 @@ func Data(file *source.File) (any, source.Diagnostics) {
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return nil, nil
 	}
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
+	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}}
 	var value any
 	if root := d.parse(); root != nil && d.inspect(root) {
 		value = d.constant(root)

@@ -33,7 +33,7 @@ const MaxShown = 100
 // may be run only if no diagnostic is an error. Decoding says nothing about
 // names, routes and tools; see Validate.
 func Decode(file *source.File) (*Playbook, source.Diagnostics) {
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: sections}
+	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, sections: sections}
 	pb := d.playbook()
 	if pb != nil {
 		attachStatements(pb)
@@ -54,73 +54,41 @@ func hash(data []byte) string {
 }
 
 var playbookSection = sectionOf(section{name: "playbook", called: "the playbook"}, []keyOf[Playbook]{
-	{
-		key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
-		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion),
-	},
-	{key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")},
-	{
-		key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
-		as(WordSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection),
-	},
-	{
-		key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
-		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v }),
-	},
-	{
-		key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
-		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes }),
-	},
-	{
-		key{name: "notify", doc: "notices, one or a list, of what happens to the run"},
-		asNotices(notifySection, func(p *Playbook, notices []*Notice) { p.Notify = notices }),
-	},
-	{
-		key{name: "on_success", doc: "a notice, or a list of them, once the run has ended well"},
-		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnSuccess = notices }),
-	},
-	{
-		key{name: "on_failure", doc: "a notice, or a list of them, once the run has failed"},
-		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices }),
-	},
-	{
-		key{name: "expect", doc: "when an open run is late"},
-		as(WordSection, (*decoder).expect).of(expectSection),
-	},
-	{
-		key{name: "concurrency", doc: "how many runs that share a key are open at a time, and what happens to the others"},
-		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c }),
-	},
-	{
-		key{name: "partitions", doc: "the parts, by time or of a list, of which each run is about one"},
-		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection),
-	},
-	{
-		key{name: "state", doc: "what the names of its states begin with, in place of the playbook's name; default `metadata.name`"},
+	accept(key{name: "apiVersion", doc: "`reprise/v1`, or `noetl.io/v1` with its spellings", required: "apiVersion: " + Version},
+		asOneOf(func(p *Playbook, version string) { p.APIVersion = version }, Version, OlderVersion)),
+	accept(key{name: "kind", doc: "`Playbook`", required: "kind: Playbook"}, asOneOf(func(*Playbook, string) {}, "Playbook")),
+	accept(key{name: "metadata", doc: "name, description, labels, schedule and triggers", required: "metadata: {name: my_playbook}"},
+		as(WordSection, func(d *decoder, w written, p *Playbook) { d.metadata(w.node, p) }).of(metadataSection)),
+	accept(key{name: "timeout", doc: "time limit of the whole run, counted from its first start"},
+		asLimit(func(p *Playbook, v time.Duration) { p.Timeout = v })),
+	accept(key{name: "strict", doc: "with `true` a run in which an iteration failed is at best `partial_success`"},
+		asBoolean(func(p *Playbook, yes bool) { p.Strict = yes })),
+	accept(key{name: "notify", doc: "notices, one or a list, of what happens to the run"},
+		asNotices(notifySection, func(p *Playbook, notices []*Notice) { p.Notify = notices })),
+	accept(key{name: "on_success", doc: "a notice, or a list of them, once the run has ended well"},
+		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnSuccess = notices })),
+	accept(key{name: "on_failure", doc: "a notice, or a list of them, once the run has failed"},
+		asNotices(noticeSection, func(p *Playbook, notices []*Notice) { p.OnFailure = notices })),
+	accept(key{name: "expect", doc: "when an open run is late"},
+		as(WordSection, (*decoder).expect).of(expectSection)),
+	accept(key{name: "concurrency", doc: "how many runs that share a key are open at a time, and what happens to the others"},
+		asSection(func(p *Playbook, c *Concurrency) { p.Concurrency = c })),
+	accept(key{name: "partitions", doc: "the parts, by time or of a list, of which each run is about one"},
+		as(WordKeyed, func(d *decoder, w written, p *Playbook) { d.partitions(w.node, p) }).of(partitionsSection)),
+	accept(key{name: "state", doc: "what the names of its states begin with, in place of the playbook's name; default `metadata.name`"},
 		as(WordName, func(d *decoder, w written, p *Playbook) {
 			p.State, p.StatePos = d.playbookName(w.node, w.what), position(w.node)
-		}),
-	},
-	{
-		key{name: "workload", doc: "inputs and their defaults; constants"},
-		as(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) }),
-	},
-	{
-		key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
-		asValue(func(p *Playbook, n *Node) { p.Output = n }),
-	},
-	{
-		key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection),
-	},
-	{
-		key{name: "policies", doc: "lists of policies by name, for `- use: NAME` in any `retry`", nullable: true},
-		as(WordLists, func(*decoder, written, *Playbook) {}).of(policySection), // read before the others
-	},
-	{
-		key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection),
-	},
+		})),
+	accept(key{name: "workload", doc: "inputs and their defaults; constants"},
+		as(WordConstants, func(d *decoder, w written, p *Playbook) { p.Workload, p.WorkloadPos = d.constants(w.node, w.what) })),
+	accept(key{name: "output", doc: "the run's result; default: the result of the step that ended last", nullable: true},
+		asValue(func(p *Playbook, n *Node) { p.Output = n })),
+	accept(key{name: "workbook", doc: "named calls that steps use with `tool: workbook`", nullable: true},
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Workbook = d.workbook(w.node) }).of(workbookSection)),
+	accept(key{name: "policies", doc: "lists of policies by name, for `- use: NAME` in any `retry`", nullable: true},
+		as(WordLists, func(*decoder, written, *Playbook) {}).of(policySection)),
+	accept(key{name: "workflow", doc: "the list of steps", required: "workflow: [{step: start, …}]"},
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Steps = d.steps(w.node) }).of(stepSection)),
 })
 
 func (d *decoder) playbook() *Playbook {
@@ -173,23 +141,15 @@ func (d *decoder) otherLanguage(root *yaml.Node) bool {
 }
 
 var metadataSection = sectionOf(section{name: "metadata", prefix: "metadata.", labels: true}, []keyOf[Playbook]{
-	{
-		key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
-		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) }),
-	},
-	{key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })},
-	{
-		key{name: "labels", doc: "a map of texts, by which `starter list --label NAME=VALUE` finds the runs"},
-		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) }),
-	},
-	{
-		key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
-		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s }),
-	},
-	{
-		key{name: "triggers", doc: "whose signed deliveries start runs: a list", nullable: true, newer: true},
-		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection),
-	},
+	accept(key{name: "name", doc: "the playbook's name", required: "name: my_playbook"},
+		as(WordName, func(d *decoder, w written, p *Playbook) { p.Name = d.playbookName(w.node, w.what) })),
+	accept(key{name: "description", doc: "what it is for", nullable: true}, asText(func(p *Playbook, text string) { p.Description = text })),
+	accept(key{name: "labels", doc: "a map of texts, by which `starter list --label NAME=VALUE` finds the runs"},
+		as(WordLabels, func(d *decoder, w written, p *Playbook) { p.Labels = d.labels(w.node, w.what) })),
+	accept(key{name: "schedule", doc: "when `starter schedule` runs the playbook", newer: true},
+		asSection(func(p *Playbook, s *Schedule) { p.Schedule = s })),
+	accept(key{name: "triggers", doc: "whose signed deliveries start runs: a list", nullable: true, newer: true},
+		as(WordSections, func(d *decoder, w written, p *Playbook) { p.Triggers = d.triggers(w.node, w.what) }).of(triggerSection)),
 })
 
 func (d *decoder) metadata(n *yaml.Node, pb *Playbook) {

@@ -17,24 +17,16 @@ const codeField = "code"
 // callKeys are the words that every call of a tool accepts beside its fields.
 var callKeys = []keyOf[Action]{
 	argsKey,
-	{
-		key{name: "auth", doc: "name of a connection that the worker knows"},
-		asNode(WordConnection, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n }),
-	},
-	{
-		key{name: "timeout", doc: "time limit of one attempt"},
-		asLimit(func(a *Action, v time.Duration) { a.Timeout = v }),
-	},
-	{
-		key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
-		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none"),
-	},
+	accept(key{name: "auth", doc: "name of a connection that the worker knows"},
+		asNode(WordConnection, (*decoder).auth, func(a *Action, n *Node) { a.Auth = n })),
+	accept(key{name: "timeout", doc: "time limit of one attempt"},
+		asLimit(func(a *Action, v time.Duration) { a.Timeout = v })),
+	accept(key{name: "idempotency", doc: "`operation`, `attempt` or `none`: which key the tool sends"},
+		asOneOf(func(a *Action, one string) { a.Idempotency = one }, "operation", "attempt", "none")),
 }
 
-var argsKey = keyOf[Action]{
-	key{name: "args", doc: "values that are passed to the tool; a sink writes them in place of the result", nullable: true},
-	asValue(func(a *Action, n *Node) { a.Args = n }),
-}
+var argsKey = accept(key{name: "args", doc: "values that are passed to the tool; a sink writes them in place of the result", nullable: true},
+	asValue(func(a *Action, n *Node) { a.Args = n }))
 
 // withCall adds the words of a call to those of a section that has one.
 func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
@@ -47,10 +39,8 @@ func withCall[T any](call func(*T) *Action, words []keyOf[T]) []keyOf[T] {
 }
 
 var toolSection = sectionOf(section{name: "tool", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	{
-		key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
-		asPart[Action](WordConnection),
-	},
+	accept(key{name: "kind", older: []string{"type"}, doc: "the tool's name, where its fields are grouped under `tool`", required: "kind: http"},
+		asPart[Action](WordConnection)),
 }))
 
 func sameAction(a *Action) *Action { return a }
@@ -179,19 +169,13 @@ func (d *decoder) auth(n *yaml.Node, _ string) *Node {
 }
 
 var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{
-	{
-		key{name: "name", doc: "the name that steps use", required: "name: score"},
-		asName(func(a *Action, name string) { a.Name = name }),
-	},
-	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})},
-	{
-		key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
-		asPart[Action](WordTool),
-	},
-	{
-		key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
-		as(WordPolicies, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection),
-	},
+	accept(key{name: "name", doc: "the name that steps use", required: "name: score"},
+		asName(func(a *Action, name string) { a.Name = name })),
+	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(*Action, string) {})),
+	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call", required: "tool: python"},
+		asPart[Action](WordTool)),
+	accept(key{name: "retry", doc: "the policies of steps that use the entry and have no `retry` of their own"},
+		as(WordPolicies, func(d *decoder, w written, a *Action) { d.entryRetry(w, a) }).of(policySection)),
 }))
 
 func (d *decoder) workbook(n *yaml.Node) []*Action {

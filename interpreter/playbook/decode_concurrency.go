@@ -36,22 +36,14 @@ func (c *Concurrency) Name() *Node {
 }
 
 var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurrency."}, []keyOf[Concurrency]{
-	{
-		key{name: "key", doc: "what runs share, within the playbook; from the workload"},
-		asTextValue(func(c *Concurrency, n *Node) { c.Key = n }),
-	},
-	{
-		key{name: "shared", doc: "in place of `key`: a name that the runs of all playbooks share which name it"},
-		asTextValue(func(c *Concurrency, n *Node) { c.Shared = n }),
-	},
-	{
-		key{name: "limit", doc: "how many runs are open at a time, at most 1000; default 1"},
-		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1),
-	},
-	{
-		key{name: "on_conflict", doc: "what happens to a run that finds no slot free: `queue` (default), `skip` or `cancel_running`"},
-		asOneOf(func(c *Concurrency, choice OnConflict) { c.OnConflict = choice }, ConflictQueue, ConflictSkip, ConflictCancel).or(ConflictQueue),
-	},
+	accept(key{name: "key", doc: "what runs share, within the playbook; from the workload"},
+		asTextValue(func(c *Concurrency, n *Node) { c.Key = n })),
+	accept(key{name: "shared", doc: "in place of `key`: a name that the runs of all playbooks share which name it"},
+		asTextValue(func(c *Concurrency, n *Node) { c.Shared = n })),
+	accept(key{name: "limit", doc: "how many runs are open at a time, at most 1000; default 1"},
+		asInteger(func(c *Concurrency, n int) { c.Limit = n }).from(1).to(MaxConcurrencyRuns).or(1)),
+	accept(key{name: "on_conflict", doc: "what happens to a run that finds no slot free: `queue` (default), `skip` or `cancel_running`"},
+		asOneOf(func(c *Concurrency, choice OnConflict) { c.OnConflict = choice }, ConflictQueue, ConflictSkip, ConflictCancel).or(ConflictQueue)),
 })
 
 func (*Concurrency) section() *section { return concurrencySection }

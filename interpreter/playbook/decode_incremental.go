@@ -16,47 +16,27 @@ import (
 const maxStateName = 500
 
 var incrementalSection = sectionOf(section{name: "incremental", prefix: "incremental."}, []keyOf[Incremental]{
-	{
-		key{name: "cursor_path", doc: "dotted path to the cursor, in each row that a page contributes"},
-		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) }),
-	},
-	{
-		key{name: "token", doc: "in place of `cursor_path`: what the source gives to continue from, such as `{{ response.next_sync_token }}`"},
-		asTextValue(func(i *Incremental, n *Node) { i.Token = n }),
-	},
-	{key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](WordScalar)},
-	{
-		key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
-		asOneOf(func(i *Incremental, t incremental.Type) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text),
-	},
-	{
-		key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
-		asPart[Incremental](WordLength).or(0),
-	},
-	{
-		key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
-		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed"),
-	},
-	{
-		key{name: "row_order", doc: "`none` (default), or `asc`: rows come in the order of their cursors, and the watermark moves page by page"},
-		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none"),
-	},
-	{
-		key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
-		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail),
-	},
-	{
-		key{name: "key", doc: "what identifies a row that comes again, one name or a list; default the sink's `key`, else the whole row"},
-		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) }),
-	},
-	{
-		key{name: "state", doc: "name of the state, from workload and element; default the playbook and the step, in a loop also the element"},
-		asTextValue(func(i *Incremental, n *Node) { i.State = n }),
-	},
-	{
-		key{name: "on_conflict", doc: "what happens to a run while another one holds the state: `queue` (default) or `fail`"},
-		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue),
-	},
+	accept(key{name: "cursor_path", doc: "dotted path to the cursor, in each row that a page contributes"},
+		as(WordName, func(d *decoder, w written, i *Incremental) { i.CursorPath = d.rowPath(w.node, w.name) })),
+	accept(key{name: "token", doc: "in place of `cursor_path`: what the source gives to continue from, such as `{{ response.next_sync_token }}`"},
+		asTextValue(func(i *Incremental, n *Node) { i.Token = n })),
+	accept(key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](WordScalar)),
+	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
+		asOneOf(func(i *Incremental, t incremental.Type) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
+	accept(key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
+		asPart[Incremental](WordLength).or(0)),
+	accept(key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
+		asOneOf(func(i *Incremental, start string) { i.OpenStart = start == "open" }, "closed", "open").or("closed")),
+	accept(key{name: "row_order", doc: "`none` (default), or `asc`: rows come in the order of their cursors, and the watermark moves page by page"},
+		asOneOf(func(i *Incremental, order string) { i.Ascending = order == "asc" }, "none", "asc").or("none")),
+	accept(key{name: "on_missing", doc: "what happens to rows without a cursor: `fail` (default), `include` or `exclude`"},
+		asOneOf(func(i *Incremental, choice OnMissing) { i.OnMissing = choice }, MissingFail, MissingInclude, MissingExclude).or(MissingFail)),
+	accept(key{name: "key", doc: "what identifies a row that comes again, one name or a list; default the sink's `key`, else the whole row"},
+		as(WordNames, func(d *decoder, w written, i *Incremental) { i.Key = d.rowKey(w.node, w.what) })),
+	accept(key{name: "state", doc: "name of the state, from workload and element; default the playbook and the step, in a loop also the element"},
+		asTextValue(func(i *Incremental, n *Node) { i.State = n })),
+	accept(key{name: "on_conflict", doc: "what happens to a run while another one holds the state: `queue` (default) or `fail`"},
+		asOneOf(func(i *Incremental, choice OnConflict) { i.OnConflict = choice }, ConflictQueue, ConflictFail).or(ConflictQueue)),
 })
 
 func (*Incremental) section() *section { return incrementalSection }

@@ -3,6 +3,8 @@ package playbook
 import (
 	"time"
 
+	"reprise/interpreter/lists"
+
 	"gopkg.in/yaml.v3"
 )
 
@@ -62,10 +64,7 @@ func asLimit[T any](set func(*T, time.Duration)) reader[T] {
 // asOneOf reads one of a few words; what is none of them is reported and not
 // set.
 func asOneOf[T any, E ~string](set func(*T, E), accepted ...E) reader[T] {
-	texts := make([]string, len(accepted))
-	for i, one := range accepted {
-		texts[i] = string(one)
-	}
+	texts := lists.Map(accepted, func(one E) string { return string(one) })
 	return as(WordChoice, func(d *decoder, w written, into *T) {
 		if one := d.oneOf(w.node, w.what, w.domain.accepted...); one != "" {
 			set(into, E(one))

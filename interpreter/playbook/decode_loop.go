@@ -17,50 +17,30 @@ const (
 )
 
 var loopSection = sectionOf(section{name: "loop"}, []keyOf[Loop]{
-	{
-		key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
-		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) }),
-	},
-	{
-		key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
-		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement),
-	},
-	{
-		key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
+	accept(key{name: "collection", aliases: []string{"in"}, doc: "a list, or a map (sorted by key, elements `{key, value}`)", required: `collection: "{{ patient_ids }}"`},
+		as(WordCollection, func(d *decoder, w written, l *Loop) { l.Collection = d.collection(w.node) })),
+	accept(key{name: "element", aliases: []string{"iterator"}, doc: "name of the element in expressions; default `item`"},
+		asName(func(l *Loop, name string) { l.Element = name }).or(defaultElement)),
+	accept(key{name: "mode", doc: "`sequential` (default) or `parallel` (also `async`)"},
 		asOneOf(func(l *Loop, mode LoopMode) {
 			if mode != Sequential {
 				l.Mode = Parallel
 			}
-		}, Sequential, Parallel, "async").or(Sequential),
-	},
-	{
-		key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
-		as(WordInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency),
-	},
-	{
-		key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default auto"},
-		as(WordInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch),
-	},
-	{
-		key{name: "failure_budget", doc: "ends the loop early; off unless given"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection),
-	},
-	{
-		key{name: "thresholds", doc: "shares of successes that decide the step's status"},
-		as(WordSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection),
-	},
-	{
-		key{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},
-		asSection(func(l *Loop, s *Sink) { l.Sink = s }),
-	},
-	{
-		key{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
-		asOneOf(func(l *Loop, results string) { l.StatsOnly = results == "stats" }, "inline", "stats").or("inline"),
-	},
-	{
-		key{name: "dead_letter", doc: "a sink for each iteration that failed"},
-		asSection(func(l *Loop, letter *deadLetter) { l.DeadLetter = letter.sink }),
-	},
+		}, Sequential, Parallel, "async").or(Sequential)),
+	accept(key{name: "max_concurrency", doc: "iterations at a time in a parallel loop; default 10, at most 500"},
+		as(WordInteger, (*decoder).maxConcurrency).from(1).to(MaxConcurrencyLimit).byRule().or(defaultMaxConcurrency)),
+	accept(key{name: "batch", doc: "iterations per child workflow, at most 500, or `auto`: more in larger loops; default auto"},
+		as(WordInteger, (*decoder).batch).from(1).to(maxBatch).byRule().also(defaultBatch).or(defaultBatch)),
+	accept(key{name: "failure_budget", doc: "ends the loop early; off unless given"},
+		as(WordSection, func(d *decoder, w written, l *Loop) { l.FailureBudget = d.failureBudget(w.node, l.Values) }).of(budgetSection)),
+	accept(key{name: "thresholds", doc: "shares of successes that decide the step's status"},
+		as(WordSection, func(d *decoder, w written, l *Loop) { d.thresholds(w.node, &l.Thresholds, l.Values) }).of(thresholdsSection)),
+	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each iteration that succeeded is written"},
+		asSection(func(l *Loop, s *Sink) { l.Sink = s })),
+	accept(key{name: "results", doc: "`inline` (default), or `stats`: keep counts and errors only, for loops whose rows went to sinks"},
+		asOneOf(func(l *Loop, results string) { l.StatsOnly = results == "stats" }, "inline", "stats").or("inline")),
+	accept(key{name: "dead_letter", doc: "a sink for each iteration that failed"},
+		asSection(func(l *Loop, letter *deadLetter) { l.DeadLetter = letter.sink })),
 })
 
 func (*Loop) section() *section { return loopSection }
@@ -128,14 +108,10 @@ type budget struct {
 }
 
 var budgetSection = sectionOf(section{name: "failure_budget", prefix: "failure_budget."}, []keyOf[budget]{
-	{
-		key{name: "rate", doc: "share of failures, from 0 to 1, that must not be exceeded", required: "rate: 0.10"},
-		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1).byRule(),
-	},
-	{
-		key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
-		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples),
-	},
+	accept(key{name: "rate", doc: "share of failures, from 0 to 1, that must not be exceeded", required: "rate: 0.10"},
+		asNumber(func(b *budget, v float64) { b.rate = &v }).from(0).to(1).byRule()),
+	accept(key{name: "min_samples", doc: "iterations that must have ended first; default 1000"},
+		asInteger(func(b *budget, n int) { b.minSamples = n }).from(0).byRule().or(defaultMinSamples)),
 })
 
 // failureBudget is nil without a rate.
@@ -157,14 +133,10 @@ func (d *decoder) failureBudget(n *yaml.Node, places Words) *FailureBudget {
 type shares struct{ completed, partial *float64 }
 
 var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "thresholds."}, []keyOf[shares]{
-	{
-		key{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
-		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).byRule().or(DefaultCompleted),
-	},
-	{
-		key{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
-		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess),
-	},
+	accept(key{name: "completed", doc: "least share of successes for `completed`; default 0.95"},
+		asNumber(func(s *shares, v float64) { s.completed = &v }).from(0).to(1).byRule().or(DefaultCompleted)),
+	accept(key{name: "partial_success", doc: "least share of successes for `partial_success`; default 0.50"},
+		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
 // thresholds reads the shares. Where only completed is given and stands below
@@ -193,10 +165,8 @@ func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 type deadLetter struct{ sink *Sink }
 
 var deadLetterSection = sectionOf(section{name: "dead_letter"}, []keyOf[deadLetter]{
-	{
-		key{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter", required: innerSink},
-		asSection(func(l *deadLetter, s *Sink) { l.sink = s }),
-	},
+	accept(key{name: "sink", doc: "where each iteration that failed is written; `result` is the dead letter", required: innerSink},
+		asSection(func(l *deadLetter, s *Sink) { l.sink = s })),
 })
 
 func (*deadLetter) section() *section { return deadLetterSection }

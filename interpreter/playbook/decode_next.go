@@ -1,31 +1,31 @@
 package playbook
 
-import "gopkg.in/yaml.v3"
+import (
+	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/lists"
+)
 
 // routeSection is read into the target that an entry may be itself. What when,
 // then and else mean depends on which of them stand together: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
-	{key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](WordCondition)},
-	{key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)},
-	{key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](WordTargets).of(targetSection)},
-	{key{name: "step", doc: targetStep.doc}, targetStep.into},
+	accept(key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](WordCondition)),
+	accept(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),
+	accept(key{name: "else", doc: "the steps to start where no condition is true"}, asPart[Target](WordTargets).of(targetSection)),
+	accept(key{name: "step", doc: targetStep.doc}, targetStep.into),
 	targetArgs,
 })
 
 var targetSection = sectionOf(section{name: "next target"}, []keyOf[Target]{targetStep, targetArgs})
 
 var (
-	targetStep = keyOf[Target]{
-		key{name: "step", doc: "the step to start", required: "step: load"},
+	targetStep = accept(key{name: "step", doc: "the step to start", required: "step: load"},
 		as(WordName, func(d *decoder, w written, t *Target) {
 			t.Step, _ = d.name(w.node, w.what)
 			t.Pos = position(w.node)
-		}),
-	}
-	targetArgs = keyOf[Target]{
-		key{name: "args", doc: "laid over the step's args for this visit"},
-		asMap(func(t *Target, n *Node) { t.Args = n }),
-	}
+		}))
+	targetArgs = accept(key{name: "args", doc: "laid over the step's args for this visit"},
+		asMap(func(t *Target, n *Node) { t.Args = n }))
 )
 
 // next reads the routes of a step: a name, a list of names, or entries.
@@ -80,12 +80,7 @@ func (d *decoder) routeTargets(f *fields, route *Route) {
 		d.errorf(f.words["else"], codeConflict, "when and else are in one entry of next; put a - before else")
 		return
 	}
-	var ways []string
-	for _, way := range []string{"step", "then", "else"} {
-		if f.words.Has(way) {
-			ways = append(ways, way)
-		}
-	}
+	ways := lists.Filter([]string{"step", "then", "else"}, func(way string) bool { return f.words.Has(way) })
 	switch {
 	case len(ways) == 0:
 		d.errorf(f.pos, codeMissingKey, "an entry of next needs a step, for example step: %s", "load")

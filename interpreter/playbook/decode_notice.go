@@ -33,22 +33,18 @@ const runPlace = "run"
 
 // noticeWords are the words that every notice has.
 var noticeWords = withCall((*Notice).action, []keyOf[Notice]{
-	{key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](WordTool)},
-	{
-		key{name: "retry", doc: "policies for the notice's own failures"},
-		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies }),
-	},
-	{key{name: "args", doc: "values that are passed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)},
+	accept(key{name: "tool", older: []string{"type"}, doc: "the tool that writes; default `http`"}, asPart[Notice](WordTool)),
+	accept(key{name: "retry", doc: "policies for the notice's own failures"},
+		asRetry(func(n *Notice, policies []*Policy) { n.Sink.Action.Retry = policies })),
+	accept(key{name: "args", doc: "values that are passed to the tool in place of what a notice says by itself", nullable: true}, through((*Notice).action, argsKey.into)),
 })
 
 // noticeSection is what on_success and on_failure hold.
 var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: true, fields: olderFields}, noticeWords)
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
-	{
-		key{name: "on", doc: "the events to report, a name or a list: " + eventNames(), required: "on: [failed, late]"},
-		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...),
-	},
+	accept(key{name: "on", doc: "the events to report, a name or a list: " + eventNames(), required: "on: [failed, late]"},
+		as(WordChoices, func(d *decoder, w written, n *Notice) { n.On = d.events(w.node) }).also(Events()...)),
 }, noticeWords...))
 
 func eventNames() string {
@@ -148,10 +144,8 @@ func (d *decoder) events(n *yaml.Node) []string {
 }
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
-	{
-		key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
-		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v }),
-	},
+	accept(key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
+		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v })),
 })
 
 func (d *decoder) expect(w written, pb *Playbook) {

@@ -36,19 +36,13 @@ type partitionsRead struct {
 const everyForm = "hour, day, week, month or year, or a duration such as 6h"
 
 var partitionsSection = sectionOf(section{name: "partitions", prefix: "partitions."}, []keyOf[partitionsRead]{
-	{
-		key{name: "every", doc: "how long a partition is: `hour`, `day`, `week`, `month` or `year` of the zone, or a duration", required: "every: day"},
-		as(WordLength, func(d *decoder, w written, p *partitionsRead) { d.every(w.node, p) }).also(partition.Units...),
-	},
-	{
-		key{name: "start", doc: "where the first partition begins: a date, or a time", required: "start: 2024-01-01"},
-		asName(func(p *partitionsRead, text string) { p.start = text }),
-	},
-	{key{name: "end", doc: "no partition ends after this time; default: there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })},
-	{
-		key{name: "zone", doc: "time zone, such as `Europe/Berlin`, whose hours, days, weeks, months and years are meant; default UTC"},
-		asName(func(p *partitionsRead, name string) { p.zone = name }),
-	},
+	accept(key{name: "every", doc: "how long a partition is: `hour`, `day`, `week`, `month` or `year` of the zone, or a duration", required: "every: day"},
+		as(WordLength, func(d *decoder, w written, p *partitionsRead) { d.every(w.node, p) }).also(partition.Units...)),
+	accept(key{name: "start", doc: "where the first partition begins: a date, or a time", required: "start: 2024-01-01"},
+		asName(func(p *partitionsRead, text string) { p.start = text })),
+	accept(key{name: "end", doc: "no partition ends after this time; default: there is always a next one"}, asName(func(p *partitionsRead, text string) { p.until = text })),
+	accept(key{name: "zone", doc: "time zone, such as `Europe/Berlin`, whose hours, days, weeks, months and years are meant; default UTC"},
+		asName(func(p *partitionsRead, name string) { p.zone = name })),
 })
 
 // every reads a unit or a length.

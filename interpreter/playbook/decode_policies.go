@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
@@ -141,9 +143,7 @@ func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Pol
 // there.
 func (d *decoder) lend(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
-		if policy.Lent == nil {
-			policy.Lent = &Lent{From: list.from, Number: i + 1}
-		}
+		policy.Lent = cmp.Or(policy.Lent, &Lent{From: list.from, Number: i + 1})
 	}
 	return policies
 }
@@ -245,10 +245,7 @@ func (pb *Playbook) nameUses(found source.Diagnostics) {
 // usedBy names the places that use a list.
 func (l *lentList) usedBy() string {
 	const most = 3
-	var uses []string
-	for _, use := range l.uses[:min(len(l.uses), most)] {
-		uses = append(uses, fmt.Sprintf("%s in line %d", use.place, use.pos.Line))
-	}
+	uses := lists.Map(l.uses[:min(len(l.uses), most)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
 	if more := len(l.uses) - most; more > 0 {
 		uses = append(uses, fmt.Sprintf("%d more", more))
 	}

@@ -19,22 +19,14 @@ func (d *decoder) stepRateLimit(n *yaml.Node, step *Step) {
 }
 
 var rateLimitSection = sectionOf(section{name: "rate_limit", prefix: "rate_limit."}, []keyOf[RateLimit]{
-	{
-		key{name: "requests", doc: "how many requests", required: "requests: 50"},
-		asInteger(func(l *RateLimit, n int) { l.Requests = n }).from(1),
-	},
-	{
-		key{name: "per", doc: "in which time; default 1s"},
-		asLimit(func(l *RateLimit, v time.Duration) { l.Per = v }).or(time.Second),
-	},
-	{
-		key{name: "key", doc: "what the limit belongs to, within the playbook; default the host of the URL"},
-		asValue(func(l *RateLimit, n *Node) { l.Key = n }),
-	},
-	{
-		key{name: "shared", doc: "in place of `key`: the name of a limit that all playbooks share which name it"},
-		asValue(func(l *RateLimit, n *Node) { l.Shared = n }),
-	},
+	accept(key{name: "requests", doc: "how many requests", required: "requests: 50"},
+		asInteger(func(l *RateLimit, n int) { l.Requests = n }).from(1)),
+	accept(key{name: "per", doc: "in which time; default 1s"},
+		asLimit(func(l *RateLimit, v time.Duration) { l.Per = v }).or(time.Second)),
+	accept(key{name: "key", doc: "what the limit belongs to, within the playbook; default the host of the URL"},
+		asValue(func(l *RateLimit, n *Node) { l.Key = n })),
+	accept(key{name: "shared", doc: "in place of `key`: the name of a limit that all playbooks share which name it"},
+		asValue(func(l *RateLimit, n *Node) { l.Shared = n })),
 })
 
 func (*RateLimit) section() *section { return rateLimitSection }

@@ -71,13 +71,11 @@ func (d *decoder) policiesFrom(n *yaml.Node, place string, before int) []*Policy
 }
 
 var policySection = sectionOf(section{name: "retry policy", called: "a retry policy", below: thenSection}, []keyOf[Policy]{
-	{
-		key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
-		asCondition(func(p *Policy, n *Node) { p.When = n }),
-	},
-	{key{name: "stop_when", doc: "ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })},
-	{key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })},
-	{key{name: useWord, doc: "alone in its entry: the name of the list of `policies` that is used here"}, asName(func(*Policy, string) {})},
+	accept(key{name: "when", doc: "the outcomes that the policy matches", required: `when: "{{ error is defined }}"`},
+		asCondition(func(p *Policy, n *Node) { p.When = n })),
+	accept(key{name: "stop_when", doc: "ends the call; it is evaluated before `when`"}, asCondition(func(p *Policy, n *Node) { p.StopWhen = n })),
+	accept(key{name: "then", doc: "what a match does", nullable: true}, asSection(func(p *Policy, then *Then) { p.Then = *then })),
+	accept(key{name: useWord, doc: "alone in its entry: the name of the list of `policies` that is used here"}, asName(func(*Policy, string) {})),
 })
 
 func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
@@ -91,96 +89,52 @@ func (d *decoder) policy(n *yaml.Node, number int, place string) *Policy {
 }
 
 var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
-	{
-		key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
-		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule(),
-	},
-	{
-		key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.Delay = &v }),
-	},
-	{
-		key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay),
-	},
-	{
-		key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v }),
-	},
-	{
-		key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
-		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential),
-	},
-	{
-		key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
-		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule().or(DefaultMultiplier),
-	},
-	{
-		key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
-		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull),
-	},
-	{
-		key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v }),
-	},
-	{
-		key{name: "max_wait", doc: "longest wait that the other side may request, such as with `Retry-After`; default 1h", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait),
-	},
-	{
-		key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated"},
-		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause),
-	},
-	{
-		key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
-		asBoolean(func(t *Then, yes bool) { t.Ignore = yes }),
-	},
-	{
-		key{name: "result", stepsOnly: true, doc: "the data of the call where this policy ends it as a success"},
-		asValue(func(t *Then, n *Node) { t.Result = n }),
-	},
-	{
-		key{name: "fail", stepsOnly: true, doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
-		asTextValue(func(t *Then, n *Node) { t.Fail = n }),
-	},
-	{
-		key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
-		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass),
-	},
-	{key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })},
-	{
-		key{name: "retry_after", doc: "of that failure: the wait that the answer requests, in seconds or as a duration"},
-		asValue(func(t *Then, n *Node) { t.RetryAfter = n }),
-	},
-	{
-		key{name: "restart", stepsOnly: true, doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
-		as(WordBoolean, (*decoder).restart).also("full"),
-	},
-	{
-		key{name: "allow_repeat", doc: "allow a request or a page to come again"},
-		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes }),
-	},
-	{
-		key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
-		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes }),
-	},
-	{
-		key{name: "next_call", stepsOnly: true, doc: "changes to the request after a success", repeats: true},
-		asSection(func(t *Then, call *NextCall) { t.NextCall = call }),
-	},
-	{key{name: "collect", stepsOnly: true, doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })},
-	{
-		key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
-		asSection(func(t *Then, s *Sink) { t.Sink = s }),
-	},
-	{
-		key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
-		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink }),
-	},
-	{
-		key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
-		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity),
-	},
+	accept(key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
+		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()),
+	accept(key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.Delay = &v })),
+	accept(key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)),
+	accept(key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v })),
+	accept(key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
+		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)),
+	accept(key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
+		asNumber(func(t *Then, v float64) { t.Multiplier = &v }).from(1).byRule().or(DefaultMultiplier)),
+	accept(key{name: "jitter", doc: "`proportional` (default for failures), `full` or `none`", repeats: true},
+		asOneOf(func(t *Then, j Jitter) { t.Jitter = j }, JitterNone, JitterProportional, JitterFull)),
+	accept(key{name: "max_elapsed", doc: "time from the first match after which the policy is exhausted", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxElapsed = &v })),
+	accept(key{name: "max_wait", doc: "longest wait that the other side may request, such as with `Retry-After`; default 1h", repeats: true},
+		asDuration(func(t *Then, v time.Duration) { t.MaxWait = &v }).or(DefaultMaxWait)),
+	accept(key{name: "on_exhausted", doc: "what follows once the policy is exhausted: `fail`, `succeed`, `continue` or `pause`; left out, failures and polls fail, and pages succeed truncated"},
+		asOneOf(func(t *Then, o OnExhausted) { t.OnExhausted = o }, ExhaustedFail, ExhaustedSucceed, ExhaustedContinue, ExhaustedPause)),
+	accept(key{name: "ignore", doc: "`true`: a failure is an empty answer, and the call succeeds"},
+		asBoolean(func(t *Then, yes bool) { t.Ignore = yes })),
+	accept(key{name: "result", stepsOnly: true, doc: "the data of the call where this policy ends it as a success"},
+		asValue(func(t *Then, n *Node) { t.Result = n })),
+	accept(key{name: "fail", stepsOnly: true, doc: "the message with which an answer that says it worked becomes a failure of kind `response`"},
+		asTextValue(func(t *Then, n *Node) { t.Fail = n })),
+	accept(key{name: "class", doc: "of that failure: `final` (default), `retryable` or `rate_limited`"},
+		asOneOf(func(t *Then, class string) { t.Class = class }, errorClasses...).or(DefaultFailClass)),
+	accept(key{name: "type", doc: "of that failure: a name of your own, for `error.type`"}, asTextValue(func(t *Then, n *Node) { t.Type = n })),
+	accept(key{name: "retry_after", doc: "of that failure: the wait that the answer requests, in seconds or as a duration"},
+		asValue(func(t *Then, n *Node) { t.RetryAfter = n })),
+	accept(key{name: "restart", stepsOnly: true, doc: "`true`: after a failure the pages are dropped and the call begins again, with `incremental` at the same value; `full`: at its initial value; `max_attempts` counts the restarts, default 1"},
+		as(WordBoolean, (*decoder).restart).also("full")),
+	accept(key{name: "allow_repeat", doc: "allow a request or a page to come again"},
+		asBoolean(func(t *Then, yes bool) { t.AllowRepeat = yes })),
+	accept(key{name: "end_on_repeat", stepsOnly: true, doc: "`true`: a request or a page that comes again ends the pages, and nothing is wrong"},
+		asBoolean(func(t *Then, yes bool) { t.EndOnRepeat = yes })),
+	accept(key{name: "next_call", stepsOnly: true, doc: "changes to the request after a success", repeats: true},
+		asSection(func(t *Then, call *NextCall) { t.NextCall = call })),
+	accept(key{name: "collect", stepsOnly: true, doc: "how pages become one result"}, asSection(func(t *Then, c *Collect) { t.Collect = c })),
+	accept(key{name: "sink", stepsOnly: true, older: saveWord, warned: "save", doc: "where the call's result is written, once per call"},
+		asSection(func(t *Then, s *Sink) { t.Sink = s })),
+	accept(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
+		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })),
+	accept(key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, or up to 500 within 2 seconds; 1 for an activity per page"},
+		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 
 // maxPagesPerActivity keeps what a lost worker costs within reason.
@@ -235,10 +189,8 @@ func (d *decoder) restart(w written, then *Then) {
 type perIteration struct{ sink *Sink }
 
 var perIterationSection = sectionOf(section{name: "per_iteration"}, []keyOf[perIteration]{
-	{
-		key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
-		asSection(func(p *perIteration, s *Sink) { p.sink = s }),
-	},
+	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where each page is written", required: innerSink},
+		asSection(func(p *perIteration, s *Sink) { p.sink = s })),
 })
 
 func (*perIteration) section() *section { return perIterationSection }
@@ -249,18 +201,14 @@ func (p *perIteration) decode(d *decoder, f *fields, where at) bool {
 }
 
 var nextCallSection = sectionOf(section{name: "next_call", prefix: "next_call."}, []keyOf[NextCall]{
-	{
-		key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
-		asMap(func(c *NextCall, n *Node) { c.Args = n }),
-	},
-	{key{name: "params", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Params = n })},
-	{key{name: "headers", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })},
-	{
-		key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
-		asTextValue(func(c *NextCall, n *Node) { c.URL = n }),
-	},
-	{key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })},
-	{key{name: "body", older: []string{"payload"}, doc: "a map is merged into a map at every depth, null removes a key; anything else replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })},
+	accept(key{name: "args", doc: "merged into the args; fields that name args are rendered again"},
+		asMap(func(c *NextCall, n *Node) { c.Args = n })),
+	accept(key{name: "params", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Params = n })),
+	accept(key{name: "headers", doc: "merged per key; null removes one"}, asMap(func(c *NextCall, n *Node) { c.Headers = n })),
+	accept(key{name: "url", older: []string{"endpoint"}, doc: "the next URL, relative to the one before"},
+		asTextValue(func(c *NextCall, n *Node) { c.URL = n })),
+	accept(key{name: "method", doc: "replaces the method"}, asTextValue(func(c *NextCall, n *Node) { c.Method = n })),
+	accept(key{name: "body", older: []string{"payload"}, doc: "a map is merged into a map at every depth, null removes a key; anything else replaces the body"}, asValue(func(c *NextCall, n *Node) { c.Body = n })),
 })
 
 func (*NextCall) section() *section { return nextCallSection }
@@ -281,22 +229,14 @@ func (d *decoder) textValue(n *yaml.Node, what string) *Node {
 }
 
 var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
-	{
-		key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
-		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append),
-	},
-	{
-		key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
-		as(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) }),
-	},
-	{
-		key{name: "into", doc: "name of what is collected; default `pages`"},
-		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto),
-	},
-	{
-		key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
-		asBoolean(func(c *Collect, yes bool) { c.Optional = yes }),
-	},
+	accept(key{name: "strategy", doc: "`append` (default), `replace` or `merge`"},
+		asOneOf(func(c *Collect, s Strategy) { c.Strategy = s }, Append, Replace, Merge).or(Append)),
+	accept(key{name: "path", doc: "dotted path into the page, with [n]; default the whole page", nullable: true},
+		as(WordText, func(d *decoder, w written, c *Collect) { c.Path = d.path(w.node) })),
+	accept(key{name: "into", doc: "name of what is collected; default `pages`"},
+		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)),
+	accept(key{name: "optional", doc: "a missing path adds nothing; where no page has it the result is an empty list, or map with `merge`"},
+		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })),
 })
 
 func (*Collect) section() *section { return collectSection }

@@ -1,12 +1,10 @@
 package playbook
 
 var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
-	{
-		key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
-		asPart[Sink](WordTool),
-	},
-	{key{name: "retry", doc: "policies for the sink's own failures"}, asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })},
-	{key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, through((*Sink).action, argsKey.into)},
+	accept(key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
+		asPart[Sink](WordTool)),
+	accept(key{name: "retry", doc: "policies for the sink's own failures"}, asRetry(func(s *Sink, policies []*Policy) { s.Action.Retry = policies })),
+	accept(key{name: "args", older: []string{"data"}, doc: argsKey.doc, nullable: true}, through((*Sink).action, argsKey.into)),
 }))
 
 func (s *Sink) action() *Action { return s.Action }

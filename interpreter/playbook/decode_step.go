@@ -30,43 +30,31 @@ func (d *decoder) steps(n *yaml.Node) []*Step {
 }
 
 var stepSection = sectionOf(section{name: "step", called: "an entry of workflow", open: true, fields: olderFields}, withCall((*Step).action, []keyOf[Step]{
-	{key{name: "step", doc: "the step's name", required: "step: fetch"}, as(WordName, func(d *decoder, w written, s *Step) {
+	accept(key{name: "step", doc: "the step's name", required: "step: fetch"}, as(WordName, func(d *decoder, w written, s *Step) {
 		s.Name, _ = d.name(w.node, w.what)
 		s.NamePos = position(w.node)
-	})},
-	{key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })},
-	{key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"}, asPart[Step](WordTool)},
-	{key{name: "loop", doc: "run the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })},
-	{key{name: "incremental", doc: "what the step keeps between runs, to read what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })},
-	{key{name: "retry", doc: "policies, which are evaluated after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })},
-	{
-		key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
-		asSection(func(s *Step, sink *Sink) { s.Sink = sink }),
-	},
-	{key{name: "vars", doc: "values set when the step succeeds"}, as(WordMap, func(d *decoder, w written, s *Step) { s.Vars = d.vars(w.node) })},
-	{
-		key{name: "next", doc: "the steps that follow"},
-		as(WordTargets, func(d *decoder, w written, s *Step) { s.Next = d.next(w.node) }).of(routeSection),
-	},
-	{key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")},
-	{
-		key{name: "on_success", doc: "a notice, or a list of them, once the step has ended well"},
-		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnSuccess = notices }),
-	},
-	{
-		key{name: "on_failure", doc: "a notice, or a list of them, once the step has failed"},
-		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnFailure = notices }),
-	},
-	{
-		key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
+	})),
+	accept(key{name: "desc", doc: "a note for readers", nullable: true}, asText(func(s *Step, text string) { s.Desc = text })),
+	accept(key{name: "tool", older: []string{"type"}, doc: "the tool to call; a step without one is a router"}, asPart[Step](WordTool)),
+	accept(key{name: "loop", doc: "run the step once per element"}, asSection(func(s *Step, loop *Loop) { s.Loop = loop })),
+	accept(key{name: "incremental", doc: "what the step keeps between runs, to read what is new"}, asSection(func(s *Step, i *Incremental) { s.Incremental = i })),
+	accept(key{name: "retry", doc: "policies, which are evaluated after every attempt"}, asRetry(func(s *Step, policies []*Policy) { s.Retry = policies })),
+	accept(key{name: "sink", older: saveWord, warned: "save", doc: "where the step's result is written"},
+		asSection(func(s *Step, sink *Sink) { s.Sink = sink })),
+	accept(key{name: "vars", doc: "values set when the step succeeds"}, as(WordMap, func(d *decoder, w written, s *Step) { s.Vars = d.vars(w.node) })),
+	accept(key{name: "next", doc: "the steps that follow"},
+		as(WordTargets, func(d *decoder, w written, s *Step) { s.Next = d.next(w.node) }).of(routeSection)),
+	accept(key{name: "join", doc: "`all`: wait for every branch that can reach the step"}, asOneOf(func(*Step, string) {}, "all")),
+	accept(key{name: "on_success", doc: "a notice, or a list of them, once the step has ended well"},
+		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnSuccess = notices })),
+	accept(key{name: "on_failure", doc: "a notice, or a list of them, once the step has failed"},
+		asNotices(noticeSection, func(s *Step, notices []*Notice) { s.OnFailure = notices })),
+	accept(key{name: "secret", doc: "`true`: the result is encrypted, and only fields of later calls may use it"},
 		as(WordBoolean, func(d *decoder, w written, s *Step) {
 			s.Secret, s.SecretPos = d.boolean(w.node, w.what), position(w.node)
-		}),
-	},
-	{
-		key{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
-		as(WordSection, func(d *decoder, w written, s *Step) { d.stepRateLimit(w.node, s) }).of(rateLimitSection),
-	},
+		})),
+	accept(key{name: "rate_limit", doc: "how often the step may send, shared by everyone who sends to the same key"},
+		as(WordSection, func(d *decoder, w written, s *Step) { d.stepRateLimit(w.node, s) }).of(rateLimitSection)),
 }))
 
 func (s *Step) action() *Action { return s.Action }

@@ -28,7 +28,7 @@ const (
 // by place. The tests are nil if nothing usable could be decoded; they may be run only if
 // no diagnostic is an error.
 func DecodeTests(file *source.File) (*Tests, source.Diagnostics) {
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}, sections: testSections}
+	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, sections: testSections}
 	var tests *Tests
 	if root := d.parse(); root != nil && d.inspect(root) {
 		tests = &Tests{File: file}

@@ -60,50 +60,28 @@ func (t *Trigger) SignatureHeader() string {
 func (t *Trigger) Identity() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
-	{
-		key{name: "sender", doc: "who signs: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
-		asOneOf(func(t *Trigger, sender Sender) { t.Sender = sender }, GitHub, Stripe, Slack, HMAC),
-	},
-	{
-		key{name: "secret", doc: "name of the connection that is the secret of the signatures", required: "secret: github_webhook"},
-		asName(func(t *Trigger, name string) { t.Secret = name }),
-	},
-	{
-		key{name: "name", doc: "name of the sender, for the runs' IDs; default that of the secret. Two entries of one name are one sender whose secret changes"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) }),
-	},
-	{
-		key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run gets; they are not signed"},
-		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) }),
-	},
-	{
-		key{name: "events", doc: "the events that start a run; default all. Not of `hmac`"},
-		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.texts(w.node, w.what) }),
-	},
-	{
-		key{name: "header", doc: "of `hmac`: the header with the signature"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.Header = d.headerName(w.node, w.what) }),
-	},
-	{
-		key{name: "prefix", doc: "of `hmac`: what precedes the signature, such as `sha256=`; default nothing"},
-		asText(func(t *Trigger, prefix string) { t.Prefix = prefix }),
-	},
-	{
-		key{name: "algorithm", doc: "of `hmac`: `sha256` (default) or `sha512`"},
-		asOneOf(func(t *Trigger, name string) { t.Algorithm = name }, SHA256, SHA512).or(SHA256),
-	},
-	{
-		key{name: "encoding", doc: "of `hmac`: `hex` (default) or `base64`"},
-		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex),
-	},
-	{
-		key{name: "body", doc: "of `hmac`: what the body holds, `json` (default), `form` or `text`"},
-		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON),
-	},
-	{
-		key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none, and the same body is the same delivery"},
-		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) }),
-	},
+	accept(key{name: "sender", doc: "who signs: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
+		asOneOf(func(t *Trigger, sender Sender) { t.Sender = sender }, GitHub, Stripe, Slack, HMAC)),
+	accept(key{name: "secret", doc: "name of the connection that is the secret of the signatures", required: "secret: github_webhook"},
+		asName(func(t *Trigger, name string) { t.Secret = name })),
+	accept(key{name: "name", doc: "name of the sender, for the runs' IDs; default that of the secret. Two entries of one name are one sender whose secret changes"},
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.Name = d.senderName(w.node, w.what) })),
+	accept(key{name: "headers", doc: "headers of a delivery, besides the sender's own, that the run gets; they are not signed"},
+		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Headers = d.headerNames(w.node, w.what) })),
+	accept(key{name: "events", doc: "the events that start a run; default all. Not of `hmac`"},
+		as(WordTexts, func(d *decoder, w written, t *Trigger) { t.Events = d.texts(w.node, w.what) })),
+	accept(key{name: "header", doc: "of `hmac`: the header with the signature"},
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.Header = d.headerName(w.node, w.what) })),
+	accept(key{name: "prefix", doc: "of `hmac`: what precedes the signature, such as `sha256=`; default nothing"},
+		asText(func(t *Trigger, prefix string) { t.Prefix = prefix })),
+	accept(key{name: "algorithm", doc: "of `hmac`: `sha256` (default) or `sha512`"},
+		asOneOf(func(t *Trigger, name string) { t.Algorithm = name }, SHA256, SHA512).or(SHA256)),
+	accept(key{name: "encoding", doc: "of `hmac`: `hex` (default) or `base64`"},
+		asOneOf(func(t *Trigger, name string) { t.Encoding = name }, Hex, Base64).or(Hex)),
+	accept(key{name: "body", doc: "of `hmac`: what the body holds, `json` (default), `form` or `text`"},
+		asOneOf(func(t *Trigger, kind string) { t.Body = kind }, BodyJSON, BodyForm, BodyText).or(BodyJSON)),
+	accept(key{name: "id", doc: "of `hmac`: where the body names a delivery, such as `event.id`; default none, and the same body is the same delivery"},
+		as(WordName, func(d *decoder, w written, t *Trigger) { t.ID = d.bodyPath(w.node, w.what) })),
 })
 
 // triggers reads metadata.triggers. A playbook that has any has the workload key

@@ -28,7 +28,7 @@ func WordsOfSections() []Word {
 }
 
 // What tests compare with.
-const (
+var (
 	CodeAliasCycle       = codeAliasCycle
 	CodeDuplicateKey     = codeDuplicateKey
 	CodeSeveralDocuments = codeSeveralDocuments

@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
@@ -214,11 +215,7 @@ func (d *decoder) plain(n *yaml.Node) any {
 	case d.broken[n]:
 		return nil
 	case n.Kind == yaml.SequenceNode:
-		list := make([]any, len(n.Content))
-		for i, item := range n.Content {
-			list[i] = d.plain(item)
-		}
-		return list
+		return lists.Map(n.Content, d.plain)
 	case n.Kind == yaml.MappingNode:
 		object := make(map[string]any, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // level says where in a playbook a word stands, as far as the tables of words of
@@ -313,12 +314,7 @@ func otherLevel(name string, here *section, all []*section, near bool) string {
 // wordOf is the word of a section that a name is, or with near resembles.
 func wordOf(s *section, name string, near bool) string {
 	const leastLetters = 5 // shorter words resemble too many
-	var words []string
-	for _, word := range s.names() {
-		if !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) {
-			words = append(words, word)
-		}
-	}
+	words := lists.Filter(s.names(), func(word string) bool { return !slices.Contains(shared, word) && (!near || len(word) >= leastLetters) })
 	switch {
 	case !near && slices.Contains(words, name):
 		return name

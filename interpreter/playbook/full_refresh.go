@@ -7,16 +7,13 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // FullRefreshable are the steps of a playbook that keep a state, in the order of the file: those of
 // a playbook that stands within a step as STEP/INNER.
 func (pb *Playbook) FullRefreshable() []string {
-	var names []string
-	for _, kept := range pb.KeptStates() {
-		names = append(names, kept.Step)
-	}
-	return names
+	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
 }
 
 // StepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the

@@ -1,6 +1,10 @@
 package playbook
 
-import "slices"
+import (
+	"slices"
+
+	"reprise/interpreter/lists"
+)
 
 // key is one word that a section of a playbook accepts.
 type key struct {
@@ -29,6 +33,9 @@ type keyOf[T any] struct {
 	key
 	into reader[T]
 }
+
+// accept is a word of a section.
+func accept[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
 
 // section is a map of a playbook with known keys. This one table serves
 // decoding, the suggestions for misspelt keys, and docs/reference.
@@ -107,9 +114,5 @@ func (s *section) olderNames() []string {
 
 // names are the keys that an author may write.
 func (s *section) names() []string {
-	names := make([]string, len(s.keys))
-	for i, k := range s.keys {
-		names[i] = k.name
-	}
-	return names
+	return lists.Map(s.keys, func(k key) string { return k.name })
 }

@@ -60,7 +60,7 @@ func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 }
 
 func olderDecoder(file *source.File) *decoder {
-	return &decoder{file: file, broken: map[*yaml.Node]bool{}, older: true}
+	return &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
 // Spelling looks a word up in one of Sections, told by its name. It gives how the word is

@@ -1,13 +1,10 @@
 package playbook
 
+import "reprise/interpreter/lists"
+
 // Step finds a step by name, nil if there is none.
 func (pb *Playbook) Step(name string) *Step {
-	for _, step := range pb.Steps {
-		if step.Name == name && name != "" {
-			return step
-		}
-	}
-	return nil
+	return lists.First(pb.Steps, func(step *Step) bool { return step.Name == name && name != "" })
 }
 
 // First is the step a run begins with: the one named start, else the first of
@@ -24,10 +21,5 @@ func (pb *Playbook) First() *Step {
 
 // Action finds an entry of the workbook by name, nil if there is none.
 func (pb *Playbook) Action(name string) *Action {
-	for _, action := range pb.Workbook {
-		if action.Name == name && name != "" {
-			return action
-		}
-	}
-	return nil
+	return lists.First(pb.Workbook, func(action *Action) bool { return action.Name == name && name != "" })
 }

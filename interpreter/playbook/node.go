@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -140,12 +141,7 @@ func (n *Node) Names(roots ...string) bool {
 			return true
 		}
 	}
-	for _, entry := range n.Entries {
-		if entry.Value.Names(roots...) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return entry.Value.Names(roots...) })
 }
 
 // Constant reports whether the node holds no template, so that it renders to
@@ -173,11 +169,7 @@ func (n *Node) positions() []source.Position {
 		return n.file.ScalarPositions(n.Pos, n.style, n.Raw)
 	}
 	written := n.file.ScalarPositions(n.Pos, n.style, n.origin.raw)
-	places := make([]source.Position, len(n.origin.offsets))
-	for i, offset := range n.origin.offsets {
-		places[i] = written[min(offset, len(written)-1)]
-	}
-	return places
+	return lists.Map(n.origin.offsets, func(offset int) source.Position { return written[min(offset, len(written)-1)] })
 }
 
 // Get returns the value of a key of a map; nil if there is none.

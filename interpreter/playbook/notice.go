@@ -3,6 +3,8 @@ package playbook
 import (
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Notices are those of a step that has ended, by how it did.
@@ -50,11 +52,7 @@ func OfNotice(place string) bool {
 func OfRun(place string) bool { return strings.HasPrefix(place, runPlace+".") }
 
 func sinksOf(notices []*Notice) []*Sink {
-	sinks := make([]*Sink, len(notices))
-	for i, notice := range notices {
-		sinks[i] = notice.Sink
-	}
-	return sinks
+	return lists.Map(notices, func(notice *Notice) *Sink { return notice.Sink })
 }
 
 // EndNodes are the values that are evaluated once the loop of a step has ended, by

@@ -23,7 +23,7 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return limits, nil
 	}
-	d := &decoder{file: file, broken: map[*yaml.Node]bool{}}
+	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}}
 	if root := d.parse(); root != nil && d.inspect(root) {
 		if root.Kind != yaml.MappingNode {
 			d.errorf(position(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
@@ -41,15 +41,11 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 // ownedLimitSection is an entry of the operator's file of rate limits. It is no
 // part of the language.
 var ownedLimitSection = sectionOf(section{name: "rate limit"}, []keyOf[OwnedLimit]{
-	{key{name: "requests", doc: "how many requests"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)},
-	{
-		key{name: "per", doc: "in which time; default 1s"},
-		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second),
-	},
-	{
-		key{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
-		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v }),
-	},
+	accept(key{name: "requests", doc: "how many requests"}, asInteger(func(l *OwnedLimit, n int) { l.Requests = n }).from(1)),
+	accept(key{name: "per", doc: "in which time; default 1s"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.Per = v }).or(time.Second)),
+	accept(key{name: "max_pause", doc: "how long an answer that asks for patience holds back the others; default 5m"},
+		asLimit(func(l *OwnedLimit, v time.Duration) { l.MaxPause = v })),
 })
 
 func (d *decoder) ownedLimit(n *yaml.Node, key string) OwnedLimit {

@@ -14,77 +14,44 @@ import (
 
 // Codes of the problems that decoding reports. Each is an anchor of
 // docs/reference/diagnostics.md.
-const (
-	codeAliasCycle         = "alias-cycle"
-	codeBadName            = "bad-name"
-	codeBadNumber          = "bad-number"
-	codeConflict           = "conflicting-keys"
-	codeDollarBraces       = "dollar-braces"
-	codeDuplicateKey       = "duplicate-key"
-	codeEmpty              = "empty"
-	codeEncoding           = "encoding"
-	CodeLegacyRetry        = "legacy-retry"
-	codeLegacyWord         = "legacy-word"
-	codeMergeKey           = "merge-key"
-	codeMissingKey         = "missing-key"
-	CodeNotMigrated        = "not-migrated"
-	codeOtherLanguage      = "other-language"
-	codePath               = "path"
-	codeSeveralDocuments   = "several-documents"
-	codeTabIndentation     = "tab-indentation"
-	codeTemplateNotAllowed = "template-not-allowed"
-	codeTooDeep            = "too-deep"
-	codeTooLarge           = "too-large"
-	codeTooManyAliases     = "too-many-aliases"
-	codeTooManySteps       = "too-many-steps"
-	codeUnknownPolicies    = "unknown-policies"
-	codeCircularUse        = "circular-use"
-	codeUnknownKey         = "unknown-key"
-	codeUnquotedTemplate   = "unquoted-template"
-	codeWrongType          = "wrong-type"
-	codeWrongValue         = "wrong-value"
-	codeYAMLSyntax         = "yaml-syntax"
-	codeYAMLTag            = "yaml-tag"
+var (
+	codeAliasCycle         = code("alias-cycle", "a YAML alias is inside of what it repeats")
+	codeBadName            = code("bad-name", "a name is empty, too long, or has characters that names must not have")
+	codeBadNumber          = code("bad-number", "a number is infinite, no number, or too large")
+	codeConflict           = code("conflicting-keys", "two keys of a map exclude each other")
+	codeDollarBraces       = code("dollar-braces", "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)")
+	codeDuplicateKey       = code("duplicate-key", "a key occurs twice in a map, or beside another spelling of it")
+	codeEmpty              = code("empty", "the file, the workflow or an entry is empty")
+	codeEncoding           = code("encoding", "the file is not UTF-8 text")
+	CodeLegacyRetry        = code("legacy-retry", "`retry` has an older form; the list to write is shown (warning)")
+	codeLegacyWord         = code("legacy-word", "a word has an older name (warning)")
+	codeMergeKey           = code("merge-key", "the YAML merge key << is not accepted")
+	codeMissingKey         = code("missing-key", "a key is missing")
+	CodeNotMigrated        = code("not-migrated", "`starter migrate` leaves something as it is, to be rewritten by hand")
+	codeOtherLanguage      = code("other-language", "`apiVersion` names another language, of which nothing is checked")
+	codePath               = code("path", "the path of collect cannot be read")
+	codeSeveralDocuments   = code("several-documents", "the file holds more than one YAML document")
+	codeTabIndentation     = code("tab-indentation", "a line is indented with tabs, which YAML does not allow")
+	codeTemplateNotAllowed = code("template-not-allowed", "a template is where the value must be known before the run")
+	codeTooDeep            = code("too-deep", "maps and lists are nested too deeply")
+	codeTooLarge           = code("too-large", "an expression, statement or playbook is beyond a limit of size")
+	codeTooManyAliases     = code("too-many-aliases", "YAML aliases repeat too much")
+	codeTooManySteps       = code("too-many-steps", "the workflow has too many steps")
+	codeUnknownPolicies    = code("unknown-policies", "`use` names a list that `policies` does not have")
+	codeCircularUse        = code("circular-use", "a list of policies uses itself")
+	codeUnknownKey         = code("unknown-key", "a section has no such key")
+	codeUnquotedTemplate   = code("unquoted-template", "a template without quotes, which YAML reads as a map")
+	codeWrongType          = code("wrong-type", "a value is of the wrong type")
+	codeWrongValue         = code("wrong-value", "a value is none of those accepted")
+	codeYAMLSyntax         = code("yaml-syntax", "the file is not YAML")
+	codeYAMLTag            = code("yaml-tag", "a YAML tag or type that playbooks do not have")
 )
-
-var decodeCodes = []CodeDoc{
-	{codeAliasCycle, "a YAML alias is inside of what it repeats"},
-	{codeBadName, "a name is empty, too long, or has characters that names must not have"},
-	{codeBadNumber, "a number is infinite, no number, or too large"},
-	{codeConflict, "two keys of a map exclude each other"},
-	{codeDollarBraces, "a template has a $ before it, as in GitHub Actions; the $ stays as text (warning)"},
-	{codeDuplicateKey, "a key occurs twice in a map, or beside another spelling of it"},
-	{codeEmpty, "the file, the workflow or an entry is empty"},
-	{codeEncoding, "the file is not UTF-8 text"},
-	{CodeLegacyRetry, "`retry` has an older form; the list to write is shown (warning)"},
-	{codeLegacyWord, "a word has an older name (warning)"},
-	{codeMergeKey, "the YAML merge key << is not accepted"},
-	{codeMissingKey, "a key is missing"},
-	{CodeNotMigrated, "`starter migrate` leaves something as it is, to be rewritten by hand"},
-	{codeOtherLanguage, "`apiVersion` names another language, of which nothing is checked"},
-	{codePath, "the path of collect cannot be read"},
-	{codeSeveralDocuments, "the file holds more than one YAML document"},
-	{codeTabIndentation, "a line is indented with tabs, which YAML does not allow"},
-	{codeTemplateNotAllowed, "a template is where the value must be known before the run"},
-	{codeTooDeep, "maps and lists are nested too deeply"},
-	{codeTooLarge, "an expression, statement or playbook is beyond a limit of size"},
-	{codeTooManyAliases, "YAML aliases repeat too much"},
-	{codeTooManySteps, "the workflow has too many steps"},
-	{codeUnknownPolicies, "`use` names a list that `policies` does not have"},
-	{codeCircularUse, "a list of policies uses itself"},
-	{codeUnknownKey, "a section has no such key"},
-	{codeUnquotedTemplate, "a template without quotes, which YAML reads as a map"},
-	{codeWrongType, "a value is of the wrong type"},
-	{codeWrongValue, "a value is none of those accepted"},
-	{codeYAMLSyntax, "the file is not YAML"},
-	{codeYAMLTag, "a YAML tag or type that playbooks do not have"},
-}
 
 // decoder carries what the sections share. It lives for one file.
 type decoder struct {
-	file  *source.File
+	problems
+
 	older bool // noetl.io/v1
-	found source.Diagnostics
 	// sections are those of the language. The decoder has them, as what reads a
 	// section cannot name all others.
 	sections []*section
@@ -105,29 +72,33 @@ type scalarOrigin struct {
 	style  source.Style
 }
 
-func (d *decoder) errorf(pos source.Position, code, format string, args ...any) {
-	d.add(source.Error, pos, code, fmt.Sprintf(format, args...))
+// problems are what was found in a file.
+type problems struct {
+	file  *source.File
+	found source.Diagnostics
 }
 
-func (d *decoder) warnf(pos source.Position, code, format string, args ...any) {
-	d.add(source.Warning, pos, code, fmt.Sprintf(format, args...))
+func (p *problems) errorf(pos source.Position, code, format string, args ...any) {
+	p.add(source.Error, pos, code, fmt.Sprintf(format, args...))
 }
 
-func (d *decoder) add(severity source.Severity, pos source.Position, code, message string) {
-	d.found = append(d.found, source.Diagnostic{
-		File: d.file.Name, Pos: pos, Code: code, Message: message, Severity: severity,
+func (p *problems) warnf(pos source.Position, code, format string, args ...any) {
+	p.add(source.Warning, pos, code, fmt.Sprintf(format, args...))
+}
+
+func (p *problems) add(severity source.Severity, pos source.Position, code, message string) {
+	p.found = append(p.found, source.Diagnostic{
+		File: p.file.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
 }
 
 // offer gives the last problem a fix: a text that stands at its place, and what to write instead.
 // An empty text is none.
-func offer(found source.Diagnostics, written, instead string) {
+func (p *problems) offer(written, instead string) {
 	if instead != "" && written != instead {
-		found[len(found)-1].Fix = source.Fix{Old: written, New: instead}
+		p.found[len(p.found)-1].Fix = source.Fix{Old: written, New: instead}
 	}
 }
-
-func (d *decoder) offer(written, instead string) { offer(d.found, written, instead) }
 
 // oneWord is a hint that says no more than the word to write.
 var oneWord = regexp.MustCompile(`^; (?:write|\S+ writes) "(\w+)"$`)

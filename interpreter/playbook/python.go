@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"reprise/interpreter/lists"
 )
 
 // pythonMain is what the code of a call says about its function main.
@@ -26,11 +28,7 @@ func (m *pythonMain) accepts(name string) bool {
 }
 
 func (m *pythonMain) names() []string {
-	names := make([]string, len(m.params))
-	for i, param := range m.params {
-		names[i] = param.name
-	}
-	return names
+	return lists.Map(m.params, func(param pythonParam) string { return param.name })
 }
 
 var (

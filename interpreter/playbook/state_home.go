@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // IncrementalWord is the name that a step with a state has for it.
@@ -83,12 +84,7 @@ func (a *Action) placeNaming(names ...string) *Node {
 	for _, field := range a.Fields {
 		values = append(values, field.Value)
 	}
-	for _, value := range values {
-		if value.Names(names...) {
-			return value
-		}
-	}
-	return nil
+	return lists.First(values, func(value *Node) bool { return value.Names(names...) })
 }
 
 // CollectedNames are those of what calls with these policies collect.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/statement"
 )
 
@@ -171,11 +172,7 @@ func (s ToolSpec) Described() []Field {
 
 // FieldNames are the names of all fields in the spec's order.
 func (s ToolSpec) FieldNames() []string {
-	names := make([]string, len(s.Fields))
-	for i, field := range s.Fields {
-		names[i] = field.Name
-	}
-	return names
+	return lists.Map(s.Fields, func(field Field) string { return field.Name })
 }
 
 // Tools is a catalogue of tools. Implementations are safe for concurrent use

@@ -3,6 +3,7 @@ package playbook
 import (
 	"slices"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -53,10 +54,7 @@ type actionAt struct {
 
 // actions are all calls of the playbook in the order of the file.
 func (pb *Playbook) actions() []actionAt {
-	var all []actionAt
-	for _, entry := range pb.Workbook {
-		all = append(all, actionAt{site: site{spot: atWorkbook, action: entry}})
-	}
+	all := lists.Map(pb.Workbook, func(entry *Action) actionAt { return actionAt{site: site{spot: atWorkbook, action: entry}} })
 	for _, step := range pb.Steps {
 		if step.Action != nil {
 			all = append(all, actionAt{site: site{spot: atField, step: step, action: step.Action}})
@@ -155,11 +153,7 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 }
 
 func entryValues(entries []*Entry) []*Node {
-	nodes := make([]*Node, len(entries))
-	for i, entry := range entries {
-		nodes[i] = entry.Value
-	}
-	return nodes
+	return lists.Map(entries, func(entry *Entry) *Node { return entry.Value })
 }
 
 // eachTemplate calls visit for every scalar below the node that is a template.

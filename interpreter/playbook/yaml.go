@@ -107,12 +107,7 @@ func (in *inspector) contains(outer, inner *yaml.Node) bool {
 	if outer == inner {
 		return true
 	}
-	for _, part := range outer.Content {
-		if part.Kind != yaml.AliasNode && in.contains(part, inner) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(outer.Content, func(part *yaml.Node) bool { return part.Kind != yaml.AliasNode && in.contains(part, inner) })
 }
 
 // walkMap inspects keys and values. Keys that cannot be used are taken out.

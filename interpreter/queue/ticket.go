@@ -4,7 +4,7 @@ import "time"
 
 // Ticket is the position of a run in the queue of its key; kept in workflow history.
 type Ticket struct {
-	Queue string    `json:"line"` // workflow ID of the WorkflowName
+	Queue string    `json:"queue"` // workflow ID of the WorkflowName
 	Name  Name      `json:"name"`
 	State State     `json:"state,omitempty"`
 	By    string    `json:"by,omitempty"`

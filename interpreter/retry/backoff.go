@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -33,9 +34,7 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 		multiplier: valueOr(then.Multiplier, playbook.DefaultMultiplier),
 		jitter:     then.Jitter,
 	}
-	if b.strategy == "" {
-		b.strategy = playbook.Exponential
-	}
+	b.strategy = cmp.Or(b.strategy, playbook.Exponential)
 	if then.Delay != nil {
 		b.strategy, b.initial = playbook.Fixed, *then.Delay
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Severity tells whether a playbook with the diagnostic may run.
@@ -129,9 +131,6 @@ func (ds Diagnostics) only(severity Severity) Diagnostics {
 // Error gives one line per diagnostic, so that Diagnostics can be returned as
 // an error.
 func (ds Diagnostics) Error() string {
-	lines := make([]string, len(ds))
-	for i, d := range ds {
-		lines[i] = d.String()
-	}
+	lines := lists.Map(ds, func(d Diagnostic) string { return d.String() })
 	return strings.Join(lines, "\n")
 }

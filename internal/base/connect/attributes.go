@@ -27,12 +27,7 @@ type Attributes struct {
 
 // Has reports whether runs may use search attributes.
 func (a Attributes) Has(names ...string) bool {
-	for _, name := range names {
-		if !slices.Contains(a.Present, name) && !slices.Contains(a.Added, name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.Present, name) && !slices.Contains(a.Added, name) })
 }
 
 // Mistyped is a search attribute whose type is not the wanted one.

@@ -141,9 +141,7 @@ func local(address string) bool {
 // Dial connects and makes sure that the namespace is there. The error is a
 // *NoServerError unless ctx has ended.
 func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	options.Logger = log.NewStructuredLogger(slog.New(decided{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

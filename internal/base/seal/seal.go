@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Variable is the environment variable of the keys, separated by commas: the
@@ -115,11 +117,7 @@ func (k *Keys) IDs() []string {
 	if k == nil {
 		return nil
 	}
-	ids := make([]string, len(k.all))
-	for i, one := range k.all {
-		ids[i] = one.id
-	}
-	return ids
+	return lists.Map(k.all, func(one key) string { return one.id })
 }
 
 // Seal encrypts a text for a place.

@@ -291,12 +291,7 @@ func NamesSecret(name string) bool {
 
 func isSecretName(name string) bool {
 	name = strings.ToLower(name)
-	for _, part := range secretNames {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) })
 }
 
 const (

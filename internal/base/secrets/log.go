@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+
+	"reprise/interpreter/lists"
 )
 
 // Handler masks what is logged before next sees it. One that does so already is
@@ -34,10 +36,7 @@ func (h handler) Handle(ctx context.Context, record slog.Record) error {
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	masked := make([]slog.Attr, len(attrs))
-	for i, attr := range attrs {
-		masked[i] = h.attr(attr)
-	}
+	masked := lists.Map(attrs, h.attr)
 	return handler{secrets: h.secrets, next: h.next.WithAttrs(masked)}
 }
 
@@ -52,10 +51,7 @@ func (h handler) attr(attr slog.Attr) slog.Attr {
 		return slog.String(attr.Key, h.secrets.Text(value.String()))
 	case slog.KindGroup:
 		members := value.Group()
-		masked := make([]slog.Attr, len(members))
-		for i, member := range members {
-			masked[i] = h.attr(member)
-		}
+		masked := lists.Map(members, h.attr)
 		return slog.Attr{Key: attr.Key, Value: slog.GroupValue(masked...)}
 	case slog.KindAny:
 		// Values that change are logged as text.

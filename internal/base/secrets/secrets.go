@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"reprise/interpreter/lists"
 )
 
 // Stars stand for what was masked.
@@ -199,11 +201,7 @@ func maskValue(maskers []*masker, v any) any {
 	case string:
 		return mask(maskers, v)
 	case []any:
-		masked := make([]any, len(v))
-		for i, item := range v {
-			masked[i] = maskValue(maskers, item)
-		}
-		return masked
+		return lists.Map(v, func(item any) any { return maskValue(maskers, item) })
 	case map[string]any:
 		masked := make(map[string]any, len(v))
 		for key, item := range v {

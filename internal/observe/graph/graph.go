@@ -4,6 +4,7 @@ package graph
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,12 +114,7 @@ func reaches(known map[string]*node, from, to string, seen map[string]bool) bool
 		return false
 	}
 	seen[from] = true
-	for _, route := range known[from].routes {
-		if reaches(known, route.to, to, seen) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known[from].routes, func(route edge) bool { return reaches(known, route.to, to, seen) })
 }
 
 func toolText(action *playbook.Action) string {

@@ -8,6 +8,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // fill is what a box with a state is filled with, "" for one without.
@@ -128,10 +129,7 @@ func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map
 }
 
 func mermaidLines(lines []string) string {
-	escaped := make([]string, len(lines))
-	for i, line := range lines {
-		escaped[i] = mermaidText(line)
-	}
+	escaped := lists.Map(lines, mermaidText)
 	return strings.Join(escaped, "<br/>")
 }
 
@@ -204,9 +202,8 @@ func (g *Graph) dotSteps(b *strings.Builder, prefix, indent string) {
 // dotText is a string of DOT with a text in each line. DOT replaces names of
 // entities, so their sign is one itself.
 func dotText(lines ...string) string {
-	escaped := make([]string, len(lines))
-	for i, line := range lines {
-		escaped[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(terminal.OneLine(line))
-	}
+	escaped := lists.Map(lines, func(line string) string {
+		return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(terminal.OneLine(line))
+	})
 	return `"` + strings.Join(escaped, `\n`) + `"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -61,10 +62,7 @@ func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	}
 	said = append(said, "options: "+terminal.Shorten(strings.Join(awaits.Approval.Options, ", "), 1000))
 	if len(awaits.Approval.Form) > 0 {
-		fields := make([]string, len(awaits.Approval.Form))
-		for i, item := range awaits.Approval.Form {
-			fields[i] = fieldText(item)
-		}
+		fields := lists.Map(awaits.Approval.Form, fieldText)
 		said = append(said, "form: "+strings.Join(fields, ", "))
 	}
 	return said

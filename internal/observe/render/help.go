@@ -12,6 +12,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // Paused says what is held of a run, since when, by whom and why; "" for nothing. now
@@ -20,10 +21,9 @@ func Paused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
 		return "paused" + Since(control.Held[""], now)
 	}
-	texts := make([]string, len(control.Steps))
-	for i, step := range control.Steps {
-		texts[i] = "step " + terminal.Visible(step) + " paused" + Since(control.Held[step], now)
-	}
+	texts := lists.Map(control.Steps, func(step string) string {
+		return "step " + terminal.Visible(step) + " paused" + Since(control.Held[step], now)
+	})
 	return strings.Join(texts, "; ")
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+
+	"reprise/interpreter/lists"
 )
 
 // secretKey is a key whose value is nobody's business.
@@ -26,11 +28,7 @@ func Masked(value any) any {
 		}
 		return shown
 	case []any:
-		shown := make([]any, len(of))
-		for i, member := range of {
-			shown[i] = Masked(member)
-		}
-		return shown
+		return lists.Map(of, Masked)
 	}
 	return value
 }

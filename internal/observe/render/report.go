@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -134,10 +135,7 @@ func stepRows(records []workflows.StepRecord, columns []column, paper terminal.P
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { // what no row has
 		return !slices.ContainsFunc(records, func(r workflows.StepRecord) bool { return c.cell(r) != "" })
 	})
-	head := make([]any, len(columns))
-	for i, column := range columns {
-		head[i] = column.name
-	}
+	head := lists.Map(columns, func(column column) any { return column.name })
 	rows := terminal.NewTable(head...)
 	for _, record := range records {
 		row := make(table.Row, len(columns))

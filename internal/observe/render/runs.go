@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // Runs fits a terminal. The ID is what other commands want, so other columns
@@ -37,14 +38,8 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 // runsWith is the table with some columns, and with IDs cut to a width unless
 // that is 0.
 func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal.Paper, idWidth int) string {
-	head := make([]any, len(columns))
-	for i, name := range columns {
-		head[i] = name
-	}
-	ids := make([]string, len(list))
-	for i, run := range list {
-		ids[i] = terminal.Visible(run.WorkflowID)
-	}
+	head := lists.Map(columns, func(name string) any { return name })
+	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
 	if idWidth > 0 {
 		ids = terminal.MiddleAll(ids, idWidth)
 	}

@@ -296,6 +296,10 @@ func readText(read *runs.Incremental) string {
 	}
 	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursor(read.Watermark)
 	switch {
+	case read.States > 1 && read.MovesTo.Data != nil:
+		return fmt.Sprintf("read %s; has %d states, which move when the run has completed", rows, read.States)
+	case read.MovesTo.Data != nil:
+		return fmt.Sprintf("read %s from %s; %s moves to %s when the run has completed", rows, cursor(read.From), state, cursor(read.MovesTo))
 	case read.States > 1 && read.Type == incremental.Token:
 		return fmt.Sprintf("read %s; has %d states", rows, read.States)
 	case read.States > 1 && behind != "":

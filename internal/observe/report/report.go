@@ -14,6 +14,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -257,10 +258,7 @@ func routes(step *playbook.Step) []route {
 		} else if of.Else {
 			drawn.When = "else"
 		}
-		names := make([]string, len(of.Targets))
-		for i, target := range of.Targets {
-			names[i] = target.Step
-		}
+		names := lists.Map(of.Targets, func(target *playbook.Target) string { return target.Step })
 		drawn.To = strings.Join(names, ", ")
 		all = append(all, drawn)
 	}

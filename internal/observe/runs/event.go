@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // The kinds of events; each has a row in the table below.
@@ -114,10 +115,7 @@ var kinds = []Kind{
 
 // reasonNames lists the reasons of waits, for documents.
 func reasonNames() string {
-	var names []string
-	for _, reason := range interpreter.WaitReasons() {
-		names = append(names, "`"+string(reason)+"`")
-	}
+	names := lists.Map(interpreter.WaitReasons(), func(reason interpreter.Reason) string { return "`" + string(reason) + "`" })
 	return strings.Join(names, ", ")
 }
 
@@ -126,11 +124,7 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 
 // KindNames are the names of all kinds.
 func KindNames() []string {
-	names := make([]string, len(kinds))
-	for i, kind := range kinds {
-		names[i] = kind.Name
-	}
-	return names
+	return lists.Map(kinds, func(kind Kind) string { return kind.Name })
 }
 
 // Kind is the row of the event's kind; without a name for one that has none.

@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -256,10 +257,7 @@ func (r *Reader) begins(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var ids []string
-	for _, info := range page.GetExecutions() {
-		ids = append(ids, info.GetExecution().GetWorkflowId())
-	}
+	ids := lists.Map(page.GetExecutions(), func(info *workflowpb.WorkflowExecutionInfo) string { return info.GetExecution().GetWorkflowId() })
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	all := slices.Clone(ids)
@@ -284,10 +282,7 @@ func (r *Reader) unknown(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]string, 0, len(page.GetExecutions()))
-	for _, info := range page.GetExecutions() {
-		ids = append(ids, info.GetExecution().GetWorkflowId())
-	}
+	ids := lists.Map(page.GetExecutions(), func(info *workflowpb.WorkflowExecutionInfo) string { return info.GetExecution().GetWorkflowId() })
 	return &UnknownError{ID: id, Nearest: expression.Suggest(id, ids)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -99,10 +100,7 @@ func executions(statuses []string) string {
 	if len(statuses) == 1 {
 		return "ExecutionStatus = " + visibility.Quote(statuses[0])
 	}
-	texts := make([]string, len(statuses))
-	for i, status := range statuses {
-		texts[i] = visibility.Quote(status)
-	}
+	texts := lists.Map(statuses, visibility.Quote)
 	return "ExecutionStatus IN (" + strings.Join(texts, ", ") + ")"
 }
 

@@ -9,6 +9,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -55,10 +56,7 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 	if len(of) == 0 {
 		return all, nil
 	}
-	ids := make([]string, len(of))
-	for i, run := range of {
-		ids[i] = visibility.Quote(run.WorkflowID)
-	}
+	ids := lists.Map(of, func(run Found) string { return visibility.Quote(run.WorkflowID) })
 	listed, err := r.list(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, workflows.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
 	if connect.InvalidArgument(err) {
 		return all, fmt.Errorf("%w: %w", ErrNoAttributes, err)

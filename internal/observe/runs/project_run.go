@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"cmp"
+
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -47,9 +49,7 @@ func (p *projector) runEnded(event *historypb.HistoryEvent) error {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		out.Error = noResult("the run timed out")
 	}
-	if out.Status == "" {
-		out.Status = interpreter.Failed
-	}
+	out.Status = cmp.Or(out.Status, interpreter.Failed)
 	p.add(event.GetEventId(), "", out)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/connect"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/queue"
 )
 
@@ -115,10 +116,7 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 	var group errgroup.Group
 	for _, line := range lines[:min(len(lines), mostQueues)] {
 		group.Go(func() error {
-			members := make([]queue.Run, len(waiting[line]))
-			for i, run := range waiting[line] {
-				members[i] = queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID}
-			}
+			members := lists.Map(waiting[line], func(run *Found) queue.Run { return queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID} })
 			standing, err := r.queryQueue(ctx, line, members)
 			if err != nil {
 				return nil

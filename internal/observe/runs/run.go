@@ -14,6 +14,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -326,12 +327,7 @@ func (r *Reader) LoopInput(ctx context.Context, loop *Loop) (workflows.LoopInput
 
 // Loop finds a visit of a step, nil if there is none.
 func (run *Run) Loop(step string, visit int) *Loop {
-	for _, loop := range run.Loops {
-		if loop.Step == step && loop.Visit == visit {
-			return loop
-		}
-	}
-	return nil
+	return lists.First(run.Loops, func(loop *Loop) bool { return loop.Step == step && loop.Visit == visit })
 }
 
 // Book is the playbook that a run runs.
@@ -369,9 +365,6 @@ func (r *Reader) StepNames(ctx context.Context, run Found) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(book.Steps))
-	for i, step := range book.Steps {
-		names[i] = step.Name
-	}
+	names := lists.Map(book.Steps, func(step *playbook.Step) string { return step.Name })
 	return names, nil
 }

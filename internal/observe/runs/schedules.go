@@ -17,6 +17,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -76,12 +77,7 @@ func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	var begin []string
-	for _, one := range all {
-		if strings.HasPrefix(one, id) {
-			begin = append(begin, one)
-		}
-	}
+	begin := lists.Filter(all, func(one string) bool { return strings.HasPrefix(one, id) })
 	switch {
 	case len(begin) == 0:
 		return nil, &NoScheduleError{ID: id, Nearest: expression.Suggest(id, all)}

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 )
@@ -206,10 +207,7 @@ output: "{{ backfill.stats }}"
 
 // Workload is that of the playbook of a backfill.
 func Workload(keys []string, given map[string]any) map[string]any {
-	list := make([]any, len(keys))
-	for i, key := range keys {
-		list[i] = key
-	}
+	list := lists.Map(keys, func(key string) any { return key })
 	if given == nil {
 		given = map[string]any{}
 	}

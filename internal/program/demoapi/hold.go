@@ -65,12 +65,7 @@ func (s *Server) wait(r *http.Request, done bool) bool {
 	s.mu.Lock()
 	holds := slices.Clone(s.holds)
 	s.mu.Unlock()
-	for _, h := range holds {
-		if h.done == done && h.match(r) && !h.wait(r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(holds, func(h *Hold) bool { return h.done == done && h.match(r) && !h.wait(r) })
 }
 
 func (h *Hold) wait(r *http.Request) bool {

@@ -1,6 +1,7 @@
 package demoapi
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"reprise/interpreter/lists"
 )
 
 const (
@@ -190,9 +193,7 @@ func (s *scenario) collection(name string, setup movingSetup) *moving {
 
 // Moving returns what the reads of a collection were answered, in their order.
 func (s *Server) Moving(scenario, collection string) []MovingAnswer {
-	if scenario == "" {
-		scenario = defaultScenario
-	}
+	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.get(scenario)
 	state.mu.Lock()
 	c := state.moving[collection]
@@ -202,11 +203,7 @@ func (s *Server) Moving(scenario, collection string) []MovingAnswer {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answers := make([]MovingAnswer, len(c.answers))
-	for i, answer := range c.answers {
-		answers[i] = *answer
-	}
-	return answers
+	return lists.Map(c.answers, func(answer *MovingAnswer) MovingAnswer { return *answer })
 }
 
 func (s *Server) addMoving() {

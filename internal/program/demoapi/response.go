@@ -1,6 +1,7 @@
 package demoapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -114,9 +115,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	if p.failed(w) {
 		return
 	}
-	if to == "" {
-		to = "/echo"
-	}
+	to = cmp.Or(to, "/echo")
 	w.Header().Set("Location", to)
 	respond(w, status, object{"location": to})
 }

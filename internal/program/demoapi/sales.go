@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"reprise/interpreter/lists"
 )
 
 const (
@@ -63,12 +65,7 @@ func (s *sales) remove(id int) bool {
 
 // since are the sales that were changed then or later, those of one time by their ids.
 func (s *sales) since(updatedSince string) []sale {
-	var found []sale
-	for _, one := range s.rows {
-		if one.UpdatedAt >= updatedSince {
-			found = append(found, one)
-		}
-	}
+	found := lists.Filter(s.rows, func(one sale) bool { return one.UpdatedAt >= updatedSince })
 	slices.SortStableFunc(found, func(a, b sale) int {
 		return cmp.Or(cmp.Compare(a.UpdatedAt, b.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})

@@ -10,6 +10,7 @@
 package demoapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,16 +189,12 @@ type statusRecorder struct {
 }
 
 func (w *statusRecorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.status = cmp.Or(w.status, status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *statusRecorder) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.status = cmp.Or(w.status, http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 

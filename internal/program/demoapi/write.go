@@ -1,9 +1,12 @@
 package demoapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+
+	"reprise/interpreter/lists"
 )
 
 // maxBody bounds the request bodies that are read, in bytes.
@@ -31,17 +34,11 @@ func (s *Server) addWrites() {
 
 // Writes returns what a scenario has stored, in order of arrival.
 func (s *Server) Writes(scenario string) []Write {
-	if scenario == "" {
-		scenario = defaultScenario
-	}
+	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.get(scenario)
 	state.mu.Lock()
 	defer state.mu.Unlock()
-	writes := make([]Write, len(state.order))
-	for i, key := range state.order {
-		writes[i] = *state.writes[key]
-	}
-	return writes
+	return lists.Map(state.order, func(key string) Write { return *state.writes[key] })
 }
 
 // createWrite stores the body once per Idempotency-Key. With fail_after=n it

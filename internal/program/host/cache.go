@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -26,9 +27,7 @@ const KeptWorkflows = 2000
 // together; 0 is KeptWorkflows. One that is not kept is read again from its history
 // when something happens to it. It counts for workers that are made afterwards.
 func KeepWorkflows(most int) {
-	if most == 0 {
-		most = KeptWorkflows
-	}
+	most = cmp.Or(most, KeptWorkflows)
 	worker.SetStickyWorkflowCacheSize(most)
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 
@@ -17,9 +18,7 @@ import (
 // ClientOptions are those of a worker's client, which keeps large values in the store;
 // nil is none. The logger gets the runs that wait for it; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	options = store.Use(options)
 	interceptor := refuseLargeUpdates // which a store keeps, so that they may be taken
 	if store != nil {

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,9 +38,9 @@ type Options struct {
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
-	// handBackTime is what attempts that were cut at the end have to hand
+	// returnTime is what attempts that were cut at the end have to hand
 	// themselves back.
-	handBackTime = activities.StopGrace + 2*time.Second
+	returnTime = activities.StopGrace + 2*time.Second
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
@@ -52,15 +53,9 @@ const (
 // NewWorker makes a worker that runs playbooks with the tools of a catalogue.
 // The caller starts and stops it, and closes the catalogue afterwards.
 func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options) worker.Worker {
-	if options.TaskQueue == "" {
-		options.TaskQueue = workflows.DefaultTaskQueue
-	}
-	if options.MaxAttempts == 0 {
-		options.MaxAttempts = defaultMaxAttempts
-	}
-	if options.StopTimeout == 0 {
-		options.StopTimeout = defaultStopTimeout
-	}
+	options.TaskQueue = cmp.Or(options.TaskQueue, workflows.DefaultTaskQueue)
+	options.MaxAttempts = cmp.Or(options.MaxAttempts, defaultMaxAttempts)
+	options.StopTimeout = cmp.Or(options.StopTimeout, defaultStopTimeout)
 	background := activities.WithHost(context.Background(), activities.Host{
 		Client: c, StopGrace: options.StopTimeout, Slots: options.MaxAttempts,
 	})
@@ -69,7 +64,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
 		WorkflowTaskPollerBehavior:         workflowPollers(),
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
-		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
+		WorkerStopTimeout:                  options.StopTimeout + returnTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Keeping()),

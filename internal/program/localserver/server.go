@@ -72,9 +72,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		}
 		options.Binary = binary
 	}
-	if options.Namespace == "" {
-		options.Namespace = connect.DefaultNamespace
-	}
+	options.Namespace = cmp.Or(options.Namespace, connect.DefaultNamespace)
 	if options.DBFile != "" {
 		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o750); err != nil {
 			return nil, fmt.Errorf("make the folder of %s: %w", options.DBFile, err)

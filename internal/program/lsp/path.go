@@ -3,6 +3,8 @@ package lsp
 import (
 	"regexp"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // place says where in a document a cursor is.
@@ -115,13 +117,7 @@ func flow(key, value string) (keys []string, last string) {
 }
 
 func withoutEmpty(keys []string) []string {
-	var some []string
-	for _, key := range keys {
-		if key != "" {
-			some = append(some, key)
-		}
-	}
-	return some
+	return lists.Filter(keys, func(key string) bool { return key != "" })
 }
 
 // toolAround finds the tool among the siblings of a key at a column.

@@ -13,16 +13,6 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// names are those that expressions may use beside the workload, the steps and the element of
-// a loop (docs/concepts/expressions.md#names).
-var names = map[string]string{
-	"workload": "The inputs of the run.", "vars": "What steps have kept with vars.", "args": "What the route that led here has passed.",
-	"error": "The failure of the attempt; nil after a success.", "response": "The body of the answer.", "this": "The envelope of the answer: data, meta, status.",
-	"result": "What the step, or its page, has given; in sinks.", "_retry": "Counts of the call: page, attempt.", "_loop": "The loop: index, count.",
-	"run": "The run: id, started_at, scheduled_at.", "execution_id": "The workflow ID of the run.", "partition": "The partition of the run.",
-	"incremental": "What the step keeps between runs: value, watermark.",
-}
-
 // complete proposes what may be written at a place.
 func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.CompletionList {
 	list := &protocol.CompletionList{Items: []protocol.CompletionItem{}}
@@ -109,8 +99,8 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	for _, function := range expression.Functions() {
 		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
 	}
-	for _, name := range sortedKeys(names) {
-		add(protocol.CompletionItemKindVariable, name, "", names[name], name)
+	for _, name := range playbook.Names() {
+		add(protocol.CompletionItemKindVariable, name.Name, "", name.Doc, name.Name)
 	}
 	for _, step := range steps(doc.text) {
 		add(protocol.CompletionItemKindVariable, step.name, "result of the step", "", step.name)
@@ -149,8 +139,10 @@ func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {
 				explained = "`" + function.Signature + "`\n\n" + function.Doc
 			}
 		}
-		if text, known := names[name]; known && explained == "" {
-			explained = "`" + name + "`\n\n" + text
+		for _, known := range playbook.Names() {
+			if known.Name == name && explained == "" {
+				explained = "`" + name + "`\n\n" + known.Doc
+			}
 		}
 	case p.key == "tool":
 		if spec, found := s.tools.Spec(name); found {

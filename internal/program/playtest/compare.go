@@ -10,6 +10,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -108,10 +109,7 @@ func lowered(headers any) any {
 // withQuery is the URL of a request with its params in order.
 func withQuery(request map[string]any) string {
 	params, _ := request["params"].(map[string]any)
-	parts := make([]string, 0, len(params))
-	for _, name := range playbook.SortedKeys(params) {
-		parts = append(parts, name+"="+expression.Text(params[name]))
-	}
+	parts := lists.Map(playbook.SortedKeys(params), func(name string) string { return name + "=" + expression.Text(params[name]) })
 	return expression.Text(request["url"]) + "?" + strings.Join(parts, "&")
 }
 
@@ -395,10 +393,7 @@ func (c *comparison) whyWait(place string, wanted, got []time.Duration) string {
 }
 
 func listDurations(all []time.Duration) string {
-	texts := make([]string, len(all))
-	for i, d := range all {
-		texts[i] = d.Round(time.Millisecond).String()
-	}
+	texts := lists.Map(all, func(d time.Duration) string { return d.Round(time.Millisecond).String() })
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 

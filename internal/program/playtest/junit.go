@@ -6,6 +6,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 type junitSuites struct {
@@ -53,10 +55,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			Time: seconds(report.Took.Seconds()),
 		}
 		if !report.Passed() {
-			texts := make([]string, len(report.Failures))
-			for i, failure := range report.Failures {
-				texts[i] = failure.Text(name)
-			}
+			texts := lists.Map(report.Failures, func(failure Failure) string { return failure.Text(name) })
 			first, _, _ := strings.Cut(texts[0], "\n")
 			one.Failure = &junitFailure{Message: first, Text: strings.Join(texts, "\n")}
 			suite.Failures++

@@ -1,6 +1,7 @@
 package playtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -269,10 +270,7 @@ func (s *stage) callerOf(ctx context.Context, in interpreter.ToolInput) caller {
 	for _, parent := range in.Parents {
 		prefix += parent.Step + "/"
 	}
-	place := in.Place
-	if place == "" {
-		place = in.Step
-	}
+	place := cmp.Or(in.Place, in.Step)
 	who := caller{place: prefix + place, visit: in.Visit, attempt: in.Attempt}
 	if activity.IsActivity(ctx) {
 		who.iteration, who.outer = s.seen.iteration(activity.GetInfo(ctx).WorkflowExecution.ID, in.Index)

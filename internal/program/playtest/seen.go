@@ -1,6 +1,7 @@
 package playtest
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -178,10 +180,7 @@ func (s *seen) decided(prefix string, seen call.Seen) {
 	for _, policy := range seen.Policies {
 		s.policies[policy] = true
 	}
-	place := seen.Place
-	if place == "" {
-		place = seen.Step
-	}
+	place := cmp.Or(seen.Place, seen.Step)
 	s.verdicts[prefix+place] = append(s.verdicts[prefix+place], verdict{seen.Index, seen})
 }
 
@@ -216,10 +215,7 @@ func byIteration[T any](all []T, who func(T) caller) []T {
 
 // positions are those of a call in the loops around it.
 func positions(who caller) []int {
-	var all []int
-	for _, outer := range who.outer {
-		all = append(all, position(outer.index))
-	}
+	all := lists.Map(who.outer, func(outer iteration) int { return position(outer.index) })
 	return append(all, position(who.index))
 }
 

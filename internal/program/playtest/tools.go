@@ -13,6 +13,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -131,11 +132,7 @@ func requestOf(in interpreter.ToolInput) map[string]any {
 }
 
 func valuesOf(in interpreter.ToolInput) []any {
-	values := make([]any, len(in.Params))
-	for i, value := range in.Params {
-		values[i] = value.Data
-	}
-	return values
+	return lists.Map(in.Params, func(value expression.Value) any { return value.Data })
 }
 
 // writtenBy is what a sink has written: rows, or of a statement its values.

@@ -2,6 +2,7 @@ package playtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -131,11 +133,7 @@ func listOrOne(values []string) any {
 	if len(values) == 1 {
 		return values[0]
 	}
-	list := make([]any, len(values))
-	for i, value := range values {
-		list[i] = value
-	}
-	return list
+	return lists.Map(values, func(value string) any { return value })
 }
 
 // ofTheWire are headers that say how a body was sent. That of a test is not packed, whatever a
@@ -144,10 +142,7 @@ var ofTheWire = []string{"content-length", "content-encoding", "transfer-encodin
 
 // respond makes the answer of HTTP that a test says.
 func respond(request *http.Request, answer *playbook.TestAnswer, s *stage) (*http.Response, error) {
-	status := answer.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status := cmp.Or(answer.Status, http.StatusOK)
 	header := http.Header{"Date": {s.now().Format(http.TimeFormat)}}
 	var body []byte
 	switch {

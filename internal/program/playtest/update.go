@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/yamltree"
 )
@@ -147,11 +148,7 @@ func (r *Report) rewrite(expect *yaml.Node) {
 }
 
 func texts(all []string) []any {
-	list := make([]any, len(all))
-	for i, text := range all {
-		list[i] = text
-	}
-	return list
+	return lists.Map(all, func(text string) any { return text })
 }
 
 // rewriteLists does so with what is expected by call.
@@ -174,10 +171,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 		replaceList(keys["requests"], list, items)
 	}
 	for _, list := range e.Waits {
-		var items []any
-		for _, wait := range r.stage.waitsOf(list.CallName) {
-			items = append(items, wait.Round(time.Millisecond).String())
-		}
+		items := lists.Map(r.stage.waitsOf(list.CallName), func(wait time.Duration) any { return wait.Round(time.Millisecond).String() })
 		for i, item := range list.Items {
 			list.Items[i] = fmt.Sprint(item)
 		}

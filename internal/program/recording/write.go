@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"reprise/internal/base/secrets"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/yamltree"
 )
@@ -25,9 +27,7 @@ var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pa
 // Write writes a recording in which secrets are masked: those of a set, the values of headers that
 // carry credentials, and members of bodies whose names are those of secrets. nil is no set.
 func Write(w io.Writer, recording *Recording, known *secrets.Set) error {
-	if known == nil {
-		known = &secrets.Set{}
-	}
+	known = cmp.Or(known, &secrets.Set{})
 	answers := &yaml.Node{Kind: yaml.MappingNode}
 	for _, step := range recording.Steps {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
@@ -131,11 +131,7 @@ func starred(name string, value any) any {
 		}
 		return shown
 	case []any:
-		shown := make([]any, len(value))
-		for i, item := range value {
-			shown[i] = starred(name, item)
-		}
-		return shown
+		return lists.Map(value, func(item any) any { return starred(name, item) })
 	case string:
 		if secrets.IsMember(name, value) {
 			return secrets.Stars

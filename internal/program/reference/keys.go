@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -67,11 +68,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 }
 
 func (r *Reference) namesOf(section string) []string {
-	var names []string
-	for _, key := range r.sections[section].Keys {
-		names = append(names, key.Name)
-	}
-	return names
+	return lists.Map(r.sections[section].Keys, func(key playbook.Key) string { return key.Name })
 }
 
 // types say what may stand behind keys.

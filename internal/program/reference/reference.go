@@ -15,6 +15,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -216,10 +217,7 @@ func needs(field playbook.Field) string {
 	if len(field.Needs) == 0 {
 		return ""
 	}
-	words := make([]string, len(field.Needs))
-	for i, need := range field.Needs {
-		words[i] = fmt.Sprintf("`%s: %s`", need.Field, need.Value)
-	}
+	words := lists.Map(field.Needs, func(need playbook.Need) string { return fmt.Sprintf("`%s: %s`", need.Field, need.Value) })
 	return " Only with " + strings.Join(words, " or ") + "."
 }
 
@@ -274,12 +272,7 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 // words is one entry.
 func (r *Reference) Find(question string) []Entry {
 	question = plain(question)
-	var found []Entry
-	for _, e := range r.entries {
-		if e.Kind != OfKey && strings.EqualFold(e.Name, question) {
-			found = append(found, e)
-		}
-	}
+	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
 	return append(r.path(question), found...)
 }
 

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -327,18 +328,14 @@ func (c *curl) finish() error {
 	case c.get:
 		c.d.Params = append(c.d.Params, pairsOf(data)...)
 	case len(c.data) > 0:
-		if c.d.Method == "" {
-			c.d.Method = "POST"
-		}
+		c.d.Method = cmp.Or(c.d.Method, "POST")
 		if c.isJSON {
 			data = strings.Join(c.data, "")
 		}
 		contentType, _ := find(c.d.Headers, "content-type")
 		c.d.setBody(data, expression.Text(contentType))
 	}
-	if c.d.Method == "" {
-		c.d.Method = "GET"
-	}
+	c.d.Method = cmp.Or(c.d.Method, "GET")
 	if !slices.Contains(methods, c.d.Method) {
 		return errors.New("the method of the request is none of " + strings.Join(methods, ", "))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/base/secrets"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -379,11 +380,7 @@ func (d *Description) hideIn(value any, name string) any {
 		}
 		return shown
 	case []any:
-		shown := make([]any, len(of))
-		for i, item := range of {
-			shown[i] = d.hideIn(item, name)
-		}
-		return shown
+		return lists.Map(of, func(item any) any { return d.hideIn(item, name) })
 	case string:
 		if d.isSecret(name, of) {
 			return d.pass(name, "member")
@@ -434,11 +431,7 @@ func hidden(value any) any {
 		}
 		return shown
 	case []any:
-		shown := make([]any, 0, mostRows)
-		for _, item := range of[:min(len(of), mostRows)] {
-			shown = append(shown, hidden(item))
-		}
-		return shown
+		return lists.Map(of[:min(len(of), mostRows)], hidden)
 	case string:
 		return hiddenText("", of)
 	}

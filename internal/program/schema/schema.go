@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/internal/program/reference"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -138,10 +139,7 @@ func routeRules() []node {
 func spellings(key playbook.Key) []string { return append([]string{key.Name}, key.Aliases...) }
 
 func requires(names ...string) node {
-	some := make([]node, len(names))
-	for i, name := range names {
-		some[i] = node{"required": []string{name}}
-	}
+	some := lists.Map(names, func(name string) node { return node{"required": []string{name}} })
 	if len(some) == 1 {
 		return some[0]
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -15,10 +16,7 @@ var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on
 // calls are the rules of a section that calls a tool: which fields stand beside it, for each
 // tool.
 func (g *generator) calls(s playbook.Section) []node {
-	var rules []node
-	for _, name := range g.callable(s.Name) {
-		rules = append(rules, node{"if": isTool(name), "then": g.call(s, g.spec(name))})
-	}
+	rules := lists.Map(g.callable(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.call(s, g.spec(name))} })
 	known := node{"enum": g.toolNames()}
 	rules = append(rules, node{"properties": node{"tool": anyOf(known, node{"type": "string", "pattern": `\{\{`}, types("object"))}})
 	without := node{"not": node{"required": []string{"tool"}}}
@@ -174,10 +172,7 @@ func words(field playbook.Field, kinds ...string) node {
 	if len(field.Enum) == 0 {
 		return types(kinds...)
 	}
-	patterns := make([]string, len(field.Enum))
-	for i, word := range field.Enum {
-		patterns[i] = anyCase(word)
-	}
+	patterns := lists.Map(field.Enum, anyCase)
 	return anyOf(node{"enum": field.Enum}, node{"type": "string", "pattern": "^(" + strings.Join(patterns, "|") + ")$"})
 }
 

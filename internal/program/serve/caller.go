@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -240,10 +241,7 @@ func NewToken(name string, playbooks []string, role Role) (token, line string, e
 	_, _ = rand.Read(secret) // never fails
 	token = "rpr_" + base64.RawURLEncoding.EncodeToString(secret)
 	sum := sha256.Sum256([]byte(token))
-	quoted := make([]string, 0, len(playbooks))
-	for _, one := range playbooks {
-		quoted = append(quoted, fmt.Sprintf("%q", one))
-	}
+	quoted := lists.Map(playbooks, func(one string) string { return fmt.Sprintf("%q", one) })
 	fields := []string{fmt.Sprintf("sha256: %q", hex.EncodeToString(sum[:]))}
 	if len(quoted) > 0 || role == RoleNone {
 		fields = append(fields, fmt.Sprintf("playbooks: [%s]", cmp.Or(strings.Join(quoted, ", "), fmt.Sprintf("%q", anyPlaybook))))

@@ -7,6 +7,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -153,12 +154,8 @@ type Server struct {
 // New makes a server.
 func New(options Options) *Server {
 	options.Limits.fill()
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
-	if options.Masked == nil {
-		options.Masked = &secrets.Set{}
-	}
+	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
+	options.Masked = cmp.Or(options.Masked, &secrets.Set{})
 	options.Logger = slog.New(options.Masked.Handler(options.Logger.Handler()))
 	if options.Now == nil {
 		options.Now = time.Now

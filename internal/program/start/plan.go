@@ -15,6 +15,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
@@ -131,10 +132,7 @@ func Details(book *playbook.Playbook, workload any, said string) string {
 	given, _ := workload.(map[string]any)
 	keys := slices.Sorted(maps.Keys(expression.Merge(book.Workload, given).(map[string]any))) // Merge of maps gives a map
 	if len(keys) > 0 {
-		shown := make([]string, 0, shownKeys)
-		for _, key := range keys[:min(len(keys), shownKeys)] {
-			shown = append(shown, source.Code(key, shownKey))
-		}
+		shown := lists.Map(keys[:min(len(keys), shownKeys)], func(key string) string { return source.Code(key, shownKey) })
 		details += "\nWorkload: " + strings.Join(shown, ", ")
 		if more := len(keys) - shownKeys; more > 0 {
 			details += fmt.Sprintf(" and %d more", more)

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 
 	"reprise/internal/base/meter"
+	"reprise/interpreter/lists"
 )
 
 // handler is how the SDK counts, and workflow code with it: what meter names goes
@@ -40,10 +41,7 @@ func (h *handler) WithTags(tags map[string]string) client.MetricsHandler {
 	maps.Copy(all, tags)
 	return &handler{recorder: h.recorder, tagged: h.tagged, tags: all, base: sync.OnceValue(func() *instruments {
 		labels := slices.Sorted(maps.Keys(all))
-		values := make([]string, len(labels))
-		for i, label := range labels {
-			values[i] = all[label]
-		}
+		values := lists.Map(labels, func(label string) string { return all[label] })
 		return h.tagged.of(labels, h.recorder.names.bounded(labels, values))
 	})}
 }
@@ -107,10 +105,7 @@ func (h *handler) ours(name string) (*meter.Metric, []string) {
 	if !ok {
 		return nil, nil
 	}
-	values := make([]string, len(found.metric.Labels))
-	for i, label := range found.metric.Labels {
-		values[i] = h.tags[label]
-	}
+	values := lists.Map(found.metric.Labels, func(label string) string { return h.tags[label] })
 	return found.metric, values
 }
 

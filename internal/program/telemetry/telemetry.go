@@ -5,6 +5,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,7 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger := options.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger := cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	if sends.disabled {
 		if options.MetricsAddress != "" {
 			logger.Warn("there are no metrics, for OTEL_SDK_DISABLED is true", "address", options.MetricsAddress)

@@ -8,6 +8,7 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // record adds the answer of an attempt to the recording.
@@ -89,10 +90,7 @@ func requestOf(seen *exchange) *recording.Request {
 		for name, values := range query {
 			request.Params[name] = values[0]
 			if len(values) > 1 {
-				list := make([]any, len(values))
-				for i, value := range values {
-					list[i] = value
-				}
+				list := lists.Map(values, func(value string) any { return value })
 				request.Params[name] = list
 			}
 		}

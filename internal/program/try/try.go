@@ -30,9 +30,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	if options.Sleep == nil {
 		options.Sleep = sleep
 	}
-	if options.Resources.Secrets == nil {
-		options.Resources.Secrets = &secrets.Set{}
-	}
+	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Set{})
 	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
 	if err := t.prepare(); err != nil {
 		return nil, err
@@ -54,7 +52,7 @@ type trial struct {
 	catalogue *activities.Catalogue
 	report    *Report
 	exchanges exchanges
-	asked     []call.Asked           // of the last outcome
+	asked     []call.Evaluated           // of the last outcome
 	before    *interpreter.ToolInput // of the attempt before
 	requests  int                    // that differ from the one before
 }
@@ -92,7 +90,7 @@ func (t *trial) prepare() (err error) {
 	}
 	t.catalogue = activities.NewCatalogue(t.Resources)
 	t.call = task.Call(t.Book, t.step, snapshot, rand.Float64)
-	t.call.Explain(func(asked call.Asked) { t.asked = append(t.asked, asked) })
+	t.call.Explain(func(asked call.Evaluated) { t.asked = append(t.asked, asked) })
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -71,10 +72,7 @@ func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
 		fields[name] = t.masked(in.Fields[name].Data)
 	}
 	if len(in.Params) > 0 {
-		values := make([]any, len(in.Params))
-		for i, param := range in.Params {
-			values[i] = t.masked(param.Data)
-		}
+		values := lists.Map(in.Params, func(param expression.Value) any { return t.masked(param.Data) })
 		fields["params of the statement"] = values
 	}
 	if in.Args != nil {
@@ -101,10 +99,7 @@ func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Du
 
 // policies are those of the step with what was asked about the last outcome.
 func (t *trial) policies() []Policy {
-	shown := make([]Policy, len(t.step.Retry))
-	for i, policy := range t.step.Retry {
-		shown[i] = Policy{Number: policy.Number, Conditions: []Condition{}}
-	}
+	shown := lists.Map(t.step.Retry, func(policy *playbook.Policy) Policy { return Policy{Number: policy.Number, Conditions: []Condition{}} })
 	for _, asked := range t.asked {
 		condition := Condition{Word: asked.Word, Text: withoutBraces(asked.Node.Raw), Holds: asked.Holds, Parts: t.parts(asked.Parts)}
 		if asked.Err != nil {

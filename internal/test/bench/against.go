@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"reprise/interpreter/lists"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
@@ -75,10 +77,7 @@ func (b *bench) pairs(ctx context.Context, other string, c one) ([]pair, error) 
 // compared is the row of a case: medians of its pairs.
 func compared(pairs []pair) table.Row {
 	of := func(figure func(pair) float64) []float64 {
-		all := make([]float64, len(pairs))
-		for i, p := range pairs {
-			all[i] = figure(p)
-		}
+		all := lists.Map(pairs, figure)
 		slices.Sort(all)
 		return all
 	}

@@ -20,6 +20,7 @@ import (
 
 	"reprise/internal/program/demoapi"
 	"reprise/internal/program/localserver"
+	"reprise/interpreter/lists"
 )
 
 // options are the sizes of a run.
@@ -279,10 +280,7 @@ func inAll(passes [][]figures, at int) figures {
 
 // ratio is what a case is to another of its pass; the median of all passes.
 func ratio(passes [][]figures, at, to int, figure func(figures) float64) string {
-	all := make([]float64, len(passes))
-	for i, pass := range passes {
-		all[i] = figure(pass[at]) / figure(pass[to])
-	}
+	all := lists.Map(passes, func(pass []figures) float64 { return figure(pass[at]) / figure(pass[to]) })
 	slices.Sort(all)
 	return fmt.Sprintf("%.2f", median(all))
 }

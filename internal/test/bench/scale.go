@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"reprise/interpreter/lists"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
@@ -25,10 +27,7 @@ func (o options) growing() ([]one, error) {
 	if err != nil {
 		return nil, err
 	}
-	cases := make([]one, len(sizes))
-	for i, n := range sizes {
-		cases[i] = one{group: scale, name: fmt.Sprint(n), n: n, source: scaleBook(n)}
-	}
+	cases := lists.Map(sizes, func(n int) one { return one{group: scale, name: fmt.Sprint(n), n: n, source: scaleBook(n)} })
 	return cases, nil
 }
 

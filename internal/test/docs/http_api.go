@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // openAPI is what the page of the HTTP API reads of its document.
@@ -105,10 +107,7 @@ func (api openAPI) request(b *strings.Builder, title string, one operation) {
 	rows := [][]string{{"status", "means", "body"}}
 	for _, status := range slices.Sorted(maps.Keys(one.Responses)) {
 		answer := api.resolve(one.Responses[status])
-		var bodies []string
-		for _, kind := range slices.Sorted(maps.Keys(answer.Content)) {
-			bodies = append(bodies, kind+answer.Content[kind].Schema.named())
-		}
+		bodies := lists.Map(slices.Sorted(maps.Keys(answer.Content)), func(kind string) string { return kind + answer.Content[kind].Schema.named() })
 		rows = append(rows, []string{code(status), answer.Description, strings.Join(bodies, ", ")})
 	}
 	b.WriteString("\n" + table(rows))
@@ -159,10 +158,7 @@ func (s schema) members() [][]string {
 
 // typeText says what a member may be.
 func (s schema) typeText() string {
-	var words []string
-	for _, one := range s.Enum {
-		words = append(words, code(fmt.Sprint(one)))
-	}
+	words := lists.Map(s.Enum, func(one any) string { return code(fmt.Sprint(one)) })
 	switch types := s.Type.(type) {
 	case string:
 		words = append(words, types)

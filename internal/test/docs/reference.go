@@ -9,6 +9,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/program/reference"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -310,9 +311,6 @@ func quoted(text string) string {
 }
 
 func codes(words []string) string {
-	all := make([]string, len(words))
-	for i, word := range words {
-		all[i] = code(word)
-	}
+	all := lists.Map(words, code)
 	return strings.Join(all, ", ")
 }

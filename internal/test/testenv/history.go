@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -65,10 +66,7 @@ func (c *collector) root(ctx context.Context, workflowID, runID string) error {
 	if err != nil {
 		return err
 	}
-	first := started(given).GetFirstExecutionRunId()
-	if first == "" {
-		first = given.RunID
-	}
+	first := cmp.Or(started(given).GetFirstExecutionRunId(), given.RunID)
 	if err := c.chain(ctx, workflowID, first); err != nil {
 		return err
 	}

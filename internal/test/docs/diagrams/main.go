@@ -19,6 +19,7 @@ import (
 
 	"reprise/internal/program/docsite"
 	"reprise/internal/test/docs"
+	"reprise/interpreter/lists"
 )
 
 // page draws the diagrams one after the other, and has their drawings as text.
@@ -59,10 +60,7 @@ func draw(args []string) error {
 	if err != nil {
 		return err
 	}
-	texts := make([]string, len(diagrams))
-	for i, one := range diagrams {
-		texts[i] = one.Text
-	}
+	texts := lists.Map(diagrams, func(one *docs.Example) string { return one.Text })
 	list, err := json.Marshal(texts)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)

@@ -1,0 +1,33 @@
+// Package lists does with slices what package slices has no function for.
+package lists
+
+// Map is what convert makes of each element, in order. It is never nil.
+func Map[E, R any](list []E, convert func(E) R) []R {
+	out := make([]R, len(list))
+	for i, one := range list {
+		out[i] = convert(one)
+	}
+	return out
+}
+
+// Filter is a new list of the elements that match, in order; nil where none does.
+func Filter[E any](list []E, match func(E) bool) []E {
+	var out []E
+	for _, one := range list {
+		if match(one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// First is the first element that matches; the zero value where none does.
+func First[E any](list []E, match func(E) bool) E {
+	for _, one := range list {
+		if match(one) {
+			return one
+		}
+	}
+	var none E
+	return none
+}
