@@ -344,6 +344,10 @@ func emptiedByItsRows(s *StateTest) {
 	none := s.In(Row(1, 1))
 	none.Fields = Fields(map[string]any{"table": s.Table + "_none", "schema_contract": "discard_row"})
 	write(none, s.Move("h", 1, To(4), nil))
+	there := s.Table
+	s.Table += "_none"
+	require.Nil(s, s.Claim("i").Refused, "nothing was to be written to the table that is not there")
+	s.Table = there
 }
 
 func statesClaimedAtOnce(s *StateTest) {
@@ -483,7 +487,6 @@ func keysOfRows(s *StateTest) {
 		refused(reversed, key, "are the rows of the page in another order")
 	}
 	require.Equal(s, []string{"1@1"}, s.Written())
-
 	composite := s.Move("a", 2, To(2), nil)
 	composite.Rows.Key = []string{"id", "page"}
 	n, err := s.Write(s.In(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)

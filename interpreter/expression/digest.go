@@ -31,13 +31,14 @@ func Sum(vs ...any) []byte {
 	hasher := sha256.New()
 	prefix := make([]byte, 0, 24)
 	for _, v := range vs {
-		encoded, err := Encode(v)
-		if err != nil {
-			encoded = []byte(fmt.Sprint(v))
+		add := func(encoded []byte) {
+			prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
+			hasher.Write(prefix)
+			hasher.Write(encoded)
 		}
-		prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
-		hasher.Write(prefix)
-		hasher.Write(encoded)
+		if withEncoded(v, add) != nil {
+			add([]byte(fmt.Sprint(v)))
+		}
 	}
 	return hasher.Sum(make([]byte, 0, sha256.Size))
 }
