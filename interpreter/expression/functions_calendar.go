@@ -113,7 +113,7 @@ func (a amount) from(t time.Time, zone *time.Location) time.Time {
 		year, month, day := shown.Date()
 		first := time.Date(year, month+time.Month(a.months), 1, shown.Hour(), shown.Minute(), shown.Second(), shown.Nanosecond(), time.UTC)
 		last := first.AddDate(0, 1, -1).Day()
-		t = wallTime(first.AddDate(0, 0, min(day, last)-1+a.days), zone)
+		t = WallTime(first.AddDate(0, 0, min(day, last)-1+a.days), zone)
 	}
 	return t.Add(a.clock)
 }
@@ -124,7 +124,7 @@ func amountProblem(text string) error {
 }
 
 func zoneProblem(name string) error {
-	_, err := zoneOf(name)
+	_, err := Zone(name)
 	return err
 }
 
@@ -164,7 +164,7 @@ func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Lo
 		if !ok || len(text) > mostTimeText {
 			return t, nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
 		}
-		if zone, err = zoneOf(text); err != nil {
+		if zone, err = Zone(text); err != nil {
 			return t, nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -264,7 +264,7 @@ func startOf(t time.Time, unit string, zone *time.Location) time.Time {
 	case "year":
 		month, day = time.January, 1
 	}
-	return wallTime(time.Date(year, month, day, 0, 0, 0, 0, time.UTC), zone)
+	return WallTime(time.Date(year, month, day, 0, 0, 0, 0, time.UTC), zone)
 }
 
 func callFormatTime(b *Budget, args []any) (any, error) {

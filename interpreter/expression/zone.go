@@ -21,8 +21,9 @@ var zoneRules string
 // zones are the zones that were read, by name.
 var zones sync.Map
 
-// zoneOf finds a zone by its name; "" and UTC are UTC.
-func zoneOf(name string) (*time.Location, error) {
+// Zone is a time zone by its name, "" for UTC, with the rules that are part of the build: a
+// machine's own would give a replay other times.
+func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}
@@ -57,21 +58,22 @@ func unknownZone(name string) error {
 	return fmt.Errorf("there is no time zone %q; zones are named as Europe/Berlin and UTC", shortText(name))
 }
 
-// wallTime is the moment at which the clocks of a zone show a date and time. Of two such
-// moments it is the earlier one; where the clocks leave the time out, it is as much behind
-// the gap as the time is behind its beginning.
-func wallTime(shown time.Time, zone *time.Location) time.Time {
+// WallTime is the moment at which the clocks of a zone show a date and time, which is given in
+// UTC. Of two such moments it is the earlier one; a time that the clocks leave out is as much
+// behind the gap as it is behind the gap's beginning.
+func WallTime(shown time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour // no zone changes twice in two days
-	before, after := offsetAt(shown.Add(-day), zone), offsetAt(shown.Add(day), zone)
+	before, after := Offset(shown.Add(-day), zone), Offset(shown.Add(day), zone)
 	for _, offset := range []time.Duration{before, after} {
-		if moment := shown.Add(-offset); offsetAt(moment, zone) == offset {
+		if moment := shown.Add(-offset); Offset(moment, zone) == offset {
 			return moment
 		}
 	}
 	return shown.Add(-before)
 }
 
-func offsetAt(t time.Time, zone *time.Location) time.Duration {
+// Offset is how far the clocks of a zone are ahead of UTC at a moment.
+func Offset(t time.Time, zone *time.Location) time.Duration {
 	_, seconds := t.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
 }

@@ -19,7 +19,7 @@ func checkCollection(c *checker) {
 			if node.Statement() != nil {
 				c.collectionIn(step, node, collections)
 			}
-			node.eachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
+			node.EachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
 		}
 	}
 }

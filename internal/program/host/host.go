@@ -5,6 +5,8 @@ package host
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"os"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -18,6 +20,8 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -107,4 +111,41 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	for _, tool := range catalogue.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
 	}
+}
+
+// Payloads are how large the values of runs may be on a worker with the given
+// payload store, nil for none: REPRISE_MAX_RESULT_BYTES, and without a store
+// never more than Temporal takes; and how much of them a worker holds at once,
+// REPRISE_MAX_ANSWERS_BYTES. lookup is usually os.LookupEnv.
+func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activities.Payloads, error) {
+	most, err := payload.MaxBytes(lookup)
+	if err != nil {
+		return activities.Payloads{}, err
+	}
+	answers, err := activities.AnswersBytesFromEnv(lookup)
+	if err != nil {
+		return activities.Payloads{}, err
+	}
+	if store == nil {
+		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload), AnswersBytes: answers}, nil
+	}
+	return activities.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
+}
+
+// RateLimits are the operator's, of a YAML file: a map of keys to limits in the
+// words of rate_limit. Path "" is none.
+func RateLimits(path string) (activities.RateLimits, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the rate limits: %w", err)
+	}
+	file := source.NewFile(path, data)
+	limits, found := playbook.OwnedLimits(file)
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, fmt.Errorf("read the rate limits: %s", file.FormatAll(problems[:1]))
+	}
+	return limits, nil
 }

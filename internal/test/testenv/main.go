@@ -21,12 +21,18 @@
 package testenv
 
 import (
+	"context"
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/demoapi"
 )
 
 // Main runs the tests of a package, then stops the servers they started, and
@@ -72,4 +78,35 @@ func runCleanups() {
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i]()
 	}
+}
+
+// DemoAPI starts a demo API of the test's own on a free port of 127.0.0.1 and
+// closes it when the test ends.
+func DemoAPI(t testing.TB) *demoapi.Server {
+	t.Helper()
+	api := demoapi.New(demoapi.Options{})
+	// The test's context ends before its cleanups, which may still send requests.
+	if _, err := api.Start(context.WithoutCancel(t.Context()), "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Close(); err != nil {
+			t.Errorf("close demo API: %v", err)
+		}
+	})
+	return api
+}
+
+// Golden compares a text with the file of that name in testdata, which has the ending
+// .txt. With update it writes the file first.
+func Golden(t testing.TB, update bool, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
 }
