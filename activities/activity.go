@@ -293,7 +293,7 @@ func activityError(
 	case cause != nil && b.hosted:
 		return cause
 	case cause != nil:
-		b.delivery.handBack(ctx, errors.Is(cause, errCut))
+		b.delivery.returned(ctx, errors.Is(cause, errCut))
 		return deliverAgain(cause)
 	case cancelled(ctx):
 		return ctx.Err() // the activity ends as canceled

@@ -41,13 +41,13 @@ type deliveryState struct {
 	// positions in a Drive, and Received those for which the ones before did when they
 	// were lost: each once for every worker. Reading an answer may be what
 	// has ended the worker.
-	Receiving []int `json:"taking,omitempty"`
-	Received  []int `json:"took,omitempty"`
+	Receiving []int `json:"receiving,omitempty"`
+	Received  []int `json:"received,omitempty"`
 }
 
 // heartbeatDetails is the part of the details of a heartbeat that holds the state of the delivery.
 type heartbeatDetails struct {
-	State deliveryState `json:"word"`
+	State deliveryState `json:"delivery"`
 }
 
 // next is where delivery n begins, with w the last state that those before it have left.
@@ -192,9 +192,9 @@ func (d *delivery) received(place int) {
 	}
 }
 
-// handBack reports that this delivery does not count, because its worker stops;
+// returned reports that this delivery does not count, because its worker stops;
 // cut says that something was cut.
-func (d *delivery) handBack(ctx context.Context, cut bool) {
+func (d *delivery) returned(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.Begun = false

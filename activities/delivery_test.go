@@ -432,7 +432,7 @@ func TestWordsInHeartbeatsHaveTheirShape(t *testing.T) {
 
 	text, err = json.Marshal(activities.DeliveryState{Delivery: 3, Receiving: []int{0}, Received: []int{4}})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"delivery":3,"taking":[0],"took":[4]}`, string(text))
+	require.JSONEq(t, `{"delivery":3,"receiving":[0],"received":[4]}`, string(text))
 }
 
 // TestTurnsByTheClockOfTheWorker: it is believed as far as it can be right.

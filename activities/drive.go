@@ -68,7 +68,7 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 	case err == nil && !d.cut.Load():
 		return d.finish()
 	case err == nil, workerStopped(ctx):
-		d.delivery.handBack(ctx, d.interrupted.Load() || err != nil)
+		d.delivery.returned(ctx, d.interrupted.Load() || err != nil)
 		return call.DriveOutput{}, deliverAgain(errStopped)
 	case cancelled(ctx):
 		return call.DriveOutput{}, temporal.NewCanceledError(d.output().Shrink(step, c.res.Payloads.MaxBytes))
@@ -256,7 +256,7 @@ type progress struct {
 // on changing it.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
-	State deliveryState     `json:"word"`
+	State deliveryState     `json:"delivery"`
 	// Doing are the calls of which an attempt is being made or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
 	bytes int

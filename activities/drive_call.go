@@ -107,7 +107,7 @@ func (h *hostedCall) showProgress() {
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
 		if h.in.Pages && !h.call.TurnsPage() {
-			return h.handBack(), nil
+			return h.yield(), nil
 		}
 		command := h.call.Next(h.clock.now())
 		if command.Kind != call.DoSink {
@@ -123,7 +123,7 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 				return h.here(), err
 			}
 			if h.in.Pages && size.all > maxPageBytes {
-				return h.handBack(), nil
+				return h.yield(), nil
 			}
 			h.chunk.Add(size.all)
 		case call.DoWait, call.DoHold:
@@ -196,7 +196,7 @@ func (h *hostedCall) here() call.Driven {
 // leftAt is the call behind a sink that has ended and is not done.
 func (h *hostedCall) leftAt(end sinkEnd) call.Driven {
 	if end == sinkFirst {
-		return h.handBack()
+		return h.yield()
 	}
 	return h.here()
 }
@@ -237,11 +237,11 @@ func (d *hosting) log(call *call.Call) {
 // so that large pages do not gather in one activity.
 const maxPageBytes = 300_000
 
-// handBack leaves the call to the workflow as it is: behind an attempt in the
+// yield leaves the call to the workflow as it is: behind an attempt in the
 // form of what was before and the outcome, which takes the least room. An
 // outcome that cannot travel is left out, and the workflow makes that attempt
 // again, alone.
-func (h *hostedCall) handBack() call.Driven {
+func (h *hostedCall) yield() call.Driven {
 	if h.outcome == nil {
 		return h.here()
 	}
@@ -442,7 +442,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 	if cancelled(ctx) {
 		return ctx.Err()
 	}
-	h.delivery.handBack(ctx, false)
+	h.delivery.returned(ctx, false)
 	if errors.Is(err, errHandedBack) || h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
 		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
 	}

@@ -92,6 +92,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 	for _, state := range found {
 		one := plan
 		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
+		one.Emptied = state.Emptied
 		one.ReadsFrom = incremental.Before(section.Type, state.Watermark, section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 			one.ReadsFrom = section.Initial().Value
@@ -115,7 +116,7 @@ func (s *stepPlanner) moved() {
 			lacks = "has no rows"
 		}
 		for i := range s.plan.States {
-			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" {
+			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" && !(sink.Table.Exists && state.Emptied) {
 				state.Problem = fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
 					"or read everything with --full-refresh", sink.Table.Name, lacks)
 			}

@@ -66,7 +66,7 @@ type Hold struct {
 	// where the last attempt has failed.
 	Failure *ErrorObject `json:"failure,omitempty"`
 	// Recorded says that the history has a mark of it, as it is a wait for people.
-	Recorded bool `json:"noted,omitempty"`
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Settlement is what people have decided about an item that waits. Kept in workflow

@@ -16,7 +16,7 @@ type Parent struct {
 	// Control is its commands of people, as far as its children know them.
 	Control Control `json:"control,omitzero"`
 	// Queue is the workflow ID of that of its concurrency key, "" where it has no turn.
-	Queue string `json:"line,omitempty"`
+	Queue string `json:"queue,omitempty"`
 }
 
 // FilesOf are those of the files that a call of PlaybookTool needs, with all that

@@ -59,7 +59,8 @@ type StatePlan struct {
 	Watermark expression.Value `json:"watermark"`
 	ReadsFrom expression.Value `json:"reads_from"` // incremental.value of the run
 	MovedAt   time.Time        `json:"moved_at,omitzero"`
-	Run       string           `json:"run,omitempty"` // that moved it last
+	Run       string           `json:"run,omitempty"`     // that claimed it last
+	Emptied   bool             `json:"emptied,omitempty"` // its table has no rows because of what was loaded
 	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
 	Holders    []string            `json:"holders,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`
@@ -81,6 +82,13 @@ type SinkPlan struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// ReplacedRows are the rows whose column is at least From, and less than To, each "" for no bound.
+type ReplacedRows struct {
+	Column string `json:"column"`
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+}
+
 // TablePlan is what a write would do to a table as it is now; kept in workflow history.
 type TablePlan struct {
 	Name   string   `json:"name"`
@@ -88,6 +96,10 @@ type TablePlan struct {
 	Empty  bool     `json:"empty,omitempty"` // it exists, and has no rows
 	Mode   string   `json:"mode"`
 	Key    []string `json:"key,omitempty"`
+	// ReplaceWhere bounds what mode replace replaces, nil where that is all rows.
+	ReplaceWhere *ReplacedRows `json:"replace_where,omitempty"`
+	// MaxDelete is the share of the table that delete_missing may delete, nil where nothing is.
+	MaxDelete *float64 `json:"max_delete,omitempty"`
 	// MadeBy is the step that makes the table by a statement, where it does not exist; the sink would not make it.
 	MadeBy string `json:"made_by,omitempty"`
 	// NewFile says that the file of the database would be made.

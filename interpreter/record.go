@@ -52,7 +52,10 @@ type StateRecord struct {
 	Type      incremental.Type `json:"type,omitempty"`
 	From      expression.Value `json:"from"`
 	Watermark expression.Value `json:"watermark"`
-	Rows      int              `json:"rows"`
+	// MovesTo is where the watermark moves once the run has completed, of a loop the lowest of its
+	// states: of a step that writes nothing.
+	MovesTo expression.Value `json:"moves_to,omitzero"`
+	Rows    int              `json:"rows"`
 }
 
 // Record is what people see of it; nil for none.
@@ -60,7 +63,10 @@ func (i *CallIncremental) Record() *StateRecord {
 	if i == nil {
 		return nil
 	}
-	return &StateRecord{State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Watermark: i.Watermark.Value, Rows: i.Rows}
+	return &StateRecord{
+		State: i.State, States: i.States, Type: i.Type, From: i.From.Value, Watermark: i.Watermark.Value,
+		MovesTo: incremental.Lowest(i.Pending).Value, Rows: i.Rows,
+	}
 }
 
 // LoopRecord is the part of a StepRecord that only loops have.

@@ -71,7 +71,7 @@ type ToolInput struct {
 	Sends string `json:"sends,omitempty"`
 	// Parents are the parent runs of the attempt's, whose Control is read too; only its
 	// version is here.
-	Parents []Parent `json:"above,omitempty"`
+	Parents []Parent `json:"parents,omitempty"`
 	// Secret says what the attempt has to do with secret results, nil for nothing.
 	Secret *SecretWork `json:"secret,omitempty"`
 	// State is what the write does to the state that its call keeps between runs; nil where

@@ -75,7 +75,7 @@ type PausedBy struct {
 	Run     string   `json:"run"`
 	Step    string   `json:"step"`
 	Version int      `json:"version,omitempty"`
-	Parents []Parent `json:"above,omitempty"`
+	Parents []Parent `json:"parents,omitempty"`
 }
 
 // Admitted is the answer to an Admission, or to a RunStart. Kept in workflow history.

@@ -145,11 +145,11 @@ func stepsOf(id string) func(context.Context, *session) []string {
 }
 
 func scheduleNames(ctx context.Context, s *session) (names []string) {
-	schedules, _, err := s.runs().Schedules(ctx, listPage)
+	page, err := s.runs().Schedules(ctx, "", listPage)
 	if err != nil {
 		return nil
 	}
-	for _, schedule := range schedules {
+	for _, schedule := range page.Schedules {
 		names = append(names, schedule.ID)
 	}
 	return names

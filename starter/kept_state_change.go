@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +82,9 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 	cursor, err := incremental.Parse(section.Type, value)
 	if err != nil {
 		return cursor, usageError("the VALUE: %w, which the cursors of the step are", err)
+	}
+	if now, dated := incremental.At(section.Type, time.Now()); dated && bytes.Compare(cursor.Position, now.Position) > 0 {
+		return cursor, usageError("the VALUE %s is later than now: rows before it would not be read", text)
 	}
 	return cursor, nil
 }

@@ -32,7 +32,7 @@ type stateDocument struct {
 	// Behind is how many seconds ago the watermark is; nil where cursors are no times.
 	Behind  *float64  `json:"behind_seconds,omitempty"`
 	MovedAt time.Time `json:"moved_at,omitzero"`
-	Run     string    `json:"run,omitempty"` // that moved it last, or holds it
+	Run     string    `json:"run,omitempty"` // that claimed it last; it may hold it
 	Rows    int64     `json:"rows"`          // that its last call has written
 }
 
@@ -196,15 +196,15 @@ func movedText(at, now time.Time) string {
 }
 
 func statesTable(states []stateDocument, now time.Time, width int) string {
-	rows := terminal.NewTable("state", "watermark", "moved", "rows", "by")
+	rows := terminal.NewTable("state", "watermark", "moved", "rows", "last run")
 	for _, state := range states {
 		rows.AppendRow(table.Row{
 			terminal.OneLine(state.State), cursorText(state.Watermark), movedText(state.MovedAt, now), state.Rows, terminal.OneLine(state.Run),
 		})
 	}
 	return terminal.Fit(rows, width,
-		terminal.Elastic{Name: "by", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
-		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "by"})
+		terminal.Elastic{Name: "last run", Least: 8, Cut: terminal.Snip}, terminal.Elastic{Name: "watermark", Least: 20, Cut: terminal.Snip},
+		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
 func newStateShowCommand(a *app) *cobra.Command {
@@ -245,7 +245,7 @@ func stateText(doc stateDocument, promise string, now time.Time) string {
 	line := func(key, text string) { _, _ = fmt.Fprintf(&b, "%-11s %s\n", key, terminal.OneLine(text)) }
 	line("state", doc.State)
 	line("step", doc.Step)
-	line("kept", strings.TrimPrefix(promise, "state of "+doc.Step+": "))
+	line("kept", strings.TrimPrefix(strings.TrimPrefix(promise, "state of "+doc.Step+": "), "kept "))
 	line("watermark", cursorText(doc.Watermark)+" ("+string(doc.Type)+")")
 	if doc.Behind != nil {
 		line("behind", render.BehindText(doc.Type, *doc.Behind))
@@ -253,7 +253,7 @@ func stateText(doc stateDocument, promise string, now time.Time) string {
 	line("reads from", cursorText(doc.ReadsFrom))
 	line("moved", movedText(doc.MovedAt, now))
 	if doc.Run != "" {
-		line("run", doc.Run)
+		line("last run", doc.Run)
 		line("rows", fmt.Sprint(doc.Rows))
 	}
 	return b.String()

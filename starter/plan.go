@@ -271,11 +271,11 @@ const mostTimes = 3
 
 // planSchedules finds the schedules that start runs of the playbook.
 func (s *session) planSchedules(ctx context.Context, checked checked, _ call.PlanInput, doc *planDocument) error {
-	found, _, err := s.runs().Schedules(ctx, 0)
+	page, err := s.runs().Schedules(ctx, "", 0)
 	if err != nil {
 		return err
 	}
-	for _, one := range found {
+	for _, one := range page.Schedules {
 		if one.Playbook != checked.book.Name {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 // TestPlanText: all that a plan may show fits a narrow terminal.
 func TestPlanText(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	size, rows := 120, 250
+	size, rows, most := 120, 250, 0.1
 	loaded := runs.Found{WorkflowID: "orders-5f2c", Status: interpreter.Completed, StartedAt: now.Add(-2 * time.Hour), EndedAt: now.Add(-time.Hour)}
 	running := runs.Found{WorkflowID: "orders-9a1b", Status: interpreter.Running, StartedAt: now.Add(-time.Minute)}
 	doc := &planDocument{
@@ -60,6 +60,12 @@ func TestPlanText(t *testing.T) {
 					},
 					{Place: "items.loop.dead_letter", Tool: "file", Target: "{{ name }}.jsonl", Unknown: "each element of the loop decides"},
 					{Place: "items.sink", Tool: "postgres", Auth: "warehouse", Target: "made", Table: &interpreter.TablePlan{Name: "made", Mode: "insert", MadeBy: "start"}},
+					{Place: "items.loop.element.sink", Tool: "postgres", Auth: "warehouse", Target: "days", Table: &interpreter.TablePlan{
+						Name: "days", Exists: true, Mode: "replace", ReplaceWhere: &interpreter.ReplacedRows{Column: "day", From: "2026-02-28T00:00:00+01:00", To: "2026-03-01T00:00:00+01:00"},
+					}},
+					{Place: "items.loop.element.sink", Tool: "postgres", Auth: "warehouse", Target: "staff", Table: &interpreter.TablePlan{
+						Name: "staff", Exists: true, Mode: "upsert", Key: []string{"id"}, MaxDelete: &most,
+					}},
 					{Place: "items.retry[1].then.sink", Tool: "postgres", Auth: "warehouse", Target: "orders", Table: &interpreter.TablePlan{
 						Name: "orders", Exists: true, Mode: "insert", FromRows: true,
 						DDL: []string{`ALTER TABLE "orders" ADD COLUMN IF NOT EXISTS "x" bigint`, `ALTER TABLE "orders" ALTER COLUMN "n" TYPE numeric`},
@@ -68,6 +74,10 @@ func TestPlanText(t *testing.T) {
 				States: []interpreter.StatePlan{
 					{State: "orders/items/<element>", KeptBy: "temporal", Type: incremental.Time, ReadsFrom: expression.Of("2024-01-01")},
 					{State: "orders/items/a", KeptBy: "temporal", Type: incremental.Time, Problem: "the connection is refused"},
+					{
+						State: "orders/items/b", KeptBy: "temporal", Type: incremental.Time, Watermark: expression.Of("2026-02-01"),
+						ReadsFrom: expression.Of("2026-02-01"), MovedAt: now.Add(-time.Minute), // by a person
+					},
 				},
 			},
 			{Step: "count", Tool: "postgres"},

@@ -165,7 +165,11 @@ func (t *planText) state(state interpreter.StatePlan) {
 	if state.Watermark.Data == nil {
 		t.line("    ", "no watermark yet; reads from %s", cursorText(state.ReadsFrom))
 	} else {
-		t.line("    ", "watermark %s, moved %s by %s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), state.Run, cursorText(state.ReadsFrom))
+		lastRun := ""
+		if state.Run != "" { // or a person has set it since
+			lastRun = ", last run " + state.Run
+		}
+		t.line("    ", "watermark %s, moved %s%s; reads from %s", cursorText(state.Watermark), t.ago(state.MovedAt), lastRun, cursorText(state.ReadsFrom))
 	}
 	if len(state.Holders) > 0 {
 		what := "a run waits for it"
@@ -220,6 +224,7 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 		how += "; sample of " + terminal.Count(*table.Rows, "row")
 	}
 	t.line("    ", "%s", how)
+	t.deletes(table)
 	for _, statement := range table.DDL {
 		t.verbatim("    + ", layDDL(statement, t.width-6))
 	}
@@ -237,6 +242,23 @@ func (t *planText) table(table interpreter.TablePlan, fails bool) {
 	}
 	if table.Rejected != "" {
 		t.line("    ", "rows that the database refuses go to %s", table.Rejected)
+	}
+}
+
+// deletes says what becomes of rows that are there.
+func (t *planText) deletes(table interpreter.TablePlan) {
+	if where := table.ReplaceWhere; where != nil {
+		bounds := ""
+		if where.From != "" {
+			bounds += " from " + where.From
+		}
+		if where.To != "" {
+			bounds += " before " + where.To
+		}
+		t.line("    ", "replaces rows with %s%s", where.Column, bounds)
+	}
+	if most := table.MaxDelete; most != nil {
+		t.line("    ", "deletes rows that are not read, at most %.3g%% of the table", 100**most)
 	}
 }
 

@@ -83,6 +83,7 @@ func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, mo
 type listSchedulesOptions struct {
 	server serverFlags
 	limit  int
+	after  string
 	output string
 }
 
@@ -96,6 +97,7 @@ func newScheduleListCommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.listSchedules(options) },
 	}
 	command.Flags().IntVar(&options.limit, "limit", mostSchedules, "how many at most, 0 for all")
+	command.Flags().StringVar(&options.after, "after", "", "only schedules whose names are sorted behind this one: the next page")
 	options.server.add(command)
 	outputFlag(command, &options.output)
 	return command
@@ -105,6 +107,10 @@ func newScheduleListCommand(a *app) *cobra.Command {
 type scheduleList struct {
 	Schedules []*scheduleDocument `json:"schedules"`
 	Total     int                 `json:"total"` // without the limit
+	// Next is the name behind which the next page begins, for --after; "" on the last one.
+	Next string `json:"next,omitempty"`
+
+	left int // behind this page
 }
 
 func (a *app) listSchedules(options *listSchedulesOptions) error {
@@ -112,12 +118,15 @@ func (a *app) listSchedules(options *listSchedulesOptions) error {
 		return usageError("--limit %d is less than 0, which means all", options.limit)
 	}
 	return a.withServer(&options.server, func(ctx context.Context, s *session) error {
-		found, total, err := s.runs().Schedules(ctx, options.limit)
+		page, err := s.runs().Schedules(ctx, options.after, options.limit)
 		if err != nil {
 			return err
 		}
-		list := scheduleList{Schedules: []*scheduleDocument{}, Total: total}
-		for _, one := range found {
+		list := scheduleList{Schedules: []*scheduleDocument{}, Total: page.Total, left: page.Left}
+		if page.Left > 0 {
+			list.Next = page.Last
+		}
+		for _, one := range page.Schedules {
 			doc, err := s.scheduleDocument(ctx, one, 1)
 			if err != nil {
 				return err
@@ -132,13 +141,13 @@ func (a *app) listSchedules(options *listSchedulesOptions) error {
 }
 
 func (a *app) writeSchedules(list scheduleList) error {
-	if list.Total == 0 {
-		a.notef("no schedules")
+	if len(list.Schedules) == 0 {
+		a.notef("no %sschedules", map[bool]string{true: "more "}[list.Total > 0])
 		return nil
 	}
 	_, err := io.WriteString(a.Out, schedulesTable(list.Schedules, terminal.PaperOf(a.Out).Width)+"\n")
-	if left := list.Total - len(list.Schedules); left > 0 {
-		a.notef("and %d more; --limit 0 shows all", left)
+	if list.left > 0 {
+		a.notef("and %d more; --after %s shows the next, --limit 0 all", list.left, terminal.ShellWord(list.Next))
 	}
 	return err
 }
@@ -199,7 +208,7 @@ func (d *scheduleDocument) layout() string {
 func (d *scheduleDocument) cells(nameWidth int) map[string]string {
 	name, due, last := terminal.Visible(d.Name), "never again", ""
 	if nameWidth > 0 {
-		name = text.Snip(name, nameWidth, "…")
+		name = terminal.Middle(name, nameWidth)
 	}
 	switch {
 	case d.Paused:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,8 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
@@ -87,21 +88,25 @@ func (a *app) printLine(format string, args ...any) error {
 
 func newScheduleTriggerCommand(a *app) *cobra.Command {
 	var server serverFlags
-	var overlap, output string
+	var overlap, reason, output string
 	command := &cobra.Command{
 		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(reason) > steer.MostReason {
+				return usageError("--reason has %d bytes, more than the %d that are kept", len(reason), steer.MostReason)
+			}
 			if overlap != "" {
 				if err := choice("--overlap", overlap, playbook.Overlaps); err != nil {
 					return err
 				}
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				return a.trigger(ctx, s, found, overlap, output)
+				return a.trigger(ctx, s, found, overlap, reason, output)
 			})
 		},
 	}
 	command.Flags().StringVar(&overlap, "overlap", "", "while another run is open: "+overlapChoices)
+	command.Flags().StringVar(&reason, "reason", "", "the reason, kept with the run beside who triggered it")
 	server.add(command)
 	outputFlag(command, &output)
 	return command
@@ -116,35 +121,31 @@ type triggered struct {
 	RunID      string `json:"run_id,omitempty"`
 }
 
-func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, output string) error {
-	// The IDs of runs name the second: of two in one second the server starts one.
-	recent := found.Described.Info.RecentActions
-	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second && !pause(ctx, time.Second) {
+func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, reason, output string) error {
+	told, err := (&steer.Sender{Client: s.client, Namespace: s.namespace, Runs: s.runs()}).Trigger(
+		ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
+	switch {
+	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, ctx.Err())
-	}
-	err := s.handle(ctx, found).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: overlapPolicy(overlap)})
-	if err != nil {
+	case err != nil:
 		return scheduleError("trigger", found.ID, err)
 	}
-	result, err := s.awaitTriggered(ctx, found)
-	if err != nil {
-		return err
-	}
+	result := triggered{Schedule: found.ID, Outcome: told.Outcome, WorkflowID: told.WorkflowID, RunID: told.RunID}
 	switch {
 	case output == "json":
 		if err := terminal.PrintJSON(a.Out, result); err != nil {
 			return err
 		}
-	case result.Outcome == "started":
+	case result.Outcome == steer.Started:
 		link := ""
 		if ui := s.link(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
 		return a.printLine("%s runs%s", result.WorkflowID, link)
-	case result.Outcome == "waiting":
+	case result.Outcome == steer.Waiting:
 		a.notef("the run has not begun yet; %s schedule show %s shows when it has", terminal.Program(), found.ID)
 	}
-	if result.Outcome == "skipped" {
+	if result.Outcome == steer.Skipped {
 		return withStatus(exitFailed, fmt.Errorf(
 			"no run of %s was started: another is open, and overlap is skip; --overlap says otherwise", found.ID))
 	}
@@ -153,37 +154,6 @@ func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, ove
 
 // triggerPatience is how long trigger searches for its run.
 const triggerPatience = 10 * time.Second
-
-// awaitTriggered finds the run that was not there before.
-func (s *session) awaitTriggered(ctx context.Context, before *runs.Schedule) (triggered, error) {
-	known := func(one client.ScheduleActionResult) bool {
-		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
-			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult
-		})
-	}
-	result := triggered{Schedule: before.ID, Outcome: "waiting"}
-	for deadline := time.Now().Add(triggerPatience); time.Now().Before(deadline); {
-		now, err := s.handle(ctx, before).Describe(ctx)
-		if err != nil {
-			return result, fmt.Errorf("look for the run of %s: %w", before.ID, err)
-		}
-		for _, one := range now.Info.RecentActions {
-			late := one.ActualTime.Sub(one.ScheduleTime) > time.Minute // a backfill's
-			if run := one.StartWorkflowResult; run != nil && !late && !known(one) {
-				result.Outcome, result.WorkflowID, result.RunID = "started", run.WorkflowID, run.FirstExecutionRunID
-				return result, nil
-			}
-		}
-		if now.Info.NumActionsSkippedOverlap > before.Described.Info.NumActionsSkippedOverlap {
-			result.Outcome = "skipped"
-			return result, nil
-		}
-		if !pause(ctx, 100*time.Millisecond) {
-			return result, withStatus(exitInterrupted, ctx.Err())
-		}
-	}
-	return result, nil
-}
 
 // backfillOptions is the command line of schedule backfill.
 type backfillOptions struct {

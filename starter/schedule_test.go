@@ -336,7 +336,7 @@ metadata: {name: slow, schedule: {cron: "@yearly"}}
 workflow:
   - {step: wait, tool: http, url: "{{ workload.url }}"}
 `), "--set", "url="+slow.URL)
-	first := p.trigger(name)
+	first := p.trigger(name, "--reason", "the API was down")
 	_, errs := p.says(exitFailed, "trigger", name)
 	require.Contains(t, errs, "another is open, and overlap is skip; --overlap says otherwise")
 	require.Equal(t, 1, p.show(name).Skipped)
@@ -346,6 +346,22 @@ workflow:
 		require.EqualValues(t, "completed", p.result(one.WorkflowID, one.RunID).Status)
 	}
 	require.NotEqual(t, first.RunID, second.RunID)
+	require.Equal(t, []string{whoami(), "the API was down"}, p.startedBy(first.WorkflowID))
+	require.Equal(t, []string{whoami(), ""}, p.startedBy(second.WorkflowID))
+}
+
+// startedBy is who has started a run, and why, by its events.
+func (p *planner) startedBy(workflowID string) []string {
+	p.t.Helper()
+	var out, errs bytes.Buffer
+	got := Main(p.t.Context(), []string{
+		"events", workflowID, "--kind", "execution_started", "--output", "jsonl",
+		"--address", p.env.Address, "--namespace", p.env.Namespace, "--payload-store", p.store,
+	}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	require.Equal(p.t, exitOK, got, errs.String())
+	var started struct{ By, Reason string }
+	require.NoError(p.t, json.Unmarshal(out.Bytes(), &started), out.String())
+	return []string{started.By, started.Reason}
 }
 
 // TestOverlaps: what becomes of three runs of a schedule that are due one after the
@@ -511,7 +527,14 @@ func TestScheduleNames(t *testing.T) {
 		out, _ := p.says(exitOK, "list", "--output", "json", "--limit", "0")
 		return strings.Contains(out, name)
 	}, patience, 50*time.Millisecond)
-	out, _ := p.says(exitOK, "pause", name[:len(name)-3])
+	var page scheduleList
+	out, told := p.says(exitOK, "list", "--output", "json", "--limit", "1", "--after", name[:len(name)-1])
+	require.NoError(t, json.Unmarshal([]byte(out), &page))
+	require.Len(t, page.Schedules, 1)
+	require.Equal(t, name, page.Schedules[0].Name, told)
+	out, told = p.says(exitOK, "list", "--limit", "1", "--after", name)
+	require.NotContains(t, out+told, name)
+	out, _ = p.says(exitOK, "pause", name[:len(name)-3])
 	require.Contains(t, out, name+" was paused already: later")
 	_, errs = p.says(exitUsage, "delete", name[:len(name)-3], "--yes")
 	require.Contains(t, errs, "give its whole name")

@@ -20,10 +20,12 @@ import (
 	"reprise/internal/base/bookshelf"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/serve"
 	"reprise/internal/program/start"
 	"reprise/internal/program/ui"
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 	"reprise/workflows"
@@ -255,7 +257,7 @@ func (a *app) startBook(ctx context.Context, s session, folder, name string, wor
 	if err != nil {
 		return "", err
 	}
-	plan.Details += "\n" + attributed("Started", said)
+	plan.Details += "\n" + "Started" + attribution(said)
 	plan.Memo = startedBy(said)
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
@@ -287,7 +289,7 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 	s.taskQueue = found.TaskQueue
 	run, err := s.start(ctx, start.Plan{
 		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input,
-		Summary: book.Name, Details: start.Details(book, input.Workload.Data, attributed("Runs "+found.WorkflowID+" again", said)),
+		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
 		Memo: startedBy(said),
 	}, a)
 	if err != nil {
@@ -317,7 +319,7 @@ func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, s
 	if err != nil {
 		return "", err
 	}
-	plan.Details += "\n" + attributed("Started", said)
+	plan.Details += "\n" + "Started" + attribution(said)
 	plan.Memo = startedBy(said)
 	run, err := s.start(ctx, plan, a)
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
@@ -329,13 +331,9 @@ func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, s
 	return run.GetID(), nil
 }
 
-// attributed is a text with who gave a command, and why.
-func attributed(text string, said ui.Said) string {
-	text += " by " + said.By
-	if said.Reason != "" {
-		text += ": " + said.Reason
-	}
-	return text
+// attribution is who gave a command on the page, and why.
+func attribution(said ui.Said) string {
+	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
 }
 
 // startedBy is kept with a run that a person has started on the page.

@@ -28,9 +28,9 @@ const (
 
 // Answered is an answer that was accepted; kept in workflow history.
 type Answered struct {
-	Key    string                    `json:"key"`    // of the attempt
-	Digest string                    `json:"digest"` // of the answer
-	Taken  interpreter.AnswerReceipt `json:"taken"`
+	Key     string                    `json:"key"`    // of the attempt
+	Digest  string                    `json:"digest"` // of the answer
+	Receipt interpreter.AnswerReceipt `json:"receipt"`
 	// Verb, Option, By and At say what was answered, by whom and when.
 	Verb   interpreter.AnswerVerb `json:"verb,omitempty"`
 	Option string                 `json:"option,omitempty"`
@@ -256,8 +256,8 @@ func (c *controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	}
 	digest := answer.Digest()
 	for i, one := range c.Answered {
-		if one.Taken.ID == answer.ID && one.Digest == digest && one.is(answer.AnswerTo) {
-			return &c.Answered[i].Taken
+		if one.Receipt.ID == answer.ID && one.Digest == digest && one.is(answer.AnswerTo) {
+			return &c.Answered[i].Receipt
 		}
 	}
 	return nil
@@ -272,7 +272,7 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Answ
 			continue
 		}
 		if one.Digest == digest {
-			return &one.Taken, true
+			return &one.Receipt, true
 		}
 		over = over || answer.Key != "" || answer.Attempt != 0
 	}
@@ -282,7 +282,7 @@ func (c *controls) answered(answer interpreter.Answer) (before *interpreter.Answ
 // is reports whether an address that names a step, or an attempt by its key, is one of
 // the attempt that was answered.
 func (a Answered) is(to interpreter.AnswerTo) bool {
-	at := a.Taken.Address()
+	at := a.Receipt.Address()
 	at.Key = a.Key
 	return (to.Step != "" || to.Key != "") && to.Matches(at)
 }

@@ -27,7 +27,7 @@ type Steering struct {
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
 	// Slot is a slot of the window for a child of a loop.
-	Slot *slotGrant `json:"place,omitempty"`
+	Slot *slotGrant `json:"slot,omitempty"`
 	// Shared is what the other shards of the loop use.
 	Shared *Shared `json:"shared,omitempty"`
 }

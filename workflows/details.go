@@ -376,6 +376,6 @@ func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, err
 // answeredBy is an answer as it is remembered.
 func answeredBy(key string, answer interpreter.Answer, taken interpreter.AnswerReceipt, at time.Time) Answered {
 	return Answered{
-		Key: key, Digest: answer.Digest(), Taken: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: at,
+		Key: key, Digest: answer.Digest(), Receipt: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: at,
 	}
 }

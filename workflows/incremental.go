@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -59,23 +58,8 @@ func (r *run) movePending(ctx workflow.Context) {
 			continue
 		}
 		if step := r.book.Step(pending.Step); step != nil && step.Incremental != nil {
-			r.markWatermark(ctx, step.Name, step.Incremental.Type, oldest(pending.Moves))
+			r.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.Lowest(pending.Moves))
 		}
 	}
 	r.Pending = nil
-}
-
-// oldest is the lowest watermark to which moves bring states.
-func oldest(moves []incremental.Moves) (lowest incremental.Cursor) {
-	for _, of := range moves {
-		for _, write := range of.Writes {
-			if write.Move == nil {
-				continue
-			}
-			if to := write.Move.To; lowest.IsZero() || bytes.Compare(to.Position, lowest.Position) < 0 {
-				lowest = to
-			}
-		}
-	}
-	return lowest
 }

@@ -44,7 +44,8 @@ const (
 	LabelsAttribute = "RepriseLabels"
 )
 
-// The memo of a run that a person has started on the page of runs: who did it, and why.
+// The memo of a run that a person has started on the page of runs, or by its schedule: who did it,
+// and why.
 const (
 	StartedByMemo   = "started_by"
 	StartReasonMemo = "reason"

@@ -54,7 +54,7 @@ type Called struct {
 	// Depth is how many parent runs there are, and Parents are those that wait for this
 	// one, the first one first.
 	Depth   int                  `json:"depth"`
-	Parents []interpreter.Parent `json:"above,omitempty"`
+	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Tree is the first run's, which bounds how many start.
 	Tree interpreter.Tree `json:"tree,omitzero"`
 	// ScheduledAt is that of the parent run.
@@ -129,10 +129,10 @@ type RunState struct {
 	Earlier []string         `json:"earlier,omitempty"`
 	// Notified counts the news that the notices of the run have sent, so that each is
 	// sent under another key. Late says that the run took longer than expected.
-	Notified int  `json:"told,omitempty"`
+	Notified int  `json:"notified,omitempty"`
 	Late     bool `json:"late,omitempty"`
 	// Unsent are the notices that are to be sent in the next history.
-	Unsent []UnsentNotice `json:"untold,omitempty"`
+	Unsent []UnsentNotice `json:"unsent,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key; nil
 	// without one.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
@@ -177,14 +177,14 @@ type Progress struct {
 	Waiting     int       `json:"waiting,omitempty"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// Awaits says that the iterations' attempts are answered from outside.
-	Awaits bool `json:"asks,omitempty"`
+	Awaits bool `json:"awaits,omitempty"`
 	// Plays says that the iterations run playbooks.
 	Plays bool `json:"plays,omitempty"`
 	// Control is what people have requested of the run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// Parents are the parent runs, the first one first, without what people have
 	// requested of them.
-	Parents []interpreter.Parent `json:"above,omitempty"`
+	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Late says that the run takes longer than expected.
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.

@@ -48,7 +48,7 @@ type CommandResult struct {
 	// Ended is how many waits the command has ended in the run's own history. Those in
 	// loops are ended by the loops, and Signalled says that there are some.
 	Ended     int  `json:"ended,omitempty"`
-	Signalled bool `json:"told,omitempty"`
+	Signalled bool `json:"signalled,omitempty"`
 }
 
 // steering accepts the commands of people to a run. Commands that arrive before the run

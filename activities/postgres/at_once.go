@@ -58,9 +58,13 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		return nil
 	})
 	batch.Queue("commit")
+	session.prepared.prepare(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		if !conn.IsClosed() && conn.PgConn().TxStatus() != idleTransaction {
 			_, _ = conn.Exec(ctx, "rollback")
+		}
+		if session.prepared.lost(ctx, conn, err) {
+			err = errNotAtOnce
 		}
 		return interpreter.ToolResult{}, err
 	}
@@ -80,7 +84,7 @@ func queueLedger(batch *pgx.Batch, w *sqltool.Write) error {
 	if w.State == nil {
 		return nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, w.State)
+	move, args, err := sqltool.MoveStatement(dialect, w.State, w.WritesRows())
 	if err != nil {
 		return err
 	}

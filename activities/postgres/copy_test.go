@@ -2,14 +2,18 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -160,6 +164,41 @@ func TestCopyKeepsWhatInsertDoes(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"id": 1, "v": "fired a"}}, pg.Run(t, "SELECT * FROM fired", nil))
 	require.NoError(t, write("parts"))
 	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.Run(t, "SELECT * FROM part_1", nil))
+}
+
+// TestPoliciesHoldHoweverRowsTravel: a user for whom a table has policies may write to it, in any mode and number of rows,
+// what they allow, and nothing else.
+func TestPoliciesHoldHoweverRowsTravel(t *testing.T) {
+	t.Parallel()
+	_, db := pgTool(t)
+	user := "eve_" + strings.ToLower(rand.Text()[:10])
+	db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD 'eve'; GRANT ALL ON SCHEMA public TO %[1]s; CREATE TABLE own (id int PRIMARY KEY, v text);
+		GRANT ALL ON own TO %[1]s; ALTER TABLE own ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON own USING (v = 'own')`, user))
+	t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+user+"; DROP ROLE "+user) })
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(user, "eve")
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": address.String()}})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
+	for _, mode := range []string{"insert", "upsert"} {
+		for _, size := range []int{3, manyRows} {
+			rows := make([]any, size)
+			for i := range rows {
+				rows[i] = map[string]any{"id": i, "v": "own"}
+			}
+			db.Exec(t, "TRUNCATE own")
+			in := pg.Rows(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows)
+			in.OperationKey = fmt.Sprint(mode, size)
+			_, err := pg.Call(t, in)
+			require.NoError(t, err, "%s of %d", mode, size)
+			require.Equal(t, int64(size), db.Query(t, "SELECT count(*) AS n FROM own")[0]["n"])
+			rows[1] = map[string]any{"id": size, "v": "other"}
+			in = pg.Rows(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows[1:2])
+			in.OperationKey = fmt.Sprint("other ", mode, size)
+			require.Contains(t, pg.Fail(t, in).Message, "row-level security")
+		}
+	}
 }
 
 func TestPostgresSaysWhereTextCannotBeKept(t *testing.T) {

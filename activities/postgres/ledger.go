@@ -142,7 +142,7 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	if e.write.State == nil {
 		return nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, e.write.State)
+	move, args, err := sqltool.MoveStatement(dialect, e.write.State, e.write.WritesRows())
 	if err != nil {
 		return err
 	}
@@ -168,15 +168,16 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 		add   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
 		keep  = add + " ON CONFLICT DO NOTHING RETURNING known"
 	)
+	kept := e.queueBlocks(seen)
 	switch {
-	case len(seen.Kept) == 0:
+	case len(kept) == 0:
 	case e.allNew:
-		e.batch.Queue(add, byteaArray(seen.Kept))
+		e.batch.Queue(add, byteaArray(kept))
 	default:
-		e.batch.Queue(keep, byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
-			added := make(map[string]bool, len(seen.Kept))
+		e.batch.Queue(keep, byteaArray(kept)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(kept))
 			err := readKnown(rows, added)
-			for _, row := range seen.Kept {
+			for _, row := range kept {
 				if !added[string(row)] {
 					e.known[string(row)] = true
 				}
@@ -192,8 +193,36 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
 	if seen.Sweep { // what is swept stays in the database: a long run has millions
-		e.batch.Queue(sqltool.SweepStatement(), seen.State, seen.Floor)
+		for _, sweep := range sqltool.SweepStatements() {
+			e.batch.Queue(sweep, seen.State, seen.Floor)
+		}
 	}
+}
+
+// queueBlocks looks rows up in blocks. Where none may be known it adds the block of the chunk; kept are the rows that are to
+// be kept each by itself.
+func (e *entry) queueBlocks(seen *sqltool.Seen) (kept [][]byte) {
+	switch {
+	case e.noneKnown && seen.Block != nil:
+		statement, args := seen.AddBlock(dialect)
+		e.batch.Queue("WITH added AS ("+statement+" RETURNING 1) SELECT 1 / count(*) FROM added", args...)
+		return seen.Rest
+	case seen.From == nil:
+	case e.noneKnown:
+		e.batch.Queue("SELECT 1 / CASE WHEN "+sqltool.NoBlock+" THEN 1 ELSE 0 END", seen.From, seen.To)
+	default:
+		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error {
+			var hashes pgtype.DriverBytes
+			for rows.Next() {
+				if err := rows.Scan(&hashes); err != nil {
+					return err
+				}
+				seen.InBlocks(hashes, e.known)
+			}
+			return rows.Err()
+		})
+	}
+	return seen.Kept
 }
 
 // readKnown adds the rows of a result.

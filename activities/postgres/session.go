@@ -42,6 +42,8 @@ type session struct {
 	settings reportedSettings
 	// tables are described for writes to come, by their quoted names.
 	tables map[string]tableDescription
+	// prepared are the statements of its writes.
+	prepared preparedStatements
 }
 
 type sessionRunKey struct{}
@@ -155,11 +157,14 @@ func sessionRun(in interpreter.ToolInput) string {
 // DISCARD ALL goes back to the settings the connection was opened with, but for
 // the role, of which it knows nothing: RESET ROLE goes to the role of the
 // connection's URL, or of ALTER ROLE … SET. Both are sent at once; a
-// transaction could not hold the first. pgx keeps no prepared statements here
-// that could be missed (QueryExecModeExec).
+// transaction could not hold the first. pgx knows of the statements that were
+// prepared, and is to forget them too.
 func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, sessionForgotten)
 	defer cancel()
+	if sessionOf(conn).prepared.forget(ctx, conn) != nil {
+		return false
+	}
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	for _, statement := range []string{"DISCARD ALL", "RESET ROLE"} {
 		pipeline.SendQueryParams(statement, nil, nil, nil, nil)

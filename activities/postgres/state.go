@@ -163,7 +163,7 @@ func stateError(ctx context.Context, in interpreter.ToolInput, err error) error 
 	var own *tool.Error
 	if isSQLState(err, "42501") && errors.As(converted, &own) { // insufficient_privilege
 		own.Message = "the user of connection \"" + in.Auth + "\" may not make or use the tables of states between runs (" +
-			strings.Join([]string{sqltool.StateTable, sqltool.SeenTable, sqltool.StateHistoryTable}, ", ") +
+			strings.Join([]string{sqltool.StateTable, sqltool.SeenTable, sqltool.BlocksTable, sqltool.StateHistoryTable}, ", ") +
 			"): grant it CREATE on the schema, or make them and grant it SELECT, INSERT, UPDATE and DELETE: " + own.Message
 	}
 	return converted

@@ -56,7 +56,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 // lacksRow reports whether rows were refused by an error that does not say which one it is about.
 func lacksRow(w *sqltool.Write, err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && len(w.Rows) > 1 && isRefusal(pg) && placeOf(w, err, pg).row == 0
+	return errors.As(err, &pg) && len(w.Rows) > 1 && !w.Rejects() && isRefusal(pg) && placeOf(w, err, pg).row == 0
 }
 
 // isRefusal reports whether an error is about rows.

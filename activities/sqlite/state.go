@@ -221,7 +221,7 @@ func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table 
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
-	err := sqltool.MoveState(ctx, stateTx{l.tx}, w.State)
+	err := sqltool.MoveWithRows(ctx, stateTx{l.tx}, w)
 	if !lacksTable(err) {
 		return err
 	}
@@ -237,7 +237,13 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 	known := map[string]bool{}
 	chunks := w.Seen()
 	for i := range chunks {
-		if err := l.see(ctx, &chunks[i], known); err != nil {
+		err := l.see(ctx, &chunks[i], known)
+		if lacksTable(err) { // the tables of states are older than blocks
+			if err = createStates(ctx, l.tx); err == nil {
+				err = l.see(ctx, &chunks[i], known)
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -255,12 +261,16 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]b
 			"ON CONFLICT DO NOTHING RETURNING known"
 		lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
 	)
-	if len(seen.Kept) > 0 {
-		added := make(map[string]bool, len(seen.Kept))
-		if err := l.readKnown(ctx, added, keep, hexList(seen.Kept)); err != nil {
+	kept, err := l.blocks(ctx, seen, known)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		added := make(map[string]bool, len(kept))
+		if err := l.readKnown(ctx, added, keep, hexList(kept)); err != nil {
 			return err
 		}
-		for _, row := range seen.Kept {
+		for _, row := range kept {
 			if !added[string(row)] {
 				known[string(row)] = true
 			}
@@ -274,8 +284,33 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]b
 	if !seen.Sweep {
 		return nil
 	}
-	_, err := stateTx{l.tx}.Exec(ctx, sqltool.SweepStatement(), seen.State, seen.Floor)
-	return err
+	for _, sweep := range sqltool.SweepStatements() {
+		if _, err := (stateTx{l.tx}).Exec(ctx, sweep, seen.State, seen.Floor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
+// itself.
+func (l *ledger) blocks(ctx context.Context, seen *sqltool.Seen, known map[string]bool) (kept [][]byte, err error) {
+	tx := stateTx{l.tx}
+	if seen.Block != nil {
+		statement, args := seen.AddBlock(dialect)
+		if n, err := tx.Exec(ctx, statement, args...); n > 0 || err != nil {
+			return seen.Rest, err
+		}
+	}
+	if seen.From == nil {
+		return seen.Kept, nil
+	}
+	return seen.Kept, tx.Query(ctx, sqltool.BlocksStatement, []any{seen.From, seen.To}, func(scan func(...any) error) error {
+		var hashes []byte
+		err := scan(&hashes)
+		seen.InBlocks(hashes, known)
+		return err
+	})
 }
 
 // readKnown adds the rows that a statement gives.

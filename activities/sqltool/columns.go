@@ -95,12 +95,13 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 		return nil, nil, err
 	}
 	dialect, settled := tx.Dialect(), *w
-	settled.codePoints = dialect.CodePoints
+	settled.codePoints, settled.instantOf = dialect.CodePoints, dialect.InstantOf
 	settled.sequenceKind = dialect.KindOf(settled.typeOf(dialect, settled.sequence))
 	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == w.sequence }); i >= 0 {
 		settled.sequenceKind = dialect.KindOf(columns[i].Type)
 	}
 	if w.upsert {
+		settled.keyForms = settled.formsOfKey(dialect, columns)
 		settled = *settled.newest().withDeletes()
 	}
 	settled.Columns = columnsOf(settled.Rows)
@@ -154,9 +155,14 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 		}
 	}
 	if len(w.Rows) > 0 {
-		written.affected, err = insertAll(ctx, tx, w)
+		if written.affected, err = insertAll(ctx, tx, w); err != nil {
+			return written, err
+		}
 	}
-	return written, err
+	if w.State != nil && w.WritesRows() && written.affected == 0 {
+		return written, keepEmptied(ctx, tx, w)
+	}
+	return written, nil
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.
@@ -257,6 +263,8 @@ func KindOfDeclared(name string) Kind {
 		{"DECIMAL", kindNumeric},
 		{"BOOL", kindBoolean},
 		{"JSON", kindJSON},
+		{"DATE", kindInstant},
+		{"TIME", kindInstant},
 	} {
 		if strings.Contains(name, one.part) {
 			return one.kind

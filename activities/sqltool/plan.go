@@ -7,6 +7,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // fromRows stands in a statement for a type that follows from rows which are not known.
@@ -14,7 +15,7 @@ const fromRows = "…"
 
 // Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
 // and changes nothing. Rows are not known where in.Args and in.Result are nil. The error is that of the write.
-func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
 	}
@@ -23,6 +24,7 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		return plan, err
 	}
 	plan = interpreter.TablePlan{Name: w.Shown, Mode: w.name, Key: w.Key}
+	plan.ReplaceWhere, plan.MaxDelete = w.staging.plan()
 	if w.rejected.table != nil {
 		plan.Rejected = w.rejected.table.Shown
 	}
@@ -34,6 +36,15 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		return plan, err
 	}
 	plan.Exists = len(table) > 0
+	if plan.Exists && w.Staged() {
+		looked := *w
+		if w.contract.columns == evolve {
+			looked.staging.where = nil // rows may have its column
+		}
+		if _, err := (&stage{tx: tx, write: &looked}).inspect(ctx); err != nil {
+			return plan, err
+		}
+	}
 	evolves := plan.Exists && (w.contract.columns == evolve || w.contract.dataType == evolve && tx.Dialect().Widen != "")
 	plan.FromRows = evolves || !plan.Exists && w.contract.tables == evolve
 	if in.Args == nil && in.Result == nil {
@@ -55,6 +66,23 @@ func Plan(ctx context.Context, tx TableTx, in interpreter.ToolInput) (plan inter
 		plan.LeftOut = &left
 	}
 	return plan, err
+}
+
+// plan is what is replaced, or deleted, at the end.
+func (s *staging) plan() (replaced *interpreter.ReplacedRows, mostDeleted *float64) {
+	if where := s.where; where != nil {
+		replaced = &interpreter.ReplacedRows{Column: where.column}
+		if where.from != nil {
+			replaced.From = expression.Text(where.from)
+		}
+		if where.to != nil {
+			replaced.To = expression.Text(where.to)
+		}
+	}
+	if s.deleteMissing {
+		mostDeleted = &s.maxDelete
+	}
+	return replaced, mostDeleted
 }
 
 // CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of those

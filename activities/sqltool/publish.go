@@ -30,8 +30,12 @@ func (s *stage) publish(ctx context.Context) (written Written, err error) {
 		return written, err
 	}
 	if rows == 0 && !s.write.staging.allowEmpty {
-		return written, stagingError(typeEmptyReplace, "no row was read for table %q, so nothing was deleted there: "+
-			"write allow_empty: true if that is to empty it", s.write.Shown)
+		none := "no row was read"
+		if s.write.replace { // for delete_missing, what is left out counts as read
+			none = "no row was read, or all of them were rejected or discarded,"
+		}
+		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there: "+
+			"write allow_empty: true if that is to empty it", none, s.write.Shown)
 	}
 	target, err := s.tx.Columns(ctx, s.write)
 	if err != nil {

@@ -95,6 +95,9 @@ type rejecting struct {
 	inTable int64
 }
 
+// Rejects reports whether rows that the database refuses have a table of their own.
+func (w *Write) Rejects() bool { return w.rejected.table != nil }
+
 // Finding is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
 func (w *Write) Finding() *Write {
 	finding := *w

@@ -2,6 +2,7 @@ package sqltool
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"reprise/activities/tool"
@@ -25,6 +26,9 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page: which of them come again is not known. "+
 			"Write a row for each, in the same order, or use mode upsert", w.Shown, len(w.Rows), len(pages))
 	}
+	if err := w.checkKeys(pages, in.Args != nil); err != nil {
+		return err
+	}
 	w.known = make([][]byte, len(pages))
 	twice := make([]bool, len(pages))
 	seen := make(map[string]bool, len(pages))
@@ -36,6 +40,37 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 	}
 	*w = *w.without(twice)
 	return nil
+}
+
+// checkKeys refuses rows that would be taken for others: those without the key, and those that args
+// give in another order than the page.
+func (w *Write) checkKeys(pages []any, given bool) error {
+	for i, row := range pages {
+		if column, lacks := w.State.Rows.Lacks(row); lacks {
+			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q knows rows that come again. "+
+				"Write `key` in incremental: columns that each row has, whatever args make of them", i+1, column, w.Shown)
+		}
+	}
+	if given && w.reordered(pages) {
+		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order: which of them come again is not known. "+
+			"Write a row for each, in the same order, or use mode upsert", w.Shown)
+	}
+	return nil
+}
+
+// reordered reports whether the rows are those of the page in another order, by the key as far as
+// they have it.
+func (w *Write) reordered(pages []any) bool {
+	read, written := make([]string, len(pages)), make([]string, len(pages))
+	for i, row := range pages {
+		read[i], written[i] = w.State.Rows.KeyText(row), w.State.Rows.KeyText(w.Rows[i])
+	}
+	if slices.Equal(read, written) {
+		return false
+	}
+	slices.Sort(read)
+	slices.Sort(written)
+	return slices.Equal(read, written)
 }
 
 // The known rows of all states are one column, whose order is that of the states, then of the
@@ -116,6 +151,11 @@ type Seen struct {
 	// Kept are rows that may come again, Below those below Floor, which do not.
 	Kept, Below [][]byte
 	Floor       []byte
+	// From and To are the least and the largest position of rows with a cursor, nil where there are none.
+	From, To []byte
+	// Block is what keeps the most of Kept as one, nil where that does not pay. Rest are the others of Kept.
+	Block *Block
+	Rest  [][]byte
 	// Sweep says that those below Floor are to be dropped, once all have been looked up.
 	Sweep bool
 }
@@ -130,6 +170,9 @@ func (w *Write) Seen() (chunks []Seen) {
 	for rows := sorted; ; {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
+		if w.State.Rows.Ordered && len(sorted) <= seenChunk {
+			chunk.makeBlock()
+		}
 		rows = rows[used:]
 		chunk.Sweep = len(rows) == 0 && w.State.Rows.Sweep
 		chunks = append(chunks, chunk)
@@ -148,8 +191,88 @@ func newSeen(w *incremental.Write, rows [][]byte) Seen {
 		} else {
 			seen.Kept = append(seen.Kept, row)
 		}
+		if bytes.Compare(row, first) >= 0 {
+			seen.To = positionOf(row)
+			if seen.From == nil {
+				seen.From = seen.To
+			}
+		}
 	}
 	return seen
+}
+
+// positionOf is the beginning of a known row, up to the end of its position.
+func positionOf(row []byte) []byte { return row[:len(row)-incremental.HashLength] }
+
+// Block is rows of one page, known by their hashes alone. No two blocks of a state overlap: those of a page whose
+// positions are between those of its first and its last rows, as other pages may have rows of these.
+type Block struct {
+	First, Last []byte // positions
+	Behind      []byte // is larger than all known rows with the position Last
+	Hashes      []byte
+}
+
+// leastBlock is from how many rows on a block pays.
+const leastBlock = 16
+
+// makeBlock puts rows that may come again into a block.
+func (s *Seen) makeBlock() {
+	isInside := func(row []byte) bool {
+		position := positionOf(row)
+		return row[stateBytes] == withCursor && !bytes.Equal(position, s.From) && !bytes.Equal(position, s.To)
+	}
+	var inside, rest [][]byte
+	for _, row := range s.Kept {
+		if isInside(row) {
+			inside = append(inside, row)
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	if len(inside) < leastBlock {
+		return
+	}
+	block := &Block{First: positionOf(inside[0]), Last: positionOf(inside[len(inside)-1])}
+	block.Behind = slices.Clone(block.Last)
+	block.Behind[len(block.Behind)-1]++ // a position ends with 0
+	for _, row := range inside {
+		block.Hashes = append(block.Hashes, row[len(positionOf(row)):]...)
+	}
+	s.Block, s.Rest = block, rest
+}
+
+// InBlocks adds those of the chunk's rows that blocks have.
+func (s *Seen) InBlocks(hashes []byte, known map[string]bool) {
+	has := make(map[string]bool, len(hashes)/incremental.HashLength)
+	for one := range slices.Chunk(hashes, incremental.HashLength) {
+		has[string(one)] = true
+	}
+	for _, rows := range [][][]byte{s.Kept, s.Below} {
+		for _, row := range rows {
+			if row[stateBytes] == withCursor && has[string(row[len(row)-incremental.HashLength:])] {
+				known[string(row)] = true
+			}
+		}
+	}
+}
+
+// Statements about blocks. Each finds its first row by an index, and no more than it needs behind that.
+const (
+	// BlocksStatement gives the hashes of blocks that have positions from $1 to $2.
+	BlocksStatement = "SELECT hashes FROM " + BlocksTable + " WHERE last_position >= $1 AND last_position <= $2 UNION ALL " +
+		"SELECT hashes FROM (SELECT first_position, hashes FROM " + BlocksTable + " WHERE last_position > $2 ORDER BY last_position LIMIT 1) AS behind " +
+		"WHERE first_position <= $2"
+	// NoBlock is the condition that no block has positions from $1 to $2.
+	NoBlock = "coalesce((SELECT first_position FROM " + BlocksTable + " WHERE last_position >= $1 ORDER BY last_position LIMIT 1) > $2, true)"
+	// addBlock adds the block of the positions from $3 to $4 with the hashes $5, where NoBlock holds, and no known row
+	// of its own has one of them; $6 is Behind.
+	addBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) SELECT CAST($3 AS %[1]s), CAST($4 AS %[1]s), CAST($5 AS %[1]s) WHERE " + NoBlock +
+		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
+)
+
+// AddBlock is the statement that adds the block, with its arguments.
+func (s *Seen) AddBlock(d *Dialect) (statement string, args []any) {
+	return fmt.Sprintf(addBlock, d.Bytes), []any{s.From, s.To, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind}
 }
 
 // Target is the table of a call that writes nothing yet.

@@ -3,7 +3,10 @@ package sqltool
 import (
 	"cmp"
 	"math/big"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"reprise/interpreter/expression"
 )
@@ -14,16 +17,22 @@ func (w *Write) NotOlder(given, there string) string {
 	if w.sequence == "" {
 		return "true"
 	}
-	column := "." + quoteName(w.sequence)
-	if w.sequenceKind == kindText {
-		column += w.codePoints // as in compareValues
+	compared := func(row string) string { // as in compareValues
+		column := row + "." + quoteName(w.sequence)
+		switch {
+		case w.sequenceKind == kindText:
+			return column + w.codePoints
+		case w.sequenceKind == kindInstant && w.instantOf != nil:
+			return "coalesce(" + w.instantOf(column, 0) + ", " + column + ")"
+		}
+		return column
 	}
-	return "(" + there + "." + quoteName(w.sequence) + " IS NULL OR " + given + column + " >= " + there + column + ")"
+	return "(" + there + "." + quoteName(w.sequence) + " IS NULL OR " + compared(given) + " >= " + compared(there) + ")"
 }
 
 // newest leaves out rows that another one of the write replaces: the one with the larger
 // value of sequence_by stays, and of equal ones the later. One statement cannot touch a row
-// of the table twice. Keys are compared as text, as a column would store 7 and "7" alike.
+// of the table twice. Keys are compared as their columns do: as numbers 7, "7" and "07" are one.
 func (w *Write) newest() *Write {
 	stays := make(map[string]int, len(w.Rows))
 	lost := make([]bool, len(w.Rows))
@@ -45,13 +54,63 @@ func (w *Write) newest() *Write {
 // keyOf tells the keys of rows apart.
 func (w *Write) keyOf(row map[string]any) string {
 	if len(w.Key) == 1 {
-		return expression.Text(row[w.Key[0]])
+		return w.keyForms[0](row[w.Key[0]])
 	}
 	parts := make([]any, len(w.Key))
 	for at, column := range w.Key {
-		parts[at] = expression.Text(row[column])
+		parts[at] = w.keyForms[at](row[column])
 	}
 	return expression.Text(parts)
+}
+
+// formsOfKey are those of the key's columns, by their types.
+func (w *Write) formsOfKey(d *Dialect, columns []Column) []func(any) string {
+	forms := make([]func(any) string, len(w.Key))
+	for at, column := range w.Key {
+		typed := w.typeOf(d, column)
+		if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == column }); i >= 0 {
+			typed = columns[i].Type
+		}
+		kind := d.KindOf(typed)
+		switch isPostgres := d.InstantOf == nil; { // SQLite keeps times as texts
+		case kind >= kindSmallint && kind <= kindDouble:
+			forms[at] = numberForm
+		case isPostgres && (typed == "timestamp with time zone" || typed == "timestamptz"):
+			forms[at] = instantForm
+		case isPostgres && typed == "uuid":
+			forms[at] = func(value any) string { return strings.ToLower(expression.Text(value)) }
+		default:
+			forms[at] = expression.Text
+		}
+	}
+	return forms
+}
+
+// numberForm is a number as text, the same whatever its zeros and its exponent.
+func numberForm(value any) string {
+	const most = 1 << 12 // bits that are written out
+	text := expression.Text(value)
+	if number, err := strconv.Atoi(text); err == nil && strconv.Itoa(number) == text {
+		return text
+	}
+	number, ok := numberOf(value)
+	switch {
+	case !ok:
+		return text
+	case number.IsInt() && number.MantExp(nil) < most:
+		whole, _ := number.Int(nil)
+		return whole.String()
+	}
+	return number.Text('g', -1)
+}
+
+// instantForm is a time as text, the same in whatever zone it is written.
+func instantForm(value any) string {
+	text := expression.Text(value)
+	if at, ok := expression.ParseTime(text); ok {
+		return at.UTC().Format(time.RFC3339Nano)
+	}
+	return text
 }
 
 // withDeletes parts the rows that are to be deleted from those that are to be written.
@@ -71,6 +130,20 @@ func (w *Write) withDeletes() *Write {
 	return rest
 }
 
+// saysNo reports whether a value is a text that means false to its author and is truthy, as the
+// cells of CSV are.
+func saysNo(mark any) bool {
+	text, isText := mark.(string)
+	if !isText || text == "" {
+		return false
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "", "0", "f", "false", "n", "no", "nil", "none", "null", "off":
+		return true
+	}
+	return false
+}
+
 // DeleteColumns are the columns by which rows are deleted.
 func (w *Write) DeleteColumns() []string {
 	columns := w.Key
@@ -87,7 +160,7 @@ func compareValues(kind Kind, a, b any) int {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}
 	switch {
-	case kind.isNumber(), kind == kindOther && !isText(a) && !isText(b):
+	case kind.isNumber(), (kind == kindOther || kind == kindInstant) && !isText(a) && !isText(b):
 		x, isNumber := numberOf(a)
 		y, areNumbers := numberOf(b)
 		if isNumber && areNumbers {

@@ -442,15 +442,15 @@ func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, erro
 				settled.placeOf(column.Name, false), column.Name, settled.Shown)
 		}
 	}
+	if err := s.prepare(ctx, settled); err != nil {
+		return Written{}, settled, err
+	}
 	if where := s.write.staging.where; where != nil && s.tx.Dialect().InstantOf != nil {
 		for i, row := range settled.Rows {
 			if !where.holdsInstant(row[where.column]) {
 				return Written{}, settled, settled.outside(i)
 			}
 		}
-	}
-	if err := s.prepare(ctx, settled); err != nil {
-		return Written{}, settled, err
 	}
 	beside := settled.besideIn(s.beside.Table[:len(s.beside.Table)-1]...)
 	beside.number(settled.Rows)

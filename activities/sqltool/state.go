@@ -21,6 +21,8 @@ const (
 	StateTable = "reprise_state"
 	// SeenTable holds what rows are told apart by that may come again.
 	SeenTable = "reprise_seen"
+	// BlocksTable holds the same of rows that came together in the order of their cursors.
+	BlocksTable = "reprise_seen_blocks"
 	// StateHistoryTable holds how states have changed, but for the changes of their holders.
 	StateHistoryTable = "reprise_state_history"
 )
@@ -76,10 +78,14 @@ func (d *Dialect) StateTables() []NewTable {
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ")",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false)",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
+		}},
+		{BlocksTable, []string{
+			"CREATE TABLE IF NOT EXISTS " + BlocksTable + " (last_position " + d.Bytes + " PRIMARY KEY, first_position " + d.Bytes + " NOT NULL, hashes " +
+				d.Bytes + " NOT NULL)" + d.Options,
 		}},
 		{StateHistoryTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StateHistoryTable + " (id " + d.Serial + " PRIMARY KEY, name " + d.Name + " NOT NULL, changed_at " + d.Time +
@@ -110,7 +116,7 @@ type storedState struct {
 // stateColumns are what scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
-		"rows_written, " + d.TimeText("moved_at")
+		"rows_written, " + d.TimeText("moved_at") + ", emptied"
 }
 
 func scanState(scan func(...any) error) (s storedState, err error) {
@@ -120,7 +126,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		cursorPath, kind, sourceMark string
 	)
 	if err := scan(&s.Name, &watermark, &position, &found, &foundPosition, &s.holder, &s.Run, &s.lastWrite,
-		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt); err != nil {
+		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
 		return s, err
 	}
 	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
@@ -209,7 +215,7 @@ func ClaimState(
 			return claimed, err
 		}
 		switch {
-		case table.HasRow:
+		case table.HasRow, table.Exists && state.Emptied && !claim.Full:
 		case claim.Full:
 			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
 				return claimed, err
@@ -254,7 +260,7 @@ func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 	}
 	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
 		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
-			"with `starter run --full-refresh`, or forget the state with `starter state reset`",
+			"with `starter run --full-refresh`, or forget the state with `starter state reset`; initial_value says where it begins",
 		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
@@ -295,8 +301,8 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 }
 
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
-// where the call does not hold the state or writes out of turn.
-func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []any, err error) {
+// where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
+func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement string, args []any, err error) {
 	param := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
@@ -307,6 +313,9 @@ func MoveStatement(d *Dialect, w *incremental.Write) (statement string, args []a
 	where += number + ")"
 	if w.Rows != nil {
 		set += setFloor(d, w, param)
+	}
+	if writesRows {
+		set += ", emptied = false"
 	}
 	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
 		return set + where, args, nil
@@ -337,20 +346,48 @@ func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
 	return ", floor_before = " + least + ", floor = " + floor
 }
 
-// SweepStatement drops the known rows of a state, $1, below a floor, $2.
-func SweepStatement() string {
-	return "DELETE FROM " + SeenTable + " WHERE known >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND known < $2"
+// SweepStatements drop the known rows of a state, $1, below a floor, $2, and blocks of which all are below.
+func SweepStatements() []string {
+	below := func(table, column string) string {
+		return "DELETE FROM " + table + " WHERE " + column + " >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND " + column + " < $2"
+	}
+	return []string{below(SeenTable, "known"), below(BlocksTable, "last_position")}
 }
 
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
-	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+	for table, column := range map[string]string{SeenTable: "known", BlocksTable: "last_position"} {
+		_, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+column+" >= $1 AND "+column+" < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
+// deleted, rejected or discarded.
+func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
+	columns, err := tx.Columns(ctx, w)
+	if err != nil || len(columns) == 0 { // there is no table, and none is to be made
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET emptied = NOT EXISTS (SELECT 1 FROM "+w.QuotedTable()+") WHERE name = $1", w.State.Name)
 	return err
 }
 
 // MoveState moves a state without a write of rows.
 func MoveState(ctx context.Context, tx StateTx, w *incremental.Write) error {
-	statement, args, err := MoveStatement(tx.Dialect(), w)
+	return moveState(ctx, tx, w, false)
+}
+
+// MoveWithRows moves the state of a write, before its rows are written.
+func MoveWithRows(ctx context.Context, tx StateTx, w *Write) error {
+	return moveState(ctx, tx, w.State, w.WritesRows())
+}
+
+func moveState(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err
 	}
@@ -372,7 +409,8 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.Write) error {
 	case found && state.holder == w.Holder:
 		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.lastWrite)
 	case found && state.holder != "":
-		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
+		why = fmt.Sprintf("run %q holds it, which claimed it later (if that is this run, two of its iterations have this state: "+
+			"name it by what distinguishes them)", state.Run)
 	}
 	return FinalError(incremental.TypeMoved, "the state %q is no longer this call's: %s. Nothing was written", w.Name, why)
 }

@@ -27,13 +27,18 @@ type Write struct {
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.Write
 
+	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are told apart
 	numbers []int    // of each row, where rows are left out
 
+	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
+	keyForms []func(any) string
+
 	sequence     string // column of sequence_by, "" for none
 	sequenceKind Kind
-	codePoints   string // how SQL compares text by code points
-	hardDelete   string // column of hard_delete, "" for none
+	codePoints   string                               // how SQL compares text by code points
+	instantOf    func(text string, offset int) string // that of the dialect
+	hardDelete   string                               // column of hard_delete, "" for none
 
 	planned  bool // nothing is written, and its rows are not known
 	contract contract
@@ -91,9 +96,9 @@ the latest after 7 days. Both tables are made when they are first needed.
 
 With sequence_by, mode upsert compares rows of one key by that column, those of
 one write too: the larger value stays, of equal ones the later row. Numbers are
-compared as numbers, times as instants, text by code points; nil is less than any
-other value. With hard_delete, a row in which that column is truthy deletes the row with
-its key, beside sequence_by only one that is not newer, and the result has
+compared as numbers, times as instants (in SQLite in columns that are declared as a date or time),
+text by code points; nil is less than any other value. With hard_delete, a row in which that column is truthy deletes the row with
+its key (a text such as "false", "no" or "0", which is truthy too, is an error), beside sequence_by only one that is not newer, and the result has
 rows_deleted. A row that comes later, and is older than the one that was deleted,
 is written: nothing is left to compare it with.
 
@@ -120,6 +125,8 @@ had stay), else by DELETE and INSERT, which a table that others' foreign keys po
 the table wait meanwhile; a transaction of theirs that takes more than 5 s is an error of class retryable. The result has
 rows_affected and rows_deleted. A column that cannot be NULL has its default in rows without a value. replace_where bounds
 what is replaced; values are compared as the column's type, and a row outside, or with NULL there, is an error of type outside_replace_where.
+In SQLite, whose columns have no type for times, bounds that are times are compared as instants with whatever the column has in any zone
+and form; a value without a zone, such as a date, is of the zone of the bound, and what is no time is outside.
 
 With delete_missing, mode upsert writes rows at once, and keeps the keys of all that were read beside the table, also of those that were
 rejected, discarded or not newer. Once the call or loop has completed, rows whose key was not read are deleted; more than max_delete of
@@ -128,7 +135,7 @@ the table (0.5) are an error of type max_delete.
 Both need a call or loop that has completed, was not cut short, and has read rows: else the table stays as it is. No rows are an error of type
 empty_replace without allow_empty. Staged rows are counted, and less than was written is an error of type staging_lost. What failed
 and cancelled runs leave beside a table is dropped by the next write of that kind to it, once nobody has added to it for an hour, and after 7 days; the call that comes back
-then fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
+then, such as one that was paused, fails with staging_lost. Views, foreign and virtual tables, tables with rules, with policies for rows that hold for the user, or from which others
 inherit are refused. The tables reprise_staging and reprise_staged say which calls stage rows, and how many.
 
 With rejected, rows that the database refuses (data that a type does not hold, constraints, an error
@@ -212,11 +219,18 @@ func (w *Write) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
+		if mark := fields[w.hardDelete]; w.hardDelete != "" && saysNo(mark) {
+			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; make it a boolean in args",
+				i+1, w.Shown, w.hardDelete, mark)
+		}
 		w.Rows = append(w.Rows, fields)
 	}
-	w.Columns = columnsOf(w.Rows)
+	w.Columns, w.given = columnsOf(w.Rows), len(w.Rows)
 	return nil
 }
+
+// WritesRows reports whether the write was given rows, whatever is left of them.
+func (w *Write) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
 func (w *Write) without(marked []bool) *Write {

@@ -15,7 +15,7 @@ import (
 var twins atomic.Int64
 
 // planned plans a write, which must change nothing, and carries the plan out on a copy of the table.
-// What it gives checks the plan once the write was made: an error that is foretold is the write's, and the copy has the
+// What it gives checks the plan once the write was made: an error that is predicted is the write's, and the copy has the
 // schema that the write has made.
 func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 	s.Helper()
@@ -93,6 +93,9 @@ func plansWithoutRows(s *TableTest) {
 	require.NoError(s, err)
 	require.Equal(s, []string{`CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}, found.DDL)
 	require.Equal(s, "replace", found.Mode)
+	found, err = plan(row{"schema_contract": "evolve", "mode": "replace", "columns": row{"day": "date"}, "replace_where": row{"column": "day", "to": "2024-02-01"}})
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.ReplacedRows{Column: "day", To: "2024-02-01"}, found.ReplaceWhere)
 	require.Empty(s, s.schema())
 	s.Create("id bigint PRIMARY KEY, n integer")
 	found, err = plan(evolve)
@@ -100,6 +103,19 @@ func plansWithoutRows(s *TableTest) {
 	require.True(s, found.Exists)
 	require.True(s, found.FromRows)
 	require.Empty(s, found.DDL)
+	where := func(column, contract string) row {
+		return row{"mode": "replace", "schema_contract": contract, "replace_where": row{"column": column, "from": 1}}
+	}
+	_, err = plan(where("nn", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, `replace_where: table "`+s.Table+`" has no column "nn": did you mean "n"?`)
+	_, err = plan(where("nn", "evolve"))
+	require.NoError(s, err, "rows may have it")
+	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
+	_, err = plan(where("n", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
+	found, err = plan(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
+	require.NoError(s, err)
+	require.InDelta(s, 0.25, *found.MaxDelete, 0)
 	found, err = plan(row{"key": "id"})
 	require.NoError(s, err)
 	require.False(s, found.FromRows, "a table that is frozen stays as it is")

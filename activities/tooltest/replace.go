@@ -200,7 +200,9 @@ func replaceNothing(s *TableTest) {
 			if writes {
 				load.do("")
 			}
-			require.Equal(s, "empty_replace", load.refuse(interpreter.StagingPublish).Type)
+			refused := load.refuse(interpreter.StagingPublish)
+			require.Equal(s, "empty_replace", refused.Type)
+			require.Equal(s, fields["mode"] == nil, strings.Contains(refused.Message, "or all of them were rejected or discarded"), refused.Message)
 			require.Len(s, s.Content("id"), 2)
 		}
 		for i, writes := range []bool{false, true} {
@@ -370,6 +372,7 @@ func replaceBoundedByTimes(s *TableTest) {
 	s.fill(row{"id": 1, "day": "2024-03-09"}, row{"id": 2, "day": "2024-03-10"}, row{"id": 3, "day": "2024-03-11"})
 	days := s.replacing(row{"key": "id", "replace_where": where("day", "2024-03-10T00:00:00-05:00", "2024-03-11T00:00:00-04:00")})
 	require.Equal(s, "outside_replace_where", days.refuse("", row{"id": 4, "day": "2024-03-11"}).Type)
+	require.Contains(s, s.replacing(row{"replace_where": where("dday", "2024-03-10", nil)}).refuse("", row{"id": 9}).Message, `has no column "dday": did you mean "day"?`)
 	days.page(row{"id": 5, "day": "2024-03-10"})
 	require.Equal(s, published(1, 1), days.publish())
 	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":5}`}, s.Content("id"))

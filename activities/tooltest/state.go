@@ -38,12 +38,12 @@ func (s States) Run(t *testing.T) {
 	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.Change{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
-		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "claims at once": statesClaimedAtOnce,
-		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows,
+		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
+		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
 		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
-		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel,
+		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "blocks": rowsInBlocks, "ordered pages": orderedPages,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}
@@ -177,15 +177,25 @@ func (s *StateTest) Written() (rows []string) {
 // Seen is how many rows of the state are known.
 func (s *StateTest) Seen() int {
 	s.Helper()
-	return s.query(s, "SELECT count(*) AS n FROM reprise_seen WHERE "+s.knownRows()).([]any)[0].(map[string]any)["n"].(int)
+	return s.count("count(*)", "reprise_seen", "known") + s.SeenInBlocks()
 }
 
-// knownRows is the condition for known rows of the state.
-func (s *StateTest) knownRows() string {
-	column := "hex(known)"
-	if s.Tool == "postgres" {
-		column = "encode(known, 'hex')"
-	}
+// SeenInBlocks is how many of them are in blocks.
+func (s *StateTest) SeenInBlocks() int {
+	s.Helper()
+	return s.count(fmt.Sprintf("coalesce(sum(length(hashes)), 0) / %d", incremental.HashLength), "reprise_seen_blocks", "last_position")
+}
+
+// count is a number about what is known of the state.
+func (s *StateTest) count(expression, from, column string) int {
+	s.Helper()
+	query := "SELECT CAST(" + expression + " AS bigint) AS n FROM " + from + " WHERE " + s.ofState(column)
+	return s.query(s, query).([]any)[0].(map[string]any)["n"].(int)
+}
+
+// ofState is the condition for known rows of the state.
+func (s *StateTest) ofState(column string) string {
+	column = map[string]string{"sqlite": "hex(" + column + ")", "postgres": "encode(" + column + ", 'hex')"}[s.Tool]
 	return fmt.Sprintf("lower(%s) LIKE '%x%%'", column, expression.Sum(s.State)[:8])
 }
 
@@ -286,6 +296,54 @@ func stateWithoutTable(s *StateTest) {
 	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
 	require.Zero(s, s.Claim("d"))
+}
+
+// emptiedByItsRows: a table is empty because its rows were deleted as the source says, or rejected, or
+// left out. The next call reads on, until somebody else has emptied the table.
+func emptiedByItsRows(s *StateTest) {
+	deleting := func(gone any, at int) interpreter.ToolInput {
+		in := s.In(map[string]any{"id": 1, "at": at, "gone": gone})
+		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone"})
+		return in
+	}
+	moves := func(holder string, number int, to *incremental.Move) *incremental.Write {
+		move := s.Move(holder, number, to, nil)
+		move.Rows = nil
+		return move
+	}
+	write := func(in interpreter.ToolInput, state *incremental.Write) {
+		_, err := s.Write(in, state)
+		require.NoError(s, err)
+	}
+	s.Claim("a")
+	write(deleting(nil, 1), moves("a", 1, To(1)))
+	write(deleting(true, 1), moves("a", 2, To(2)))
+	require.Empty(s, s.Written())
+	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
+	write(s.In(), moves("b", 1, To(3)))
+	require.Nil(s, s.Claim("c").Refused, "a write of nothing changes nothing of it")
+	write(deleting(nil, 3), moves("c", 1, To(3)))
+	require.NotEmpty(s, s.Written())
+	s.query(s, "DELETE FROM "+s.Table)
+	require.Equal(s, incremental.TypeWithoutTable, s.Claim("d").Refused.Type, "this is not what was loaded")
+	s.reset()
+	rejecting := func() interpreter.ToolInput {
+		in := s.In(map[string]any{"id": 1, "at": 1, "page": "no number"})
+		in.Fields = Fields(map[string]any{"table": s.Table, "schema_contract": map[string]any{"columns": "discard_row", "data_type": "discard_row"}})
+		return in
+	}
+	s.Claim("e")
+	write(rejecting(), s.Move("e", 1, To(4), nil))
+	require.Empty(s, s.Written())
+	for _, holder := range []string{"f", "g"} {
+		require.Nil(s, s.Claim(holder).Refused, "what was left out comes again, and is known")
+		write(rejecting(), s.Move(holder, 1, To(4), nil))
+	}
+	s.reset()
+	s.Claim("h")
+	none := s.In(Row(1, 1))
+	none.Fields = Fields(map[string]any{"table": s.Table + "_none", "schema_contract": "discard_row"})
+	write(none, s.Move("h", 1, To(4), nil))
 }
 
 func statesClaimedAtOnce(s *StateTest) {
@@ -405,6 +463,34 @@ func argsForRows(s *StateTest) {
 	require.Len(s, s.Written(), 2)
 }
 
+// keysOfRows: a row that would be taken for another is refused, never left out.
+func keysOfRows(s *StateTest) {
+	s.Claim("a")
+	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
+	refused := func(in interpreter.ToolInput, key []string, says string) {
+		state := s.Move("a", 2, To(2), nil)
+		state.Rows.Key = key
+		_, err := s.Write(in, state)
+		s.requireFinal(err, incremental.TypeRows, says)
+	}
+	without, empty := map[string]any{"at": 2, "page": 1}, map[string]any{"id": nil, "at": 2, "page": 1}
+	refused(s.In(Row(2, 2), without), []string{"id"}, `row 2 of the page has no "id"`)
+	refused(s.In(empty), []string{"id"}, `row 1 of the page has no "id"`)
+	refused(s.In(Row(2, 2)), []string{"id", "shop"}, `row 1 of the page has no "shop"`)
+	for _, key := range [][]string{{"id"}, {"id", "at"}, nil} {
+		reversed := s.In(Row(1, 1), Row(2, 1))
+		reversed.Args = Value([]any{Row(2, 1), Row(1, 1)})
+		refused(reversed, key, "are the rows of the page in another order")
+	}
+	require.Equal(s, []string{"1@1"}, s.Written())
+
+	composite := s.Move("a", 2, To(2), nil)
+	composite.Rows.Key = []string{"id", "page"}
+	n, err := s.Write(s.In(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)
+	require.NoError(s, err)
+	require.Equal(s, 2, n, "nil is a value beside others")
+}
+
 func writtenAgain(s *StateTest) {
 	s.Claim("a")
 	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1))
@@ -460,7 +546,7 @@ func failedWriteMovesNothing(s *StateTest) {
 	bad := s.In(Row(2, 2), map[string]any{"id": "no number", "at": 3})
 	if s.Tool == "sqlite" {
 		bad.Result = Value([]any{Row(2, 2), map[string]any{"id": 1, "at": 1, "page": 2}})
-		s.query(s, "DELETE FROM reprise_seen WHERE "+s.knownRows())
+		s.query(s, "DELETE FROM reprise_seen WHERE "+s.ofState("known"))
 	}
 	_, err := s.Write(bad, s.Move("a", 2, To(3), nil))
 	require.Error(s, err)

@@ -76,7 +76,7 @@ func (k *writeKind) write(page int) {
 	}
 	last := page*pageRows + pageRows - 1
 	in := k.test.In(rows...)
-	in.RunID = "run of " + k.test.State
+	in.RunID = "run" // which keeps its session
 	in.Note = &interpreter.LedgerEntry{Call: k.test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
 	if k.upsert {
 		in.OperationKey = ""
@@ -85,6 +85,7 @@ func (k *writeKind) write(page int) {
 	var state *incremental.Write
 	if k.state {
 		state = k.test.Move("a", page, To(last), At(last).Position)
+		state.Rows.Ordered = true
 		if !k.sweep { // as pages are within a call, or a lag
 			state.Rows.Floor, state.Rows.Sweep = At(0).Position, false
 		}

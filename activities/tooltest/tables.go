@@ -19,7 +19,7 @@ func (s Tables) Run(t *testing.T) {
 	t.Helper()
 	for name, run := range map[string]func(*TableTest){
 		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
-		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "hard delete": rowsAreDeleted,
+		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "keys within a write": keysWithinAWrite, "hard delete": rowsAreDeleted,
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
 		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "generated columns": generatedColumns, "changes that fail": changesThatFail,
@@ -175,9 +175,39 @@ func sequenceWithinAWrite(s *TableTest) {
 }
 
 // sequenceOfKinds: within a write rows are compared as the column compares them.
+// keysWithinAWrite: values that a column has as one are one key, in whatever form they come.
+func keysWithinAWrite(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n bigint")
+	fields := row{"mode": "upsert", "key": "id", "hard_delete": "gone"}
+	require.Equal(s, row{"rows_affected": 3, "rows_deleted": 0}, s.Write(fields,
+		row{"id": 1, "n": 1}, row{"id": "01", "n": 2}, row{"id": "9007199254740993", "n": 3}, row{"id": "9007199254740992", "n": 4}, row{"id": 9007199254740993, "n": 5},
+	))
+	require.Equal(s, []string{`{"id":1,"n":2}`, `{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.Content("id, n"))
+	s.Write(fields, row{"id": "01", "n": 3}, row{"id": 1, "gone": true})
+	require.Equal(s, []string{`{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.Content("id, n"), "the later of two counts")
+	if s.db.Name != "postgres" {
+		return // a column of times has texts there
+	}
+	for kind, values := range map[string][]any{
+		"numeric":     {1, "1.00", "1e0", "2.5", "2.50"},
+		"timestamptz": {"2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2024-01-01 00:00:00", "2024-01-02T00:00:00Z", "2024-01-02T00:00:00.000+00:00"},
+		"uuid":        {"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
+	} {
+		of := *s
+		of.Table += "_" + kind
+		of.Create("k " + kind + " PRIMARY KEY, n bigint")
+		var rows []any
+		for i, value := range values {
+			rows = append(rows, row{"k": value, "n": i})
+		}
+		require.Equal(s, Affected(2), of.Write(row{"mode": "upsert", "key": "k"}, rows...), kind)
+		require.Len(s, of.Content("n"), 2, kind)
+	}
+}
+
 func sequenceOfKinds(s *TableTest) {
 	collation := map[string]string{"postgres": `"und-x-icu"`, "sqlite": "NOCASE"}[s.db.Name] // neither goes by code points
-	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", n bigint")
+	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", at timestamp with time zone, n bigint")
 	for i, test := range []struct {
 		column, small, large string
 		numbers              bool
@@ -187,6 +217,8 @@ func sequenceOfKinds(s *TableTest) {
 		{column: "word", small: "Z", large: "a"},
 		{column: "word", small: "2024-01-01T02:00:00Z", large: "2024-01-01T03:00:00Z"},
 		{column: "word", small: "z", large: "ä"},
+		{column: "at", small: "2024-01-01T02:00:00+02:00", large: "2024-01-01T01:00:00Z"},
+		{column: "at", small: "2024-01-01T01:00:00Z", large: "2024-01-01T01:00:00.5Z"},
 	} {
 		fields := row{"mode": "upsert", "key": "id", "sequence_by": test.column}
 		small, large := row{"id": 2 * i, test.column: test.small, "n": 1}, row{"id": 2 * i, test.column: test.large, "n": 2}
@@ -215,6 +247,11 @@ func rowsAreDeleted(s *TableTest) {
 	require.Equal(s, []string{`{"id":4,"n":4}`}, s.Content("id, n"), "of two rows of one write the later counts")
 	require.Equal(s, done(0, 1), s.Write(fields, key(4, row{"gone": 1, "no such column": 1})))
 	require.Contains(s, s.Refuse(fields, row{"id": 4, "gone": 1}).Message, `has no "region", which is the key`)
+	for _, no := range []string{"false", "FALSE", "0", "f", "no", "N", "off", "null", " "} {
+		object := s.Refuse(fields, key(4, row{"n": 4}), key(5, row{"n": 5, "gone": no}))
+		require.Contains(s, object.Message, fmt.Sprintf("row 2 for table %q: gone is the text %q, which is truthy", s.Table, no))
+		require.Equal(s, interpreter.ClassFinal, object.Class)
+	}
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN gone text", nil)
 	require.Equal(s, done(1, 0), s.Write(fields, key(5, row{"n": 5, "gone": ""})))
 	require.Equal(s, []string{`{"gone":"","id":5}`}, s.Content("id, gone"), "a column that there is, is written")

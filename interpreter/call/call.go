@@ -31,7 +31,7 @@ type Call struct {
 	// refused is the failure that a policy has made of the last answer, nil for none.
 	refused *interpreter.ErrorObject
 	// explain receives the conditions that were evaluated; nil for none. See Explain.
-	explain func(Asked)
+	explain func(Evaluated)
 	state   State
 }
 

@@ -44,16 +44,16 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 			end = min(end, line)
 		}
 	}
-	above := indentOf(lines[first])
+	indent := indentOf(lines[first])
 	if !strings.HasPrefix(strings.TrimSpace(lines[first]), "-") {
-		above--
+		indent--
 	}
 	text := []string{strings.TrimSpace(lines[first])}
 	for _, line := range lines[first+1 : end] {
 		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
 			continue
 		}
-		if indentOf(line) <= above {
+		if indentOf(line) <= indent {
 			break
 		}
 		text = append(text, strings.TrimRight(line, " \t\r"))
@@ -64,8 +64,8 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // IterationPrint is Print of an iteration of a task's loop.
-func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, carried Snapshot, at time.Time) string {
-	return t.Print(t.Call(book, step, carried, func() float64 { return 0 }), at)
+func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, at time.Time) string {
+	return t.Print(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
 }
 
 // Print is that of a call of the task, with the playbooks that it may run.

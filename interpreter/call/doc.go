@@ -10,8 +10,11 @@
 //	outcome := … // the host makes the attempt
 //	c.Attempted(outcome, now)
 //
-// call.go has the Call with its State, todo.go the row of what is still to do, decide.go
-// what follows a report, next_request.go and pagination.go the requests, pages.go and
-// collect.go the pages, sink.go the sinks, ledger.go what a sink's ledger keeps, and task.go
-// how a call continues at another host.
+// It is read in this order: call.go has the Call with its State and Next, report.go what a host
+// reports, decide.go what follows an outcome, end.go and results.go how a call ends, people.go
+// answers from outside, status.go what is shown, drive.go and ledger.go how a call continues at
+// another host. todo.go, progress.go and scope.go are beneath these.
+//
+// Its parts do not know it: request makes the requests, page collects the pages, sink chooses the
+// sinks, watermark moves the state between runs, and await has what others answer.
 package call

@@ -18,6 +18,10 @@ const (
 	DefaultPagesPerActivity = 50
 	maxBytesPerActivity     = 1 << 20
 	maxTimePerActivity      = 20 * time.Second
+	// MostPagesPerActivity is how many pages an activity fetches that follow each other so quickly that it has not run for
+	// quickActivity: to end it and to begin another one takes as long as several of them.
+	MostPagesPerActivity = 500
+	quickActivity        = 2 * time.Second
 )
 
 // Chunk bounds what one activity does for one call.
@@ -42,8 +46,8 @@ func (k *Chunk) Full(c *Call, now time.Time) bool {
 	if c.state.Restarts == k.restarts {
 		pages -= k.pages
 	}
-	return pages >= c.config.pagesPerActivity(c.state.Last.Policy) || k.bytes >= maxBytesPerActivity ||
-		now.Sub(k.started) >= maxTimePerActivity
+	took := now.Sub(k.started)
+	return pages >= c.config.pagesWithin(took, c.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
@@ -65,7 +69,7 @@ func (c *Call) SinkDue() bool {
 // wait, one that may travel with others: its sink for the page before included,
 // unless that has begun, and the move of its state.
 func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.state.Successes == 0 || c.config.pagesPerActivity(c.state.Last.Policy) == 1 {
+	if c.config.Sink != nil || c.state.Successes == 0 || c.config.Policies.Then(c.state.Last.Policy).PagesPerActivity == 1 {
 		return false
 	}
 	behind := c.state.Todo
@@ -131,9 +135,13 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	return c.state.beyond(before)
 }
 
-// pagesPerActivity is what the policy says that paged last.
-func (c *Config) pagesPerActivity(policy int) int {
-	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, DefaultPagesPerActivity)
+// pagesWithin is how many pages an activity fetches that has run so long: what the policy says that paged last, or the default.
+func (c *Config) pagesWithin(took time.Duration, policy int) int {
+	byDefault := DefaultPagesPerActivity
+	if took < quickActivity {
+		byDefault = MostPagesPerActivity
+	}
+	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, byDefault)
 }
 
 // Stopped is how far the call has come, for one that continues it; nil where it has
@@ -150,7 +158,7 @@ func (c *Call) Stopped() *State {
 	return &state
 }
 
-// stop notes where the call stands that ends now and may be continued.
+// stop keeps how far the call has come, which ends now and may be continued.
 func (c *Call) stop() {
 	if c.stopped == nil {
 		c.stopped = c.Stopped()
@@ -158,7 +166,7 @@ func (c *Call) stop() {
 }
 
 // Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be asked first.
+// attempts anew, without the wait before it. Ledgers have to be read first.
 func (c *Call) Continue(stopped Stopped) {
 	state := *stopped.State
 	if c.keeps != nil {

@@ -84,7 +84,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 // SetNoted sets what ledgers hold of the call.
 func (c *Call) SetNoted(noted Noted) { c.state.Noted = max(c.state.Noted, noted) }
 
-// Recalled reports that ledgers were asked for what they hold of the call.
+// Recalled reports that what ledgers hold of the call was read.
 func (c *Call) Recalled() { c.state.Recalls = false }
 
 // Resume restores the call as it was behind a write, from the continuation

@@ -14,7 +14,7 @@ import (
 // runs. Kept in workflow history.
 type Nesting struct {
 	// Parents are the parent runs, the first one first.
-	Parents []interpreter.Parent `json:"above,omitempty"`
+	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Depth is how many parent runs there are, also those that do not wait.
 	Depth int `json:"depth,omitempty"`
 	// Tree is what bounds the runs that start.
@@ -28,7 +28,7 @@ type Nesting struct {
 	NextRetry        bool              `json:"next_retry,omitempty"`
 	// ScheduledAt is RunInfo.ScheduledAt of the run, and Queue what Parent.Queue is of it.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	Queue       string    `json:"line,omitempty"`
+	Queue       string    `json:"queue,omitempty"`
 	// Before are the workflow IDs of the earlier runs that the run replaces, the last
 	// one first.
 	Before []string `json:"before,omitempty"`
@@ -40,8 +40,8 @@ func (n *Nesting) Brief() []interpreter.Parent {
 		return nil
 	}
 	brief := make([]interpreter.Parent, len(n.Parents))
-	for i, above := range n.Parents {
-		brief[i] = interpreter.Parent{Run: above.Run, Step: above.Step, Control: interpreter.Control{Version: above.Control.Version}}
+	for i, parent := range n.Parents {
+		brief[i] = interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
 	}
 	return brief
 }

@@ -28,11 +28,11 @@ type StateAt struct {
 // StateAt says where the task's step keeps its state, or that of an element of its loop. The
 // error is one of the playbook: it takes a run to know.
 func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *expression.Value, now time.Time) (StateAt, error) {
-	carried := Snapshot{}
+	snapshot := Snapshot{}
 	if step.Loop != nil && element != nil {
-		carried.Index, carried.Size, carried.Element = new(int), 1, *element
+		snapshot.Index, snapshot.Size, snapshot.Element = new(int), 1, *element
 	}
-	c := t.Call(book, step, carried, func() float64 { return 0 })
+	c := t.Call(book, step, snapshot, func() float64 { return 0 })
 	key, err := book.StateKey(step, interpreter.NewScope(book, t.Run, t.Data), expression.DecisionBudget(now))
 	if err != nil {
 		return StateAt{}, err
@@ -60,7 +60,7 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	return at, err
 }
 
-// WorkloadWithin is the workload that a step gives to the playbook that stands within it. The error
+// WorkloadWithin is the workload that a step gives to the playbook that is written within it. The error
 // is one of the playbook: it takes a run to know.
 func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, now time.Time) (map[string]any, error) {
 	field := step.Action.Field(playbook.FieldWorkload)

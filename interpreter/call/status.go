@@ -21,7 +21,7 @@ type View struct {
 	Pages, Page int
 	Written     int // sinks that are done
 	Noted       Noted
-	// Recalls says that ledgers have to be asked for what they hold of the call before it continues.
+	// Recalls says that what ledgers hold of the call has to be read before it continues.
 	Recalls bool
 	// Stopped says that the call has ended in a way in which it may be continued.
 	Stopped bool

@@ -30,7 +30,7 @@ func (s *Stretch) last() int { return max(s.Attempt, s.AttemptTo) }
 // Stretches are the attempts of a call, in order.
 type Stretches []Stretch
 
-// mostStretches bounds what is kept of one call; one stretch stands for all behind it.
+// mostStretches bounds what is kept of one call; one stretch is all behind it.
 // stretchMessage bounds what an error says there, in characters.
 const (
 	mostStretches  = 40
@@ -38,7 +38,7 @@ const (
 )
 
 // Add notes an attempt, of which turn seconds were waits for its turn; failure is nil
-// where it succeeded. What stands in s stays as it is.
+// where it succeeded. s itself stays as it is.
 func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {

@@ -34,7 +34,7 @@ type Task struct {
 	Data      interpreter.Data `json:"data"`
 	// Limits are the operator's, as the validation recorded them.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`
-	// Nesting is what the task knows of runs above and below; nil where there are
+	// Nesting is what the task knows of parent and child runs; nil where there are
 	// none.
 	Nesting *Nesting `json:"nesting,omitempty"`
 	// Source is the playbook, which travels as a Script.
@@ -136,23 +136,23 @@ func (c Snapshot) Bare(call *Call) Snapshot {
 
 // Call makes the call of the task's step, or of one iteration of it, where it
 // left off. random draws from the host's stream.
-func (t Task) Call(book *playbook.Playbook, step *playbook.Step, carried Snapshot, random func() float64) *Call {
+func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, random func() float64) *Call {
 	scope, after := interpreter.NewScope(book, t.Run, t.Data), step.Sink
-	if carried.Index != nil {
+	if snapshot.Index != nil {
 		after = step.Loop.Sink
-		scope = scope.WithElement(step.Loop.Element, carried.Element.Data, interpreter.Position{Index: *carried.Index, Size: carried.Size})
+		scope = scope.WithElement(step.Loop.Element, snapshot.Element.Data, interpreter.Position{Index: *snapshot.Index, Size: snapshot.Size})
 	}
 	if args := t.Args.Data; args != nil {
 		scope = scope.With(map[string]any{"args": args})
 	}
 	call := New(Config{
 		Source: request.Source{
-			Book: book, Run: t.Run, Step: step, Action: step.Action, Visit: t.Visit, Index: carried.Index, Scope: scope, Args: t.Args.Data,
+			Book: book, Run: t.Run, Step: step, Action: step.Action, Visit: t.Visit, Index: snapshot.Index, Scope: scope, Args: t.Args.Data,
 		},
 		Sinks:  sink.Sinks{Policies: step.Retry, After: listed(after), DeadLetter: interpreter.DeadLetterSink(step)},
 		Limits: t.Limits, Random: random,
 	})
-	call.Load(carried.State)
+	call.Load(snapshot.State)
 	return call
 }
 
@@ -204,7 +204,7 @@ type Driven struct {
 	// Noted and Written are those of State, of a call with a result.
 	Noted   Noted `json:"noted,omitempty"`
 	Written int   `json:"written,omitempty"`
-	// Outcome is that of an attempt which State has not taken in yet.
+	// Outcome is that of an attempt which is not applied to State yet.
 	Outcome *interpreter.Outcome `json:"outcome,omitempty"`
 	// Made are the attempts made here, for display; nil where Result says enough.
 	Made Stretches `json:"made,omitempty"`

@@ -35,7 +35,7 @@ type PendingAttempt struct {
 // pendingSink is a sink that has to run. Kept with State.
 type pendingSink struct {
 	sink.Choice
-	// State is how far its call has come, where that was carried while it waited.
+	// State is how far its call has come, where another host has driven it.
 	State *State `json:"state,omitempty"`
 }
 

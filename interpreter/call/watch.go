@@ -57,8 +57,8 @@ func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, atte
 	return seen
 }
 
-// Asked is a condition of a policy that was evaluated for an outcome, for people.
-type Asked struct {
+// Evaluated is a condition of a policy that was evaluated for an outcome, for people.
+type Evaluated struct {
 	Policy *playbook.Policy
 	Node   *playbook.Node // the condition
 	Word   string         // when or stop_when
@@ -69,18 +69,18 @@ type Asked struct {
 
 // Explain reports each condition of the call's policies that is evaluated from now on. It changes
 // nothing: parts are evaluated within a budget of their own.
-func (c *Call) Explain(report func(Asked)) { c.explain = report }
+func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
 
 // report passes the result of a condition to the explanation.
 func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
 	if c.call.explain == nil {
 		return
 	}
-	asked := Asked{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
+	evaluated := Evaluated{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
-		asked.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
+		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
 	}
-	c.call.explain(asked)
+	c.call.explain(evaluated)
 }
 
 // Ahead is what a call comes to behind the sinks that are due, for people.

@@ -56,6 +56,9 @@ func Parse(as Type, value any) (Cursor, error) {
 		if text, isText := value.(string); isText && as == Text {
 			return Cursor{}, fmt.Errorf("a string of %d bytes is too long for a cursor, which has at most %d", len(text), mostText)
 		}
+		if as == Integer && isWhole(value) {
+			return Cursor{}, fmt.Errorf("%s has more than 64 bits, the most of type integer", shown(value))
+		}
 		return Cursor{}, fmt.Errorf("%s is no %s", shown(value), as)
 	}
 	cursor.Position = position
@@ -98,6 +101,13 @@ func position(as Type, value any) ([]byte, bool) {
 }
 
 const secondsPerDay = 24 * 60 * 60
+
+// isWhole reports whether a value is a whole number, however long.
+func isWhole(value any) bool {
+	text := expression.Text(value)
+	n, ok := new(big.Int).SetString(text, 10)
+	return ok && n.String() == text
+}
 
 // integer reads a whole number, or the text of one in its shortest form.
 func integer(value any) (int64, bool) {

@@ -90,7 +90,7 @@ func digest(text string) string {
 	if text == "" {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(expression.Sum(text)[:hashLength])
+	return base64.RawURLEncoding.EncodeToString(expression.Sum(text)[:HashLength])
 }
 
 func (k *Keeper) find(name string) (at int, found bool) {

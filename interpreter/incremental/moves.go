@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,21 @@ func Without(all, later []Moves) []Moves {
 		}
 	}
 	return left
+}
+
+// Lowest is the lowest watermark to which moves bring states.
+func Lowest(moves []Moves) (lowest Cursor) {
+	for _, of := range moves {
+		for _, write := range of.Writes {
+			if write.Move == nil {
+				continue
+			}
+			if to := write.Move.To; lowest.IsZero() || bytes.Compare(to.Position, lowest.Position) < 0 {
+				lowest = to
+			}
+		}
+	}
+	return lowest
 }
 
 // Bounds of what one activity moves. A group is an update of a workflow, and a write some 200

@@ -19,13 +19,13 @@ var (
 	AboveToken = []byte{1}
 )
 
-// hashLength is 128 bits: two rows with the same hash would be taken for one.
-const hashLength = 16
+// HashLength is 128 bits: two rows with the same hash would be taken for one.
+const HashLength = 16
 
 // Of is what tells a row apart that a page has contributed.
 func (r *Rows) Of(row any) KnownRow {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
-		return KnownRow{Hash: expression.Sum(row)[:hashLength], Position: belowToken}
+		return KnownRow{Hash: expression.Sum(row)[:HashLength], Position: belowToken}
 	}
 	known := KnownRow{}
 	cursor, _ := Member(row, r.CursorPath)
@@ -33,7 +33,7 @@ func (r *Rows) Of(row any) KnownRow {
 		known.Position = parsed.Position
 	}
 	if len(r.Key) == 0 {
-		known.Hash = expression.Sum(row)[:hashLength]
+		known.Hash = expression.Sum(row)[:HashLength]
 		return known
 	}
 	parts := make([]any, 0, len(r.Key)+1)
@@ -48,8 +48,37 @@ func (r *Rows) Of(row any) KnownRow {
 	} else {
 		parts = append(parts, cursor)
 	}
-	known.Hash = expression.Sum(parts...)[:hashLength]
+	known.Hash = expression.Sum(parts...)[:HashLength]
 	return known
+}
+
+// Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:
+// such rows cannot be told apart.
+func (r *Rows) Lacks(row any) (column string, lacks bool) {
+	if len(r.Key) == 0 || r.Type == Token {
+		return "", false
+	}
+	empty := true
+	for _, column := range r.Key {
+		value, found := Member(row, column)
+		if !found {
+			return column, true
+		}
+		empty = empty && value == nil
+	}
+	return r.Key[0], empty
+}
+
+// KeyText is the key of a row as text, without a key that of the whole row.
+func (r *Rows) KeyText(row any) string {
+	if len(r.Key) == 0 {
+		return expression.Text(row)
+	}
+	parts := make([]any, len(r.Key))
+	for i, column := range r.Key {
+		parts[i], _ = Member(row, column)
+	}
+	return expression.Text(parts)
 }
 
 // Member finds a value in a row: that of a column of this very name, else of a dotted path.

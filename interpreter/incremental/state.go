@@ -95,6 +95,8 @@ type Rows struct {
 	Floor []byte `json:"floor,omitempty"`
 	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
 	Sweep bool `json:"sweep,omitempty"`
+	// Ordered says that the source gives rows in the order of their cursors, so that those of a page are kept together.
+	Ordered bool `json:"ordered,omitempty"`
 }
 
 // State is a state as people see it.
@@ -102,9 +104,11 @@ type State struct {
 	Name      string    `json:"name"`
 	Watermark Cursor    `json:"watermark,omitzero"`
 	Source    Source    `json:"source"`
-	Run       string    `json:"run,omitempty"` // that moved it last, or holds it
+	Run       string    `json:"run,omitempty"` // that claimed it last; it may hold it
 	MovedAt   time.Time `json:"moved_at,omitzero"`
 	Rows      int64     `json:"rows,omitempty"` // that its last call has written
+	// Emptied says that the last rows that were written with it have left the table without any.
+	Emptied bool `json:"emptied,omitempty"`
 }
 
 // Change is one change of a state, in its history.
@@ -131,9 +135,13 @@ func OfAnother(state State, source Source) *Refusal {
 	case kept.Type != source.Type:
 		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", kept.Type, source.Type)
 	}
+	last := ""
+	if state.Run != "" { // or a person has set it since
+		last = fmt.Sprintf(", last of run %q,", state.Run)
+	}
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
-		"the state %q, which run %q moved last, belongs to another source (%s). Give the step a `state` of its own, such as a template "+
-			"over what differs, or forget this one with `starter state reset`", state.Name, state.Run, differs)}
+		"the state %q%s belongs to another source (%s). Give the step a `state` of its own, such as a template "+
+			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
 }
 
 func (s Source) path() string {

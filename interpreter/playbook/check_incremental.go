@@ -155,7 +155,8 @@ func (c *checker) checkRowOrder(step *Step) {
 	}
 }
 
-// checkNamesState warns of a call that reads everything in every run.
+// checkNamesState warns of a call that reads everything in every run, and refuses one whose sink would
+// insert the rows below the watermark each time: only those within the lag are known.
 func (c *checker) checkNamesState(step *Step) {
 	if c.partial || c.unclear {
 		return
@@ -168,15 +169,31 @@ func (c *checker) checkNamesState(step *Step) {
 	for _, policy := range step.Retry {
 		nodes = append(nodes, policy.Then.nodes()...)
 	}
-	if !slices.ContainsFunc(nodes, func(node *Node) bool { return node.Names(IncrementalWord) }) {
-		c.warnf(step.Incremental.Pos, codeIncremental, "no field of step %q names incremental.value, so every run reads all rows; write such as %s",
-			step.Name, filterOf(c.toolOf(action), step.Incremental))
+	if slices.ContainsFunc(nodes, func(node *Node) bool { return node.Names(IncrementalWord) }) {
+		return
 	}
+	reads := fmt.Sprintf("no field of step %q names incremental.value, so every run reads all rows", step.Name)
+	instead := ""
+	if filter := filterOf(c.toolOf(action), step.Incremental); filter != "" {
+		instead = "; write such as " + filter
+	}
+	if sink := c.pb.insertsTwice(step); sink != nil && step.Incremental.Lag == 0 {
+		if instead == "" {
+			instead = "; write mode: upsert with a key"
+		} else {
+			instead += ", or mode: upsert with a key"
+		}
+		c.errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert those below the watermark each time%s", reads, sink.Pos.Line, instead)
+		return
+	}
+	c.warnf(step.Incremental.Pos, codeIncremental, "%s%s", reads, instead)
 }
 
-// filterOf shows how a tool asks for what is new.
+// filterOf shows how a tool asks for what is new, "" where it cannot.
 func filterOf(tool string, i *Incremental) string {
 	switch traits := TraitsOf(tool); {
+	case traits.IntoFile:
+		return ""
 	case traits.Requests && i.Type == incremental.Token:
 		return `params: {sync_token: "{{ incremental.value }}"}`
 	case traits.Requests:

@@ -133,7 +133,7 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asSection(func(t *Then, s *Sink) { t.Sink = s })),
 	accept(key{name: "per_iteration", stepsOnly: true, aliases: []string{"per_page"}, doc: "a sink per page"},
 		asSection(func(t *Then, p *perIteration) { t.PerIteration = p.sink })),
-	accept(key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, 1 for an activity per page"},
+	accept(key{name: "pages_per_activity", doc: "pages that one activity fetches at most; default 50, or up to 500 within 2 seconds; 1 for an activity per page"},
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 

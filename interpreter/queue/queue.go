@@ -34,7 +34,7 @@ type Request struct {
 	// may have died. Runs wait in that order.
 	Started time.Time `json:"started,omitzero"`
 	// Parents are the turns of the runs that wait for the end of this one.
-	Parents []Holding `json:"above,omitempty"`
+	Parents []Holding `json:"parents,omitempty"`
 	// Known is the last decision that a run has which repeats its request, "" for none. Only
 	// a new one is sent: thousands may repeat theirs at once.
 	Known State `json:"known,omitempty"`
@@ -42,8 +42,8 @@ type Request struct {
 
 // Holding is a turn that a run has; kept in workflow history.
 type Holding struct {
-	Run   string `json:"run"`  // its workflow ID
-	Queue string `json:"line"` // that of the queue
+	Run   string `json:"run"`   // its workflow ID
+	Queue string `json:"queue"` // that of the queue
 }
 
 // Check finds what no run sends.
@@ -81,7 +81,7 @@ type Decision struct {
 	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
 	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
 	// several states.
-	Queue string `json:"line,omitempty"`
+	Queue string `json:"queue,omitempty"`
 	Visit string `json:"visit,omitempty"`
 	State State  `json:"state"`
 	// By is the workflow ID of the run that has the turn, or gets it.
@@ -93,7 +93,7 @@ type Decision struct {
 // Message is a decision that is to be sent; kept in workflow history.
 type Message struct {
 	To       Run      `json:"to"`
-	Decision Decision `json:"answer"`
+	Decision Decision `json:"decision"`
 	bytes    int      // see size
 }
 
@@ -115,7 +115,7 @@ type Entry struct {
 	// Leaving says that the run was asked to cancel.
 	Leaving bool `json:"leaving,omitempty"`
 	// Parents are those of its request.
-	Parents []Holding `json:"above,omitempty"`
+	Parents []Holding `json:"parents,omitempty"`
 	bytes   int       // see size
 }
 
@@ -366,7 +366,7 @@ func (q *Queue) Status(runs []Run) Status {
 
 // Ticket is the position of a run in the queue of its key; kept in workflow history.
 type Ticket struct {
-	Queue string    `json:"line"` // workflow ID of the WorkflowName
+	Queue string    `json:"queue"` // workflow ID of the WorkflowName
 	Name  Name      `json:"name"`
 	State State     `json:"state,omitempty"`
 	By    string    `json:"by,omitempty"`

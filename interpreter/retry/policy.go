@@ -15,8 +15,8 @@ type Counters struct {
 	Policies []counter `json:"policies,omitempty"`
 	// NamedInRow counts waits that a server has named since the last failure without one;
 	// Named counts them in the whole call.
-	NamedInRow int `json:"told_in_row,omitempty"`
-	Named      int `json:"told,omitempty"`
+	NamedInRow int `json:"named_in_row,omitempty"`
+	Named      int `json:"named,omitempty"`
 	// Limits are the operator's; every failure is held to them, also those of
 	// policies whose condition the validation cannot judge.
 	Limits interpreter.RunLimits `json:"limits,omitzero"`

@@ -27,6 +27,27 @@ type Elastic struct {
 // Snip cuts a cell with an ellipsis.
 func Snip(cell string, most int) string { return text.Snip(cell, most, "…") }
 
+// Middle cuts an identifier to a width. Its beginning says whose it is and its end which one, so what
+// is left out is in the middle.
+func Middle(id string, width int) string {
+	if text.StringWidth(id) <= width {
+		return id
+	}
+	runes := []rune(id)
+	fitting := func(columns int, at func(int) rune) (n int) {
+		for ; n < len(runes); n++ {
+			if columns -= text.RuneWidth(at(n)); columns < 0 {
+				break
+			}
+		}
+		return n
+	}
+	end := (width - 1) / 2
+	first := fitting(width-1-end, func(i int) rune { return runes[i] })
+	last := fitting(end, func(i int) rune { return runes[len(runes)-1-i] })
+	return string(runes[:first]) + "…" + string(runes[len(runes)-last:])
+}
+
 // Fit renders a table with its elastic columns narrower, one after the other, until it
 // fits a width or all have their least.
 func Fit(rows table.Writer, width int, columns ...Elastic) string {

@@ -126,7 +126,7 @@ func StepTable(records []workflows.StepRecord, paper terminal.Paper) string {
 		if took := duration(record); took != "" {
 			status += " " + took
 		}
-		lines[i] = text.Snip(StepName(record), max(width-len(status)-1, 1), "…") + " " + status
+		lines[i] = terminal.Middle(StepName(record), max(width-len(status)-1, 1)) + " " + status
 	}
 	return strings.Join(lines, "\n") + loopLines(records, nil, width)
 }

@@ -43,7 +43,7 @@ func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal
 	for _, run := range list {
 		id, end := terminal.Visible(run.WorkflowID), run.EndedAt
 		if idWidth > 0 {
-			id = cutMiddle(id, idWidth)
+			id = terminal.Middle(id, idWidth)
 		}
 		if end.IsZero() {
 			end = now
@@ -59,17 +59,6 @@ func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal
 		rows = append(rows, row)
 	}
 	return filled(head, rows).Render()
-}
-
-// cutMiddle cuts an ID to a width. Its beginning says whose it is and its end which one, so what is
-// left out is in the middle.
-func cutMiddle(id string, width int) string {
-	runes := []rune(id)
-	if len(runes) <= width {
-		return id
-	}
-	end := (width - 1) / 2
-	return string(runes[:max(width-1-end, 0)]) + "…" + string(runes[len(runes)-end:])
 }
 
 // statusCell is the status of a run, with its place where it waits for its turn.

@@ -97,7 +97,7 @@ func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
 			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
 		})
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
+	section(w, title, rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Middle}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle})
 }
 
 func attemptTable(w io.Writer, bars []stats.Bar, width int) {
@@ -126,7 +126,7 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	for _, of := range s.Failures {
 		rows.AppendRow(table.Row{terminal.Cell(stepOf(of.Playbook, of.Step, of.InChildRuns), 20), of.Items, indexList(of), terminal.Shorten(of.Message, 60)})
 	}
-	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Snip})
+	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle})
 	if s.FailuresLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
 	}
@@ -156,7 +156,7 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width
 		}
 		rows.AppendRow(row)
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Snip})
+	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Middle}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Snip})
 }
 
 func rate(share *float64) string {

@@ -25,7 +25,7 @@ import (
 // are below them.
 func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
-	b.WriteString(headOf(status, paper) + "\n")
+	terminal.WriteWrapped(&b, headOf(status, paper), paper.Width)
 	if held := Paused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
@@ -139,36 +139,46 @@ func stepLabel(step runs.Step) string {
 	return step.Step
 }
 
-// statesTable is the steps. What does not fit beside their names and statuses is left out: the
-// attempts first, then how long they took.
+// statesTable is the steps. Where it is too wide, names are cut as far as that leaves enough of them,
+// then columns are left out: the attempts first, then how long they took.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
-	const least = 8
-	rendered := ""
-	for _, of := range []struct {
-		head  table.Row
-		fixed int // what the longest statuses and the rest take beside the names
-	}{
-		{table.Row{"step", "status", "attempt", "next retry", "time"}, 55},
-		{table.Row{"step", "status", "next retry", "time"}, 46},
-		{table.Row{"step", "status", "next retry"}, 36},
-		{table.Row{"step", "status"}, 23},
-	} {
-		rows := make([]table.Row, len(status.Steps))
-		for i, step := range status.Steps {
-			cells := map[any]any{
-				"step":   text.Snip(stepLabel(step), max(paper.Width-of.fixed, least), "…"),
-				"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
-				"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
-			}
-			for _, name := range of.head {
-				rows[i] = append(rows[i], cells[name])
-			}
+	const enough, least = 16, 8
+	longest := 0
+	for _, step := range status.Steps {
+		longest = max(longest, text.StringWidth(stepLabel(step)))
+	}
+	columns := [][]string{{"step", "status", "attempt", "next retry", "time"}, {"step", "status", "next retry", "time"}, {"step", "status", "next retry"}, {"step", "status"}}
+	for _, head := range columns {
+		rendered := statesWith(status, head, longest, paper)
+		over := text.LongestLineLen(rendered) - paper.Width
+		if over <= 0 {
+			return rendered
 		}
-		if rendered = filled(of.head, rows).Render(); text.LongestLineLen(rendered) <= paper.Width {
-			break
+		if width := longest - over; width >= min(longest, enough) {
+			return statesWith(status, head, width, paper)
 		}
 	}
-	return rendered
+	rendered := statesWith(status, columns[len(columns)-1], longest, paper)
+	return statesWith(status, columns[len(columns)-1], max(longest-text.LongestLineLen(rendered)+paper.Width, least), paper)
+}
+
+// statesWith is the steps with some columns, and with names cut to a width.
+func statesWith(status *runs.Status, columns []string, width int, paper terminal.Paper) string {
+	head, rows := make(table.Row, len(columns)), make([]table.Row, len(status.Steps))
+	for i, name := range columns {
+		head[i] = name
+	}
+	for i, step := range status.Steps {
+		cells := map[string]any{
+			"step":   terminal.Middle(stepLabel(step), width),
+			"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
+			"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
+		}
+		for _, name := range columns {
+			rows[i] = append(rows[i], cells[name])
+		}
+	}
+	return filled(head, rows).Render()
 }
 
 // filled is a table of the columns that some row has something in.
@@ -252,7 +262,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 	}
 	if step.Awaits != nil {
 		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
-	} else if held := heldOf(step.Item); held != "" {
+	} else if held := heldOf(step.Item); held != "" && (step.Waiting != "" || len(step.Waits) == 0) {
 		said = append(said, held)
 	}
 	if step.Error != nil && step.Status != interpreter.Completed && len(step.Waits) == 0 {
@@ -281,6 +291,10 @@ func readText(read *runs.Incremental) string {
 	}
 	rows, state, at := terminal.Count(read.Rows, "row"), terminal.OneLine(read.State), cursor(read.Watermark)
 	switch {
+	case read.States > 1 && read.MovesTo.Data != nil:
+		return fmt.Sprintf("read %s; has %d states, which move when the run has completed", rows, read.States)
+	case read.MovesTo.Data != nil:
+		return fmt.Sprintf("read %s from %s; %s moves to %s when the run has completed", rows, cursor(read.From), state, cursor(read.MovesTo))
 	case read.States > 1 && read.Type == incremental.Token:
 		return fmt.Sprintf("read %s; has %d states", rows, read.States)
 	case read.States > 1 && behind != "":

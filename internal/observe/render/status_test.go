@@ -114,6 +114,8 @@ func TestGoldenIncremental(t *testing.T) {
 			read("new_shops", -1, interpreter.StateRecord{State: "load/new_shops/7", States: 12, Type: incremental.Time}),
 			read("ids", -1, interpreter.StateRecord{State: "load/ids/7", States: 12, Type: incremental.Integer, Watermark: expression.Of(41)}),
 			read("tokens", -1, interpreter.StateRecord{State: "load/tokens/7", States: 12, Type: incremental.Token, Watermark: at}),
+			read("nowhere", -1, interpreter.StateRecord{State: "load/nowhere", Type: incremental.Time, From: at, MovesTo: at, Rows: 3}),
+			read("nowhere_shops", -1, interpreter.StateRecord{State: "load/nowhere_shops/7", States: 12, Type: incremental.Time, MovesTo: at, Rows: 3}),
 			read("one", 7200, interpreter.StateRecord{State: "load/one/7", States: 1, Type: incremental.Time, Watermark: at}),
 		},
 	}

@@ -68,7 +68,7 @@ type Kind struct {
 
 // kinds is the table, in the order in which a run has its events.
 var kinds = []Kind{
-	{ExecutionStarted, OfRun, Begins, "The run has started; `by` and `reason` are of the person who did it on the page of runs."},
+	{ExecutionStarted, OfRun, Begins, "The run has started; `by` and `reason` are of the person who did it on the page of runs, or had its schedule start it."},
 	{
 		ExecutionQueued, OfRun, Happens,
 		"The run is queued under its concurrency key, which is `concurrency`.",

@@ -204,6 +204,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	case run.Status == interpreter.Paused:
 		run.Since = controlOf(info.GetMemo()).Held[""].At
 	case run.Status == interpreter.Awaiting, run.Status == interpreter.RetryPending:
+	case run.Status == interpreter.Queued && run.Queue == nil: // a child run is
 	case run.Queue != nil:
 		run.Status, run.Since = interpreter.Queued, run.Queue.Since
 	default:

@@ -102,7 +102,7 @@ func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter
 		calls: map[callID]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}
-	if err := p.begin(recorded[0]); err != nil {
+	if err := p.begin(recorded); err != nil {
 		return nil, err
 	}
 	for _, event := range recorded {
@@ -147,13 +147,28 @@ func (p *projector) add(by int64, which string, event Event) {
 	p.events = append(p.events, event)
 }
 
+// triggeredBy is who had a schedule start the run, and why, as far as the history says so.
+func (p *projector) triggeredBy(recorded []*historypb.HistoryEvent) (said interpreter.Said) {
+	for _, event := range recorded {
+		signal := event.GetWorkflowExecutionSignaledEventAttributes()
+		if signal.GetSignalName() == workflows.TriggeredSignal && p.decode(p.workflowID, signal.GetInput(), &said) == nil && said.By != "" {
+			return interpreter.Said{By: said.By, Reason: said.Reason}
+		}
+	}
+	return interpreter.Said{}
+}
+
 // begin reads what calls bring along into this history.
-func (p *projector) begin(first *historypb.HistoryEvent) error {
+func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
+	first := recorded[0]
 	switch p.workflow {
 	case workflows.PlaybookWorkflowName:
 		p.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if p.first {
 			said := startedBy(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
+			if said.By == "" {
+				said = p.triggeredBy(recorded)
+			}
 			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime(), By: said.By, Reason: said.Reason})
 			return nil
 		}

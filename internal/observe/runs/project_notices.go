@@ -33,11 +33,11 @@ func (p *projector) retried(notice callID) {
 func (p *projector) pendingNotices(input *commonpb.Payloads) ([]workflows.UnsentNotice, error) {
 	var continued struct {
 		State struct {
-			Untold []workflows.UnsentNotice `json:"untold"`
+			Unsent []workflows.UnsentNotice `json:"unsent"`
 		} `json:"state"`
 	}
 	err := p.decode(p.workflowID, input, &continued)
-	return continued.State.Untold, err
+	return continued.State.Unsent, err
 }
 
 // failedNotices adds the notices that were not sent. No step fails with them, so nothing else

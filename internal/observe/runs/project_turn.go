@@ -72,7 +72,7 @@ func begun(heartbeat *commonpb.Payloads) bool {
 	var read struct {
 		State struct {
 			Begun bool `json:"begun"`
-		} `json:"word"`
+		} `json:"delivery"`
 	}
 	return len(heartbeat.GetPayloads()) > 0 &&
 		converter.GetDefaultDataConverter().FromPayloads(heartbeat, &read) == nil && read.State.Begun

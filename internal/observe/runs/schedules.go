@@ -87,18 +87,41 @@ func (r *Reader) Schedule(ctx context.Context, id string) (*Schedule, error) {
 	return r.schedule(ctx, begin[0])
 }
 
-// Schedules are those of playbooks by their IDs, at most so many; 0 is all. total
-// counts all of them.
-func (r *Reader) Schedules(ctx context.Context, limit int) (list []*Schedule, total int, err error) {
+// SchedulePage is a part of the schedules of playbooks, sorted by their IDs.
+type SchedulePage struct {
+	Schedules []*Schedule
+	// Total counts all schedules, and Left those behind the last one of the page.
+	Total, Left int
+	// Last is the ID behind which the next page begins.
+	Last string
+}
+
+// Schedules are the schedules of playbooks behind an ID, "" for the first, at most so many; 0 is
+// all.
+func (r *Reader) Schedules(ctx context.Context, after string, limit int) (SchedulePage, error) {
 	ids, err := r.scheduleIDs(ctx)
 	if err != nil {
-		return nil, 0, err
+		return SchedulePage{}, err
 	}
-	total = len(ids)
-	if limit > 0 {
-		ids = ids[:min(limit, total)]
+	page := SchedulePage{Total: len(ids)}
+	at, found := slices.BinarySearch(ids, after)
+	if found {
+		at++
 	}
-	list = make([]*Schedule, len(ids))
+	if ids = ids[at:]; limit > 0 {
+		page.Left = max(len(ids)-limit, 0)
+		ids = ids[:min(limit, len(ids))]
+	}
+	if len(ids) > 0 {
+		page.Last = ids[len(ids)-1]
+	}
+	page.Schedules, err = r.describeSchedules(ctx, ids)
+	return page, err
+}
+
+// describeSchedules reads schedules, without those that were deleted meanwhile.
+func (r *Reader) describeSchedules(ctx context.Context, ids []string) ([]*Schedule, error) {
+	list := make([]*Schedule, len(ids))
 	group, asking := errgroup.WithContext(ctx)
 	group.SetLimit(scheduleWidth)
 	for i, id := range ids {
@@ -111,8 +134,8 @@ func (r *Reader) Schedules(ctx context.Context, limit int) (list []*Schedule, to
 			return err
 		})
 	}
-	err = group.Wait()
-	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), total, err
+	err := group.Wait()
+	return slices.DeleteFunc(list, func(one *Schedule) bool { return one == nil }), err
 }
 
 // scheduleIDs are those of all schedules of playbooks, sorted. The list of the server

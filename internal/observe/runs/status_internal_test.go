@@ -59,6 +59,8 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	waits, held := step(interpreter.RetryPending, HeldByWait), step(interpreter.Paused, HeldByPause)
 	person, runs := step(interpreter.RetryPending, HeldByPerson), step(interpreter.Running, "")
 	done, pending := step(interpreter.Completed, ""), step(interpreter.Pending, "")
+	asks := runs
+	asks.Child, asks.ChildRuns.Awaited = "below", []AwaitedAttempt{{}}
 	for name, row := range map[string]struct {
 		steps  []Step
 		paused bool
@@ -75,10 +77,43 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 		"paused":          {[]Step{runs}, true, interpreter.Paused, HeldByPause},
 		"one awaits":      {[]Step{step(interpreter.Awaiting, HeldByAnswer), waits}, false, interpreter.Awaiting, HeldByAnswer},
 		"another runs":    {[]Step{runs, step(interpreter.Awaiting, HeldByAnswer)}, false, interpreter.Awaiting, ""},
+		"a child awaits":  {[]Step{asks}, false, interpreter.Awaiting, ""},
 	} {
 		run := &Status{Steps: row.steps, Control: interpreter.Control{Paused: row.paused}}
 		run.derive()
 		require.Equal(t, row.status, run.Status, name)
+		require.Equal(t, row.heldBy, run.HeldBy, name)
+	}
+}
+
+// TestStatusAsListed: where not all is read that the run does, it has the status that it has
+// published.
+func TestStatusAsListed(t *testing.T) {
+	t.Parallel()
+	runs := Step{Item: Item{Status: interpreter.Running}}
+	child, loop, unread, plays := runs, runs, runs, runs
+	child.Child = "below"
+	loop.Loop, unread.Loop, plays.Loop = &Counts{Total: 3}, &Counts{Total: 3}, &Counts{Total: 3, Plays: true}
+	unread.silent = true
+	for name, row := range map[string]struct {
+		step   Step
+		listed interpreter.Status
+		want   interpreter.Status
+		heldBy string
+	}{
+		"a child run waits":     {child, interpreter.RetryPending, interpreter.RetryPending, HeldByWait},
+		"a child run is paused": {child, interpreter.Paused, interpreter.Paused, HeldByPause},
+		"a child run is queued": {child, interpreter.Queued, interpreter.Queued, HeldByConcurrency},
+		"a child run awaits":    {child, interpreter.Awaiting, interpreter.Awaiting, HeldByAnswer},
+		"a child run runs":      {child, interpreter.Running, interpreter.Running, ""},
+		"a loop of runs":        {plays, interpreter.Awaiting, interpreter.Awaiting, HeldByAnswer},
+		"a loop was not read":   {unread, interpreter.RetryPending, interpreter.RetryPending, HeldByWait},
+		"a loop was read":       {loop, interpreter.RetryPending, interpreter.Running, ""},
+		"an attempt runs":       {runs, interpreter.RetryPending, interpreter.Running, ""},
+	} {
+		run := &Status{Found: Found{Status: row.listed}, Steps: []Step{row.step}}
+		run.derive()
+		require.Equal(t, row.want, run.Status, name)
 		require.Equal(t, row.heldBy, run.HeldBy, name)
 	}
 }

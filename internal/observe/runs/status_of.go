@@ -2,15 +2,23 @@ package runs
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
 	"reprise/workflows"
 )
 
+// listedHolders are what holds all of a run, as far as its published status says that.
+var listedHolders = map[interpreter.Status]string{
+	interpreter.Awaiting: HeldByAnswer, interpreter.RetryPending: HeldByWait, interpreter.Paused: HeldByPause, interpreter.Queued: HeldByConcurrency,
+}
+
 // derive sets the status of a run that has not ended, what holds all of it, and since when: by
-// its steps, and by what people have paused.
+// its steps, and by what people have paused. Where not all is read that a step does, it is the one
+// that the run has published.
 func (s *Status) derive() {
+	listed := s.Status
 	held, paused := s.pausedSince("")
 	for i := range s.Steps {
 		if step := &s.Steps[i]; step.Status == interpreter.Paused && step.Since.IsZero() {
@@ -21,6 +29,15 @@ func (s *Status) derive() {
 	if !paused {
 		s.Status, s.HeldBy, s.Since = openStatus(s.Steps)
 	}
+	if holder := listedHolders[listed]; holder != "" && s.Status == interpreter.Running && slices.ContainsFunc(s.Steps, Step.isElsewhere) {
+		s.Status, s.HeldBy = listed, holder
+	}
+}
+
+// isElsewhere reports whether a step does something that was not read: a run of another playbook,
+// or a loop that gave no answer.
+func (s Step) isElsewhere() bool {
+	return s.Status == interpreter.Running && (s.Child != "" || s.Loop != nil && (s.silent || s.Loop.Plays))
 }
 
 // pausedSince is when people began to hold a step, or with "" the run; false where they do not.
@@ -44,7 +61,7 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	for _, step := range steps {
 		switch tally := step.Status.Tally(); {
 		case step.Status.Ended():
-		case step.Status == interpreter.Awaiting:
+		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.ChildRuns.Awaited) > 0:
 			awaiting = append(awaiting, step)
 			since = sooner(since, step.Since)
 			running = running || step.HeldBy != HeldByAnswer

@@ -47,9 +47,9 @@ type Options struct {
 const (
 	defaultMaxAttempts = 200
 	defaultStopTimeout = 10 * time.Second
-	// handBackTime is what attempts that were cut at the end have to hand
+	// returnTime is what attempts that were cut at the end have to hand
 	// themselves back.
-	handBackTime = activities.StopGrace + 2*time.Second
+	returnTime = activities.StopGrace + 2*time.Second
 	// heartbeatThrottle bounds how long a cancellation takes to reach an
 	// attempt: it travels in the answer to a heartbeat.
 	heartbeatThrottle = time.Second
@@ -73,7 +73,7 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		MaxConcurrentActivityExecutionSize: options.MaxAttempts,
 		WorkflowTaskPollerBehavior:         workflowPollers(),
 		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
-		WorkerStopTimeout:                  options.StopTimeout + handBackTime,
+		WorkerStopTimeout:                  options.StopTimeout + returnTime,
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Keeping()),

@@ -28,7 +28,7 @@ var (
 var style = statusColours() + styleText
 
 // templates are the pages by their names, each with the frame around it.
-var templates = parsePages("runs", "run", "step", "events", "log", "confirm", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
+var templates = parsePages("runs", "run", "step", "events", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
 
 func parsePages(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}
@@ -68,14 +68,7 @@ func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
 func stepPath(id, step string) string { return runPath(id) + "/steps/" + url.PathEscape(step) }
 
 // middle cuts a text in its middle, so that what distinguishes it stays.
-func middle(most int, text string) string {
-	letters := []rune(terminal.OneLine(text))
-	if len(letters) <= most {
-		return string(letters)
-	}
-	head := (most - 1) / 2
-	return string(letters[:head]) + "…" + string(letters[len(letters)-(most-1-head):])
-}
+func middle(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) }
 
 // frame is what all pages have.
 type frame struct {

@@ -20,6 +20,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/serve"
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // mostCards bounds what one run awaits on the page.
@@ -185,6 +186,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})
 		return nil
 	}
+	if given.Option == playbook.OptionReject && r.PostForm.Get("confirmed") != "yes" {
+		s.confirmAnswer(w, r, v, run, awaited)
+		return nil
+	}
 	given.AnswerTo, given.ID = awaited.To(), uuid.NewString()
 	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.Attempt(given.AnswerTo), run, given.Option, given.By)}
 	_, err = s.Runs.Answer(r.Context(), awaited.WorkflowID, given)
@@ -202,6 +207,25 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 	setFlash(w, r, said)
 	http.Redirect(w, r, "/inbox", http.StatusSeeOther)
 	return nil
+}
+
+// confirmAnswer asks before an answer that turns something down: it cannot be undone. What was
+// typed stays.
+func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit, run string, awaited runs.AwaitedAttempt) {
+	shown := struct {
+		Run, Name, Question, Option, Comment, Back string
+		Typed                                      map[string]string
+	}{
+		Run: run, Name: render.Attempt(awaited.To()), Question: serve.Readable(awaited.Question()), Option: r.PostForm.Get("option"),
+		Comment: r.PostForm.Get("comment"), Back: "/inbox?run=" + url.QueryEscape(run), Typed: map[string]string{},
+	}
+	for name, values := range r.PostForm {
+		if name != "token" {
+			shown.Typed[name] = values[0]
+		}
+	}
+	v.frame.Title, v.frame.Section = "Confirm an answer", "/inbox"
+	s.write(w, v, http.StatusOK, "confirm_answer", shown)
 }
 
 // awaited is the attempt that a form is about, as it is now.

@@ -180,21 +180,26 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 	return rows
 }
 
-// shareCalls is how many calls each of some open runs gets: those that run get what the others
-// need not, since their loops take more of them.
+// shareCalls is how many calls each of some open runs gets: those that run or wait to retry get what
+// the others need not, since their loops take more of them.
 func shareCalls(open []*runRow) []int {
-	calls, running := make([]int, len(open)), 0
+	calls, loops := make([]int, len(open)), 0
 	for i, row := range open {
-		if calls[i] = 1; row.Status == interpreter.Running {
-			running++
+		if calls[i] = 1; row.mayLoop() {
+			loops++
 		}
 	}
 	for i, row := range open {
-		if row.Status == interpreter.Running {
-			calls[i] += (callsPerPage - len(open)) / running
+		if row.mayLoop() {
+			calls[i] += (callsPerPage - len(open)) / loops
 		}
 	}
 	return calls
+}
+
+// mayLoop reports whether loops of the run may be running, or wait.
+func (r *runRow) mayLoop() bool {
+	return r.Status == interpreter.Running || r.Status == interpreter.RetryPending
 }
 
 // glance adds what a run does now.

@@ -24,8 +24,8 @@ func TestShareCalls(t *testing.T) {
 		"as many as there are":  {callsPerPage, 0, []int{1, 0}},
 	} {
 		var open []*runRow
-		for range row.running {
-			open = append(open, &runRow{Status: interpreter.Running})
+		for i := range row.running {
+			open = append(open, &runRow{Status: []interpreter.Status{interpreter.Running, interpreter.RetryPending}[i%2]})
 		}
 		for range row.others {
 			open = append(open, &runRow{Status: interpreter.Awaiting})

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/steer"
+	"reprise/interpreter"
 	"reprise/interpreter/source"
 )
 
@@ -27,15 +31,22 @@ type scheduleRow struct {
 
 func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	v.frame.Title, v.frame.Section = "Schedules", "/schedules"
-	list, total, err := s.Runs.Schedules(r.Context(), schedulesPerPage)
+	after := r.URL.Query().Get("after")
+	page, err := s.Runs.Schedules(r.Context(), after, schedulesPerPage)
 	if err != nil {
 		return err
 	}
 	shown := struct {
-		Rows []scheduleRow
-		Left int
-	}{Left: total - len(list)}
-	for _, one := range list {
+		Rows        []scheduleRow
+		First, Next string // addresses of other pages, "" for none
+	}{}
+	if after != "" {
+		shown.First = "/schedules"
+	}
+	if page.Left > 0 {
+		shown.Next = "/schedules?" + url.Values{"after": {page.Last}}.Encode()
+	}
+	for _, one := range page.Schedules {
 		shown.Rows = append(shown.Rows, newScheduleRow(one, v.person))
 	}
 	s.write(w, v, http.StatusOK, "schedules", shown)
@@ -89,12 +100,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 		text = found.ID + " is resumed."
 		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: noted(note, "resumed by "+by)})
 	case "trigger":
-		text = "A run of " + found.ID + " was requested. It is listed when it has started."
-		recent := found.Described.Info.RecentActions
-		if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second {
-			time.Sleep(time.Second) // the IDs of runs name the second
-		}
-		err = handle.Trigger(r.Context(), client.ScheduleTriggerOptions{})
+		return s.trigger(w, r, found, interpreter.Said{By: by, Reason: note})
 	default:
 		return &pageError{http.StatusBadRequest, "There is no such command."}
 	}
@@ -112,4 +118,27 @@ func noted(note, by string) string {
 		return by
 	}
 	return cmp.Or(note, by) + " (" + by + ")"
+}
+
+// triggerTime is how long the page waits for the run that it has triggered.
+const triggerTime = 5 * time.Second
+
+// trigger has a schedule start a run now.
+func (s *Server) trigger(w http.ResponseWriter, r *http.Request, found *runs.Schedule, said interpreter.Said) error {
+	result, err := s.sender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
+	if err != nil {
+		return err
+	}
+	shown := flash{Run: result.WorkflowID}
+	switch result.Outcome {
+	case steer.Started:
+		shown.Text = "A run of " + found.ID + " is started."
+	case steer.Skipped:
+		shown = flash{Bad: true, Text: "No run of " + found.ID + " is started: another is open, and the schedule skips then."}
+	default:
+		shown.Text = "A run of " + found.ID + " was requested. It is listed when it has started."
+	}
+	setFlash(w, r, shown)
+	http.Redirect(w, r, "/schedules", http.StatusSeeOther)
+	return nil
 }

@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"maps"
 	"net"
@@ -295,8 +296,9 @@ func (w *world) filters(t *testing.T, waiting, failed string) {
 	w.shows("/?person=1", link(decided))
 	w.shows("/?label=team%3Dsales", link(waiting))
 	w.shows("/?status=failed", link(failed))
+	w.shows("/?status=retry_pending", link(waiting))
 	for query, has := range map[string][]bool{
-		"": {true, true, true}, "playbook=patients": {true, false, false}, "status=failed": {false, true, false}, "status=retry_pending": {false, false, true},
+		"": {true, true, true}, "playbook=patients": {true, false, false}, "status=failed": {false, true, false}, "status=retry_pending": {true, false, true},
 		"since=1h": {true, true, true}, "since=1h&playbook=nightly": {false, true, false}, "label=team%3Dsales": {true, false, false},
 		"label=team%3Dops": {false, false, false}, "person=1": {false, false, true},
 	} {
@@ -355,19 +357,37 @@ func (w *world) inbox(t *testing.T) {
 	var result workflows.Result
 	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
 	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
+	w.rejects(t)
+}
+
+// rejects: what turns something down is confirmed, as it cannot be undone, and keeps what was typed.
+func (w *world) rejects(t *testing.T) {
+	id := w.start("turned-down/"+w.queue, approval, map[string]any{"text": hostile})
+	of := "/inbox?run=" + url.QueryEscape(id)
+	w.shows(of, "All rows of")
+	to := "/inbox/" + url.PathEscape(id)
+	form := url.Values{"step": {"ask"}, "visit": {"1"}, "attempt": {"1"}, "option": {"reject"}, "comment": {"not " + hostile}}
+	status, body := w.post(t, of, to, form)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "An answer cannot be undone.")
+	require.Contains(t, body, `name="option" value="reject"`)
+	require.NotContains(t, body, "<img src=x")
+	_, open, _ := w.get(of)
+	require.Contains(t, open, "All rows of", "nothing was answered yet")
+	form.Set("confirmed", "yes")
+	status, body = w.post(t, of, to, form)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "reject, by ada@host")
+	var result workflows.Result
+	require.NoError(t, w.env.Client().GetWorkflow(t.Context(), id, "").Get(t.Context(), &result))
+	require.Equal(t, "reject", result.Result.Data.(map[string]any)["option"])
+	require.Equal(t, "not "+hostile, result.Result.Data.(map[string]any)["comment"])
 }
 
 // schedules are paused and resumed with who did it.
 func (w *world) schedules(t *testing.T) {
 	id := "nightly-" + w.queue
-	_, err := w.env.Client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
-		ID: id, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 6 * time.Hour}}},
-		Action: &client.ScheduleWorkflowAction{
-			ID: id, Workflow: workflows.PlaybookWorkflowName, TaskQueue: w.queue, StaticSummary: "nightly",
-			Args: []any{workflows.Input{Name: "book.yaml", Source: fails}},
-		},
-	})
-	require.NoError(t, err)
+	w.schedule(t, id)
 	w.shows("/schedules", id)
 	status, body := w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"pause"}})
 	require.Equal(t, http.StatusOK, status)
@@ -379,14 +399,43 @@ func (w *world) schedules(t *testing.T) {
 	status, body = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"resume"}})
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, id+" is resumed.")
-	status, _ = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"trigger"}})
+	status, body = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"trigger"}, "reason": {"the API was down"}})
 	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "A run of "+id+" is started.")
+	run, err := url.PathUnescape(regexp.MustCompile(`/runs/(` + id + `[^"]*)"`).FindStringSubmatch(body)[1])
+	require.NoError(t, err)
+	w.shows("/runs/"+url.PathEscape(run), "by ada@host: the API was down")
 	require.Eventually(t, func() bool {
 		described, err := w.env.Client().ScheduleClient().GetHandle(t.Context(), id).Describe(t.Context())
 		return err == nil && !described.Schedule.State.Paused && described.Info.NumActions == 1
 	}, patience, 100*time.Millisecond)
 	status, _ = w.post(t, "/schedules", "/schedules/"+id, url.Values{"command": {"drop"}})
 	require.Equal(t, http.StatusBadRequest, status)
+	for i := range 9 {
+		w.schedule(t, fmt.Sprintf("nightly-%s-%d", w.queue, i))
+	}
+	last := id + "-8"
+	w.shows("/schedules?after="+id+"-7", last)
+	body = w.shows("/schedules", "Next page")
+	require.NotContains(t, body, last)
+	next := html.UnescapeString(regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(body)[1])
+	_, body, _ = w.get(next)
+	require.Contains(t, body, last)
+	require.Contains(t, body, "First page")
+	require.NotContains(t, body, "Next page")
+}
+
+// schedule makes a schedule.
+func (w *world) schedule(t *testing.T, id string) {
+	t.Helper()
+	_, err := w.env.Client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID: id, Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 6 * time.Hour}}},
+		Action: &client.ScheduleWorkflowAction{
+			ID: id, Workflow: workflows.PlaybookWorkflowName, TaskQueue: w.queue, StaticSummary: "nightly",
+			Args: []any{workflows.Input{Name: "book.yaml", Source: fails}},
+		},
+	})
+	require.NoError(t, err)
 }
 
 // playbooks: a run is started with what was typed, in the types of the workload.

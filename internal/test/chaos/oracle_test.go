@@ -14,7 +14,7 @@ import (
 )
 
 // The oracle of moving rounds. A source that moves answers the same request with other
-// rows, so the result of a run cannot be foretold. Afterwards this can be checked: the
+// rows, so the result of a run cannot be predicted. Afterwards this can be checked: the
 // answers that the API gave hold a path, on which each answers the request that follows
 // from the one before, and the element's result and all that its sinks hold is what
 // that path delivered, no more and no less.

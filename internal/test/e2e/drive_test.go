@@ -92,7 +92,7 @@ func TestManyPages(t *testing.T) {
 	// fetches its pages again.
 	requests, lost := w.api.CountRequests("", "/"), w.lostActivities(run)
 	require.GreaterOrEqual(t, requests, pages)
-	require.LessOrEqual(t, requests, pages+lost*call.DefaultPagesPerActivity, "%d activities were lost", lost)
+	require.LessOrEqual(t, requests, pages+lost*call.MostPagesPerActivity, "%d activities were lost", lost)
 	require.Equal(t, pages, step(t, result, "fetch").Pages)
 	events, bytes := w.totals(run)
 	require.Less(t, bytes/pages, 1000, "bytes of history for a page")

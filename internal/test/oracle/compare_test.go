@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// disagreements are the differences between what was foretold and what came.
+// disagreements are the differences between what was predicted and what came.
 type disagreements []string
 
 func (d *disagreements) say(format string, args ...any) {
@@ -22,9 +22,9 @@ func (d *disagreements) refused() bool {
 }
 
 // equal compares two values as JSON.
-func (d *disagreements) equal(what string, foretold, came any) {
-	if f, c := canonical(foretold), canonical(came); f != c {
-		d.say("%s:\n  foretold %s\n  came     %s", what, f, c)
+func (d *disagreements) equal(what string, predicted, came any) {
+	if f, c := canonical(predicted), canonical(came); f != c {
+		d.say("%s:\n  predicted %s\n  came     %s", what, f, c)
 	}
 }
 
@@ -45,7 +45,7 @@ func (r *round) compare(t *testing.T, f ran, o *oracle, c came) disagreements {
 	d.equal("status", f.status, string(c.result.Status))
 	if f.failure != nil && !o.torn {
 		if c.result.Error == nil {
-			d.say("no error came, foretold was %s", canonical(f.failure.object()))
+			d.say("no error came, predicted was %s", canonical(f.failure.object()))
 		} else {
 			d.equal("error", normal(f.failure.object()), value(t, c.result.Error))
 		}
@@ -79,11 +79,11 @@ func (m made) line() string { return fmt.Sprintf("%s %s?%s %s", m.method, m.path
 // requests compares which were made, in which order, and when.
 func (d *disagreements) requests(o *oracle, c came) {
 	slices.SortStableFunc(o.log, func(a, b made) int { return int(a.at - b.at) })
-	paths, foretold := byPath(o.log)
+	paths, predicted := byPath(o.log)
 	others, real := byPath(c.log)
 	paths = slices.Compact(slices.Sorted(slices.Values(append(paths, others...))))
 	for _, path := range paths {
-		f, came := foretold[path], real[path]
+		f, came := predicted[path], real[path]
 		for len(f) > len(came) && f[len(f)-1].open {
 			f = f[:len(f)-1]
 		}
@@ -92,7 +92,7 @@ func (d *disagreements) requests(o *oracle, c came) {
 			continue
 		}
 		if len(f) != len(came) {
-			d.say("%s: %d requests were foretold, %d came:\n%s", path, len(f), len(came), side(f, came))
+			d.say("%s: %d requests were predicted, %d came:\n%s", path, len(f), len(came), side(f, came))
 			continue
 		}
 		for i := range f {
@@ -128,13 +128,13 @@ func short(text string) string {
 	return text
 }
 
-func side(foretold, came []made) string {
+func side(predicted, came []made) string {
 	var b strings.Builder
-	for i := range max(len(foretold), len(came)) {
+	for i := range max(len(predicted), len(came)) {
 		for _, each := range []struct {
 			word string
 			all  []made
-		}{{"foretold", foretold}, {"came    ", came}} {
+		}{{"predicted", predicted}, {"came    ", came}} {
 			if i < len(each.all) {
 				fmt.Fprintf(&b, "  %d %s %8s %s -> %s\n", i+1, each.word, each.all[i].at, each.all[i].line(), short(each.all[i].said))
 			}
@@ -145,17 +145,17 @@ func side(foretold, came []made) string {
 
 // keys compares which requests have the same key, and which have others.
 func (d *disagreements) keys(o *oracle, c came) {
-	_, foretold := byPath(o.log)
+	_, predicted := byPath(o.log)
 	_, real := byPath(c.log)
 	of, stands := map[string]string{}, map[string]string{}
-	for path, f := range foretold {
+	for path, f := range predicted {
 		for i := range min(len(f), len(real[path])) {
 			key, id := real[path][i].key, f[i].key
 			if strings.Count(id, " step ") > 1 && !c.apart {
 				continue // in the test environment runs below share an ID, or do not
 			}
 			if (key == "") != (id == "") {
-				d.say("%s: request %d has the key %q, foretold was %q", path, i+1, key, id)
+				d.say("%s: request %d has the key %q, predicted was %q", path, i+1, key, id)
 				continue
 			}
 			if was, known := of[id]; known && was != key {
@@ -224,12 +224,12 @@ func (d *disagreements) records(f ran, o *oracle, c came) {
 	if o.torn {
 		return
 	}
-	var foretold, real []string
+	var predicted, real []string
 	for _, r := range f.records {
 		if r.status == "skipped" {
 			continue
 		}
-		foretold = append(foretold, fmt.Sprintf("%s#%d %s attempts %d %s", r.step, r.visit, r.status, r.attempts, canonical(r.loop)))
+		predicted = append(predicted, fmt.Sprintf("%s#%d %s attempts %d %s", r.step, r.visit, r.status, r.attempts, canonical(r.loop)))
 	}
 	for _, r := range c.result.Steps {
 		if r.Status == "skipped" {
@@ -246,9 +246,9 @@ func (d *disagreements) records(f ran, o *oracle, c came) {
 		}
 		real = append(real, fmt.Sprintf("%s#%d %s attempts %d %s", r.Step, r.Visit, r.Status, attempts, canonical(loop)))
 	}
-	slices.Sort(foretold)
+	slices.Sort(predicted)
 	slices.Sort(real)
-	d.equal("steps", foretold, real)
+	d.equal("steps", predicted, real)
 }
 
 // warnings looks for the figures that warnings have to have.

@@ -14,7 +14,7 @@ import (
 	"reprise/internal/test/testenv"
 )
 
-// events are how often which event of which item is foretold, or came.
+// events are how often which event of which item is predicted, or came.
 type events map[string]int
 
 // sinksAction is what attempts of sinks are called here.
@@ -39,7 +39,7 @@ func (o *oracle) emits(word string) {
 }
 
 // attempted notes an attempt of a call, or of a sink.
-func (c *foretoldCall) attempted(failed bool) {
+func (c *predictedCall) attempted(failed bool) {
 	of := "action"
 	if c.s.writes {
 		of = sinksAction
@@ -53,7 +53,7 @@ func (c *foretoldCall) attempted(failed bool) {
 }
 
 // refused turns the attempt that was noted last into one that failed.
-func (c *foretoldCall) refused() {
+func (c *predictedCall) refused() {
 	if c.o.below == 0 {
 		c.o.events[c.o.item.event("action completed")]--
 		if c.o.events[c.o.item.event("action completed")] == 0 {
@@ -141,15 +141,15 @@ func (f *following) next(at item, e runs.Event) {
 	}
 }
 
-// events compares what was foretold of events with those that came.
+// events compares what was predicted of events with those that came.
 func (d *disagreements) events(o *oracle, c came) {
 	if c.events == nil || o.torn {
 		return
 	}
 	*d = append(*d, c.order...)
-	foretold := maps.Clone(o.events)
-	for _, event := range slices.Sorted(mapKeys(foretold)) {
-		f, n := foretold[event], c.events[event]
+	predicted := maps.Clone(o.events)
+	for _, event := range slices.Sorted(mapKeys(predicted)) {
+		f, n := predicted[event], c.events[event]
 		switch _, word, _ := strings.Cut(event, "] "); {
 		case word == runs.SinkCompleted: // one of all that an activity has written
 			f, n = min(f, 1), min(n, 1)
@@ -157,18 +157,18 @@ func (d *disagreements) events(o *oracle, c came) {
 			continue
 		}
 		if n != f {
-			d.say("event %s: %d were foretold, %d came", event, f, n)
+			d.say("event %s: %d were predicted, %d came", event, f, n)
 		}
 	}
 	for _, event := range slices.Sorted(mapKeys(c.events)) {
-		if _, known := foretold[event]; !known && foretells(event) {
-			d.say("event %s: none was foretold, %d came", event, c.events[event])
+		if _, known := predicted[event]; !known && predicts(event) {
+			d.say("event %s: none was predicted, %d came", event, c.events[event])
 		}
 	}
 }
 
-// foretells says that the oracle has events of a word.
-func foretells(event string) bool {
+// predicts says that the oracle has events of a word.
+func predicts(event string) bool {
 	_, word, _ := strings.Cut(event, "] ")
 	return !slices.Contains([]string{
 		runs.ExecutionStarted, runs.ExecutionCompleted, runs.ExecutionFailed, runs.StepRetryExhausted,

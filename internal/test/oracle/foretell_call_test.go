@@ -12,7 +12,7 @@ import (
 	"reprise/internal/observe/runs"
 )
 
-// failure is what is foretold of an error.
+// failure is what is predicted of an error.
 type failure struct {
 	kind, class string
 	status      int
@@ -90,8 +90,8 @@ type outcome struct {
 	cut     bool // it said that there is more, and nobody may ask
 }
 
-// foretoldCall is one call as the specification has it.
-type foretoldCall struct {
+// predictedCall is one call as the specification has it.
+type predictedCall struct {
 	o       *oracle
 	s       *step
 	scope   scope
@@ -127,14 +127,14 @@ type ended struct {
 }
 
 func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
-	c := &foretoldCall{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
+	c := &predictedCall{o: o, s: s, scope: sc, id: id, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	e.attempts, e.at = c.all, c.now
 	e.partial, e.collected, e.has = c.partial, c.pages, c.got
 	return e
 }
 
-func (c *foretoldCall) run() ended {
+func (c *predictedCall) run() ended {
 	if err := c.begin(); err != nil {
 		return ended{failure: err}
 	}
@@ -153,7 +153,7 @@ func (c *foretoldCall) run() ended {
 }
 
 // begin renders the first request.
-func (c *foretoldCall) begin() *failure {
+func (c *predictedCall) begin() *failure {
 	args, err := render(c.s.args, c.scope)
 	if err != nil {
 		return c.expression()
@@ -166,12 +166,12 @@ func (c *foretoldCall) begin() *failure {
 	return c.fields()
 }
 
-func (c *foretoldCall) expression() *failure {
+func (c *predictedCall) expression() *failure {
 	return &failure{kind: "expression", class: "final", deaf: true, attempt: c.all}
 }
 
 // fields renders what args may be part of.
-func (c *foretoldCall) fields() *failure {
+func (c *predictedCall) fields() *failure {
 	if c.s.tool != "http" && c.s.tool != "webhook" {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (c *foretoldCall) fields() *failure {
 }
 
 // perform makes an attempt.
-func (c *foretoldCall) perform() outcome {
+func (c *predictedCall) perform() outcome {
 	c.now = c.o.holds(c.now)
 	if c.s.tool == "playbook" {
 		return c.o.playbookBelow(c)
@@ -270,7 +270,7 @@ func (a answer) retryAfter() *time.Duration {
 }
 
 // names is what conditions and what a policy does see.
-func (c *foretoldCall) names(out outcome) scope {
+func (c *predictedCall) names(out outcome) scope {
 	retry := map[string]any{"attempt": c.attempt, "count": c.all}
 	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
 	for _, p := range c.s.retry {
@@ -289,7 +289,7 @@ func (c *foretoldCall) names(out outcome) scope {
 }
 
 // decide asks the policies. It gives nil where the call goes on.
-func (c *foretoldCall) decide(out outcome) *ended {
+func (c *predictedCall) decide(out outcome) *ended {
 	if out.failure != nil && out.failure.deaf {
 		return c.fails(out.failure)
 	}
@@ -353,7 +353,7 @@ func (c *foretoldCall) decide(out outcome) *ended {
 }
 
 // counts counts a match. It gives the wait before the next attempt, or that there is none.
-func (c *foretoldCall) counts(i int, p *policy, out outcome) (time.Duration, bool) {
+func (c *predictedCall) counts(i int, p *policy, out outcome) (time.Duration, bool) {
 	t := &c.tallies[i]
 	count, since, most := &t.successes, &t.polls, 100
 	switch {
@@ -439,7 +439,7 @@ func (p *policy) wait(n int) time.Duration {
 }
 
 // goes is a match that goes on: the same request again, the first, or the next one.
-func (c *foretoldCall) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
+func (c *predictedCall) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
 	if out.failure != nil {
 		if !c.sleeps(wait) {
 			return c.failsWith(out, p)
@@ -490,11 +490,11 @@ func (c *foretoldCall) goes(p *policy, out outcome, wait time.Duration, sc scope
 	return nil
 }
 
-func (c *foretoldCall) pageID() string {
+func (c *predictedCall) pageID() string {
 	return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round)
 }
 
-func (c *foretoldCall) restart() *ended {
+func (c *predictedCall) restart() *ended {
 	c.round++
 	old := c.tallies
 	c.tallies = make([]tally, len(old))
@@ -509,7 +509,7 @@ func (c *foretoldCall) restart() *ended {
 }
 
 // repeats ends a call whose pages go round.
-func (c *foretoldCall) repeats(p *policy, out outcome, collected bool) *ended {
+func (c *predictedCall) repeats(p *policy, out outcome, collected bool) *ended {
 	if !p.endOnRepeat {
 		return c.fails(&failure{kind: "repeat", class: "final", attempt: c.all})
 	}
@@ -518,7 +518,7 @@ func (c *foretoldCall) repeats(p *policy, out outcome, collected bool) *ended {
 }
 
 // collects takes a page in, and gives what it contributed.
-func (c *foretoldCall) collects(by *collect, data any) (any, *failure) {
+func (c *predictedCall) collects(by *collect, data any) (any, *failure) {
 	if by == nil {
 		return data, nil
 	}
@@ -602,7 +602,7 @@ func merged(under, over map[string]any) map[string]any {
 }
 
 // follow builds the next request.
-func (c *foretoldCall) follow(next *nextCall, sc scope) *failure {
+func (c *predictedCall) follow(next *nextCall, sc scope) *failure {
 	if next.args != nil {
 		args, err := render(next.args, sc)
 		if err != nil || holdsNil(args) {
@@ -672,7 +672,7 @@ func (s *step) collecting() *collect {
 }
 
 // data is the result of the call.
-func (c *foretoldCall) data() any {
+func (c *predictedCall) data() any {
 	first := c.s.collecting()
 	switch {
 	case first == nil:
@@ -688,13 +688,13 @@ func (c *foretoldCall) data() any {
 }
 
 // skipped is a call that somebody ended while it waited behind a success.
-func (c *foretoldCall) skipped(p *policy) *ended {
+func (c *predictedCall) skipped(p *policy) *ended {
 	f := &failure{kind: "explicit", class: "final", attempt: c.all}
 	return c.failsWith(outcome{failure: f}, p)
 }
 
 // sleeps waits. It gives false where somebody skips what waits.
-func (c *foretoldCall) sleeps(wait time.Duration) bool {
+func (c *predictedCall) sleeps(wait time.Duration) bool {
 	if wait > 0 {
 		c.o.emits(runs.StepRetry)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // ends is a call that ends with this outcome; the policy is the one that it matched.
-func (c *foretoldCall) ends(out outcome, p *policy) *ended {
+func (c *predictedCall) ends(out outcome, p *policy) *ended {
 	if out.failure == nil {
 		return c.lastPage(out, p, out.cut)
 	}
@@ -32,7 +32,7 @@ func (c *foretoldCall) ends(out outcome, p *policy) *ended {
 }
 
 // exhausted is a call whose policy has used up what it may do.
-func (c *foretoldCall) exhausted(p *policy, out outcome) *ended {
+func (c *predictedCall) exhausted(p *policy, out outcome) *ended {
 	word := p.onExhausted
 	switch {
 	case out.failure != nil && word == "succeed":
@@ -66,7 +66,7 @@ func (c *foretoldCall) exhausted(p *policy, out outcome) *ended {
 }
 
 // lastPage takes the page in that ends the call.
-func (c *foretoldCall) lastPage(out outcome, p *policy, truncated bool) *ended {
+func (c *predictedCall) lastPage(out outcome, p *policy, truncated bool) *ended {
 	by := c.used
 	if by == nil {
 		by = c.s.collecting()
@@ -98,7 +98,7 @@ func (c *foretoldCall) lastPage(out outcome, p *policy, truncated bool) *ended {
 }
 
 // succeeds is a call that ends well.
-func (c *foretoldCall) succeeds(out outcome, p *policy, truncated bool) *ended {
+func (c *predictedCall) succeeds(out outcome, p *policy, truncated bool) *ended {
 	data := c.data()
 	if p != nil && p.result != nil && !p.ignore {
 		var err error
@@ -110,7 +110,7 @@ func (c *foretoldCall) succeeds(out outcome, p *policy, truncated bool) *ended {
 }
 
 // written writes what is written once per call.
-func (c *foretoldCall) written(out outcome, data any, truncated bool) *ended {
+func (c *predictedCall) written(out outcome, data any, truncated bool) *ended {
 	if out.failure != nil {
 		out = outcome{data: c.last} // it is ignored, or a success by now
 	}
@@ -129,7 +129,7 @@ func (c *foretoldCall) written(out outcome, data any, truncated bool) *ended {
 }
 
 // failsWith is a call that ends with the failure of an attempt.
-func (c *foretoldCall) failsWith(out outcome, p *policy) *ended {
+func (c *predictedCall) failsWith(out outcome, p *policy) *ended {
 	sc := c.names(out)
 	e := c.fails(out.failure)
 	if p != nil {
@@ -138,7 +138,7 @@ func (c *foretoldCall) failsWith(out outcome, p *policy) *ended {
 	return e
 }
 
-func (c *foretoldCall) collected() any {
+func (c *predictedCall) collected() any {
 	if c.got {
 		return c.pages
 	}
@@ -146,7 +146,7 @@ func (c *foretoldCall) collected() any {
 }
 
 // fails is a call that ends badly. Its error has what was collected.
-func (c *foretoldCall) fails(f *failure) *ended {
+func (c *predictedCall) fails(f *failure) *ended {
 	if c.got {
 		f.collected, f.has = c.pages, true
 	}
@@ -154,7 +154,7 @@ func (c *foretoldCall) fails(f *failure) *ended {
 }
 
 // writes writes to a sink, with its own policies.
-func (c *foretoldCall) writes(s *sink, id string, sc scope, result any) *failure {
+func (c *predictedCall) writes(s *sink, id string, sc scope, result any) *failure {
 	if s == nil {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 		return at, &failure{kind: "expression", class: "final", deaf: true}
 	}
 	below := &step{name: s.place, tool: "http", method: "POST", url: literal{to}, body: literal{normal(args)}, retry: s.retry, writes: true}
-	c := &foretoldCall{o: o, s: below, scope: sc, id: id + " sink " + s.place, now: at, tallies: make([]tally, len(s.retry))}
+	c := &predictedCall{o: o, s: below, scope: sc, id: id + " sink " + s.place, now: at, tallies: make([]tally, len(s.retry))}
 	e := c.run()
 	if e.failure != nil {
 		o.emits(runs.SinkFailed)
@@ -253,7 +253,7 @@ func (o *oracle) loop(s *step, sc scope, id string, at time.Duration) stepEnded 
 	return s.aggregate(all, spent, last)
 }
 
-// crowded says that iterations wait for others: when they begin is not foretold. Where
+// crowded says that iterations wait for others: when they begin is not predicted. Where
 // a whole batch does not fit the language does not say whether a smaller one may begin.
 func (l *loop) crowded(n int) bool {
 	places := l.places()

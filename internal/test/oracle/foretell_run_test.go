@@ -9,18 +9,18 @@ import (
 	"reprise/internal/observe/runs"
 )
 
-// oracle foretells what becomes of a run.
+// oracle predicts what becomes of a run.
 type oracle struct {
 	round   *round
 	counts  map[string]int
 	asked   int
 	log     []made
 	files   map[string][]string
-	crowded bool // a loop has more iterations than places: when they begin is not foretold
+	crowded bool // a loop has more iterations than places: when they begin is not predicted
 	torn    bool // branches were cancelled where others failed
 	tied    bool // branches ended at once
 	events  events
-	item    item // whose events are foretold
+	item    item // whose events are predicted
 	below   int  // how deep runs are in runs
 	// figures are what warnings have to say, each a few words that stand in one of them.
 	figures [][]string
@@ -68,7 +68,7 @@ func (o *oracle) waits(from, wait time.Duration) (time.Duration, bool) {
 	return from + wait, false
 }
 
-// ask sends a request to the API that is foretold.
+// ask sends a request to the API that is predicted.
 func (o *oracle) ask(a asked, key string, at time.Duration) answer {
 	n := o.counts[a.key()]
 	o.counts[a.key()]++
@@ -82,7 +82,7 @@ func (o *oracle) ask(a asked, key string, at time.Duration) answer {
 }
 
 // await is an attempt that is answered from outside.
-func (c *foretoldCall) await(given answer) outcome {
+func (c *predictedCall) await(given answer) outcome {
 	out := given.outcome()
 	if out.failure != nil {
 		out.failure.kind = "webhook_failure"
@@ -132,7 +132,7 @@ type stepEnded struct {
 	cut      bool           // truncated
 }
 
-// record is what is foretold of a visit of a step.
+// record is what is predicted of a visit of a step.
 type record struct {
 	step   string
 	visit  int
@@ -181,7 +181,7 @@ type walk struct {
 }
 
 // playbookBelow runs another playbook as an attempt of a call.
-func (o *oracle) playbookBelow(c *foretoldCall) outcome {
+func (o *oracle) playbookBelow(c *predictedCall) outcome {
 	handed, err := render(c.s.workload, c.scope.with(scope{"args": c.request.args}))
 	if err != nil {
 		return outcome{failure: c.expression()}
@@ -200,7 +200,7 @@ func (o *oracle) playbookBelow(c *foretoldCall) outcome {
 	return outcome{data: r.result, partial: r.status == "partial_success"}
 }
 
-// run foretells a run, from a time on.
+// run predicts a run, from a time on.
 func (o *oracle) run(g *graph, workload map[string]any, id string, at time.Duration) ran {
 	sc := scope{"workload": workload}
 	maps.Copy(sc, workload)

@@ -190,7 +190,7 @@ func (s *step) entryYAML() fields {
 }
 
 // refuses is the failure that a policy makes of an answer.
-func (c *foretoldCall) refuses(p *policy, out outcome, sc scope) (*failure, *failure) {
+func (c *predictedCall) refuses(p *policy, out outcome, sc scope) (*failure, *failure) {
 	f := &failure{kind: "response", class: "final", attempt: c.all, told: out.told}
 	if p.class != "" {
 		f.class = p.class

@@ -52,12 +52,12 @@ func firstSeed(t *testing.T, rounds int) uint64 {
 	return seed
 }
 
-// run runs a round, and says what is not as it was foretold.
+// run runs a round, and says what is not as it was predicted.
 func run(t *testing.T, seed uint64, build func(uint64) *round, play func(*round, *testing.T) came) {
 	t.Helper()
 	found := func(r *round) disagreements {
-		foretold, o := r.foretell()
-		return r.compare(t, foretold, o, play(r, t))
+		predicted, o := r.predict()
+		return r.compare(t, predicted, o, play(r, t))
 	}
 	whole := build(seed)
 	d := found(whole)

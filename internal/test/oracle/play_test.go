@@ -50,11 +50,11 @@ type came struct {
 	apart  bool          // runs below have IDs of their own, as on a server
 }
 
-// foretell asks the oracle what becomes of a round.
-func (r *round) foretell() (ran, *oracle) {
+// predict asks the oracle what becomes of a round.
+func (r *round) predict() (ran, *oracle) {
 	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, events: events{}}
-	foretold := o.run(r.book, map[string]any{"api": "http://127.0.0.1:1"}, "", 0)
-	return foretold, o
+	predicted := o.run(r.book, map[string]any{"api": "http://127.0.0.1:1"}, "", 0)
+	return predicted, o
 }
 
 // stage is a run in the test environment: the workflow code and the activities as

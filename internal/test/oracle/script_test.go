@@ -226,14 +226,14 @@ type api struct {
 	log     []made
 }
 
-// made is one request, as it came or as it was foretold.
+// made is one request, as it came or as it was predicted.
 type made struct {
 	at time.Duration
 	asked
 	key  string // Idempotency-Key, or what it has to stand for
 	said string // the answer
 	open bool   // it may also not have been made
-	call string // that it is foretold of
+	call string // that it is predicted of
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -348,7 +348,7 @@ func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// normal leaves of errors, wherever they stand, what is foretold of them. An empty
+// normal leaves of errors, wherever they stand, what is predicted of them. An empty
 // value says nothing: it may be that nothing was collected yet, or empty pages.
 func normal(value any) any {
 	switch v := value.(type) {
@@ -363,7 +363,7 @@ func normal(value any) any {
 		_, class := v["class"]
 		all := map[string]any{}
 		for k, each := range v {
-			if kind && class && (!slices.Contains(foretoldOfErrors, k) || each == nil || each == false || each == 0 || len(canonical(each)) == 2) {
+			if kind && class && (!slices.Contains(predictedOfErrors, k) || each == nil || each == false || each == 0 || len(canonical(each)) == 2) {
 				continue
 			}
 			all[k] = normal(each)
@@ -373,5 +373,5 @@ func normal(value any) any {
 	return value
 }
 
-// foretoldOfErrors are the members of an error that the oracle tells.
-var foretoldOfErrors = []string{"kind", "class", "status", "attempt", "exhausted", "collected"}
+// predictedOfErrors are the members of an error that the oracle tells.
+var predictedOfErrors = []string{"kind", "class", "status", "attempt", "exhausted", "collected"}

@@ -92,7 +92,7 @@ func (g *graph) quick() {
 		}
 		if s.below != nil {
 			// Another attempt continues the run of the one before, which only a server
-			// can tell of, and the oracle does not foretell.
+			// can tell of, and the oracle does not predict.
 			s.retry = nil
 			s.below.quick()
 		}

@@ -21,13 +21,13 @@ type Question struct {
 
 // NewQuestion is the question of an attempt of a step whose tool asks people.
 func NewQuestion(step string, action *playbook.Action, request *request.Request) *Question {
-	asked := &Question{step: step, request: request}
+	question := &Question{step: step, request: request}
 	if form := action.Field("form"); form != nil {
 		for _, entry := range form.Entries {
-			asked.form = append(asked.form, entry.Key)
+			question.form = append(question.form, entry.Key)
 		}
 	}
-	return asked
+	return question
 }
 
 // Approval is the approval that the attempt requests, nil for none: also where the fields make no approval, and the

@@ -24,7 +24,7 @@ type Request struct {
 	// Overlay is what next_call changed so far; it is laid over the fields
 	// whenever they are rendered again.
 	Overlay overlay `json:"overlay,omitzero"`
-	// Data is where data stands in the question of an approval.
+	// Data is where data is in the question of an approval.
 	Data []expression.Range `json:"data,omitempty"`
 	// Deferred are the expressions that only the activity can evaluate.
 	Deferred []interpreter.Deferred `json:"deferred,omitempty"`

@@ -20,7 +20,7 @@ type deferring struct {
 	found  []interpreter.Deferred
 }
 
-// value renders what stands at a path.
+// value renders the value at a path.
 func (d *deferring) value(node *playbook.Node, path ...string) (any, error) {
 	steps := d.sealed(node)
 	switch {

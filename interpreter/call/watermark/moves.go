@@ -119,7 +119,7 @@ func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, 
 // read may, until it has ended well, because it may begin again, or go back for its order.
 func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
 	section := s.Section
-	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key}
+	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
 	known.Sweep = move != nil && ends
 	floor := w.Found
 	if known.Sweep {

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// To parse and to plan a statement takes the server longer than to run it for a page, so a session prepares those
+// of usual writes that it sends again. They are forgotten with the session. A pooler between worker and server may
+// not know what was prepared: then the session prepares nothing any more.
+
+// Bounds of what a session prepares.
+const (
+	preparedAfter    = 3 // how often a statement is sent before
+	mostPrepared     = 100
+	longestPrepared  = 64 << 10 // of a statement, in bytes
+	plansKept        = time.Minute
+	forgetPlans      = "DISCARD PLANS"
+	missingStatement = "26000"
+	changedPlan      = "0A000" // the result of a prepared statement has other types
+)
+
+// preparedStatements is what a session knows of statements that it sends again.
+type preparedStatements struct {
+	sent  map[string]int // how often, by their texts
+	count int            // of those that are prepared
+	until time.Time      // a table may have grown that was empty when their plans were made
+	none  bool           // not prepared at all
+}
+
+// prepare prepares the statements of a batch that were sent before. What cannot be prepared is sent as it is.
+func (p *preparedStatements) prepare(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch) {
+	if p.none {
+		return
+	}
+	if p.count > 0 && time.Now().After(p.until) {
+		_, err := conn.Exec(ctx, forgetPlans)
+		p.none, p.until = err != nil, time.Now().Add(plansKept)
+	}
+	for _, query := range batch.QueuedQueries {
+		if !p.isDue(query) {
+			continue
+		}
+		if _, err := conn.Prepare(ctx, query.SQL, query.SQL); err != nil {
+			p.none = true
+			return
+		}
+		if p.count++; p.count == 1 {
+			p.until = time.Now().Add(plansKept)
+		}
+	}
+}
+
+// isDue reports whether a statement is to be prepared now.
+func (p *preparedStatements) isDue(query *pgx.QueuedQuery) bool {
+	if len(query.Arguments) == 0 || len(query.SQL) > longestPrepared {
+		return false
+	}
+	sent, known := p.sent[query.SQL]
+	if !known && len(p.sent) >= mostPrepared {
+		return false
+	}
+	if p.sent == nil {
+		p.sent = map[string]int{}
+	}
+	p.sent[strings.Clone(query.SQL)] = sent + 1
+	return sent == preparedAfter
+}
+
+// lost forgets what was prepared after an error which says that a statement is not, or not as it was. The session prepares nothing
+// any more.
+func (p *preparedStatements) lost(ctx context.Context, conn *pgx.Conn, err error) bool {
+	if p.count == 0 || !isSQLState(err, missingStatement, changedPlan) {
+		return false
+	}
+	p.none = true
+	return p.forget(ctx, conn) == nil
+}
+
+// forget forgets what was prepared.
+func (p *preparedStatements) forget(ctx context.Context, conn *pgx.Conn) error {
+	if p.count == 0 {
+		return nil
+	}
+	*p = preparedStatements{none: p.none}
+	return conn.DeallocateAll(ctx)
+}

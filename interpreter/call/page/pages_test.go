@@ -1,0 +1,168 @@
+package page_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/tables"
+	"reprise/interpreter/call/page"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/retry"
+)
+
+// policies are those of a step whose retry has these lines.
+func policies(t *testing.T, lines string) page.Policies {
+	t.Helper()
+	return tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    retry:\n"+lines).Steps[0].Retry
+}
+
+func collecting(how string) string {
+	return "      - {when: \"{{ response.more }}\", then: {next_call: {params: {page: 2}}, collect: {" + how + "}}}\n"
+}
+
+var (
+	another = retry.Decision{Ruling: retry.RulingRepeats, Policy: 1}
+	ends    = retry.Decision{Ruling: retry.RulingStands}
+)
+
+// TestAdd: pages are collected by the policy that they match, and the last one by the collect used last.
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ how, first, last, contributed, collected string }{
+		"append":            {"path: rows", `{"rows": [1, 2]}`, `{"rows": [3]}`, `[3]`, `[1,2,3]`},
+		"append one":        {"path: row", `{"row": 1}`, `{"row": {"a": 2}}`, `{"a":2}`, `[1,{"a":2}]`},
+		"replace":           {"path: rows, strategy: replace", `{"rows": [1]}`, `{"rows": [2]}`, `[2]`, `[2]`},
+		"merge":             {"strategy: merge", `{"a": 1, "b": 1}`, `{"b": 2}`, `{"b":2}`, `{"a":1,"b":2}`},
+		"a page has none":   {"path: rows, optional: true", `{"rows": [1]}`, `{}`, `null`, `[1]`},
+		"no page has any":   {"path: rows, optional: true", `{}`, `{}`, `null`, `[]`},
+		"one without a key": {"path: rows, strategy: replace, optional: true", `{"rows": [1]}`, `{}`, `null`, `[1]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of, pages := policies(t, collecting(test.how)), page.Pages{}
+			_, err := pages.Add(of, another, expression.Of(tables.Value(t, test.first)), nil)
+			require.NoError(t, err)
+			contributed, err := pages.Add(of, ends, expression.Of(tables.Value(t, test.last)), nil)
+			require.NoError(t, err)
+			require.JSONEq(t, test.contributed, tables.Encode(t, contributed.Data))
+			data, collects := pages.Result(of)
+			require.True(t, collects)
+			require.JSONEq(t, test.collected, tables.Encode(t, data))
+		})
+	}
+	pages := page.Pages{}
+	_, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), nil)
+	require.ErrorContains(t, err, `collect: the page has no "rows" (it has ["row"])`)
+	kept, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), func(rows any) any {
+		return rows.([]any)[:1]
+	})
+	require.NoError(t, err)
+	require.Equal(t, []any{1}, kept.Data)
+	require.Equal(t, []any{1}, pages.Collected.Data)
+}
+
+// TestRepeats: a page is compared with the one before it alone.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	pages := page.Pages{}
+	for i, want := range []struct {
+		page    any
+		repeats bool
+	}{{1, false}, {2, false}, {2, true}, {1, false}, {nil, false}, {nil, true}} {
+		require.Equal(t, want.repeats, pages.Repeats(want.page), "page %d", i)
+	}
+}
+
+// TestWrittenBy: the page that ends a call goes to the sink of the policy that paged last, else the first.
+func TestWrittenBy(t *testing.T) {
+	t.Parallel()
+	const sink = "per_page: {sink: {tool: file, path: a}}"
+	of := policies(t, "      - {when: \"{{ response.a }}\", then: {next_call: {params: {p: 1}}, "+sink+"}}\n"+
+		"      - {when: \"{{ response.b }}\", then: {next_call: {params: {p: 2}}, "+sink+"}}\n"+
+		"      - {when: \"{{ response.c }}\", then: {next_call: {params: {p: 3}}}}\n")
+	repeats := func(policy int) retry.Decision { return retry.Decision{Ruling: retry.RulingRepeats, Policy: policy} }
+	pages := page.Pages{}
+	require.Equal(t, 1, pages.WrittenBy(of, ends), "the first")
+	require.Equal(t, 2, pages.WrittenBy(of, repeats(2)))
+	require.Zero(t, pages.WrittenBy(of, repeats(3)), "it writes no pages")
+	require.Equal(t, 2, pages.WrittenBy(of, ends), "the one used last")
+	none := page.Pages{}
+	require.Zero(t, none.WrittenBy(nil, ends))
+}
+
+// TestWriters: the sink of a policy gets the result where the policy pages, collects, or has matched.
+func TestWriters(t *testing.T) {
+	t.Parallel()
+	const sink = "sink: {tool: file, path: a}"
+	of := policies(t, "      - {when: \"{{ response.a }}\", then: {next_call: {params: {p: 1}}, "+sink+"}}\n"+
+		"      - {when: \"{{ not response.ready }}\", then: {max_attempts: 3, "+sink+"}}\n")
+	pages := page.Pages{}
+	require.Equal(t, []int{1}, pages.Writers(of))
+	pages.Match(2, 2)
+	pages.Match(2)
+	require.Equal(t, []int{2}, pages.Matched)
+	require.Equal(t, []int{1, 2}, pages.Writers(of))
+}
+
+// TestCutShort: a last page without what the ones before had is suspicious, unless it has rows.
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	of := policies(t, collecting("path: rows"))
+	pages := page.Pages{}
+	require.Empty(t, pages.CutShort(of, nil, nil), "no page asked for more")
+	pages.Paged(of[0], map[string]any{"more": true, "rows": []any{1}})
+	require.Contains(t, pages.CutShort(of, map[string]any{}, nil), "lacks response.more")
+	require.Contains(t, pages.CutShort(of, nil, nil), "lacks response.more, by which policy 1 asked for more on the pages before")
+	require.Empty(t, pages.CutShort(of, map[string]any{"more": false}, []any{}))
+	require.Empty(t, pages.CutShort(of, map[string]any{"rows": []any{2}}, []any{2}), "it has rows")
+}
+
+// TestTravel: what one host collects is the same wherever parts of it are left behind.
+func TestTravel(t *testing.T) {
+	t.Parallel()
+	of := policies(t, collecting("path: rows"))
+	add := func(pages *page.Pages, from, to int) {
+		for n := from; n < to; n++ {
+			_, err := pages.Add(of, another, expression.Of(map[string]any{"rows": []any{n}}), nil)
+			require.NoError(t, err)
+		}
+	}
+	for before := range 4 {
+		for mark := before; mark < 6; mark++ {
+			t.Run(fmt.Sprintf("%d here, marked at %d", before, mark), func(t *testing.T) {
+				t.Parallel()
+				workflow, whole := page.Pages{}, page.Pages{}
+				add(&whole, 0, 8)
+				add(&workflow, 0, before)
+
+				activity := workflow // the rest is collected elsewhere
+				activity.Detach(of)
+				require.Equal(t, before > 0, activity.Detached == before && activity.Detached > 0)
+				add(&activity, before, mark)
+				marked := activity
+				require.Equal(t, mark, activity.Count())
+				add(&activity, mark, 8)
+
+				noted := activity // what a ledger has of it
+				if activity.Count() > 0 && mark > 0 {
+					require.True(t, noted.Cut(of, mark))
+					require.Len(t, noted.Collected.Data, 8-mark)
+					require.True(t, noted.Complete(&marked, mark))
+					noted.Attach(&workflow)
+					require.Equal(t, whole.Collected, noted.Collected)
+				}
+
+				activity.Attach(&workflow)
+				require.Equal(t, whole.Collected, activity.Collected)
+				require.Zero(t, activity.Detached)
+			})
+		}
+	}
+	ahead := page.Pages{}
+	require.False(t, ahead.Complete(&page.Pages{}, 1), "there is less here than the entry says")
+	replaced := page.Pages{Collected: expression.Of([]any{1})}
+	replaced.Detach(policies(t, collecting("path: rows, strategy: replace")))
+	require.Equal(t, []any{1}, replaced.Collected.Data, "a page that replaces the others goes along")
+}

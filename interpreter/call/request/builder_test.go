@@ -1,0 +1,131 @@
+package request_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/tables"
+	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+)
+
+// source is the first step of a playbook with these lines.
+func source(t *testing.T, lines string) request.Source {
+	t.Helper()
+	book := tables.Decode(t, "workflow:\n  - step: send\n    tool: http\n    url: http://x/a\n"+lines)
+	step := book.Steps[0]
+	return request.Source{
+		Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1,
+		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+	}
+}
+
+// first are a builder and the first request of a source.
+func first(t *testing.T, of request.Source, m request.Moment) (request.Builder, request.Requests) {
+	t.Helper()
+	builder, requests := request.NewBuilder(of), request.Requests{}
+	require.NoError(t, builder.First(&requests, m, tables.Started))
+	return builder, requests
+}
+
+// TestKeys: all attempts of a request have one operation key. What is another request, or is read again, has another one.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	of := source(t, "    method: POST\n    headers: {X: \"{{ attempt_key }}\"}\n")
+	m := request.Moment{StartedAt: tables.Started, Page: 1}
+	builder, requests := first(t, of, m)
+	input := func(m request.Moment) interpreter.ToolInput {
+		in, err := builder.Input(&requests, m, tables.Started)
+		require.NoError(t, err)
+		require.Equal(t, map[string]any{"X": in.AttemptKey}, in.Fields["headers"].Data, "it is rendered anew")
+		return in
+	}
+	one, m2 := input(m), m
+	m2.Attempts++
+	two := input(m2)
+	require.Equal(t, one.OperationKey, two.OperationKey)
+	require.Equal(t, one.OperationKey, two.IdempotencyKey)
+	require.Equal(t, []string{one.OperationKey + ":1", one.OperationKey + ":2"}, []string{one.AttemptKey, two.AttemptKey})
+
+	seen := map[string]bool{one.OperationKey: true}
+	for name, change := range map[string]func(*request.Moment){
+		"another page":  func(m *request.Moment) { m.Page++ },
+		"a restart":     func(m *request.Moment) { m.Restarts++ },
+		"another claim": func(m *request.Moment) { m.Claim = "claim" },
+		"both":          func(m *request.Moment) { m.Claim, m.Restarts = "claim", 1 },
+	} {
+		other := m
+		change(&other)
+		key := builder.OperationKey(other)
+		require.False(t, seen[key], name)
+		seen[key] = true
+		require.Equal(t, one.OperationKey, builder.OperationKey(m), "what was derived for another moment is forgotten")
+	}
+}
+
+// TestNext: the request of the next page is not the one at hand yet, and one that was made before is found.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	of := source(t, "    params: {page: 1}\n    retry:\n"+
+		"      - {when: \"{{ response.more }}\", then: {next_call: {params: {page: \"{{ response.next }}\"}}}}\n")
+	then := &of.Step.Retry[0].Then
+	m := request.Moment{StartedAt: tables.Started, Page: 2}
+	builder, requests := first(t, of, m)
+	next := func(page any) (request.Request, bool) {
+		scope := builder.Scope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": page}})
+		found, repeats, err := builder.Next(&requests, m, then, scope, tables.NewBudget(), tables.Started)
+		require.NoError(t, err)
+		return found, repeats
+	}
+	two, repeats := next(2)
+	require.False(t, repeats)
+	require.Equal(t, "GET http://x/a?page=2", two.String())
+	require.Equal(t, "GET http://x/a?page=1", requests.Request.String())
+	requests.Use(two)
+	_, repeats = next(1)
+	require.True(t, repeats, "the first request")
+
+	before := requests.Seen
+	_, repeats = next(3)
+	require.False(t, repeats)
+	all := requests.Seen
+	require.Equal(t, len(before), requests.Leave(before))
+	requests.Prepend(before)
+	require.Equal(t, all, requests.Seen, "what stays with another host is put before the rest again")
+}
+
+// TestRestarted: a call that begins again has made no request, and the origin of its first one stays.
+func TestRestarted(t *testing.T) {
+	t.Parallel()
+	m := request.Moment{StartedAt: tables.Started, Page: 1}
+	builder, requests := first(t, source(t, "    auth: api\n"), m)
+	require.Equal(t, "http://x", requests.Request.Origin)
+	again := requests.Restarted()
+	require.Empty(t, again.Seen)
+	require.Empty(t, again.Request.Fields)
+	require.NoError(t, builder.First(&again, m, tables.Started))
+	require.Equal(t, "http://x", again.Request.Origin)
+}
+
+// TestSinkThatPublishes: a write of rows has them, and one that publishes staged rows has none.
+func TestSinkThatPublishes(t *testing.T) {
+	t.Parallel()
+	of := source(t, "    args: {a: 1}\n")
+	m := request.Moment{StartedAt: tables.Started, Page: 1}
+	input := func(sink request.Sink) interpreter.ToolInput {
+		of.Sink = &sink
+		builder, requests := first(t, of, m)
+		in, err := builder.Input(&requests, m, tables.Started)
+		require.NoError(t, err)
+		return in
+	}
+	rows := request.Sink{Place: "send.sink", Page: 1, Result: []any{1}}
+	writes := input(rows)
+	require.NotNil(t, writes.Args)
+	rows.Staging = &interpreter.Staging{ID: "x", Do: interpreter.StagingPublish}
+	publishes := input(rows)
+	require.Nil(t, publishes.Args)
+	require.Nil(t, publishes.Result)
+	require.NotEqual(t, writes.OperationKey, publishes.OperationKey)
+}

@@ -1,0 +1,158 @@
+package watermark_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/tables"
+	"reprise/interpreter"
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+)
+
+// stepWith is a step with these words in its incremental section, and lines of the step behind it.
+func stepWith(t *testing.T, words, lines string) *watermark.Step {
+	t.Helper()
+	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {cursor_path: at, initial_value: 10, type: integer"+
+		words+"}\n    sink: {tool: file, path: a}\n"+lines)
+	step := book.Steps[0]
+	return watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: step, Visit: 1}, step.Retry, step.Sink != nil)
+}
+
+func claimed(t *testing.T, step *watermark.Step, found any) *watermark.Watermark {
+	t.Helper()
+	return step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", cursor(t, found))
+}
+
+func cursor(t *testing.T, value any) incremental.Cursor {
+	t.Helper()
+	if value == nil {
+		return incremental.Cursor{}
+	}
+	parsed, err := incremental.Parse("integer", value)
+	require.NoError(t, err)
+	return parsed
+}
+
+func rows(values ...any) []any {
+	all := make([]any, len(values))
+	for i, value := range values {
+		if all[i] = map[string]any{"at": value}; value == nil {
+			all[i] = map[string]any{"id": i}
+		}
+	}
+	return all
+}
+
+// TestRead: the largest cursor of all pages counts, rows without one only where the author says so, and rows out of
+// order end the call.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		words   string
+		pages   [][]any
+		largest any
+		early   int
+		failure string
+	}{
+		"pages":           {"", [][]any{rows(11, 13), rows(12)}, 13, 0, ""},
+		"below the value": {"", [][]any{rows(9, 13), rows(8)}, 13, 2, ""},
+		"a row lacks it":  {"", [][]any{rows(11, nil)}, nil, 0, "row 2: it has no at"},
+		"included":        {", on_missing: include", [][]any{rows(11, nil)}, 11, 0, ""},
+		"of another type": {"", [][]any{rows("x")}, nil, 0, "`type` says what it is"},
+		"ascending":       {", row_order: asc", [][]any{rows(11, 12), rows(12, 13)}, 13, 0, ""},
+		"out of order":    {", row_order: asc", [][]any{rows(11, 12), rows(11)}, 12, 0, "the source does not keep `row_order: asc`"},
+		"within the lag":  {", row_order: asc, lag: 1", [][]any{rows(11, 12), rows(11)}, 12, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := stepWith(t, test.words, "")
+			own := claimed(t, step, nil)
+			var failure *interpreter.ErrorObject
+			for _, page := range test.pages {
+				before := *own
+				next, failed := own.Read(step.Section, page, tables.Started)
+				require.Equal(t, before, *own, "it is replaced and never changed")
+				own, failure = next, failed
+			}
+			if test.failure != "" {
+				require.NotNil(t, failure)
+				require.Equal(t, interpreter.KindIncremental, failure.Kind)
+				require.Contains(t, failure.Message, test.failure)
+			} else {
+				require.Nil(t, failure)
+			}
+			require.Equal(t, cursor(t, test.largest), own.Largest)
+			require.Equal(t, test.early, own.Early)
+		})
+	}
+}
+
+// TestEndMove: the watermark moves behind a call that has read everything, and back where its rows came out of order.
+func TestEndMove(t *testing.T) {
+	t.Parallel()
+	step := stepWith(t, "", "")
+	read := func(found any, values ...any) *watermark.Watermark {
+		own, failure := claimed(t, step, found).Read(step.Section, rows(values...), tables.Started)
+		require.Nil(t, failure)
+		return own
+	}
+	move := func(own *watermark.Watermark, end watermark.End) *incremental.Move {
+		to, err := step.EndMove(own, end)
+		require.NoError(t, err)
+		return to
+	}
+	require.Equal(t, &incremental.Move{To: cursor(t, 12), Rows: 2}, move(read(nil, 11, 12), watermark.End{}))
+	require.Nil(t, move(read(nil), watermark.End{}), "nothing was read")
+	require.Nil(t, move(read(nil, 11), watermark.End{Incomplete: true}))
+	require.Equal(t, &incremental.Move{To: cursor(t, 20), Rows: 1}, move(read(20, 15), watermark.End{}), "it stays, and counts its rows")
+	require.Nil(t, move(read(nil, 11), watermark.End{Failure: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}))
+
+	order := watermark.Failure(incremental.TypeOrder, "out of order")
+	moved := read(15, 16).Moved(&incremental.Move{To: cursor(t, 16)})
+	require.Equal(t, &incremental.Move{To: cursor(t, 15), Back: true}, move(moved, watermark.End{Failure: order}))
+	require.Nil(t, move(read(15, 16), watermark.End{Failure: order}), "it has not moved")
+}
+
+// TestClaim: what a call reads again, from elsewhere or under another claim, has other keys.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	step := stepWith(t, ", lag: 2", "")
+	var none *watermark.Watermark
+	require.Empty(t, none.Claim(3))
+	require.Nil(t, none.Restarted(step.Section, true))
+
+	own := claimed(t, step, 20)
+	require.Equal(t, map[string]any{"value": 18, "watermark": 20}, step.Names(own), "less the lag")
+	require.Equal(t, map[string]any{"value": 10, "watermark": nil}, step.Names(nil), "before it is claimed")
+	require.NotEqual(t, own.Claim(0), own.Claim(1))
+	require.NotEqual(t, own.Claim(0), claimed(t, step, 21).Claim(0))
+
+	read, _ := own.Read(step.Section, rows(25), tables.Started)
+	again := read.Moved(nil).Restarted(step.Section, true)
+	require.Equal(t, 1, again.Writes, "what is written stays written")
+	require.Zero(t, again.Rows)
+	require.Equal(t, expression.Of(10), again.Value.Value, "everything is read again")
+}
+
+// TestUnclaimed: each element of a loop has a state of its own, by a name of the element.
+func TestUnclaimed(t *testing.T) {
+	t.Parallel()
+	step := stepWith(t, "", "    loop: {collection: [shop], element: shop, sink: {tool: file, path: b}}\n")
+	named := func(element any) (string, error) {
+		of := *step
+		source := *step.Source
+		source.Scope = interpreter.NewScope(source.Book, tables.Run, interpreter.Data{}).WithElement("shop", element, interpreter.Position{Size: 1})
+		of.Source = &source
+		pending, err := of.Unclaimed(tables.Started)
+		return pending.Name, err
+	}
+	name, err := named("north")
+	require.NoError(t, err)
+	require.Equal(t, "table/fetch/north", name)
+	_, err = named(map[string]any{"id": 1})
+	require.ErrorContains(t, err, "the elements are maps, which make no names")
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
+)
+
+// TestSetOfWhatIsToCome: rows before a time that is to come would be lost without a word.
+func TestSetOfWhatIsToCome(t *testing.T) {
+	t.Parallel()
+	times := &playbook.Incremental{Type: incremental.Time, InitialValue: "2024-01-01T00:00:00Z"}
+	days := &playbook.Incremental{Type: incremental.Date, InitialValue: "2024-01-01"}
+	now := time.Now().UTC()
+	for _, refused := range []struct {
+		section *playbook.Incremental
+		value   string
+	}{{times, "9999-01-01T00:00:00Z"}, {times, now.Add(time.Hour).Format(time.RFC3339)}, {days, now.AddDate(0, 0, 2).Format(time.DateOnly)}} {
+		_, err := parseCursor(refused.section, refused.value)
+		require.ErrorContains(t, err, "the VALUE "+refused.value+" is later than now")
+	}
+	for _, taken := range []struct {
+		section *playbook.Incremental
+		value   string
+	}{
+		{times, now.Add(-time.Minute).Format(time.RFC3339)},
+		{days, now.AddDate(0, 0, -1).Format(time.DateOnly)},
+		{&playbook.Incremental{Type: incremental.Integer, InitialValue: 0}, "9223372036854775807"},
+		{&playbook.Incremental{Type: incremental.Token}, "9999-01-01"},
+	} {
+		_, err := parseCursor(taken.section, taken.value)
+		require.NoError(t, err, taken.value)
+	}
+}
+
+// TestStateText: the run that claimed a state last need not be the one that moved it.
+func TestStateText(t *testing.T) {
+	t.Parallel()
+	doc := stateDocument{
+		Step: "orders", State: "shop/orders", Type: incremental.Integer, Watermark: expression.Of(7), ReadsFrom: expression.Of(7), Run: "shop-1", Rows: 2,
+	}
+	require.Equal(t, `state       shop/orders
+step        orders
+kept        by Temporal: at least once
+watermark   7 (integer)
+reads from  7
+moved       -
+last run    shop-1
+rows        2
+`, stateText(doc, "state of orders: kept by Temporal: at least once", time.Now()))
+	require.Contains(t, statesTable([]stateDocument{doc}, time.Now(), 80), "│ last run │")
+}
