@@ -483,7 +483,6 @@ func keysOfRows(s *StateTest) {
 		refused(reversed, key, "are the rows of the page in another order")
 	}
 	require.Equal(s, []string{"1@1"}, s.Written())
-
 	composite := s.Move("a", 2, To(2), nil)
 	composite.Rows.Key = []string{"id", "page"}
 	n, err := s.Write(s.In(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)

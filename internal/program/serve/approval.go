@@ -35,7 +35,7 @@ var (
 	//go:embed approval.css
 	approvalStyle string
 
-	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"Readable": Readable}).Parse(approvalSource))
+	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": Readable}).Parse(approvalSource))
 	// pageHeader lets a page do nothing but be read and post its form.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},

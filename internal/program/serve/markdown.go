@@ -151,7 +151,8 @@ func (s *standIns) address(written string) (address string, ofData bool) {
 	return address, s.pattern.MatchString(host(written))
 }
 
-// Readable is a text of data as people see it.
+// Readable is a text of data as people see it: what hides is shown, and it takes no
+// more of a page than a paragraph does, so that the rest of the page is seen.
 func Readable(value string) string {
 	const mostLetters, mostLines = 1000, 30
 	value = source.Shorten(source.Readable(value), mostLetters)
