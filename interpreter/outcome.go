@@ -100,10 +100,8 @@ type outcomeJSON struct {
 }
 
 // MarshalJSON writes the outcome with canonical data.
-func (o Outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.kept()) }
-
-func (o Outcome) kept() outcomeJSON {
-	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial}
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	return json.Marshal(outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

@@ -63,7 +63,7 @@ func appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	case int:
 		return strconv.AppendInt(out, int64(v), 10), true
 	case float64:
-		return jsontext.AppendFloat(out, v, 64), isFinite(v)
+		return jsontext.AppendFloat(out, v, 64), !math.IsNaN(v) && !math.IsInf(v, 0)
 	case string:
 		return appendText(out, v)
 	case json.Number:
@@ -134,8 +134,6 @@ func appendText(out []byte, s string) ([]byte, bool) {
 const lineBreak, paragraph = "\u2028", "\u2029"
 
 var forJavaScript = strings.NewReplacer(lineBreak, `\u2028`, paragraph, `\u2029`)
-
-func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // Hash is a short digest of values, for comparisons within one call.
 func Hash(vs ...any) string { return Digest(vs...)[:16] }

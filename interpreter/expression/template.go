@@ -253,7 +253,7 @@ func nestedIn(source []rune) []Problem {
 			problems = append(problems, Problem{
 				Offset: at, End: end, Code: codeTemplateInString,
 				Message: fmt.Sprintf("text in quotes is no template, so its braces are never filled in; write {{ %s }}",
-					oneLine(string(source[:at])+operand(instead, source, at, end)+string(source[end:]))),
+					strings.Join(strings.Fields(string(source[:at])+operand(instead, source, at, end)+string(source[end:])), " ")),
 			})
 		}
 		at = end - 1
@@ -305,5 +305,3 @@ func operand(text string, source []rune, from, to int) string {
 	}
 	return "(" + text + ")"
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

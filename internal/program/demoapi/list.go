@@ -184,10 +184,6 @@ func (s *Server) limited(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, object{"ok": true, "n": s.scenario(r).count("limited")})
 }
 
-func (s *Server) addExports() {
-	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
-}
-
 // exportUsers is a file as an old program makes it: CSV with semicolons in
 // windows-1252, packed, in which "-" is no value.
 func (s *Server) exportUsers(w http.ResponseWriter, r *http.Request) {

@@ -65,11 +65,11 @@ func New(options Options) *Server {
 	s := &Server{
 		options:   options,
 		mux:       http.NewServeMux(),
-		scenarios: newScenarios(maxScenarios),
-		log:       newRequestLog(options.LogSize, options.Now),
+		scenarios: &scenarios{limit: maxScenarios, byKey: map[string]*scenario{}},
+		log:       &requestLog{limit: options.LogSize, now: options.Now, start: options.Now()},
 	}
 	s.addLists()
-	s.addExports()
+	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
 	s.addPatients()
 	s.addJobs()
 	s.addWrites()

@@ -162,9 +162,6 @@ func lastIndex(list []string, fits func(string) bool) int {
 	return -1
 }
 
-// filledPath is the path with something in each of its places.
-func (r *Request) filledPath() string { return inPath.ReplaceAllString(r.Path, "1") }
-
 // write writes both files.
 func (w *writer) write() {
 	top := mapping()

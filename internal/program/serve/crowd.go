@@ -147,10 +147,6 @@ type connections struct {
 	crowd *crowd
 }
 
-func newConnections(listener net.Listener, most int) *connections {
-	return &connections{Listener: listener, crowd: newCrowd(most)}
-}
-
 // Accept waits for a connection.
 func (c *connections) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
