@@ -114,13 +114,13 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 	s.env.SetWorkerStopChannel(s.stop)
 	s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: grace})))
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var spoken struct{ Word activities.DeliveryState }
+		var spoken struct{ Delivery activities.DeliveryState }
 
 		if details.Get(&spoken) == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 
-			s.last = spoken.Word
+			s.last = spoken.Delivery
 		}
 	})
 
@@ -276,7 +276,7 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 				called = true
 				return interpreter.ToolResult{}, nil
 			}), time.Hour)
-			s.env.SetHeartbeatDetails(map[string]any{"word": test.word})
+			s.env.SetHeartbeatDetails(map[string]any{"delivery": test.word})
 
 			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3, Lost: test.lost}, "probe"))
 			object := tooltest.ErrorObject(t, err)
@@ -298,8 +298,8 @@ func TestALostBatchGivesWhatItHas(t *testing.T) {
 	p := &player{answer: pager(1, 0)}
 	stage := newStage(t, p, activities.Resources{})
 	stage.env.SetHeartbeatDetails(map[string]any{
-		"calls": []any{map[string]any{"result": interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("kept")}}, map[string]any{}},
-		"word":  activities.DeliveryState{Delivery: 7, Acted: 3, Begun: true},
+		"calls":    []any{map[string]any{"result": interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("kept")}}, map[string]any{}},
+		"delivery": activities.DeliveryState{Delivery: 7, Acted: 3, Begun: true},
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
@@ -329,8 +329,8 @@ func TestABatchWhoseWorkerTookInAnAnswer(t *testing.T) {
 	p := &player{answer: pager(1, 0)}
 	stage := newStage(t, p, activities.Resources{})
 	stage.env.SetHeartbeatDetails(map[string]any{
-		"calls": []any{map[string]any{}, map[string]any{}},
-		"word":  activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{1}},
+		"calls":    []any{map[string]any{}, map[string]any{}},
+		"delivery": activities.DeliveryState{Delivery: 1, Begun: true, Receiving: []int{1}},
 	})
 	_, err := stage.tryDrive(driveInput("", "", "a", "b"))
 
@@ -398,13 +398,13 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 			stage := newStage(t, p, activities.Resources{})
 			stage.env.SetWorkerStopChannel(stop)
 
-			var told struct{ Word activities.DeliveryState }
+			var last struct{ Delivery activities.DeliveryState }
 
 			stage.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-				require.NoError(t, details.Get(&told))
+				require.NoError(t, details.Get(&last))
 			})
 			stage.env.SetHeartbeatDetails(map[string]any{
-				"calls": []any{map[string]any{}, map[string]any{}}, "word": activities.DeliveryState{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
+				"calls": []any{map[string]any{}, map[string]any{}}, "delivery": activities.DeliveryState{Delivery: 2, Acted: 2, Cut: 4, Begun: true},
 			})
 
 			in := driveInput("", "", "a", "b")
@@ -417,7 +417,7 @@ func TestHeartbeatsOfABatchTellOfProgress(t *testing.T) {
 				want = activities.DeliveryState{Delivery: 1}
 			}
 
-			require.Equal(t, want, told.Word)
+			require.Equal(t, want, last.Delivery)
 		})
 	}
 }

@@ -116,7 +116,7 @@ func (s *stepPlanner) moved() {
 			lacks = "has no rows"
 		}
 		for i := range s.plan.States {
-			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" && !(sink.Table.Exists && state.Emptied) {
+			if state := &s.plan.States[i]; state.Watermark.Data != nil && state.Problem == "" && !state.Emptied {
 				state.Problem = fmt.Sprintf("the state has moved, and its table %q %s: forget the state with starter state reset, "+
 					"or read everything with --full-refresh", sink.Table.Name, lacks)
 			}

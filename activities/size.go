@@ -12,7 +12,10 @@ type resultSize struct{ data, all int }
 
 // sizeOfResult gives the error of a result that cannot be written.
 func sizeOfResult(result interpreter.ToolResult) (resultSize, error) {
-	data, err := interpreter.CountEncoded(result.Data)
+	data, err := result.Data.EncodedSize()
+	if err != nil {
+		data, err = interpreter.CountEncoded(result.Data) // whose error says where
+	}
 	if err != nil || result.Data.IsZero() {
 		return resultSize{data: data, all: interpreter.EncodedSize(result)}, err
 	}

@@ -318,7 +318,7 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 // shortfall says what failed in a loop, however that ended: its error may give way to
 // that of its sink.
 func (l *LoopResult) shortfall(step *playbook.Step) string {
-	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g %%)",
+	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)",
 		step.Name, l.Stats.Failed, l.Stats.Total, 100*float64(l.Stats.Failed)/float64(l.Stats.Total))
 	return text + l.first()
 }

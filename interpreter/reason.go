@@ -81,3 +81,11 @@ type Wait struct {
 	// Rest says that it began elsewhere, and this is what is left of it.
 	Rest bool `json:"rest,omitempty"`
 }
+
+// Sooner is the earlier of two times; zero, for unknown, is later than any.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

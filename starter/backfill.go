@@ -195,6 +195,7 @@ func (a *app) reportSelected(matrix *backfill.Matrix, keys []string, options *pa
 	a.notef("%s: %s", matrix.Playbook, matrix.Tally())
 	if len(keys) == 0 {
 		a.notef("nothing to do: no partition is %s", notDone(options.only))
+		a.noteWhatCounts(matrix, options)
 		return errNothing
 	}
 	a.notef("%s would run:", terminal.Count(len(keys), "partition"))
@@ -204,6 +205,18 @@ func (a *app) reportSelected(matrix *backfill.Matrix, keys []string, options *pa
 		}
 	}
 	return errNothing
+}
+
+// noteWhatCounts says why what was asked for may be done already.
+func (a *app) noteWhatCounts(matrix *backfill.Matrix, options *partitionsOptions) {
+	given := &options.run.workload
+	switch {
+	case options.only != backfill.OnlyMissing:
+	case matrix.Counts[partition.Stale] > 0:
+		a.notef("--only stale runs those that an earlier version of the playbook has done")
+	case len(given.sets)+len(given.files)+len(given.values) > 0:
+		a.notef("what is done counts for every workload; --only all runs it again with this one")
+	}
 }
 
 // notDone is what no partition is where there is nothing to do.

@@ -300,7 +300,7 @@ func (a *app) writeLetters(list letterList) error {
 }
 
 // lettersTable fits a terminal: the ID is what other commands want, so all else is cut
-// or goes first.
+// or goes first, and it is cut last, in its middle.
 func lettersTable(letters []deadletter.Letter, width int) string {
 	rendered := ""
 	for _, columns := range [][]string{
@@ -314,10 +314,19 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 	} {
 		rendered = terminal.Fit(lettersWith(letters, columns), width, terminal.Elastic{Name: "error", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "element", Least: 10, Cut: terminal.Snip})
 		if text.LongestLineLen(rendered) <= width {
-			break
+			return rendered
 		}
 	}
-	return rendered
+	const frame = 4 // what a table of one column has around it
+	ids := make([]string, len(letters))
+	for i, letter := range letters {
+		ids[i] = letter.ID
+	}
+	cut := slices.Clone(letters)
+	for i, id := range terminal.MiddleAll(ids, width-frame) {
+		cut[i].ID = id
+	}
+	return lettersWith(cut, []string{"dead letter"}).Render()
 }
 
 func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {

@@ -104,7 +104,7 @@ type changeOutcome struct {
 
 // changeState sets a state to what the step makes of the command line, or forgets it.
 func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.Step) (incremental.Cursor, error)) error {
-	if err := checkNote(o.note); err != nil {
+	if err := checkNote("reason", o.note); err != nil {
 		return err
 	}
 	one, err := a.oneState(name, step, &o.stateOptions)
@@ -126,6 +126,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		if state == nil && cursor.IsZero() {
 			return usageError("no run has kept the state %s yet, so there is nothing to forget", one.at.Name)
 		}
+		a.noteReadAgain(one, state, cursor)
 		if err := a.confirm(ctx, o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
 			return err
 		}
@@ -139,6 +140,16 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		}
 		return a.reportChange(one, change, answer.Holders, o.output)
 	})
+}
+
+// noteReadAgain says of a change behind which rows are read again that the sink would write them twice.
+func (a *app) noteReadAgain(one keptStep, state *incremental.State, to incremental.Cursor) {
+	if one.kept.Inserts == nil || state == nil || state.Watermark.IsZero() {
+		return
+	}
+	if to.IsZero() || bytes.Compare(to.Position, state.Watermark.Position) < 0 {
+		a.notef("the sink in line %d inserts: rows that are read again and that its table has would be there twice; delete them first", one.kept.Inserts.Pos.Line)
+	}
 }
 
 func changeQuestion(name string, state *incremental.State, to incremental.Cursor) string {

@@ -71,7 +71,7 @@ func newScheduleUpdateCommand(a *app) *cobra.Command {
 }
 
 func (o *scheduleOptions) check(name string) error {
-	if err := cmp.Or(checkSchedule(name), checkNote(o.note)); err != nil {
+	if err := cmp.Or(checkSchedule(name), checkNote("note", o.note)); err != nil {
 		return err
 	}
 	return o.times.check()

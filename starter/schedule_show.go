@@ -182,8 +182,15 @@ var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
 	head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
 	rows := terminal.NewTable(head...)
-	for _, one := range list {
-		cells := one.cells(nameWidth)
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = terminal.Visible(one.Name)
+	}
+	if nameWidth > 0 {
+		names = terminal.MiddleAll(names, nameWidth)
+	}
+	for i, one := range list {
+		cells := one.cells(names[i])
 		row := make(table.Row, len(columns))
 		for i, name := range columns {
 			row[i] = cells[name]
@@ -205,11 +212,8 @@ func (d *scheduleDocument) layout() string {
 }
 
 // cells are the columns of a list.
-func (d *scheduleDocument) cells(nameWidth int) map[string]string {
-	name, due, last := terminal.Visible(d.Name), "never again", ""
-	if nameWidth > 0 {
-		name = terminal.Middle(name, nameWidth)
-	}
+func (d *scheduleDocument) cells(name string) map[string]string {
+	due, last := "never again", ""
 	switch {
 	case d.Paused:
 		due = "paused"

@@ -19,9 +19,9 @@ import (
 // mostNote bounds a note in bytes.
 const mostNote = 500
 
-func checkNote(note string) error {
+func checkNote(flag, note string) error {
 	if len(note) > mostNote {
-		return usageError("--note has %d bytes, more than the %d that are kept", len(note), mostNote)
+		return usageError("--%s has %d bytes, more than the %d that are kept", flag, len(note), mostNote)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func newSchedulePauseCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "pause NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkNote(note); err != nil {
+			if err := checkNote("reason", note); err != nil {
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
@@ -59,7 +59,7 @@ func newScheduleResumeCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "resume NAME", Aliases: []string{"unpause"}, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkNote(note); err != nil {
+			if err := checkNote("reason", note); err != nil {
 				return err
 			}
 			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {

@@ -672,8 +672,8 @@ func TestListShowsSecondsWhereTheyMatter(t *testing.T) {
 		if every == "15m" {
 			doc.Jitter = "30s"
 		}
-		require.Equal(t, want, doc.cells(0)["due"], every)
-		require.Equal(t, want+" completed", doc.cells(0)["last run"], every)
+		require.Equal(t, want, doc.cells("")["due"], every)
+		require.Equal(t, want+" completed", doc.cells("")["last run"], every)
 	}
 }
 

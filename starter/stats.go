@@ -77,7 +77,7 @@ func (a *app) stats(ctx context.Context, s *session, options *statsOptions, ids 
 	if options.output == "json" {
 		return terminal.PrintJSON(a.Out, sums)
 	}
-	render.Stats(a.Out, sums)
+	render.Stats(a.Out, sums, terminal.PaperOf(a.Out).Width)
 	return nil
 }
 

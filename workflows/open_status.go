@@ -46,7 +46,7 @@ func (w *openWaits) add(status interpreter.Status, until time.Time) {
 	w.open++
 	w.of[status]++
 	if status == interpreter.RetryPending {
-		w.until = sooner(w.until, until)
+		w.until = interpreter.Sooner(w.until, until)
 	}
 	if status != interpreter.Running && until.IsZero() {
 		w.fresh = true
@@ -57,15 +57,7 @@ func (w *openWaits) add(status interpreter.Status, until time.Time) {
 func (w *openWaits) addReport(report waitReport) {
 	fresh := w.fresh
 	w.add(report.Status, report.Until)
-	w.fresh, w.reported, w.expires = fresh, true, sooner(w.expires, report.Until)
-}
-
-// sooner is the earlier of two times, of which zero is none.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	w.fresh, w.reported, w.expires = fresh, true, interpreter.Sooner(w.expires, report.Until)
 }
 
 // status is that of a workflow of which this is open.

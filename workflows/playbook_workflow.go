@@ -584,9 +584,9 @@ func (r *run) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate {
 		switch report := r.controls.reports[r.childOf(record)]; {
 		case !record.EndedAt.IsZero():
 		case record.Status == interpreter.RetryPending && record.Call == "":
-			next = sooner(next, record.NextRetryAt)
+			next = interpreter.Sooner(next, record.NextRetryAt)
 		case record.Status == interpreter.Running && report.waits(workflow.Now(ctx)):
-			next = sooner(next, report.Until)
+			next = interpreter.Sooner(next, report.Until)
 		}
 	}
 	key := temporal.NewSearchAttributeKeyTime(NextRetryAttribute)

@@ -31,7 +31,7 @@ func failsFor(element string) play {
 // the result says how many failed; strict makes that a partial success.
 func TestFailedItemsAreNeverSilent(t *testing.T) {
 	t.Parallel()
-	const figures = "step fetch: 1 of 20 iterations failed (5 %); the first (index 6): HTTP 503"
+	const figures = "step fetch: 1 of 20 iterations failed (5%); the first (index 6): HTTP 503"
 	handled := someFail + `    next: [{when: "{{ error is defined }}", step: after}, {step: after}]
   - step: after
 `
@@ -89,15 +89,15 @@ func TestAFailedLoopReportsItsFigures(t *testing.T) {
 `)
 	require.EqualValues(t, "failed", result.Status)
 	require.EqualValues(t, "sink", result.Error.Kind)
-	require.Equal(t, []string{"step fetch: 2 of 3 iterations failed (66.7 %); the first (index 0): HTTP 503"}, result.Warnings)
+	require.Equal(t, []string{"step fetch: 2 of 3 iterations failed (66.7%); the first (index 0): HTTP 503"}, result.Warnings)
 }
 
 // TestEveryLoopReportsItsFailures: also one that is a partial success.
 func TestEveryLoopReportsItsFailures(t *testing.T) {
 	t.Parallel()
 	for codes, want := range map[string]string{
-		"[1, 7]":    "step fetch: 1 of 2 iterations failed (50 %)",
-		"[1, 2, 7]": "step fetch: 1 of 3 iterations failed (33.3 %)",
+		"[1, 7]":    "step fetch: 1 of 2 iterations failed (50%)",
+		"[1, 2, 7]": "step fetch: 1 of 3 iterations failed (33.3%)",
 	} {
 		s := newStage(t, failsFor("7"))
 		result, _ := s.run(fmt.Sprintf(`

@@ -112,12 +112,16 @@ func TestJitter(t *testing.T) {
     retry:
       - {when: error is defined, then: {max_attempts: 20, initial_delay: 1h, max_delay: 1h, backoff: fixed}}
 `)
-	require.Len(t, s.timers, 3*19)
-	different := map[time.Duration]bool{}
-	for _, wait := range s.timers {
-		require.GreaterOrEqual(t, wait, 45*time.Minute)
-		require.LessOrEqual(t, wait, time.Hour)
-		different[wait] = true
+	require.Len(t, s.attempts, 3*20)
+	different, before := map[time.Duration]bool{}, map[int]time.Duration{}
+	for _, attempt := range s.attempts {
+		if last, has := before[*attempt.in.Index]; has {
+			wait := attempt.at - last
+			require.GreaterOrEqual(t, wait, 45*time.Minute)
+			require.LessOrEqual(t, wait, time.Hour)
+			different[wait] = true
+		}
+		before[*attempt.in.Index] = attempt.at
 	}
 	require.Greater(t, len(different), 19)
 }

@@ -3,6 +3,7 @@ package sqltool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reprise/activities/tool"
@@ -219,6 +220,11 @@ func (r *rejecting) make(ctx context.Context, w *Write) error {
 		})
 		if err != nil {
 			return err
+		}
+	}
+	for _, column := range rejectedColumns {
+		if len(columns) > 0 && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == column }) {
+			return tool.Errorf("table %q of rejected has no column %q, so it is another table; name one that there is not yet, and it is made", table.Shown, column)
 		}
 	}
 	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table

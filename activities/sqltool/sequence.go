@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,20 +87,27 @@ func (w *Write) formsOfKey(d *Dialect, columns []Column) []func(any) string {
 
 // numberForm is a number as text, the same whatever its zeros and its exponent.
 func numberForm(value any) string {
-	const most = 1 << 12 // bits that are written out
-	text := expression.Text(value)
-	if number, err := strconv.Atoi(text); err == nil && strconv.Itoa(number) == text {
-		return text
+	const longest, largest = 400, 1 << 10 // characters that are read with an exponent, and bits that are written out
+	text := strings.TrimSpace(expression.Text(value))
+	sign, digits := "", strings.TrimPrefix(text, "+")
+	if rest, negative := strings.CutPrefix(digits, "-"); negative {
+		sign, digits = "-", rest
 	}
-	number, ok := numberOf(value)
-	switch {
-	case !ok:
-		return text
-	case number.IsInt() && number.MantExp(nil) < most:
-		whole, _ := number.Int(nil)
-		return whole.String()
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if strings.Trim(whole+fraction, "0123456789") == "" && whole+fraction != "" {
+		whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+		switch {
+		case whole+fraction == "":
+			return "0"
+		case fraction == "":
+			return sign + whole
+		}
+		return sign + cmp.Or(whole, "0") + "." + fraction
 	}
-	return number.Text('g', -1)
+	if number, ok := numberOf(text); ok && len(text) <= longest && max(number.MantExp(nil), -number.MantExp(nil)) <= largest {
+		return numberForm(number.Text('f', -1))
+	}
+	return text
 }
 
 // instantForm is a time as text, the same in whatever zone it is written.

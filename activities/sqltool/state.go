@@ -215,7 +215,7 @@ func ClaimState(
 			return claimed, err
 		}
 		switch {
-		case table.HasRow, table.Exists && state.Emptied && !claim.Full:
+		case table.HasRow, state.Emptied && !claim.Full:
 		case claim.Full:
 			if state, err = beginAnew(ctx, tx, state, claim); err != nil {
 				return claimed, err
@@ -366,13 +366,17 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 }
 
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
-// deleted, rejected or discarded.
+// deleted, rejected or discarded. A table that only they would have made is not there then.
 func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 	columns, err := tx.Columns(ctx, w)
-	if err != nil || len(columns) == 0 { // there is no table, and none is to be made
+	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET emptied = NOT EXISTS (SELECT 1 FROM "+w.QuotedTable()+") WHERE name = $1", w.State.Name)
+	emptied := "true"
+	if len(columns) > 0 {
+		emptied = "NOT EXISTS (SELECT 1 FROM " + w.QuotedTable() + ")"
+	}
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET emptied = "+emptied+" WHERE name = $1", w.State.Name)
 	return err
 }
 

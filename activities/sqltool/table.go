@@ -144,10 +144,10 @@ the row as text in value, once however often the write is made; the others are w
 be deferred are checked at once. More than max rows of a call (100) fail the sink, and the write.
 
 A step with incremental keeps its state beside the rows and moves it in their
-transaction: in the table reprise_state; in reprise_seen what rows are identified
-by that may come again, which modes insert and insert_or_ignore leave out; and in
-reprise_state_history how the state has changed. These are made when such a step
-first runs. A write of a call that no longer holds the state writes nothing.`
+transaction: in the table reprise_state; in reprise_seen and reprise_seen_blocks what
+rows are identified by that may come again, which modes insert and insert_or_ignore
+leave out; and in reprise_state_history how the state has changed. These are made when
+such a step first runs. A write of a call that no longer holds the state writes nothing.`
 
 // PlanWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.

@@ -68,14 +68,39 @@ func (s *TableTest) schema() []any {
 	return s.Query(query, nil).([]any)
 }
 
+// plan is that of a write whose rows are not known.
+func (s *TableTest) plan(fields row) (interpreter.TablePlan, error) {
+	s.Helper()
+	in := Complete(s.In(fields), s.db.Name)
+	in.Result, in.Tool = nil, s.db.Name
+	return s.db.Catalogue.PlanTable(s.t.Context(), in)
+}
+
+// plansOfReplace: what would be replaced or deleted is known before a run, and so is what cannot be.
+func plansOfReplace(s *TableTest) {
+	where := func(column, contract string) row {
+		return row{"mode": "replace", "schema_contract": contract, "columns": row{"day": "date"}, "replace_where": row{"column": column, "to": 9}}
+	}
+	s.Query("SELECT 1 AS n", nil) // the file is there
+	found, err := s.plan(where("day", "evolve"))
+	require.NoError(s, err)
+	require.Equal(s, &interpreter.ReplacedRows{Column: "day", To: "9"}, found.ReplaceWhere)
+	s.Create("id bigint PRIMARY KEY, n integer")
+	found, err = s.plan(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
+	require.NoError(s, err)
+	require.InDelta(s, 0.25, *found.MaxDelete, 0)
+	_, err = s.plan(where("nn", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, `replace_where: table "`+s.Table+`" has no column "nn": did you mean "n"?`)
+	_, err = s.plan(where("nn", "evolve"))
+	require.NoError(s, err, "rows may have it")
+	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
+	_, err = s.plan(where("n", "freeze"))
+	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
+}
+
 // plansWithoutRows: of rows that are not known, what is declared is.
 func plansWithoutRows(s *TableTest) {
-	plan := func(fields row) (interpreter.TablePlan, error) {
-		in := s.In(fields)
-		in = Complete(in, s.db.Name)
-		in.Result, in.Tool = nil, s.db.Name
-		return s.db.Catalogue.PlanTable(s.t.Context(), in)
-	}
+	plan := s.plan
 	s.Query("SELECT 1 AS n", nil) // the file is there
 	evolve := row{"schema_contract": "evolve", "key": "id", "mode": "upsert", "columns": row{"day": "date"}, "rejected": row{"table": "refused"}}
 	found, err := plan(evolve)
@@ -93,9 +118,6 @@ func plansWithoutRows(s *TableTest) {
 	require.NoError(s, err)
 	require.Equal(s, []string{`CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}, found.DDL)
 	require.Equal(s, "replace", found.Mode)
-	found, err = plan(row{"schema_contract": "evolve", "mode": "replace", "columns": row{"day": "date"}, "replace_where": row{"column": "day", "to": "2024-02-01"}})
-	require.NoError(s, err)
-	require.Equal(s, &interpreter.ReplacedRows{Column: "day", To: "2024-02-01"}, found.ReplaceWhere)
 	require.Empty(s, s.schema())
 	s.Create("id bigint PRIMARY KEY, n integer")
 	found, err = plan(evolve)
@@ -103,19 +125,6 @@ func plansWithoutRows(s *TableTest) {
 	require.True(s, found.Exists)
 	require.True(s, found.FromRows)
 	require.Empty(s, found.DDL)
-	where := func(column, contract string) row {
-		return row{"mode": "replace", "schema_contract": contract, "replace_where": row{"column": column, "from": 1}}
-	}
-	_, err = plan(where("nn", "freeze"))
-	require.Contains(s, ErrorObject(s.t, err).Message, `replace_where: table "`+s.Table+`" has no column "nn": did you mean "n"?`)
-	_, err = plan(where("nn", "evolve"))
-	require.NoError(s, err, "rows may have it")
-	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
-	_, err = plan(where("n", "freeze"))
-	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
-	found, err = plan(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
-	require.NoError(s, err)
-	require.InDelta(s, 0.25, *found.MaxDelete, 0)
 	found, err = plan(row{"key": "id"})
 	require.NoError(s, err)
 	require.False(s, found.FromRows, "a table that is frozen stays as it is")

@@ -344,6 +344,10 @@ func emptiedByItsRows(s *StateTest) {
 	none := s.In(Row(1, 1))
 	none.Fields = Fields(map[string]any{"table": s.Table + "_none", "schema_contract": "discard_row"})
 	write(none, s.Move("h", 1, To(4), nil))
+	there := s.Table
+	s.Table += "_none"
+	require.Nil(s, s.Claim("i").Refused, "nothing was to be written to the table that is not there")
+	s.Table = there
 }
 
 func statesClaimedAtOnce(s *StateTest) {

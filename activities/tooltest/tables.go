@@ -23,7 +23,7 @@ func (s Tables) Run(t *testing.T) {
 		"hard delete by sequence": rowsAreDeletedBySequence, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
 		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "generated columns": generatedColumns, "changes that fail": changesThatFail,
-		"plans without rows": plansWithoutRows, "widen": columnsWiden,
+		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
@@ -189,7 +189,7 @@ func keysWithinAWrite(s *TableTest) {
 		return // a column of times has texts there
 	}
 	for kind, values := range map[string][]any{
-		"numeric":     {1, "1.00", "1e0", "2.5", "2.50"},
+		"numeric":     {1, "1.00", "1e0", "+1", "01.", " 0.01e2 ", "-2.5", "-2.50", "-0.25e1", -2.5},
 		"timestamptz": {"2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2024-01-01 00:00:00", "2024-01-02T00:00:00Z", "2024-01-02T00:00:00.000+00:00"},
 		"uuid":        {"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"},
 	} {

@@ -30,6 +30,9 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 		return
 	}
 	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incremental(), c.config.Where())...)
+	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && result.Meta.Truncated {
+		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
+	}
 	published, warnings := c.round().End(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)

@@ -299,7 +299,7 @@ func TestTurnsPageWithState(t *testing.T) {
 	t.Parallel()
 	for sink, behind := range map[string]bool{
 		"tool: sqlite, path: a.db, table: rows, mode: upsert, key: at": false,
-		"tool: file, path: a":                   true,
+		"tool: file, path: a": true,
 	} {
 		call := pagesOf(t, ", collect: {path: rows}, per_page: {sink: {"+sink+"}}",
 			"    incremental: {cursor_path: at, initial_value: 0, row_order: asc}\n")

@@ -32,6 +32,39 @@ func Encode(v any) ([]byte, error) {
 	return bytes.Clone(out), nil
 }
 
+// withEncoded shows use what Encode gives, in memory that it may not keep.
+func withEncoded(v any, use func(encoded []byte)) error {
+	scratch, _ := buffers.Get().(*[]byte)
+	out, ok := appendValue((*scratch)[:0], v, 0)
+	if !ok {
+		encoded, err := encodeWithReasons(v)
+		if err == nil {
+			use(encoded)
+		}
+		return err
+	}
+	use(out)
+	if cap(out) <= keptBuffer {
+		*scratch = out
+		buffers.Put(scratch)
+	}
+	return nil
+}
+
+// EncodedSize is how many bytes the value takes in what encoding/json writes: there '<', '>' and '&' have escapes.
+func (v Value) EncodedSize() (size int, err error) {
+	const escape = len(`\u003c`)
+	err = withEncoded(v.Data, func(encoded []byte) {
+		size = len(encoded)
+		for _, b := range encoded {
+			if b == '<' || b == '>' || b == '&' {
+				size += escape - 1
+			}
+		}
+	})
+	return size, err
+}
+
 // buffers are used again, so that what is written needs no more memory than its
 // size. Large ones are given away.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -122,12 +155,25 @@ func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
 
 // appendText writes a text in quotes. It gives false for what is not UTF-8.
 func appendText(out []byte, s string) ([]byte, bool) {
+	if isSimple(s) {
+		return append(append(append(out, '"'), s...), '"'), true
+	}
 	start := len(out)
 	out, err := jsontext.AppendQuote(out, s)
 	if strings.IndexByte(s, lineBreak[0]) >= 0 && (strings.Contains(s, lineBreak) || strings.Contains(s, paragraph)) {
 		out = append(out[:start], forJavaScript.Replace(string(out[start:]))...)
 	}
 	return out, err == nil
+}
+
+// isSimple reports whether a text is ASCII without escapes.
+func isSimple(s string) bool {
+	for i := range len(s) {
+		if b := s[i]; b < ' ' || b > '~' || b == '"' || b == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // What JavaScript reads as line breaks has escapes, as encoding/json gives it.
@@ -159,13 +205,14 @@ func Sum(vs ...any) []byte {
 	hasher := sha256.New()
 	prefix := make([]byte, 0, 24)
 	for _, v := range vs {
-		encoded, err := Encode(v)
-		if err != nil {
-			encoded = []byte(fmt.Sprint(v))
+		add := func(encoded []byte) {
+			prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
+			hasher.Write(prefix)
+			hasher.Write(encoded)
 		}
-		prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
-		hasher.Write(prefix)
-		hasher.Write(encoded)
+		if withEncoded(v, add) != nil {
+			add([]byte(fmt.Sprint(v)))
+		}
 	}
 	return hasher.Sum(make([]byte, 0, sha256.Size))
 }

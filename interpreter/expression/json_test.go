@@ -58,6 +58,12 @@ func requireWritten(t *testing.T, v any) {
 	got, err := expression.Encode(v)
 	require.NoError(t, err)
 	require.Equal(t, strings.TrimSuffix(want.String(), "\n"), string(got))
+
+	within, err := json.Marshal(expression.Of(v))
+	require.NoError(t, err)
+	size, err := expression.Of(v).EncodedSize()
+	require.NoError(t, err)
+	require.Equal(t, len(within), size, "%s", within)
 }
 
 var jsonTexts = []string{

@@ -173,20 +173,21 @@ func (c *checker) checkNamesState(step *Step) {
 		return
 	}
 	reads := fmt.Sprintf("no field of step %q names incremental.value, so every run reads all rows", step.Name)
-	instead := ""
-	if filter := filterOf(c.toolOf(action), step.Incremental); filter != "" {
-		instead = "; write such as " + filter
+	instead := "write mode: upsert with a key"
+	filter := filterOf(c.toolOf(action), step.Incremental)
+	if filter != "" {
+		instead = "write such as " + filter + ", or mode: upsert with a key"
 	}
-	if sink := c.pb.insertsTwice(step); sink != nil && step.Incremental.Lag == 0 {
-		if instead == "" {
-			instead = "; write mode: upsert with a key"
-		} else {
-			instead += ", or mode: upsert with a key"
-		}
-		c.errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert those below the watermark each time%s", reads, sink.Pos.Line, instead)
-		return
+	switch sink := c.pb.insertsTwice(step); {
+	case sink != nil && step.Incremental.Lag == 0:
+		c.errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert those below the watermark each time; %s", reads, sink.Pos.Line, instead)
+	case sink != nil:
+		c.warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d inserts those below the watermark less the lag each time; %s", reads, sink.Pos.Line, instead)
+	case filter != "":
+		c.warnf(step.Incremental.Pos, codeIncremental, "%s; write such as %s", reads, filter)
+	default:
+		c.warnf(step.Incremental.Pos, codeIncremental, "%s", reads)
 	}
-	c.warnf(step.Incremental.Pos, codeIncremental, "%s%s", reads, instead)
 }
 
 // filterOf shows how a tool asks for what is new, "" where it cannot.

@@ -31,15 +31,15 @@ func (c *checker) checkWindow(loop *Loop) {
 
 func (c *checker) checkShares(loop *Loop) {
 	if budget := loop.FailureBudget; budget != nil {
-		c.checkShare(loop, "failure_budget.rate", budget.Rate, "0.1 means 10 %")
+		c.checkShare(loop, "failure_budget.rate", budget.Rate, "0.1 means 10%")
 		if budget.MinSamples < 0 {
 			c.errorf(loop.Values.at("failure_budget.min_samples", loop.Pos), codeBounds,
 				"failure_budget.min_samples must not be negative, not %d", budget.MinSamples)
 		}
 	}
 	t := loop.Thresholds
-	completed := c.checkShare(loop, "thresholds.completed", t.Completed, "0.95 means 95 %")
-	partial := c.checkShare(loop, "thresholds.partial_success", t.PartialSuccess, "0.5 means 50 %")
+	completed := c.checkShare(loop, "thresholds.completed", t.Completed, "0.95 means 95%")
+	partial := c.checkShare(loop, "thresholds.partial_success", t.PartialSuccess, "0.5 means 50%")
 	if completed && partial && t.Completed < t.PartialSuccess {
 		c.errorf(loop.Values.at("thresholds.completed", loop.Pos), codeBounds,
 			"thresholds.completed (%v) must be at least thresholds.partial_success (%v)", t.Completed, t.PartialSuccess)

@@ -146,6 +146,8 @@ type KeptState struct {
 	// Sinks is how many sinks a call writes to that ends well. Without one the state moves
 	// when the run has ended well.
 	Sinks int
+	// Inserts is the first sink that inserts rows once more which it has written in an earlier run, nil for none.
+	Inserts *Sink
 }
 
 // KeptStates are the states of a playbook's steps, and of playbooks that stand within it, in the
@@ -162,7 +164,7 @@ func (pb *Playbook) KeptStates() []KeptState {
 		if step.Incremental == nil {
 			continue
 		}
-		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.successSinks())}
+		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.successSinks()), Inserts: pb.insertsTwice(step)}
 		if kept.Home != nil {
 			kept.Tool, _ = pb.Resolve(kept.Home.Action).ToolName()
 		}

@@ -23,3 +23,15 @@ func TestMiddle(t *testing.T) {
 	}
 	require.Equal(t, "夜間…7x2k", terminal.Middle("夜間の取り込み-東京-7x2k", 9))
 }
+
+// TestMiddleAll: identifiers that differ in their middle alone can be told apart.
+func TestMiddleAll(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"nightl…east-hospital", "nightl…west-hospital", "short", "nightly-im…asia-7x2k"}, terminal.MiddleAll([]string{
+		"nightly-import-of-all-patients-from-the-east-hospital", "nightly-import-of-all-patients-from-the-west-hospital", "short", "nightly-import-asia-7x2k",
+	}, 20))
+	require.Equal(t, []string{"nig…east-…", "nig…west-…"}, terminal.MiddleAll([]string{
+		"nightly-import-from-the-east-hospital-of-the-town", "nightly-import-from-the-west-hospital-of-the-town",
+	}, 10))
+	require.Equal(t, []string{"nightl…e-same", "nightl…e-same"}, terminal.MiddleAll([]string{"nightly-always-the-same", "nightly-always-the-same"}, 13))
+}

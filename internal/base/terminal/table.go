@@ -48,6 +48,61 @@ func Middle(id string, width int) string {
 	return string(runes[:first]) + "…" + string(runes[len(runes)-last:])
 }
 
+// MiddleAll cuts identifiers to a width like Middle. Where different ones would look the same then,
+// what they differ in stays as well.
+func MiddleAll(ids []string, width int) []string {
+	cut := make([]string, len(ids))
+	same := map[string][]int{}
+	for i, id := range ids {
+		cut[i] = Middle(id, width)
+		same[cut[i]] = append(same[cut[i]], i)
+	}
+	for i := range ids {
+		alike := same[cut[i]]
+		if len(alike) == 0 || alike[0] != i {
+			continue // those that look like it were handled with it
+		}
+		at := commonBeginning(ids, alike)
+		if at < 0 {
+			continue
+		}
+		for _, other := range alike {
+			cut[other] = around(ids[other], at, width)
+		}
+	}
+	return cut
+}
+
+// commonBeginning is how many letters the beginnings of some identifiers have in common, -1 where
+// all are the same.
+func commonBeginning(ids []string, some []int) int {
+	first, common := []rune(ids[some[0]]), -1
+	for _, i := range some[1:] {
+		other, n := []rune(ids[i]), 0
+		for n < len(first) && n < len(other) && first[n] == other[n] {
+			n++
+		}
+		if ids[i] != ids[some[0]] && (common < 0 || n < common) {
+			common = n
+		}
+	}
+	return common
+}
+
+// around cuts an identifier to a width so that its beginning stays, and what follows on a letter.
+func around(id string, at, width int) string {
+	runes := []rune(id)
+	head := max(width/3, 1)
+	rest := width - head - 1
+	if rest < 2 || text.StringWidth(id) != len(runes) {
+		return Middle(id, width)
+	}
+	if len(runes)-at <= rest {
+		return string(runes[:head]) + "…" + string(runes[len(runes)-rest:])
+	}
+	return string(runes[:head]) + "…" + string(runes[at:at+rest-1]) + "…"
+}
+
 // Fit renders a table with its elastic columns narrower, one after the other, until it
 // fits a width or all have their least.
 func Fit(rows table.Writer, width int, columns ...Elastic) string {

@@ -24,11 +24,23 @@ func Now(status *runs.Status) string {
 			continue
 		}
 		if open++; open == 1 {
-			text = stepLabel(step) + ": " + StepNow(step, status)
+			text = stepLabel(step) + ": " + stepNow(step, status)
 		}
 	}
 	if open > 1 {
 		text += fmt.Sprintf("; and %s", terminal.Count(open-1, "other step"))
+	}
+	return text
+}
+
+// stepNow is StepNow, of a step that runs another playbook with that run and what holds it.
+func stepNow(step runs.Step, status *runs.Status) string {
+	if step.Child == "" || step.Status != interpreter.Running {
+		return StepNow(step, status)
+	}
+	text := "runs " + terminal.Visible(step.Child)
+	if below := childRunsText(step.ChildRuns, step.Child, status.At); len(below) > 0 {
+		text += ", " + below[0]
 	}
 	return text
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Runs fits a terminal. The ID is what other commands want, so other columns
-// go first, and it is cut last; they take its beginning; one that is cut keeps its end, by which runs of a playbook differ.
+// go first, and it is cut last, in its middle: runs of a playbook differ by its end.
 func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	rendered := ""
 	for _, columns := range [][]string{
@@ -39,17 +39,18 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 // that is 0.
 func runsWith(list []runs.Found, columns []string, now time.Time, paper terminal.Paper, idWidth int) string {
 	head := lists.Map(columns, func(name string) any { return name })
+	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
+	if idWidth > 0 {
+		ids = terminal.MiddleAll(ids, idWidth)
+	}
 	var rows []table.Row
-	for _, run := range list {
-		id, end := terminal.Visible(run.WorkflowID), run.EndedAt
-		if idWidth > 0 {
-			id = terminal.Middle(id, idWidth)
-		}
+	for i, run := range list {
+		end := run.EndedAt
 		if end.IsZero() {
 			end = now
 		}
 		cells := map[string]string{
-			"run": id, "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
+			"run": ids[i], "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
 			"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),
 		}
 		row := make(table.Row, len(columns))

@@ -16,22 +16,26 @@ import (
 // mostNamed bounds the runs that stats names one by one.
 const mostNamed = 20
 
-// Stats writes figures for eyes.
-func Stats(w io.Writer, s stats.Stats) {
+// Stats writes figures for eyes, as wide as a terminal.
+func Stats(w io.Writer, s stats.Stats, width int) {
+	line := func(format string, args ...any) {
+		var b strings.Builder
+		terminal.WriteWrapped(&b, fmt.Sprintf(format, args...), width)
+		_, _ = io.WriteString(w, b.String())
+	}
 	for i, run := range s.Runs {
 		if i == mostNamed {
-			_, _ = fmt.Fprintf(w, "and %d more runs\n", len(s.Runs)-i)
+			line("and %d more runs", len(s.Runs)-i)
 			break
 		}
-		_, _ = fmt.Fprintf(w, "%s%s: %s, %s\n", terminal.Visible(run.WorkflowID), inBrackets(terminal.Visible(run.Playbook)), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
+		line("%s%s: %s, %s", terminal.Visible(run.WorkflowID), inBrackets(terminal.Visible(run.Playbook)), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
 	}
 	for _, note := range s.Notes {
-		_, _ = fmt.Fprintf(w, "note: %s\n", note)
+		line("note: %s", terminal.Visible(note))
 	}
 	childRuns(w, s.ChildRuns)
-	_, _ = fmt.Fprintf(w, "%s in %s, %s in waits, %s of both (%s) for rate limits\n",
+	line("%s in %s, %s in waits, %s of both (%s) for rate limits",
 		terminal.Seconds(s.AttemptSeconds), terminal.Count(s.AttemptsMade, "attempt"), terminal.Seconds(s.WaitSeconds), terminal.Seconds(s.LimitSeconds), stats.Percent(s.LimitShare))
-	width := terminal.PaperOf(w).Width
 	figureTable(w, s, false, width)
 	figureTable(w, s, true, width)
 	attemptTable(w, s.Attempts, width)
@@ -83,17 +87,19 @@ func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
 	if inChildRuns {
 		title = "Steps of child runs"
 	}
-	rows := terminal.NewTable("step", "items", "reliability", "success", "retried", "failed", "open", "waited")
+	var rows []table.Row
 	for _, of := range s.Steps {
 		if of.Items == 0 || of.InChildRuns != inChildRuns {
 			continue
 		}
-		rows.AppendRow(table.Row{
-			terminal.Cell(stepOf(of.Playbook, of.Step, several), 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
+		rows = append(rows, table.Row{
+			terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, several)), 30), of.Items, rate(of.Reliability), rate(of.SuccessRate), rate(of.RetryRate),
 			terminal.Number(of.Failed), terminal.Number(of.Open), terminal.Seconds(of.WaitSeconds),
 		})
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Middle}, terminal.Elastic{Name: "waited", Least: 0}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle})
+	head := table.Row{"step", "items", "reliability", "success", "retried", "failed", "open", "waited"}
+	section(w, title, filled(head, rows), width, terminal.Elastic{Name: "step", Least: 20, Cut: terminal.Middle}, terminal.Elastic{Name: "waited"},
+		terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "retried"}, terminal.Elastic{Name: "success"}, terminal.Elastic{Name: "items"}, terminal.Elastic{Name: "open"})
 }
 
 func attemptTable(w io.Writer, bars []stats.Bar, width int) {
@@ -102,7 +108,8 @@ func attemptTable(w io.Writer, bars []stats.Bar, width int) {
 		all, most = all+bar.Items, max(most, bar.Items)
 	}
 	for _, bar := range bars {
-		const longest = 40
+		const widest, beside = 40, 34
+		longest := float64(max(min(widest, width-beside), 1))
 		drawn := strings.Repeat("█", int(math.Ceil(longest*float64(bar.Items)/float64(most))))
 		rows.AppendRow(table.Row{bar.Name(), bar.Items, stats.Percent(float64(bar.Items) / float64(all)), drawn})
 	}
@@ -114,15 +121,17 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	for _, of := range s.Errors {
 		rows.AppendRow(table.Row{terminal.Cell(string(of.Class), 20), terminal.Cell(string(of.Kind), 20), terminal.Number(of.Status), of.Attempts, terminal.Number(of.Items)})
 	}
-	section(w, "Errors", rows, width, terminal.Elastic{Name: "kind", Least: 8, Cut: terminal.Snip})
+	section(w, "Errors", rows, width, terminal.Elastic{Name: "class"}, terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "kind", Least: 8, Cut: terminal.Snip})
 	if len(s.Failures) == 0 {
 		return
 	}
 	rows = terminal.NewTable("step", "failed", "first of them", "error")
 	for _, of := range s.Failures {
-		rows.AppendRow(table.Row{terminal.Cell(stepOf(of.Playbook, of.Step, of.InChildRuns), 20), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), terminal.Shorten(of.Message, 60)})
+		rows.AppendRow(table.Row{terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), 20), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), terminal.Shorten(of.Message, 60)})
 	}
-	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip}, terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle})
+	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip},
+		terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "first of them"},
+		terminal.Elastic{Name: "error", Least: 8, Cut: terminal.Snip})
 	if s.FailuresLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
 	}
@@ -133,7 +142,7 @@ func waitTable(w io.Writer, waits []stats.Waits, width int) {
 	for _, of := range waits {
 		rows.AppendRow(table.Row{terminal.Cell(of.Reason, 20), of.Waits, terminal.Seconds(of.Seconds), terminal.Seconds(of.Seconds / float64(of.Waits))})
 	}
-	section(w, "Waits", rows, width)
+	section(w, "Waits", rows, width, terminal.Elastic{Name: "mean"}, terminal.Elastic{Name: "reason", Least: 8, Cut: terminal.Snip})
 }
 
 func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width int) {
@@ -142,13 +151,14 @@ func slowTable(w io.Writer, title string, slow []stats.Slow, several bool, width
 		rows = terminal.NewTable("what", "time", "attempts", "state", "run")
 	}
 	for _, of := range slow {
-		row := table.Row{terminal.Cell(of.Name(), 40), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
+		row := table.Row{terminal.Middle(terminal.OneLine(of.Name()), 40), terminal.Seconds(of.Seconds), terminal.Number(of.Attempts), of.Status}
 		if several {
-			row = append(row, terminal.Cell(of.WorkflowID, 30))
+			row = append(row, terminal.Middle(terminal.OneLine(of.WorkflowID), 30))
 		}
 		rows.AppendRow(row)
 	}
-	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Middle}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Snip})
+	section(w, title, rows, width, terminal.Elastic{Name: "run", Least: 12, Cut: terminal.Middle}, terminal.Elastic{Name: "what", Least: 12, Cut: terminal.Middle},
+		terminal.Elastic{Name: "attempts"}, terminal.Elastic{Name: "run", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "state"})
 }
 
 func rate(share *float64) string {

@@ -50,12 +50,14 @@ func someStats() stats.Stats {
 
 func TestGoldenStats(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	render.Stats(&terminal.Screen{To: &out}, someStats())
-	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 120, line)
-		require.NotContains(t, line, "\x1b")
-		require.NotContains(t, line, "\u202e")
+	for width, name := range map[int]string{80: "stats/figures", 40: "stats/width_40"} {
+		var out bytes.Buffer
+		render.Stats(&terminal.Screen{To: &out}, someStats(), width)
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, line)
+			require.NotContains(t, line, "\x1b")
+			require.NotContains(t, line, "\u202e")
+		}
+		samples.Golden(t, name, out.String())
 	}
-	samples.Golden(t, "stats/figures", out.String())
 }

@@ -168,9 +168,14 @@ func statesWith(status *runs.Status, columns []string, width int, paper terminal
 	for i, name := range columns {
 		head[i] = name
 	}
+	labels := make([]string, len(status.Steps))
+	for i, step := range status.Steps {
+		labels[i] = stepLabel(step)
+	}
+	labels = terminal.MiddleAll(labels, width)
 	for i, step := range status.Steps {
 		cells := map[string]any{
-			"step":   terminal.Middle(stepLabel(step), width),
+			"step":   labels[i],
 			"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
 			"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
 		}

@@ -38,6 +38,9 @@ type Found struct {
 	Since     time.Time `json:"since,omitzero"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// NextRetryAt is when the first retry of a run is due that waits to retry; zero where people
+	// decide.
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	// DeadLetters counts the iterations that failed, in loops that have ended.
 	DeadLetters int    `json:"dead_letters,omitempty"`
 	TaskQueue   string `json:"task_queue"`
@@ -203,7 +206,9 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	switch run.Queue = queueOf(info.GetMemo()); {
 	case run.Status == interpreter.Paused:
 		run.Since = controlOf(info.GetMemo()).Held[""].At
-	case run.Status == interpreter.Awaiting, run.Status == interpreter.RetryPending:
+	case run.Status == interpreter.Awaiting:
+	case run.Status == interpreter.RetryPending:
+		attribute(fields, workflows.NextRetryAttribute, &run.NextRetryAt)
 	case run.Status == interpreter.Queued && run.Queue == nil: // a child run is
 	case run.Queue != nil:
 		run.Status, run.Since = interpreter.Queued, run.Queue.Since

@@ -83,7 +83,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 		for _, iteration := range answer.Iterations {
 			counted.count(iteration)
 			if iteration.Awaits != nil {
-				s.awaitingSince = sooner(s.awaitingSince, iteration.Awaits.Since)
+				s.awaitingSince = interpreter.Sooner(s.awaitingSince, iteration.Awaits.Since)
 			}
 			switch {
 			case iteration.Reason == interpreter.ReasonTurn:
@@ -95,7 +95,7 @@ func (s *Step) recount(answers []workflows.Iterations) {
 				s.waitingSince = iteration.Since
 			}
 			s.waitingSince = latestKnown(s.waitingSince, iteration.Since)
-			s.NextRetryAt = sooner(s.NextRetryAt, iteration.NextRetryAt)
+			s.NextRetryAt = interpreter.Sooner(s.NextRetryAt, iteration.NextRetryAt)
 			s.Error = cmp.Or(iteration.Error, s.Error)
 		}
 	}

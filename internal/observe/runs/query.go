@@ -8,6 +8,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -98,15 +99,7 @@ func add(progress *workflows.Progress, shard workflows.Progress) {
 	progress.Open = append(progress.Open, shard.Open...)
 	progress.Active, progress.Waiting, progress.Returning =
 		progress.Active+shard.Active, progress.Waiting+shard.Waiting, progress.Returning+shard.Returning
-	progress.NextRetryAt = sooner(progress.NextRetryAt, shard.NextRetryAt)
-}
-
-// sooner is the earlier of two times; zero, for unknown, is later than any.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	progress.NextRetryAt = interpreter.Sooner(progress.NextRetryAt, shard.NextRetryAt)
 }
 
 // latestKnown is the later one of two times, zero where one is not known.

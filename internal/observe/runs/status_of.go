@@ -44,11 +44,11 @@ func (s Step) isElsewhere() bool {
 func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 	for name, said := range s.Control.Held {
 		if name == "" || name == step {
-			since, paused = sooner(since, said.At), true
+			since, paused = interpreter.Sooner(since, said.At), true
 		}
 	}
 	for _, parent := range s.Above {
-		since, paused = sooner(since, parent.Since), true
+		since, paused = interpreter.Sooner(since, parent.Since), true
 	}
 	return since, paused || s.Control.Paused
 }
@@ -63,7 +63,7 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 		case step.Status.Ended():
 		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.ChildRuns.Awaited) > 0:
 			awaiting = append(awaiting, step)
-			since = sooner(since, step.Since)
+			since = interpreter.Sooner(since, step.Since)
 			running = running || step.HeldBy != HeldByAnswer
 		case tally == interpreter.TallyRunning:
 			running = true

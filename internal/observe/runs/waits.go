@@ -116,7 +116,7 @@ func (s *Step) addWait(one WaitsFor) {
 	}
 	of := &s.Waits[i]
 	of.Items++
-	of.NextRetryAt = sooner(of.NextRetryAt, one.NextRetryAt)
+	of.NextRetryAt = interpreter.Sooner(of.NextRetryAt, one.NextRetryAt)
 }
 
 const (

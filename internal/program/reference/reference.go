@@ -270,11 +270,20 @@ func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
 
 // Find gives the entries that a question is about: a name of any kind, or a path of keys such as
 // retry.then.max_wait, which may begin at any section. What several sections say in the same
-// words is one entry.
+// words is one entry. A name that is nothing else is that of tools' fields.
 func (r *Reference) Find(question string) []Entry {
 	question = plain(question)
 	found := lists.Filter(r.entries, func(e Entry) bool { return e.Kind != OfKey && strings.EqualFold(e.Name, question) })
-	return append(r.path(question), found...)
+	if found = append(r.path(question), found...); len(found) > 0 {
+		return found
+	}
+	for _, e := range r.entries {
+		said := slices.ContainsFunc(found, func(other Entry) bool { return other.Doc == e.Doc })
+		if _, last, _ := cutLast(e.Name); e.Kind == OfField && strings.EqualFold(last, question) && !said {
+			found = append(found, e)
+		}
+	}
+	return found
 }
 
 // plain takes brackets of templates, functions and lists off a question.

@@ -224,7 +224,7 @@ func TestEverythingHasAnEntry(t *testing.T) {
 	t.Parallel()
 	r := reference.New(activities.Default())
 	for question, want := range map[string]string{
-		"retry.then.max_wait": "max_wait", "max_wait": "max_wait", "then.max_wait": "max_wait", "http": "http", "http.url": "http.url", "len": "len", "len()": "len",
+		"retry.then.max_wait": "max_wait", "max_wait": "max_wait", "then.max_wait": "max_wait", "http": "http", "http.url": "http.url", "hard_delete": "postgres.hard_delete", "schema_contract": "postgres.schema_contract", "len": "len", "len()": "len",
 		"loop.in": "collection", "unknown-name": "unknown-name", "partial_success": "partial_success", "4": "4", "exit 4": "4", "response": "response",
 		"tests.answers": "tests.answers", "REPRISE_SECRET_KEY": "REPRISE_SECRET_KEY", "reprise_runs_total": "reprise_runs_total", "RepriseStatus": "RepriseStatus",
 	} {

@@ -26,6 +26,9 @@ import (
 // mostCards bounds what one run awaits on the page.
 const mostCards = 20
 
+// mostQuestion bounds the question that is a heading, as the template does.
+const mostQuestion = 120
+
 // inboxView is what awaits an answer.
 type inboxView struct {
 	Cards []card
@@ -147,6 +150,9 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	shown.Form, shown.Options = serve.FormOf(awaited.Approval, typed, faults), awaited.Approval.Options
 	if shown.Title == "" {
 		shown.Question = serve.Readable(awaited.Question())
+		if strings.TrimSpace(awaited.Approval.Message) == shown.Question && len(shown.Question) <= mostQuestion {
+			shown.Message = "" // the heading has all of it
+		}
 	}
 	return shown, err
 }

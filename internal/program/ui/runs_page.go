@@ -159,9 +159,7 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
 		}
-		if queue := run.Queue; queue != nil {
-			rows[i].Now = "under the concurrency key " + queue.Name.Key
-		}
+		rows[i].Now = listedNow(run, now)
 		if run.Ended() && ids[run.WorkflowID] > 1 {
 			rows[i].Path += "?run=" + url.QueryEscape(run.LastRunID())
 		}
@@ -178,6 +176,19 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 	}
 	_ = group.Wait()
 	return rows
+}
+
+// listedNow is what an open run does, as far as the list of runs says so.
+func listedNow(run runs.Found, now time.Time) string {
+	switch {
+	case run.Queue != nil:
+		return "under the concurrency key " + run.Queue.Name.Key
+	case run.Status != interpreter.RetryPending || run.NextRetryAt.IsZero():
+		return ""
+	case !run.NextRetryAt.After(now):
+		return "the next retry is due"
+	}
+	return "next retry in " + terminal.Duration(run.NextRetryAt.Sub(now).Round(time.Second))
 }
 
 // shareCalls is how many calls each of some open runs gets: those that run or wait to retry get what
@@ -219,6 +230,9 @@ func (s *Server) glance(ctx context.Context, row *runRow, now time.Time, calls i
 				continue
 			}
 			row.Now = step.Step + ": " + terminal.Count(loop.Total, "iteration")
+			if listed := listedNow(row.Run, now); listed != "" {
+				row.Now += ", " + listed
+			}
 		default:
 			row.Progress = progressOf(step)
 		}

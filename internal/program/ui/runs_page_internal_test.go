@@ -2,10 +2,13 @@ package ui
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/queue"
 )
 
 // TestShareCalls: runs that run get the calls that others need not, and a page never takes more than
@@ -41,5 +44,19 @@ func TestShareCalls(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, sum, callsPerPage, name)
+	}
+}
+
+// TestListedNow: what the list of runs says without a question to a worker.
+func TestListedNow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for want, run := range map[string]runs.Found{
+		"":                              {Status: interpreter.Running, NextRetryAt: now.Add(time.Hour)},
+		"next retry in 5m00s":           {Status: interpreter.RetryPending, NextRetryAt: now.Add(5 * time.Minute)},
+		"the next retry is due":         {Status: interpreter.RetryPending, NextRetryAt: now.Add(-time.Second)},
+		"under the concurrency key one": {Status: interpreter.Queued, Queue: &runs.Queue{Name: queue.Name{Key: "one"}}},
+	} {
+		require.Equal(t, want, listedNow(run, now))
 	}
 }

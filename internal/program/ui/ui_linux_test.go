@@ -333,6 +333,7 @@ func (w *world) inbox(t *testing.T) {
 	id := w.start("asks/"+w.queue, approval, map[string]any{"text": hostile})
 	body := w.shows("/inbox", "All rows of")
 	require.Contains(t, body, "<h2 id=\"card-0\">Load October?</h2>")
+	require.Contains(t, body, "All rows of")
 	require.False(t, strings.Contains(body, "<img src=x"))
 	require.Less(t, strings.Index(body, `name="form.zeta"`), strings.Index(body, `name="form.alpha"`), "the author's order")
 	of := "/inbox?run=" + url.QueryEscape(id)

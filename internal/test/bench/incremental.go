@@ -176,14 +176,14 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	url := l.api.url(c.pages, c.same)
 	job := one{group: incremental, name: c.name, n: c.pages, source: loadBook(url, name, c)}
 	if c.plain {
-		job.source = ""
-		job.program = func(ctx context.Context) (int, error) { return loadPlainly(ctx, l.db, url, name, c.mode) }
+		f.figures, err = runPlain(ctx, job, url+" "+name+" "+c.mode)
+		return f, err
 	}
 	before, err := filesOf(l.store)
 	if err != nil {
 		return f, err
 	}
-	if f.figures, err = l.bench.run(ctx, job); err != nil || c.plain {
+	if f.figures, err = l.bench.run(ctx, job); err != nil {
 		return f, err
 	}
 	if f.payload, err = l.largestPayload(ctx, fmt.Sprintf("run-bench-%d-%d", os.Getpid(), l.bench.count)); err != nil {

@@ -3,13 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"reprise/activities/tool"
 )
 
 // rowsAPI answers pages of 100 rows, each dated a second after the one before, or all alike.
@@ -65,6 +71,70 @@ type loadedRow struct {
 	At    time.Time `json:"at"`
 	Name  string    `json:"name"`
 	Score float64   `json:"score"`
+}
+
+// runPlain has another process of this program load pages, as a worker is another process than the API, and measures it from
+// when it has connected.
+func runPlain(ctx context.Context, job one, load string) (f figures, err error) {
+	f.one = job
+	binary, err := os.Executable()
+	if err != nil {
+		return f, fmt.Errorf("find the program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, binary, "-plain", load)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return f, fmt.Errorf("start the plain program: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return f, fmt.Errorf("start the plain program: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return f, fmt.Errorf("start the plain program: %w", err)
+	}
+	var ready string
+	var rows int
+	_, err = fmt.Fscanln(stdout, &ready)
+	began := time.Now()
+	if err == nil {
+		_, err = fmt.Fprintln(stdin, "go")
+	}
+	if err == nil {
+		_, err = fmt.Fscanln(stdout, &rows)
+	}
+	f.took = time.Since(began)
+	if err = errors.Join(err, cmd.Wait()); err != nil {
+		return f, fmt.Errorf("the plain program: %w", err)
+	}
+	if rows != job.n*rowsPerPage {
+		return f, fmt.Errorf("the plain program loaded %d rows of %d pages", rows, job.n)
+	}
+	f.cpu, f.memory = usageOf(cmd.ProcessState)
+	return f, nil
+}
+
+// bePlain is that process: it loads the pages once it reads that it may.
+func bePlain(ctx context.Context, load string, stdin io.Reader, stdout io.Writer) error {
+	var url, table, mode, start string
+	if _, err := fmt.Sscan(load, &url, &table, &mode); err != nil {
+		return fmt.Errorf("-plain %q: %w", load, err)
+	}
+	db, err := pgx.Connect(ctx, os.Getenv(tool.ConnectionVariable(keptConnection)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(ctx)) }()
+	_, _ = fmt.Fprintln(stdout, "ready")
+	if _, err := fmt.Fscanln(stdin, &start); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
+	}
+	rows, err := loadPlainly(ctx, db, url, table, mode)
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, rows)
+	}
+	return err
 }
 
 // loadPlainly is the program that somebody would write for the job, without a thought of

@@ -39,7 +39,7 @@ type options struct {
 	passes     int
 	other      string
 
-	address, worker, store string
+	address, worker, store, plain string
 }
 
 func main() {
@@ -71,8 +71,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.StringVar(&o.address, "address", "", "host:port of a running Temporal server; a local one is started if empty")
 	flags.StringVar(&o.worker, "worker", "", "be the worker of this task queue (used by the program itself)")
 	flags.StringVar(&o.store, "store", "", "directory of large values (used by the program itself)")
+	flags.StringVar(&o.plain, "plain", "", "be the program without durability that loads these pages, \"URL TABLE MODE\" (used by the program itself)")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if o.plain != "" {
+		return bePlain(ctx, o.plain, os.Stdin, stdout)
 	}
 	if o.worker != "" {
 		return work(ctx, o.address, o.worker, o.store)

@@ -139,8 +139,13 @@ func spawn(binary, address, queue, dir string) (*workerProcess, error) {
 func (p *workerProcess) stop() (cpu time.Duration, memory int64) {
 	_ = p.stdin.Close()
 	_ = p.cmd.Wait()
-	if usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+	return usageOf(p.cmd.ProcessState)
+}
+
+// usageOf is what a process has used that has ended.
+func usageOf(process *os.ProcessState) (cpu time.Duration, memory int64) {
+	if usage, ok := process.SysUsage().(*syscall.Rusage); ok {
 		memory = usage.Maxrss * 1024 // kilobytes on Linux
 	}
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), memory
+	return process.UserTime() + process.SystemTime(), memory
 }

@@ -367,7 +367,7 @@ func TestRequestThatEndsWorkers(t *testing.T) {
     %s
 `, loop)), map[string]any{"hostile": server.URL})
 			for range 2 {
-				w.awaitHeartbeatText(run.GetID(), worker.PID(), `"taking"`)
+				w.awaitHeartbeatText(run.GetID(), worker.PID(), `"receiving"`)
 				worker.Kill()
 				worker = w.spawn()
 			}

@@ -133,7 +133,7 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 		status: "partial_success",
 		data:   map[string]any{"lengths": []any{5, 4, nil, 5}, "failed": []any{2}},
 		warnings: []string{
-			"step measure: 1 of 4 iterations failed (25 %); the first (index 2): ValueError: an empty word has no length",
+			"step measure: 1 of 4 iterations failed (25%); the first (index 2): ValueError: an empty word has no length",
 		},
 		after: afterLoopWithSinks,
 	},
@@ -144,7 +144,7 @@ var runsOfPlaybooks = map[string]runOfPlaybook{
 			"patients": 25, "success": 24,
 			"failed": []any{map[string]any{"patient": demoapi.MissingPatient, "status": 404}},
 		},
-		warnings: []string{"step fetch_medications: 1 of 25 iterations failed (4 %); the first (index 12): " +
+		warnings: []string{"step fetch_medications: 1 of 25 iterations failed (4%); the first (index 12): " +
 			"HTTP 404 from GET API/api/v1/patients/" + demoapi.MissingPatient + "/medications?page=1"},
 		after: afterMedications,
 	},

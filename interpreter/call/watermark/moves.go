@@ -131,3 +131,15 @@ func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool
 	}
 	return known
 }
+
+// Stuck says of a call that ends before it has read everything why the next one gets no further, "" where that one does.
+func (s *Step) Stuck(w *Watermark) string {
+	if w == nil || w.Rows == 0 || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
+		return ""
+	}
+	text := "the watermark has not moved, and the next run reads the same rows again; raise max_attempts"
+	if !s.Section.Ascending && s.Section.CursorPath != "" {
+		text += ", or write row_order: asc and per_iteration if the source sorts by " + s.Section.CursorPath
+	}
+	return text
+}

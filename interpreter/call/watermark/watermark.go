@@ -108,7 +108,8 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string) (warni
 	}
 	if w.Early > 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: %s below incremental.value (%s); `lag` has to cover what the source answers beyond what it is asked for",
+			"%s: %s below incremental.value (%s), which a sink with mode: insert gets again each time; "+
+				"`lag` has to cover what the source answers beyond what it is asked for",
 			where, rows(w.Early), expression.Text(w.Value.Value.Data)))
 	}
 	return warnings
