@@ -40,7 +40,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		limit := timeLimit(in)
 		ctx, secrets := tool.WithSecrets(ctx, res.Secrets)
 		b := newBeginning(ctx, in)
-		by := holdingOf(in)
+		by := holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
 		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
 		ctx = tool.WithAttempt(ctx, b)
 		err := mayBegin(ctx, b, pacer, res.Payloads, in)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"reprise/internal/base/slots"
+
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -21,7 +23,7 @@ import (
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
 func (c *Catalogue) RunActivities() map[string]any {
-	trees := newTreeAdmissions(c.gate)
+	trees := &treeAdmissions{gate: c.gate, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
 	return map[string]any{
 		interpreter.AdmitActivity:      trees.admit,
 		interpreter.MayStartActivity:   trees.mayStart,

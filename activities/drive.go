@@ -41,7 +41,7 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 		})
 	}
 	d := &hosting{
-		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: newTally(in, step),
+		catalogue: c, in: in, book: book, step: step, clock: newClock(ctx), progress: newProgress(ctx, in), tally: &tally{step: step, known: in.Known},
 	}
 	d.notes = call.NotedOnce
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
@@ -198,10 +198,6 @@ type tally struct {
 	step  *playbook.Step
 	known *interpreter.Known // nil without a budget
 	spent *interpreter.ErrorObject
-}
-
-func newTally(in call.DriveInput, step *playbook.Step) *tally {
-	return &tally{step: step, known: in.Known}
 }
 
 // count adds an iteration that has ended. What ends after the budget is spent

@@ -58,10 +58,6 @@ type holding struct {
 	above   []interpreter.Parent
 }
 
-func holdingOf(in interpreter.ToolInput) holding {
-	return holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
-}
-
 // pass returns the control of the attempt's run, and a *putOffError where that, or that of
 // a parent run, holds the attempt. Without an answer of the server the control counts
 // that was read last: an attempt whose server is away cannot end either.

@@ -61,10 +61,6 @@ type firstRun struct {
 	used      time.Time // under the lock of treeAdmissions
 }
 
-func newTreeAdmissions(g *gate) *treeAdmissions {
-	return &treeAdmissions{gate: g, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
-}
-
 // admit has the workflow of a tree of runs admit more of them, in its turn, and reports
 // whether they may start now.
 func (a *treeAdmissions) admit(ctx context.Context, start interpreter.RunStart) (interpreter.Admitted, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -152,7 +153,7 @@ func (l *LoopResult) Merge(position int, shard *LoopResult) {
 	l.Incremental = l.Incremental.withStates(shard.Incremental)
 	l.Incremental.addPending(shard.Incremental)
 	for _, warning := range shard.Warnings {
-		l.addWarning(warning)
+		l.Warn(warning)
 	}
 	if shard.Budget != nil {
 		l.Budget = shard.Budget
@@ -173,14 +174,12 @@ const maxLoopWarnings = 20
 
 func (l *LoopResult) warn(iteration IterationResult) {
 	for _, warning := range iteration.Result.Warnings {
-		l.addWarning(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
 	}
 }
 
 // Warn adds a warning of the loop itself.
-func (l *LoopResult) Warn(warning string) { l.addWarning(warning) }
-
-func (l *LoopResult) addWarning(warning string) {
+func (l *LoopResult) Warn(warning string) {
 	switch n := len(l.Warnings); {
 	case n < maxLoopWarnings:
 		l.Warnings = append(l.Warnings, warning)
@@ -349,4 +348,41 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 		failure.Message += "; it was ended from outside: " + l.Broken.Message
 	}
 	return failure
+}
+
+// DeadLetterSink is where a step's failed iterations are written; nil for
+// nowhere.
+func DeadLetterSink(step *playbook.Step) *playbook.Sink {
+	if step.Loop == nil {
+		return nil
+	}
+	return step.Loop.DeadLetter
+}
+
+// Unwritten warns of a failure that comes after, or instead of, the sinks of its
+// iteration.
+func Unwritten(step *playbook.Step) []string {
+	if DeadLetterSink(step) == nil {
+		return nil
+	}
+	return []string{"its failure is not written to the sink of loop.dead_letter; starter dead-letters lists it"}
+}
+
+// Text says how far a loop is, and how it has ended, in the same words everywhere: "35
+// completed, 1 failed, 164 to go of 200". What is zero and no news is left out.
+func (s LoopStats) Text() string {
+	parts := []string{fmt.Sprintf("%d completed", s.Success)}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Failed, "failed"},
+		{s.Cancelled, "cancelled"},
+		{s.Total - s.Success - s.Failed - s.Cancelled, "to go"},
+	} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return fmt.Sprintf("%s of %d", strings.Join(parts, ", "), s.Total)
 }

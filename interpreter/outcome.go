@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -99,10 +100,8 @@ type outcomeJSON struct {
 }
 
 // MarshalJSON writes the outcome with canonical data.
-func (o Outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.kept()) }
-
-func (o Outcome) kept() outcomeJSON {
-	return outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial}
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	return json.Marshal(outcomeJSON{Data: expression.Of(o.Data), Meta: o.Meta, Error: o.Err, PutOff: o.PutOff, Partial: o.Partial})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -321,4 +320,43 @@ func (e *ErrorObject) PoliciesDecide() bool {
 		return false
 	}
 	return true
+}
+
+// ClassifyHTTP returns the class of a response status of 400 or more
+// (docs/appendix/errors.md): rate_limited for 429 and for 403 and
+// 503 that are Limited, retryable for 408, 425 and the other 5xx, final for the
+// rest.
+func ClassifyHTTP(status int, limited bool) Class {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return ClassRateLimited
+	case limited && (status == http.StatusForbidden || status == http.StatusServiceUnavailable):
+		return ClassRateLimited
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status >= 500:
+		return ClassRetryable
+	}
+	return ClassFinal
+}
+
+// retryableStates are the SQLSTATE classes that may pass when tried again:
+// connection exceptions, transaction rollbacks, insufficient resources and
+// operator intervention, and of their states a lock that was not available in time
+// (PostgreSQL manual, appendix A).
+var retryableStates = []string{"08", "40", "53", "57", "55P03"}
+
+// protocolViolation is 08P01: a statement that takes no parameters was given
+// some. It belongs to the connection class and yet is permanent.
+const protocolViolation = "08P01"
+
+// ClassifySQLState returns the class of an SQLSTATE code.
+func ClassifySQLState(code string) Class {
+	if code == protocolViolation {
+		return ClassFinal
+	}
+	for _, prefix := range retryableStates {
+		if strings.HasPrefix(code, prefix) {
+			return ClassRetryable
+		}
+	}
+	return ClassFinal
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/program/mend"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
 	"reprise/interpreter/playbook"
@@ -244,4 +246,91 @@ func problems(found source.Diagnostics) []problem {
 		}
 	}
 	return list
+}
+
+// fixed is a file that `validate --fix` has rewritten, in `--output json`.
+type fixed struct {
+	File    string   `json:"file"`
+	Changes []change `json:"changes"`
+}
+
+// fix mends a file in place, and returns what is in it then. What comes from standard input is
+// printed, mended or not.
+func (v *validator) fix(name string, data []byte) ([]byte, error) {
+	result := v.mend(name, data)
+	changes := make([]change, len(result.Changes))
+	for i, c := range result.Changes {
+		changes[i] = change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What}
+		v.app.notef("%s:%s: fixed: %s", name, c.Pos, c.What)
+	}
+	switch {
+	case name == "-":
+		return result.Text, v.app.out.Verbatim(result.Text)
+	case len(changes) == 0:
+		return data, nil
+	}
+	if err := overwrite(name, result.Text); err != nil {
+		return nil, err
+	}
+	v.app.notef("%s: %s written", name, terminal.Count(len(changes), "change"))
+	v.result.Fixed = append(v.result.Fixed, fixed{File: name, Changes: changes})
+	return result.Text, nil
+}
+
+// mend mends a playbook, or a file of tests.
+func (v *validator) mend(name string, data []byte) mend.Result {
+	file := source.NewFile(name, data)
+	if playtest.IsTests(name) {
+		return mend.File(file, func(file *source.File) source.Diagnostics {
+			_, found := playbook.DecodeTests(file)
+			return found
+		})
+	}
+	return mend.File(file, func(file *source.File) source.Diagnostics {
+		return v.app.checkFile(file, v.options.workload, v.limits).found
+	})
+}
+
+// keptState is one of the states of `validate --output json`.
+type keptState struct {
+	File    string `json:"file"`
+	Step    string `json:"step"`
+	State   string `json:"state"`   // its name; a loop's element is <element>
+	KeptBy  string `json:"kept_by"` // postgres, sqlite, or temporal
+	Promise string `json:"promise"` // of the rows in the sink that the state is kept with
+}
+
+// The promises of keptState.
+const (
+	exactlyOnce = "exactly_once"
+	atLeastOnce = "at_least_once"
+)
+
+func keptStates(file string, states []playbook.KeptState) []keptState {
+	var all []keptState
+	for _, state := range states {
+		one := keptState{File: file, Step: state.Step, State: state.Name, KeptBy: cmp.Or(state.Tool, "temporal"), Promise: atLeastOnce}
+		if state.Home != nil {
+			one.Promise = exactlyOnce
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// databases are what tools that keep states are called.
+var databases = map[string]string{"postgres": "PostgreSQL", "sqlite": "SQLite"}
+
+// describeState says where a state is kept, and what that promises.
+func describeState(state playbook.KeptState) string {
+	text := "state of " + state.Step + ": "
+	switch {
+	case state.Home == nil && state.Sinks == 0:
+		return text + "kept by Temporal, moved when the run has completed: at least once"
+	case state.Home == nil:
+		return text + "kept by Temporal: at least once"
+	case state.Sinks > 1:
+		return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled there; in its other sinks at least once"
+	}
+	return text + "in " + databases[state.Tool] + " with its rows: nothing lost, nothing doubled"
 }

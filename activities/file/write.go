@@ -316,15 +316,11 @@ func (w *fileWrite) swap(path string, write func(io.Writer) error) error {
 		return err
 	}
 	buffered := bufio.NewWriter(file)
-	if err := errors.Join(write(buffered), buffered.Flush(), syncClose(file)); err != nil {
+	if err := errors.Join(write(buffered), buffered.Flush(), errors.Join(file.Sync(), file.Close())); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
 	if err := w.root.Rename(beside, path); err != nil {
 		return errors.Join(err, w.root.Remove(beside))
 	}
 	return nil
-}
-
-func syncClose(file *os.File) error {
-	return errors.Join(file.Sync(), file.Close())
 }

@@ -1,10 +1,13 @@
 package tooltest
 
 import (
+	"compress/gzip"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"testing"
 
@@ -81,4 +84,13 @@ func RedirectTo(status int, target func() string) http.HandlerFunc {
 		w.Header().Set("Location", target())
 		w.WriteHeader(status)
 	}
+}
+
+// Gzip is a text as gzip.
+func Gzip(text string) string {
+	var b strings.Builder
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	_ = w.Close()
+	return b.String()
 }

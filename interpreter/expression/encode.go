@@ -2,6 +2,8 @@ package expression
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -94,7 +96,7 @@ func appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	case int:
 		return strconv.AppendInt(out, int64(v), 10), true
 	case float64:
-		return jsontext.AppendFloat(out, v, 64), isFinite(v)
+		return jsontext.AppendFloat(out, v, 64), !math.IsNaN(v) && !math.IsInf(v, 0)
 	case string:
 		return appendText(out, v)
 	case json.Number:
@@ -179,4 +181,38 @@ const lineBreak, paragraph = "\u2028", "\u2029"
 
 var forJavaScript = strings.NewReplacer(lineBreak, `\u2028`, paragraph, `\u2029`)
 
-func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+// Hash is a short digest of values, for comparisons within one call.
+func Hash(vs ...any) string { return Digest(vs...)[:16] }
+
+// Digest is a stable digest of values.
+func Digest(vs ...any) string { return hex.EncodeToString(Sum(vs...)) }
+
+// clearID is how much of an ID stands in clear, in bytes. Temporal accepts 1,000.
+const clearID = 900
+
+// BoundedID is a workflow ID that Temporal accepts, whatever the length of the one that is
+// given: different IDs stay different.
+func BoundedID(id string) string {
+	if len(id) <= clearID {
+		return id
+	}
+	digest := sha256.Sum256([]byte(id))
+	return id[:clearID] + "~" + hex.EncodeToString(digest[:16])
+}
+
+// Sum is the digest in bytes.
+func Sum(vs ...any) []byte {
+	hasher := sha256.New()
+	prefix := make([]byte, 0, 24)
+	for _, v := range vs {
+		add := func(encoded []byte) {
+			prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
+			hasher.Write(prefix)
+			hasher.Write(encoded)
+		}
+		if withEncoded(v, add) != nil {
+			add([]byte(fmt.Sprint(v)))
+		}
+	}
+	return hasher.Sum(make([]byte, 0, sha256.Size))
+}

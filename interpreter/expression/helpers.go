@@ -19,7 +19,7 @@ func helperTable() map[string]*builtin.Function {
 	add := func(name string, call func(args ...any) (any, error)) {
 		table[name] = &builtin.Function{Name: name, Func: call}
 	}
-	add("$truthy", func(args ...any) (any, error) { return opTruthy(args[0]), nil })
+	add("$truthy", func(args ...any) (any, error) { return Truthy(args[0]), nil })
 	addOperators(add)
 	addBookkeeping(add)
 	for _, name := range functionNames() {

@@ -12,8 +12,6 @@ import (
 // wrong but not where; the evaluation adds the place and, for nilOperand, the
 // operand as it was written.
 
-func opTruthy(v any) bool { return Truthy(v) }
-
 // opPath follows a chain of members. What is missing, at any depth, is nil.
 func opPath(b *Budget, base any, keys []any) (any, error) {
 	v := base

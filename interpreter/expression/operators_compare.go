@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-func opEqual(b *Budget, x, y any) (any, error) { return equalValues(b, x, y) }
-
 func opNotEqual(b *Budget, x, y any) (any, error) {
 	equal, err := equalValues(b, x, y)
 	return !equal, err
 }
+
+func opEqual(b *Budget, x, y any) (any, error) { return equalValues(b, x, y) }
 
 // equalValues compares by value. Lists and maps are walked, one step per
 // element and two per entry of a map, in the order of the keys, so that a

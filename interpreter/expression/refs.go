@@ -1,8 +1,10 @@
 package expression
 
-import "slices"
+import (
+	"slices"
 
-import "github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/ast"
+)
 
 // Ref is a name that an expression takes from its scope.
 type Ref struct {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"reprise/interpreter/lists"
 )
 
 // Whole numbers are kept in int, which must hold 64 bits: this line does not
@@ -182,4 +184,68 @@ func TypeName(v any) string {
 	default:
 		return fmt.Sprintf("%T", v) // not canonical
 	}
+}
+
+// TimeText is a time in expressions, nil for the zero time.
+func TimeText(at time.Time) any {
+	if at.IsZero() {
+		return nil
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// Values are the values of a list.
+func Values(vs []any) []Value {
+	return lists.Map(vs, Of)
+}
+
+// OrEmpty is a value, or an empty map for nil.
+func OrEmpty(v any) any {
+	if v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+// MapOf is a value that is a map, nil for any other.
+func MapOf(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// Member is the member of a map, nil where there is none.
+func Member(v any, key string) any { return MapOf(v)[key] }
+
+// Merge lays overlay over base. Maps are merged entry by entry at every depth;
+// anything else in overlay, nil included, takes the place of what base has. At
+// the top a nil overlay means that there is none. Neither argument is changed;
+// the result shares with them what was not merged.
+func Merge(base, overlay any) any {
+	if overlay == nil {
+		return base
+	}
+	return merged(base, overlay)
+}
+
+func merged(base, overlay any) any {
+	below, ok := base.(map[string]any)
+	if !ok {
+		return overlay
+	}
+	above, ok := overlay.(map[string]any)
+	if !ok {
+		return overlay
+	}
+	out := maps.Clone(below)
+	if out == nil {
+		out = map[string]any{}
+	}
+	//workflowcheck:ignore the result is a map again, so the order never shows
+	for key, v := range above { // any order: each entry is merged by itself
+		if old, ok := out[key]; ok {
+			v = merged(old, v)
+		}
+		out[key] = v
+	}
+	return out
 }

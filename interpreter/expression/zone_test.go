@@ -31,19 +31,19 @@ func TestZones(t *testing.T) {
 	require.Greater(t, len(names), 500)
 	for _, line := range names {
 		name, _, _ := strings.Cut(line, " ")
-		zone, err := zoneOf(name)
+		zone, err := Zone(name)
 		require.NoError(t, err, name)
 		require.NotEmpty(t, zone.String())
-		again, err := zoneOf(name)
+		again, err := Zone(name)
 		require.NoError(t, err, name)
 		require.Equal(t, zone, again)
 	}
-	berlin, err := zoneOf("Europe/Berlin")
+	berlin, err := Zone("Europe/Berlin")
 	require.NoError(t, err)
-	require.Equal(t, 2*time.Hour, offsetAt(time.Date(2049, time.July, 1, 0, 0, 0, 0, time.UTC), berlin))
-	require.Equal(t, time.Hour, offsetAt(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), berlin))
+	require.Equal(t, 2*time.Hour, Offset(time.Date(2049, time.July, 1, 0, 0, 0, 0, time.UTC), berlin))
+	require.Equal(t, time.Hour, Offset(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), berlin))
 	for _, name := range []string{"Local", "europe/berlin", "../UTC", "Europe/Berlin 1", "Europe", "\n"} {
-		_, err := zoneOf(name)
+		_, err := Zone(name)
 		require.ErrorContains(t, err, "there is no time zone", name)
 	}
 }

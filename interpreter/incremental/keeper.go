@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func digest(text string) string {
 	if text == "" {
 		return ""
 	}
-	return base64Of(expression.Sum(text)[:HashLength])
+	return base64.RawURLEncoding.EncodeToString(expression.Sum(text)[:HashLength])
 }
 
 func (k *Keeper) find(name string) (at int, found bool) {

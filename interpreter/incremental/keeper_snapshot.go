@@ -3,14 +3,11 @@ package incremental
 import (
 	"bytes"
 	"compress/flate"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 )
-
-func base64Of(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // snapshot is what a Keeper knows; kept in workflow history.
 type snapshot struct {

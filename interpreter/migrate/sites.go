@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"cmp"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -261,6 +262,20 @@ func (s *sites) renamed(n *yaml.Node, section string) {
 		word := n.Content[i].Value
 		if newer := playbook.Spelling(section, word); newer != "" && newer != word {
 			s.words = append(s.words, wordSite{n.Content[i], newer})
+		}
+	}
+}
+
+// flowList writes the list in one line, for a step that is in brackets.
+func flowList(list *yaml.Node) {
+	list.Style = yaml.FlowStyle
+	for _, inner := range list.Content {
+		flowList(inner)
+	}
+	if list.Kind == yaml.ScalarNode {
+		list.Style = 0
+		if strings.ContainsAny(list.Value, "{}[],:#\"'") {
+			list.Style = yamltree.QuoteStyle(list.Value)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func checkCollection(c *checker) {
 			if node.Statement() != nil {
 				c.collectionIn(step, node, collections)
 			}
-			node.eachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
+			node.EachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
 		}
 	}
 }
@@ -34,15 +34,11 @@ func (c *checker) collectionIn(step *Step, scalar *Node, collections [][]string)
 			if len(path) <= len(collection) && slices.Equal(path, collection[:len(path)]) {
 				c.errorf(scalar.Position(ref.Offset), codeCollectionInIteration,
 					"%q holds the whole collection of the loop, which an iteration cannot have; use the element %q, _loop.size, "+
-						"or a part of it that does not hold the collection", strings.Join(named(ref), "."), step.Loop.Element)
+						"or a part of it that does not hold the collection", strings.Join(append([]string{ref.Root}, ConstantMembers(ref.Path)...), "."), step.Loop.Element)
 				return
 			}
 		}
 	}
-}
-
-func named(ref expression.Ref) []string {
-	return append([]string{ref.Root}, ConstantMembers(ref.Path)...)
 }
 
 func (pb *Playbook) dataPaths(loop *Loop, node *Node) [][]string {

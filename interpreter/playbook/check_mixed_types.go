@@ -28,7 +28,7 @@ func checkMixedTypes(c *checker) {
 		}
 	}
 	c.pb.eachValue(func(_ site, node *Node) {
-		node.eachTemplate(func(leaf *Node) {
+		node.EachTemplate(func(leaf *Node) {
 			for _, segment := range leaf.Template.Segments() {
 				if segment.Program != nil {
 					check(leaf, segment.Program, segment.Inner())

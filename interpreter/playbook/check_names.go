@@ -23,7 +23,7 @@ func checkNames(c *checker) {
 		c.checkRef(at, c.place(node, ref.Offset), ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
-		node.eachTemplate(func(leaf *Node) {
+		node.EachTemplate(func(leaf *Node) {
 			for _, ref := range leaf.Template.Refs() {
 				check(at, leaf, ref)
 			}

@@ -37,7 +37,7 @@ func checkSecret(c *checker) {
 		c.checkSecretArgs(at, pos, ref)
 	}
 	c.pb.eachValue(func(at site, node *Node) {
-		node.eachTemplate(func(leaf *Node) {
+		node.EachTemplate(func(leaf *Node) {
 			for _, ref := range leaf.Template.Refs() {
 				check(at, node, leaf, ref)
 			}

@@ -18,7 +18,7 @@ func checkURL(c *checker) {
 		}
 	}
 	c.pb.eachValue(func(_ site, node *Node) {
-		node.eachTemplate(func(scalar *Node) {
+		node.EachTemplate(func(scalar *Node) {
 			if !urls[scalar] {
 				c.refuseRaw(scalar, scalar.Template)
 			}

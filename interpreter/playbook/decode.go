@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
@@ -222,4 +223,21 @@ func olderLabels(meta *fields, labels map[string]string) map[string]string {
 func isLabel(s *section, key string, n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && !isNull(n) && !strings.Contains(n.Value, "{{") &&
 		expression.Suggest(key, s.olderNames()) == ""
+}
+
+// Data reads a text that holds values and no playbook: a workload, the value
+// of a flag, a list of connections. YAML includes JSON. The limits and the
+// refused forms are those of a playbook, and numbers are as exact. An empty
+// text is nil. The value may be used if no diagnostic is an error.
+func Data(file *source.File) (any, source.Diagnostics) {
+	if len(bytes.TrimSpace(file.Bytes())) == 0 {
+		return nil, nil
+	}
+	d := &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}}
+	var value any
+	if root := d.parse(); root != nil && d.inspect(root) {
+		value = d.constant(root)
+	}
+	d.found.Sort()
+	return value, d.found
 }

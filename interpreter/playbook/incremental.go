@@ -48,6 +48,3 @@ func (i *Incremental) Initial() incremental.Cursor {
 	}
 	return initial
 }
-
-// EachTemplate calls visit for the scalars below the node that hold a template.
-func (n *Node) EachTemplate(visit func(*Node)) { n.eachTemplate(visit) }

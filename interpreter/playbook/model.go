@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/statement"
 )
@@ -442,4 +443,44 @@ const (
 	templateNode
 	listNode
 	mapNode
+)
+
+// Step finds a step by name, nil if there is none.
+func (pb *Playbook) Step(name string) *Step {
+	return lists.First(pb.Steps, func(step *Step) bool { return step.Name == name && name != "" })
+}
+
+// First is the step a run begins with: the one named start, else the first of
+// the list; nil for a playbook without steps.
+func (pb *Playbook) First() *Step {
+	if start := pb.Step("start"); start != nil {
+		return start
+	}
+	if len(pb.Steps) == 0 {
+		return nil
+	}
+	return pb.Steps[0]
+}
+
+// Action finds an entry of the workbook by name, nil if there is none.
+func (pb *Playbook) Action(name string) *Action {
+	return lists.First(pb.Workbook, func(action *Action) bool { return action.Name == name && name != "" })
+}
+
+// What a policy means where it says nothing: docs/concepts/attempts.md.
+const (
+	DefaultInitialDelay = time.Second
+	DefaultMaxDelay     = time.Minute // or the initial delay, where that is longer
+	DefaultMultiplier   = 2.0
+	DefaultMaxWait      = time.Hour
+
+	DefaultFailureAttempts = 3
+	DefaultSuccessAttempts = 100
+	DefaultRestarts        = 1
+
+	// DefaultFailClass is the class of a failure that fail makes of an answer.
+	DefaultFailClass = "final"
+
+	// DefaultInto is the name of what was collected.
+	DefaultInto = "pages"
 )

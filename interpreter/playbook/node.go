@@ -111,7 +111,7 @@ func (n *Node) Refs() []expression.Ref {
 
 // EachRef calls visit for what Refs returns, with the scalar that its offset counts in.
 func (n *Node) EachRef(visit func(scalar *Node, ref expression.Ref)) {
-	n.eachTemplate(func(scalar *Node) {
+	n.EachTemplate(func(scalar *Node) {
 		for _, ref := range scalar.Template.Refs() {
 			visit(scalar, ref)
 		}
@@ -148,7 +148,7 @@ func (n *Node) Names(roots ...string) bool {
 // the same value in every scope.
 func (n *Node) Constant() bool {
 	constant := true
-	n.eachTemplate(func(*Node) { constant = false })
+	n.EachTemplate(func(*Node) { constant = false })
 	return constant
 }
 

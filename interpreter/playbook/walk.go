@@ -156,8 +156,8 @@ func entryValues(entries []*Entry) []*Node {
 	return lists.Map(entries, func(entry *Entry) *Node { return entry.Value })
 }
 
-// eachTemplate calls visit for every scalar below the node that is a template.
-func (n *Node) eachTemplate(visit func(*Node)) {
+// EachTemplate calls visit for the scalars below the node that hold a template.
+func (n *Node) EachTemplate(visit func(*Node)) {
 	if n == nil {
 		return
 	}
@@ -165,10 +165,10 @@ func (n *Node) eachTemplate(visit func(*Node)) {
 		visit(n)
 	}
 	for _, item := range n.Items {
-		item.eachTemplate(visit)
+		item.EachTemplate(visit)
 	}
 	for _, entry := range n.Entries {
-		entry.Value.eachTemplate(visit)
+		entry.Value.EachTemplate(visit)
 	}
 }
 

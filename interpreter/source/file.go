@@ -98,11 +98,7 @@ func (f *File) Until(n int) []byte {
 
 // Offset returns the byte offset of pos, or the end of its line if the line is
 // shorter; -1 for a line that the file does not have.
-func (f *File) Offset(pos Position) int { return f.offset(pos) }
-
-// offset returns the byte offset of pos, or the end of its line if the line is
-// shorter; -1 for a line that the file does not have.
-func (f *File) offset(pos Position) int {
+func (f *File) Offset(pos Position) int {
 	if pos.Line < 1 || pos.Line > len(f.starts) {
 		return -1
 	}

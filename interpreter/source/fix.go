@@ -22,7 +22,7 @@ type Edit struct {
 
 // Edit is what mends a diagnostic; false if nothing does for sure.
 func (f *File) Edit(d Diagnostic) (Edit, bool) {
-	from, at := f.offset(d.Pos), d.Pos
+	from, at := f.Offset(d.Pos), d.Pos
 	if d.Fix.IsZero() || from < 0 {
 		return Edit{}, false
 	}
@@ -43,7 +43,7 @@ func isNameByte(b byte) bool {
 
 // Between is the text from one place to another, "" where there is none.
 func (f *File) Between(from, to Position) string {
-	first, last := f.offset(from), f.offset(to)
+	first, last := f.Offset(from), f.Offset(to)
 	if first < 0 || last < first {
 		return ""
 	}

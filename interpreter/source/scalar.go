@@ -20,7 +20,7 @@ const (
 // the decoded value. Where the replay does not give value, every place is start.
 func (f *File) ScalarPositions(start Position, style Style, value string) []Position {
 	runes := []rune(value)
-	if offset := f.offset(start); offset >= 0 {
+	if offset := f.Offset(start); offset >= 0 {
 		r := &replay{cursor: cursor{data: f.data, offset: offset, pos: start}, value: runes}
 		if r.run(style) {
 			return append(r.places, r.pos)

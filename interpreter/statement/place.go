@@ -1,7 +1,6 @@
 package statement
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
@@ -67,7 +66,10 @@ func (p *parser) hasParams() bool {
 	case withParams[p.dialect][p.verb], p.verb == "create" && p.tableAs() > 0 && first > p.tableAs():
 		return true
 	}
-	hint := cmp.Or(verbHints[p.verb], "only statements that read or write rows take values")
+	hint := verbHints[p.verb]
+	if hint == "" {
+		hint = "only statements that read or write rows take values"
+	}
 	p.problem(at, CodeNotAValue, notAValue("in a statement that starts with "+strings.ToUpper(p.verb), hint))
 	return false
 }

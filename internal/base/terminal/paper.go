@@ -3,6 +3,8 @@ package terminal
 import (
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -45,4 +47,18 @@ func Width(w io.Writer) int {
 		}
 	}
 	return fallback
+}
+
+// Program is this program as its user calls it: what is printed as a command is
+// pasted.
+func Program() string { return programName(os.Args[0]) }
+
+func programName(called string) string {
+	if filepath.Base(called) == called || strings.Contains(called, "go-build") { // go run leaves nothing behind
+		return "starter"
+	}
+	if strings.ContainsAny(called, " '\"$\\") {
+		return "'" + strings.ReplaceAll(called, "'", `'\''`) + "'"
+	}
+	return called
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -67,3 +68,15 @@ func Visible(text string) string {
 // Unsafe is true for what visible may have to change: RuneError stands for bytes
 // that are no text, too.
 func Unsafe(r rune) bool { return r != '\n' && r != '\t' && (r == utf8.RuneError || source.Hides(r)) }
+
+// PrintJSON writes one indented JSON document, readable as it is: no escapes
+// for browsers.
+func PrintJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}

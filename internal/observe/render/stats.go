@@ -81,13 +81,9 @@ func stepOf(playbook, step string, named bool) string {
 	return step
 }
 
-func severalPlaybooks(steps []stats.Figures) bool {
-	return slices.ContainsFunc(steps, func(of stats.Figures) bool { return of.Playbook != steps[0].Playbook })
-}
-
 // figureTable is a table of steps: those of the runs, or those of their child runs.
 func figureTable(w io.Writer, s stats.Stats, inChildRuns bool, width int) {
-	title, several := "Steps", severalPlaybooks(s.Steps)
+	title, several := "Steps", slices.ContainsFunc(s.Steps, func(of stats.Figures) bool { return of.Playbook != s.Steps[0].Playbook })
 	if inChildRuns {
 		title = "Steps of child runs"
 	}
@@ -131,7 +127,7 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	}
 	rows = terminal.NewTable("step", "failed", "first of them", "error")
 	for _, of := range s.Failures {
-		rows.AppendRow(table.Row{terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), 20), of.Items, indexList(of), terminal.Shorten(of.Message, 60)})
+		rows.AppendRow(table.Row{terminal.Middle(terminal.OneLine(stepOf(of.Playbook, of.Step, of.InChildRuns)), 20), of.Items, strings.Trim(fmt.Sprint(of.Indexes), "[]"), terminal.Shorten(of.Message, 60)})
 	}
 	section(w, "Failures", rows, width, terminal.Elastic{Name: "error", Least: 20, Cut: terminal.Snip},
 		terminal.Elastic{Name: "first of them", Least: 12, Cut: terminal.Snip}, terminal.Elastic{Name: "step", Least: 8, Cut: terminal.Middle}, terminal.Elastic{Name: "first of them"},
@@ -139,10 +135,6 @@ func errorTables(w io.Writer, s stats.Stats, width int) {
 	if s.FailuresLeft > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more\n", s.FailuresLeft)
 	}
-}
-
-func indexList(of stats.Failure) string {
-	return strings.Trim(fmt.Sprint(of.Indexes), "[]")
 }
 
 func waitTable(w io.Writer, waits []stats.Waits, width int) {

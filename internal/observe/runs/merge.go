@@ -303,3 +303,111 @@ func (m *merger) steps(ctx context.Context) error {
 	}
 	return nil
 }
+
+// item is an event, or a history that has to be opened before later events.
+type item struct {
+	at     time.Time
+	number int
+	event  Event
+	opens  *link
+}
+
+// eventQueue is items by time.
+type eventQueue []item
+
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
+	return cmp.Or(q[i].at.Compare(q[j].at), cmp.Compare(q[i].rank(), q[j].rank()), cmp.Compare(q[i].number, q[j].number)) < 0
+}
+
+// rank puts the end of an iteration behind what it has done at the same moment, which
+// is in another history. The event right before the end has attempts, as the end does.
+func (it item) rank() int {
+	kind := it.event.Kind()
+	if kind.Of == OfIteration && kind.Phase == Ends || kind.Phase == Happens && it.event.Index != nil && it.event.Attempts > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push is that of container/heap.
+func (q *eventQueue) Push(x any) { *q = append(*q, x.(item)) }
+
+// Pop is that of container/heap.
+func (q *eventQueue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// frames keep what an iteration does within its start and its end. These come from the history of its
+// loop, with times that may be by the clock of a worker; what it does comes from another history, with times of
+// the server.
+type frames map[string]*frame
+
+// frame is an iteration that has not ended.
+type frame struct {
+	start *Event    // that was not emitted yet, nil for none
+	last  time.Time // when it is known to have done something last
+}
+
+func frameOf(event Event) string {
+	return fmt.Sprintf("%s#%d/%d", event.Step, event.Visit, *event.Index)
+}
+
+// of is the frame of an event's iteration.
+func (f frames) of(event Event) *frame {
+	key := frameOf(event)
+	if f[key] == nil {
+		f[key] = &frame{}
+	}
+	return f[key]
+}
+
+// queued notes an event of a workflow of a type.
+func (f frames) queued(event Event, workflow string) {
+	switch {
+	case event.Index == nil:
+	case event.Event == IterationStarted:
+		f.of(event).start = &event
+	case workflow == workflows.CallsWorkflowName:
+		if of := f.of(event); of.last.Before(event.At) {
+			of.last = event.At
+		}
+	}
+}
+
+// due is when an event may be emitted: the end of an iteration not before all that it has done.
+func (f frames) due(it item) time.Time {
+	if it.rank() > 0 {
+		if of := f[frameOf(it.event)]; of != nil && it.at.Before(of.last) {
+			return of.last
+		}
+	}
+	return it.at
+}
+
+// emitted gives the events to emit where one is next: the start of its iteration first,
+// which was to come later, and no start twice.
+func (f frames) emitted(event Event) []Event {
+	if event.Index == nil || f[frameOf(event)] == nil {
+		return []Event{event}
+	}
+	of := f.of(event)
+	start := of.start
+	of.start = nil
+	if kind := event.Kind(); kind.Of == OfIteration && kind.Phase == Ends {
+		delete(f, frameOf(event))
+	}
+	switch {
+	case event.Event == IterationStarted && start == nil:
+		return nil
+	case event.Event != IterationStarted && start != nil:
+		began := *start
+		began.At = event.At
+		return []Event{began, event}
+	}
+	return []Event{event}
+}

@@ -1,8 +1,16 @@
 package runs
 
 import (
+	"cmp"
 	"context"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
+
+	"reprise/internal/base/terminal"
+	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // Waits counts what waits in a running run, or in one step of it, or one iteration of
@@ -59,4 +67,95 @@ func (i Item) mayEnd(held bool) bool {
 		return held
 	}
 	return false
+}
+
+// WaitsFor is iterations of a loop that wait for the same, for the same reason.
+type WaitsFor struct {
+	Items  int                `json:"items"`
+	Reason interpreter.Reason `json:"reason"`
+	// Why is what the attempts before ended with, without the paths of URLs.
+	Why         string    `json:"why,omitempty"`
+	NextRetryAt time.Time `json:"next_retry_at,omitzero"` // of the first of them; zero where that is unknown
+}
+
+const (
+	// mostWaits bounds the groups that are distinguished; the last one is of all others.
+	mostWaits = 5
+	// mostSampled is how many children are queried of a loop that has too many for all
+	// of them to be.
+	mostSampled = 2
+)
+
+// groupWaits sets what the iterations of the answers wait for.
+func (s *Step) groupWaits(answers []workflows.Iterations) {
+	s.Waits, s.WaitsOf = nil, 0
+	for _, answer := range answers {
+		for _, iteration := range answer.Iterations {
+			s.WaitsOf++
+			if iteration.Reason != interpreter.ReasonTurn && iteration.Status.Tally() != interpreter.TallyWaiting {
+				continue
+			}
+			group := WaitsFor{Items: 1, Reason: iteration.Reason, NextRetryAt: iteration.NextRetryAt}
+			if iteration.Error != nil && iteration.Reason != interpreter.ReasonTurn {
+				group.Why = gist(iteration.Error)
+			}
+			s.addWait(group)
+		}
+	}
+	slices.SortStableFunc(s.Waits, func(x, y WaitsFor) int { return cmp.Compare(y.Items, x.Items) })
+}
+
+func (s *Step) addWait(one WaitsFor) {
+	i := slices.IndexFunc(s.Waits, func(of WaitsFor) bool { return of.Reason == one.Reason && of.Why == one.Why })
+	if i < 0 && len(s.Waits) == mostWaits {
+		i, s.Waits[mostWaits-1].Why = mostWaits-1, "for several reasons"
+	}
+	if i < 0 {
+		s.Waits = append(s.Waits, one)
+		return
+	}
+	of := &s.Waits[i]
+	of.Items++
+	of.NextRetryAt = interpreter.Sooner(of.NextRetryAt, one.NextRetryAt)
+}
+
+const (
+	// maxGist bounds the text of a group.
+	maxGist = 120
+	// cutMark is what stands behind a query that a message does not show as a whole.
+	cutMark = " … (cut)"
+)
+
+// gist is an error as the others like it have it: of the address of its request the host
+// alone, and of a child run what it failed with.
+func gist(failure *interpreter.ErrorObject) string {
+	text := failure.Message
+	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
+		if cause, _ := below["cause"].(string); cause != "" {
+			text = "a child run failed: " + cause
+		}
+	}
+	return terminal.Shorten(hostOnly(text, failure.URL), maxGist)
+}
+
+// hostOnly is a text with the host in the place of an address, whose query may be cut
+// short in the text.
+func hostOnly(text, address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return text
+	}
+	path, query, _ := strings.Cut(address, "?")
+	before, after, found := strings.Cut(text, path)
+	if !found {
+		return text
+	}
+	if rest, hasQuery := strings.CutPrefix(after, "?"); hasQuery {
+		n := 0
+		for n < min(len(rest), len(query)) && rest[n] == query[n] {
+			n++
+		}
+		after = strings.TrimPrefix(rest[n:], cutMark)
+	}
+	return before + parsed.Host + after
 }

@@ -41,10 +41,6 @@ type requestLog struct {
 	entries []*Request
 }
 
-func newRequestLog(limit int, now func() time.Time) *requestLog {
-	return &requestLog{limit: limit, now: now, start: now()}
-}
-
 // begin adds the request and returns the function that ends it.
 func (l *requestLog) begin(r *http.Request) func(status int) {
 	entry := &Request{

@@ -71,10 +71,6 @@ type scenarios struct {
 	order []string
 }
 
-func newScenarios(limit int) *scenarios {
-	return &scenarios{limit: limit, byKey: map[string]*scenario{}}
-}
-
 // get returns the scenario of the key, a new one if it is unknown.
 func (s *scenarios) get(key string) *scenario {
 	s.mu.Lock()

@@ -65,11 +65,11 @@ func New(options Options) *Server {
 	s := &Server{
 		options:   options,
 		mux:       http.NewServeMux(),
-		scenarios: newScenarios(maxScenarios),
-		log:       newRequestLog(options.LogSize, options.Now),
+		scenarios: &scenarios{limit: maxScenarios, byKey: map[string]*scenario{}},
+		log:       &requestLog{limit: options.LogSize, now: options.Now, start: options.Now()},
 	}
 	s.addLists()
-	s.addExports()
+	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
 	s.addPatients()
 	s.addJobs()
 	s.addWrites()
@@ -200,3 +200,27 @@ func (w *statusRecorder) Write(p []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// addControl registers the routes that are about the server itself. They are
+// not logged.
+func (s *Server) addControl() {
+	s.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, object{"routes": s.routes})
+	})
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, object{"status": "ok"})
+	})
+	s.mux.HandleFunc("POST /reset", func(w http.ResponseWriter, r *http.Request) {
+		s.Reset(r.URL.Query().Get("scenario"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s.mux.HandleFunc("GET /requests", func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		found := s.log.list(query.Get("scenario"), query.Get("path"))
+		respond(w, http.StatusOK, object{"requests": found, "total": len(found)})
+	})
+	s.mux.HandleFunc("DELETE /requests", func(w http.ResponseWriter, r *http.Request) {
+		s.log.clear(r.URL.Query().Get("scenario"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+}

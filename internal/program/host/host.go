@@ -5,11 +5,18 @@ package host
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/worker"
+	"google.golang.org/grpc"
 
 	"reprise/activities"
 	"reprise/internal/base/payload"
@@ -18,6 +25,8 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/partition"
+	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 	"reprise/workflows"
 )
 
@@ -107,4 +116,70 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	for _, tool := range catalogue.Activities() {
 		registry.RegisterActivityWithOptions(tool.Run, activity.RegisterOptions{Name: tool.Name})
 	}
+}
+
+// Payloads are how large the values of runs may be on a worker with the given
+// payload store, nil for none: REPRISE_MAX_RESULT_BYTES, and without a store
+// never more than Temporal takes; and how much of them a worker holds at once,
+// REPRISE_MAX_ANSWERS_BYTES. lookup is usually os.LookupEnv.
+func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activities.Payloads, error) {
+	most, err := payload.MaxBytes(lookup)
+	if err != nil {
+		return activities.Payloads{}, err
+	}
+	answers, err := activities.AnswersBytesFromEnv(lookup)
+	if err != nil {
+		return activities.Payloads{}, err
+	}
+	if store == nil {
+		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload), AnswersBytes: answers}, nil
+	}
+	return activities.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
+}
+
+// RateLimits are the operator's, of a YAML file: a map of keys to limits in the
+// words of rate_limit. Path "" is none.
+func RateLimits(path string) (activities.RateLimits, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the rate limits: %w", err)
+	}
+	file := source.NewFile(path, data)
+	limits, found := playbook.OwnedLimits(file)
+	if problems := found.Errors(); len(problems) > 0 {
+		return nil, fmt.Errorf("read the rate limits: %s", file.FormatAll(problems[:1]))
+	}
+	return limits, nil
+}
+
+// ClientOptions are those of a worker's client, which keeps large values in the store;
+// nil is none. The logger gets the runs that wait for it; nil for none.
+func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
+	options = store.Use(options)
+	interceptor := refuseLargeUpdates // which a store keeps, so that they may be taken
+	if store != nil {
+		interceptor = store.Hold(logger, cancelledDetails)
+	}
+	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(interceptor))
+	return options
+}
+
+// cancelledDetails are those of a workflow that was cancelled and cannot report its
+// progress. Only runs have any: the parent of another workflow counts its work as
+// cancelled.
+func cancelledDetails(workflowType, reason string) *commonpb.Payloads {
+	if workflowType != workflows.PlaybookWorkflowName {
+		return nil
+	}
+	details, err := converter.GetDefaultDataConverter().ToPayloads(workflows.Result{
+		Status: interpreter.Cancelled, Steps: []workflows.StepRecord{}, Warnings: []string{reason},
+	})
+	if err != nil {
+		return nil // a text can always be encoded
+	}
+	return details
 }

@@ -108,7 +108,7 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	if doc.book == nil {
 		return
 	}
-	for _, key := range sortedKeys(doc.book.Workload) {
+	for _, key := range playbook.SortedKeys(doc.book.Workload) {
 		add(protocol.CompletionItemKindVariable, key, "workload", "", key)
 	}
 	for _, step := range doc.book.Steps {
@@ -117,8 +117,6 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 		}
 	}
 }
-
-func sortedKeys[V any](values map[string]V) []string { return playbook.SortedKeys(values) }
 
 // hover explains the word at a place; nil where there is nothing to say.
 func (s *Server) hover(at protocol.TextDocumentPositionParams) *protocol.Hover {

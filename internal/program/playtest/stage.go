@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	httptool "reprise/activities/http"
+
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -330,7 +332,7 @@ func (s *stage) perform(act *playbook.TestAct) {
 func (s *stage) connections() (made, error) {
 	connections := made{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
-		text, err := connectionText(s.test.Connections[name])
+		text, err := httptool.ConnectionText(s.test.Connections[name])
 		if err != nil {
 			return connections, fmt.Errorf("connections: %s %w", name, err)
 		}

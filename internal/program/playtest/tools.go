@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"reprise/activities"
-	httptool "reprise/activities/http"
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -175,9 +174,6 @@ func (s *stage) connectionOf(name string) (string, bool) {
 	text, isText := s.test.Connections[name].(string)
 	return text, isText
 }
-
-// connectionText is a connection of a test as the worker has it.
-func connectionText(v any) (string, error) { return httptool.ConnectionText(v) }
 
 // parentOf is the folder of a file, "" for one in no folder.
 func parentOf(name string) string {

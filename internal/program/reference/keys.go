@@ -207,15 +207,13 @@ func (r *Reference) path(question string) []Entry {
 		found[i].Where = slices.Compact(slices.Sorted(slices.Values(slices.Concat(found[i].Where, e.Where))))
 	}
 	for _, section := range playbook.Sections() {
-		if len(parts) > 1 && slug(section.Name) == parts[0] {
+		if len(parts) > 1 && strings.ReplaceAll(section.Name, " ", "_") == parts[0] {
 			add(r.walk(section.Name, parts[1:]))
 		}
 		add(r.walk(section.Name, parts))
 	}
 	return found
 }
-
-func slug(section string) string { return strings.ReplaceAll(section, " ", "_") }
 
 func lastOf(path string) string {
 	_, last, _ := cutLast(path)

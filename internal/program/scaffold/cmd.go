@@ -9,9 +9,6 @@ import (
 // ofCmd is how a line begins, or continues, that was copied for cmd of Windows.
 var ofCmd = regexp.MustCompile(`(?i)^(curl|curl\.exe)\s+\^"|\^\r?\n`)
 
-// isCmd reports whether a line was copied for cmd of Windows.
-func isCmd(line string) bool { return ofCmd.MatchString(line) }
-
 // cmdWords are the arguments of a curl in a line of cmd.
 func cmdWords(line string) ([]string, error) {
 	words, open := windowsWords(withoutCarets(line))

@@ -47,7 +47,7 @@ func curlWords(line string) (words []string, err error) {
 		return nil, fmt.Errorf("the line has %d bytes; at most %d are read", len(line), maxCurl)
 	case strings.Contains(line, "Invoke-WebRequest"):
 		return nil, errors.New(`the line is one for PowerShell; copy it as "cURL (bash)"`)
-	case isCmd(line):
+	case ofCmd.MatchString(line):
 		return cmdWords(line)
 	}
 	defer func() { // the parser and the expansion are not ours

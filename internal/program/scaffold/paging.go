@@ -91,11 +91,6 @@ func newFinder(of *Description) *finder {
 	return f
 }
 
-// known are the parameters that the request has or that the API accepts.
-func (f *finder) known() []Pair {
-	return slices.Concat(f.of.Params, f.of.Accepts, pairsOfMap(f.of.Body))
-}
-
 func pairsOfMap(value any) (pairs []Pair) {
 	for _, one := range membersOf(value) {
 		if len(one.path) == 1 {
@@ -108,7 +103,7 @@ func pairsOfMap(value any) (pairs []Pair) {
 // param finds the first parameter of some names, in their order.
 func (f *finder) param(names []string) (name string, value any) {
 	for _, wanted := range names {
-		for _, pair := range f.known() {
+		for _, pair := range slices.Concat(f.of.Params, f.of.Accepts, pairsOfMap(f.of.Body)) {
 			if plain(strings.TrimPrefix(pair.Name, "$")) == wanted {
 				return pair.Name, pair.Value
 			}
@@ -184,7 +179,9 @@ func (f *finder) linkHeader() (paging, bool) {
 }
 
 // nextAddress is that of the second page of a test.
-func (f *finder) nextAddress() string { return f.of.Base + f.of.filledPath() + "?page=2" }
+func (f *finder) nextAddress() string {
+	return f.of.Base + inPath.ReplaceAllString(f.of.Request.Path, "1") + "?page=2"
+}
 
 // address is a member that holds the address of the next page.
 func (f *finder) address() (paging, bool) {

@@ -81,7 +81,7 @@ var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // nameOf makes a name of a text; fallback is for one without letters.
 func nameOf(text, fallback string) string {
-	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(splitCamel(text)), "_"), "_")
+	name := strings.Trim(notName.ReplaceAllString(strings.ToLower(camel.ReplaceAllString(text, "${1}_$2")), "_"), "_")
 	name = strings.Trim(name[:min(len(name), maxName)], "_")
 	if name == "" {
 		return fallback
@@ -93,8 +93,6 @@ func nameOf(text, fallback string) string {
 }
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
-
-func splitCamel(text string) string { return camel.ReplaceAllString(text, "${1}_$2") }
 
 // connection is one by its name.
 func connection(name, form string) Connection {

@@ -78,22 +78,22 @@ const (
 // exportSteps start a job, wait for its end and fetch what it has made.
 func (w *writer) exportSteps() *yaml.Node {
 	start, await, download := mapping(), mapping(), mapping()
-	add(start, "step", text(startStep))
+	add(start, "step", recording.Text(startStep))
 	w.request(start)
 	add(start, "retry", sequence(w.failurePolicy()))
-	add(start, "next", text(awaitStep))
-	add(await, "step", text(awaitStep))
-	add(await, "tool", text("http"))
+	add(start, "next", recording.Text(awaitStep))
+	add(await, "step", recording.Text(awaitStep))
+	add(await, "tool", recording.Text("http"))
 	w.auth(await)
 	add(await, "url", quoted(w.url()+"/{{ "+startStep+".id }}"))
 	add(await, "retry", sequence(w.failurePolicy(), pollPolicy("response.status"),
 		policy("It has failed.", "lower(response.status) in ['failed', 'error', 'cancelled']", flow("fail", quoted("{{ response.error | default('the export has failed') }}")))))
-	add(await, "next", text(downloadStep))
-	add(download, "step", text(downloadStep))
-	add(download, "tool", text("http"))
+	add(await, "next", recording.Text(downloadStep))
+	add(download, "step", recording.Text(downloadStep))
+	add(download, "tool", recording.Text("http"))
 	w.auth(download)
 	add(download, "url", quoted("{{ "+awaitStep+".download_url | raw }}"))
-	add(download, "format", text("csv"))
+	add(download, "format", recording.Text("csv"))
 	add(download, "retry", sequence(w.failurePolicy()))
 	if sink := w.sink(); sink != nil {
 		add(download, "sink", sink)
@@ -103,34 +103,34 @@ func (w *writer) exportSteps() *yaml.Node {
 
 func (w *writer) auth(step *yaml.Node) {
 	if w.of.login != nil {
-		add(step, "auth", text(w.of.login.name))
+		add(step, "auth", recording.Text(w.of.login.name))
 	}
 }
 
 func (w *writer) exportAnswers() (answers, expect *yaml.Node) {
 	answers, expect = mapping(), mapping()
-	accepted := flow("status", recording.Node(202, true), "body", flow("id", text("job-1"), "status", text("queued")))
-	open := flow("body", flow("id", text("job-1"), "status", text("running")))
-	done := flow("body", flow("id", text("job-1"), "status", text("done"), "download_url", text(w.of.Base+"/files/job-1.csv")))
+	accepted := flow("status", recording.Node(202, true), "body", flow("id", recording.Text("job-1"), "status", recording.Text("queued")))
+	open := flow("body", flow("id", recording.Text("job-1"), "status", recording.Text("running")))
+	done := flow("body", flow("id", recording.Text("job-1"), "status", recording.Text("done"), "download_url", recording.Text(w.of.Base+"/files/job-1.csv")))
 	csv := mapping()
-	add(csv, "headers", flow("content-type", text("text/csv")))
-	add(csv, "body_text", text("id,name\n1,Ada\n2,Bob\n"))
+	add(csv, "headers", flow("content-type", recording.Text("text/csv")))
+	add(csv, "body_text", recording.Text("id,name\n1,Ada\n2,Bob\n"))
 	add(answers, startStep, sequence(accepted))
 	add(answers, awaitStep, sequence(open, done))
 	add(answers, downloadStep, sequence(flow("status", recording.Node(503, true)), csv))
-	add(expect, "status", text("completed"))
+	add(expect, "status", recording.Text("completed"))
 	add(expect, "result", flow("rows", recording.Node(2, true)))
-	add(expect, "waits", flow(awaitStep, flowList(text("30s")), downloadStep, flowList(text("1s"))))
+	add(expect, "waits", flow(awaitStep, flowList(recording.Text("30s")), downloadStep, flowList(recording.Text("1s"))))
 	return answers, expect
 }
 
 // webhookSteps start work elsewhere, and wait until that says how it ended.
 func (w *writer) webhookSteps() *yaml.Node {
 	step, request := mapping(), mapping()
-	add(step, "step", text(startStep))
-	add(step, "tool", text("webhook"))
+	add(step, "step", recording.Text(startStep))
+	add(step, "tool", recording.Text("webhook"))
 	w.auth(step)
-	add(step, "timeout", text("4h"))
+	add(step, "timeout", recording.Text("4h"))
 	add(request, "url", quoted(w.url()))
 	body, _ := w.of.Body.(map[string]any)
 	sent := map[string]any{"callback": template("{{ callback.complete }}"), "failed": template("{{ callback.fail }}")}
@@ -138,14 +138,14 @@ func (w *writer) webhookSteps() *yaml.Node {
 	add(request, "body", value(sent))
 	add(step, "on_start", request)
 	add(step, "retry", sequence(policy("It failed, or nobody has answered in time: start it again.", "error.kind in ['timeout', 'webhook_failure', 'explicit']",
-		flow("max_attempts", recording.Node(3, true), "initial_delay", text("1m")))))
+		flow("max_attempts", recording.Node(3, true), "initial_delay", recording.Text("1m")))))
 	return sequence(step)
 }
 
 func (w *writer) webhookAnswers() (answers, expect *yaml.Node) {
 	answers, expect = mapping(), mapping()
-	add(answers, startStep, sequence(flow("complete", flow("rows", recording.Node(2, true)), "after", text("2h"))))
-	add(expect, "status", text("completed"))
+	add(answers, startStep, sequence(flow("complete", flow("rows", recording.Node(2, true)), "after", recording.Text("2h"))))
+	add(expect, "status", recording.Text("completed"))
 	add(expect, "result", flow("rows", recording.Node(2, true)))
 	return answers, expect
 }

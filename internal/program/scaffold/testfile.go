@@ -15,7 +15,7 @@ import (
 // test is the test of the playbook: a page that fails once, then all pages.
 func (w *writer) test() []byte {
 	test := mapping()
-	add(test, "name", text(w.testName()))
+	add(test, "name", recording.Text(w.testName()))
 	if workload := w.testWorkload(); len(workload.Content) > 0 {
 		add(test, "workload", workload)
 	}
@@ -26,7 +26,7 @@ func (w *writer) test() []byte {
 	add(test, "answers", answers)
 	add(test, "expect", expect)
 	top := mapping()
-	add(top, "playbook", text(cmp.Or(w.File, FileOf(w.made.Name))))
+	add(top, "playbook", recording.Text(cmp.Or(w.File, FileOf(w.made.Name))))
 	add(top, "tests", sequence(test))
 	return []byte(yamltree.Encode(top))
 }
@@ -67,7 +67,7 @@ func (w *writer) testConnections() *yaml.Node {
 		if strings.HasPrefix(form, "{") { // whose tokens would have to be answered as well
 			form = "bearer:TOKEN"
 		}
-		add(connections, login.name, text(form))
+		add(connections, login.name, recording.Text(form))
 	}
 	return connections
 }
@@ -111,7 +111,7 @@ func (w *writer) answers() (answers, expect *yaml.Node) {
 	add(answers, key, sequence(entries...))
 	expect = w.expected(len(bodies))
 	add(expect, "requests", flow(key, flowList(requests...)))
-	add(expect, "waits", flow(key, flowList(text("1s"))))
+	add(expect, "waits", flow(key, flowList(recording.Text("1s"))))
 	return answers, expect
 }
 
@@ -124,7 +124,7 @@ func flowList(items ...*yaml.Node) *yaml.Node {
 // expected is the status and the result of the run.
 func (w *writer) expected(bodies int) *yaml.Node {
 	expect := mapping()
-	add(expect, "status", text("completed"))
+	add(expect, "status", recording.Text("completed"))
 	rows := testRows
 	if bodies > 1 && w.found.hasRows { // else each page is one
 		rows++
@@ -217,10 +217,10 @@ func (w *writer) pollAnswers() (answers, expect *yaml.Node) {
 	answers = mapping()
 	add(answers, key, sequence(flow("status", recording.Node(503, true)), flow("body", open), flow("body", done)))
 	expect = mapping()
-	add(expect, "status", text("completed"))
+	add(expect, "status", recording.Text("completed"))
 	if w.element == "" {
-		add(expect, "result", flow("status", text("done")))
+		add(expect, "result", flow("status", recording.Text("done")))
 	}
-	add(expect, "waits", flow(key, flowList(text("1s"), text("30s"))))
+	add(expect, "waits", flow(key, flowList(recording.Text("1s"), recording.Text("30s"))))
 	return answers, expect
 }

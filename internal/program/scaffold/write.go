@@ -162,17 +162,14 @@ func lastIndex(list []string, fits func(string) bool) int {
 	return -1
 }
 
-// filledPath is the path with something in each of its places.
-func (r *Request) filledPath() string { return inPath.ReplaceAllString(r.Path, "1") }
-
 // write writes both files.
 func (w *writer) write() {
 	top := mapping()
-	add(top, "apiVersion", text(playbook.Version))
-	add(top, "kind", text("Playbook"))
-	head := flow("name", text(w.made.Name))
+	add(top, "apiVersion", recording.Text(playbook.Version))
+	add(top, "kind", recording.Text("Playbook"))
+	head := flow("name", recording.Text(w.made.Name))
 	if w.of.Desc != "" {
-		add(head, "description", text(escaped(w.of.Desc)))
+		add(head, "description", recording.Text(escaped(w.of.Desc)))
 		head.Style = 0
 	}
 	add(top, "metadata", head)
@@ -206,13 +203,13 @@ func (w *writer) comment() string {
 // workload has what differs between runs.
 func (w *writer) workload() *yaml.Node {
 	workload := mapping()
-	add(workload, "api", text(w.of.Base))
+	add(workload, "api", recording.Text(w.of.Base))
 	for _, name := range w.places() {
-		add(workload, name, text("1"))
+		add(workload, name, recording.Text("1"))
 	}
 	for _, name := range w.of.given {
 		if !slices.Contains(w.places(), name) {
-			add(workload, name, text(""))
+			add(workload, name, recording.Text(""))
 		}
 	}
 	if w.paging.sized {
@@ -270,7 +267,7 @@ func (w *writer) steps() *yaml.Node {
 		return w.webhookSteps()
 	}
 	step := mapping()
-	add(step, "step", text(stepName))
+	add(step, "step", recording.Text(stepName))
 	w.request(step)
 	if w.element != "" {
 		w.loop(step)
@@ -287,12 +284,12 @@ const stepName = "fetch"
 
 // request adds the fields of the request to a step.
 func (w *writer) request(step *yaml.Node) {
-	add(step, "tool", text("http"))
+	add(step, "tool", recording.Text("http"))
 	if w.of.login != nil {
-		add(step, "auth", text(w.of.login.name))
+		add(step, "auth", recording.Text(w.of.login.name))
 	}
 	if w.of.Method != "GET" {
-		add(step, "method", text(w.of.Method))
+		add(step, "method", recording.Text(w.of.Method))
 	}
 	add(step, "url", quoted(w.url()))
 	params := slices.Clone(w.of.Params)
@@ -324,7 +321,7 @@ func (w *writer) request(step *yaml.Node) {
 	case w.of.Body != nil:
 		add(step, "body", value(w.body()))
 	case w.of.Text != "":
-		add(step, "body", text(escaped(w.of.Text)))
+		add(step, "body", recording.Text(escaped(w.of.Text)))
 	}
 }
 
@@ -353,8 +350,8 @@ func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
 func (w *writer) loop(step *yaml.Node) {
 	loop := mapping()
 	add(loop, "in", quoted("{{ "+w.list+" }}"))
-	add(loop, "element", text(w.element))
-	add(loop, "mode", text("parallel"))
+	add(loop, "element", recording.Text(w.element))
+	add(loop, "mode", recording.Text("parallel"))
 	add(loop, "max_concurrency", recording.Node(5, true))
 	if sink := w.sink(); sink != nil {
 		add(loop, "sink", sink)
@@ -398,9 +395,9 @@ func (w *writer) policies() *yaml.Node {
 	add(then, "next_call", next)
 	switch {
 	case len(w.found.rows) == 0:
-		add(then, "collect", flow("strategy", text("append")))
+		add(then, "collect", flow("strategy", recording.Text("append")))
 	case collectable(w.found.rows):
-		add(then, "collect", flow("path", text(strings.Join(w.found.rows, "."))))
+		add(then, "collect", flow("path", recording.Text(strings.Join(w.found.rows, "."))))
 	}
 	list.Content = append(list.Content, policy("There is more: the next page.", w.paging.when, then))
 	return list
@@ -419,7 +416,7 @@ func (w *writer) failurePolicy() *yaml.Node {
 func pollPolicy(status string) *yaml.Node {
 	open := "['" + strings.Join(openStatuses[:len(openStatuses)-1], "', '") + "']"
 	return policy("It has not ended: ask again, for an hour.", "lower("+status+") in "+open,
-		flow("max_attempts", recording.Node(120, true), "delay", text("30s")))
+		flow("max_attempts", recording.Node(120, true), "delay", recording.Text("30s")))
 }
 
 func policy(comment, when string, then *yaml.Node) *yaml.Node {
@@ -447,9 +444,9 @@ func (w *writer) sink() *yaml.Node {
 		if w.element != "" {
 			path = w.made.Name + "/{{ " + w.element + " }}.jsonl"
 		}
-		add(sink, "tool", text("file"))
+		add(sink, "tool", recording.Text("file"))
 		add(sink, "path", quoted(path))
-		add(sink, "mode", text("overwrite"))
+		add(sink, "mode", recording.Text("overwrite"))
 	default:
 		w.tableSink(sink)
 	}
@@ -460,19 +457,19 @@ func (w *writer) sink() *yaml.Node {
 }
 
 func (w *writer) tableSink(sink *yaml.Node) {
-	add(sink, "tool", text(w.Sink))
+	add(sink, "tool", recording.Text(w.Sink))
 	if w.Sink == SinkSQLite {
-		add(sink, "path", text(w.made.Name+".db"))
+		add(sink, "path", recording.Text(w.made.Name+".db"))
 	} else {
-		add(sink, "auth", text(warehouse))
+		add(sink, "auth", recording.Text(warehouse))
 		w.loads = true
 	}
-	add(sink, "table", text(w.table))
+	add(sink, "table", recording.Text(w.table))
 	if key := keyOf(at(w.found.answer, w.found.rows)); w.found.hasRows && key != "" {
-		add(sink, "mode", text("upsert"))
-		add(sink, "key", text(key))
+		add(sink, "mode", recording.Text("upsert"))
+		add(sink, "key", recording.Text(key))
 	}
-	add(sink, "schema_contract", text("evolve"))
+	add(sink, "schema_contract", recording.Text("evolve"))
 }
 
 // sinkArgs are the rows where the result is something else; "" where it is them.
@@ -521,8 +518,6 @@ func add(n *yaml.Node, key string, value *yaml.Node) {
 	n.Content = append(n.Content, recording.Text(key), value)
 }
 
-func text(text string) *yaml.Node { return recording.Text(text) }
-
 // quoted is a text in double quotes, as templates are written.
 func quoted(text string) *yaml.Node {
 	n := recording.Text(text)
@@ -548,7 +543,7 @@ func value(of any) *yaml.Node {
 	case template:
 		return quoted(string(of))
 	case string:
-		return text(escaped(of))
+		return recording.Text(escaped(of))
 	case map[string]any:
 		n := mapping()
 		for _, key := range playbook.SortedKeys(of) {

@@ -14,9 +14,6 @@ import (
 // arrivalCost is what a body uses besides its bytes.
 const arrivalCost = 16 << 10
 
-// stranger is the sender of a request without a known signature yet.
-func stranger(r *http.Request) string { return addressOf(r.RemoteAddr) }
-
 // ofToken is the sender of a request with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 

@@ -35,7 +35,7 @@ var (
 	//go:embed approval.css
 	approvalStyle string
 
-	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": readable}).Parse(approvalSource))
+	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": Readable}).Parse(approvalSource))
 	// pageHeader lets a page do nothing but be read and post its form.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},
@@ -205,7 +205,7 @@ func (a openAttempt) page() (page, error) {
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
 		shown.Since, shown.Until = moment(a.Awaiting.Since), moment(a.Awaiting.Until)
 		var err error
-		shown.Heading, shown.Message, err = renderMessage(a.Awaiting.Approval)
+		shown.Heading, shown.Message, err = Question(a.Awaiting.Approval)
 		shown.Title = cmp.Or(source.Shorten(strings.Join(strings.Fields(textOf(shown.Heading)), " "), mostTitle),
 			source.Shorten(source.Readable(a.Awaiting.Question()), mostTitle), shown.Title)
 		return shown, err

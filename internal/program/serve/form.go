@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"html/template"
 	"net/url"
 
 	"reprise/interpreter"
@@ -10,12 +9,6 @@ import (
 
 // FormField is an input of the form of an approval, as the page shows it.
 type FormField = pageField
-
-// Question is what an approval asks as HTML that is safe to show: the heading with
-// which it begins, "" for none, and the rest.
-func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
-	return renderMessage(approval)
-}
 
 // FormOf are the inputs of an approval's form and a comment, for a person who is known;
 // with what was typed and what is wrong with it, by the names of inputs.
@@ -42,6 +35,3 @@ func TypedAnswer(approval *playbook.Approval, typed url.Values, by string) (inte
 	}
 	return readApproval(approval, kept)
 }
-
-// Readable is a text of data as people see it.
-func Readable(text string) string { return readable(text) }

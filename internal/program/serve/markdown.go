@@ -41,13 +41,9 @@ func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue 
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// renderMessage gives a question to people as HTML for a page. The Markdown of the
-// author is read with a word in place of each value, which Markdown treats as a word;
-// the values are put in when it has been read, so that they are text, whatever they
-// are.
-// The heading with which a message begins is the title of the page, and not part of the
-// message; "" is of one without.
-func renderMessage(approval *playbook.Approval) (title, message template.HTML, err error) {
+// Question is what an approval asks as HTML that is safe to show: the heading with
+// which it begins, "" for none, and the rest.
+func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
 	filled := newStandIns(approval.Pieces())
 	context := parser.NewContext()
 	context.Set(standInsKey, filled)
@@ -67,7 +63,7 @@ var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
 
 var anyTag = regexp.MustCompile(`<[^>]*>`)
 
-// textOf is the text of HTML that renderMessage gave.
+// textOf is the text of HTML that Question gave.
 func textOf(text template.HTML) string {
 	return html.UnescapeString(anyTag.ReplaceAllString(string(text), ""))
 }
@@ -132,7 +128,7 @@ func (s *standIns) value(standIn string) string {
 // fill puts values into a page, in which stand-ins are nowhere but in texts.
 func (s *standIns) fill(page string) string {
 	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
-		return `<bdi class="value">` + template.HTMLEscapeString(readable(s.value(found))) + "</bdi>"
+		return `<bdi class="value">` + template.HTMLEscapeString(Readable(s.value(found))) + "</bdi>"
 	})
 }
 
@@ -155,9 +151,9 @@ func (s *standIns) address(written string) (address string, ofData bool) {
 	return address, s.pattern.MatchString(host(written))
 }
 
-// readable is a text of data as people see it: what hides is shown, and it takes no
+// Readable is a text of data as people see it: what hides is shown, and it takes no
 // more of a page than a paragraph does, so that the rest of the page is seen.
-func readable(value string) string {
+func Readable(value string) string {
 	const mostLetters, mostLines = 1000, 30
 	value = source.Shorten(source.Readable(value), mostLetters)
 	if strings.Count(value, "\n") >= mostLines {

@@ -112,7 +112,7 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) (order ordered, l
 		return s.ofCaller(caller, w, r)
 	}
 	// A refusal before the body is there would show which playbooks there are.
-	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, stranger(r))
+	body, leave, err := s.admit(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
 	if err != nil {
 		return order, nil, err
 	}

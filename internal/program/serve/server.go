@@ -235,7 +235,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 		ReadHeaderTimeout: limits.Header, ReadTimeout: limits.Body, IdleTimeout: limits.Idle,
 		WriteTimeout: limits.Body + maxWait + 2*limits.Write, ConnContext: withConnection,
 	}
-	listener = newConnections(listener, limits.Connections)
+	listener = &connections{Listener: listener, crowd: newCrowd(limits.Connections)}
 	ended := make(chan error, 1)
 	go func() {
 		if certificate == nil {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"time"
 
+	"reprise/interpreter/source"
+
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -117,5 +119,5 @@ func (t *trial) target(in interpreter.ToolInput) string {
 	case text(playbook.FieldStatement) != "":
 		target = text(playbook.FieldStatement)
 	}
-	return t.cut(target, maxTarget)
+	return source.Cut(t.text(target), maxTarget)
 }

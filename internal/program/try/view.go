@@ -31,12 +31,6 @@ func (t *trial) text(text string) string { return t.Resources.Secrets.Text(text)
 // masked is a value without secrets.
 func (t *trial) masked(value any) any { return recording.Masked(value, t.Resources.Secrets) }
 
-// cut is the beginning of a text, without secrets.
-func (t *trial) cut(text string, most int) string { return source.Cut(t.text(text), most) }
-
-// json is a value for people: JSON, cut where it is long.
-func (t *trial) json(value any, most int) string { return shortJSON(t.masked(value), most) }
-
 func shortJSON(value any, most int) string {
 	if value == nil {
 		return "nil" // as the language calls it
@@ -214,7 +208,7 @@ func (t *trial) changes(before interpreter.ToolInput, after request.Request) []C
 func (t *trial) flatten(path string, value any, into map[string]string) {
 	members, isMap := value.(map[string]any)
 	if !isMap || len(members) == 0 {
-		into[path] = t.json(value, maxPart)
+		into[path] = shortJSON(t.masked(value), maxPart)
 		text, _ := value.(string)
 		if secrets.IsMember(path, text) || playbook.HoldsCredentials(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars

@@ -21,12 +21,21 @@
 package testenv
 
 import (
+	"bytes"
+	"context"
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/program/demoapi"
 )
 
 // Main runs the tests of a package, then stops the servers they started, and
@@ -72,4 +81,91 @@ func runCleanups() {
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i]()
 	}
+}
+
+// DemoAPI starts a demo API of the test's own on a free port of 127.0.0.1 and
+// closes it when the test ends.
+func DemoAPI(t testing.TB) *demoapi.Server {
+	t.Helper()
+	api := demoapi.New(demoapi.Options{})
+	// The test's context ends before its cleanups, which may still send requests.
+	if _, err := api.Start(context.WithoutCancel(t.Context()), "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Close(); err != nil {
+			t.Errorf("close demo API: %v", err)
+		}
+	})
+	return api
+}
+
+// Golden compares a text with the file of that name in testdata, which has the ending
+// .txt. With update it writes the file first.
+func Golden(t testing.TB, update bool, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// Processes returns the IDs of the running processes whose environment has the
+// entry "NAME=value". A test that starts a program with a value of its own finds
+// everything that the program started in turn and left behind, whatever its name
+// or parent. It reads /proc, so it needs Linux; elsewhere the test fails.
+func Processes(t testing.TB, entry string) []int {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Fatalf("look for processes: %v", err)
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatalf("look for processes: %v", err)
+	}
+	var found []int
+	for _, file := range files {
+		// Processes end while we look, and other users' cannot be read.
+		environ, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+entry+"\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// mostPatience bounds how much longer limits get than they are written down.
+const mostPatience = 10
+
+// Within is the limit of what takes at most d on a machine with nothing else to do.
+// It is d, times how much slower this machine is now: TEST_PATIENCE if that is set,
+// otherwise the programs that want a processor for each processor there is. Every limit
+// on real work in a test is one of these; what a test compares with a limit of the code
+// under test is not.
+func Within(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * slowness(os.Getenv("TEST_PATIENCE"), "/proc/loadavg", runtime.NumCPU()))
+}
+
+// slowness is the factor of Within: what is given, or else what the kernel says of the
+// last minute and of now, whichever is more. It is 1 where neither is known.
+func slowness(given, loadFile string, processors int) float64 {
+	if factor, err := strconv.ParseFloat(given, 64); err == nil {
+		return min(max(factor, 1), mostPatience)
+	}
+	text, err := os.ReadFile(loadFile) // "0.20 0.97 2.82 3/250 4711": over 1, 5 and 15 minutes, running/all
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 4 {
+		return 1
+	}
+	lately, _ := strconv.ParseFloat(fields[0], 64)
+	now, _, _ := strings.Cut(fields[3], "/")
+	running, _ := strconv.ParseFloat(now, 64)
+	return min(max(1, max(lately, running)/float64(processors)), mostPatience)
 }
