@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
 	"reprise/internal/program/start"
 	"reprise/interpreter/partition"
@@ -109,6 +111,11 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 	}
 	options.run.local.playbooks = cmp.Or(options.run.local.playbooks, folderOf(name))
 	return a.runWith(&options.run, func(ctx context.Context, s *session) (start.Plan, error) {
+		if !options.dryRun {
+			if err := checkAlone(ctx, s, of.book); err != nil {
+				return start.Plan{}, err
+			}
+		}
 		matrix, err := a.matrix(ctx, s, of.book, now)
 		if err != nil {
 			return start.Plan{}, err
@@ -120,6 +127,23 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 		}
 		return a.backfillPlan(of, keys, workload, options)
 	})
+}
+
+// checkAlone refuses a backfill while another one of the playbook is open: the partitions that the
+// other has not begun are missing still, and both would run them.
+func checkAlone(ctx context.Context, s *session, book *playbook.Playbook) error {
+	list, err := s.runs().List(ctx, runs.Filter{Playbook: backfill.Name(book), Limit: 1})
+	switch {
+	case errors.Is(err, runs.ErrNoAttributes): // the run itself is skipped then
+		return nil
+	case err != nil:
+		return err
+	case len(list.Runs) == 0 || list.Runs[0].Ended():
+		return nil
+	}
+	id := list.Runs[0].WorkflowID
+	return fmt.Errorf("the backfill %s of %s has not ended; nothing was started. Follow it: %s follow %s. To run others, wait for its end, or cancel it",
+		id, book.Name, terminal.Program(), terminal.ShellWord(id))
 }
 
 // between are the indexes of the first and the last partition that are meant.

@@ -130,17 +130,13 @@ func (s *stage) put(ctx context.Context, rows int64, columns []string, there []C
 // missing deletes what was not read, unless that is too much.
 func (s *stage) missing(ctx context.Context, written *Written, isGone string) error {
 	table := s.write.QuotedTable()
-	total, err := s.rowsOf(ctx, table, "true")
-	if err != nil {
-		return err
-	}
 	gone, err := s.rowsOf(ctx, table, isGone)
 	if err != nil {
 		return err
 	}
-	if most := s.write.staging.maxDelete; float64(gone) > most*float64(total) {
-		return stagingError(typeMaxDelete, "%d of the %d rows of table %q were not read, which is more than max_delete allows (%v): nothing was deleted",
-			gone, total, s.write.Shown, most)
+	if most := s.write.staging.maxDelete; float64(gone) > most*float64(s.before) {
+		return stagingError(typeMaxDelete, "%d of the %d rows that table %q had were not read, which is more than max_delete allows (%v): nothing was deleted",
+			gone, s.before, s.write.Shown, most)
 	}
 	written.deleted, err = s.tx.Exec(ctx, "DELETE FROM "+table+" AS "+thereName+" WHERE "+isGone)
 	return err

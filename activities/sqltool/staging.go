@@ -133,7 +133,7 @@ func (d *Dialect) StagingTables() []NewTable {
 		{StagingTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StagingTable + " (id " + d.Name + " PRIMARY KEY, target text NOT NULL, beside text, replaces text NOT NULL, started_at " +
 				d.Time + " NOT NULL, dropped_at " + d.Time + ", published_at " + d.Time +
-				", rows_affected bigint NOT NULL DEFAULT 0, rows_deleted bigint NOT NULL DEFAULT 0)",
+				", rows_before bigint NOT NULL DEFAULT 0, rows_affected bigint NOT NULL DEFAULT 0, rows_deleted bigint NOT NULL DEFAULT 0)",
 		}},
 		{StagedTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + StagedTable + " (id " + d.Name + " NOT NULL, part bigint NOT NULL, round bigint NOT NULL, staged bigint NOT NULL DEFAULT 0, " +
@@ -269,7 +269,8 @@ type stage struct {
 	columns []string
 	// published is what publishing has done, nil before.
 	published *Written
-	fresh     bool // nothing was known of the call or loop before
+	fresh     bool  // nothing was known of the call or loop before
+	before    int64 // rows of the table before its first write, if what was not read is deleted
 }
 
 func stagingError(kind, format string, args ...any) error {
@@ -294,10 +295,10 @@ func (s *stage) open(ctx context.Context, alone bool) error {
 		written            Written
 	)
 	find := func() error {
-		return s.tx.Query(ctx, "SELECT beside, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_affected, rows_deleted FROM "+
+		return s.tx.Query(ctx, "SELECT beside, replaces, dropped_at IS NOT NULL, published_at IS NOT NULL, rows_before, rows_affected, rows_deleted FROM "+
 			StagingTable+" WHERE id = $1"+lock, []any{id}, func(scan func(...any) error) error {
 			known = true
-			return scan(&beside, &replaces, &dropped, &published, &written.affected, &written.deleted)
+			return scan(&beside, &replaces, &dropped, &published, &s.before, &written.affected, &written.deleted)
 		})
 	}
 	if err := find(); err != nil {
@@ -358,6 +359,9 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 		if err := s.dropLeftOver(ctx); err != nil {
 			return err
 		}
+		if err := s.countBefore(ctx); err != nil {
+			return err
+		}
 	}
 	w := s.write
 	var (
@@ -379,6 +383,23 @@ func (s *stage) enter(ctx context.Context, alone bool) error {
 		return s.forget(ctx)
 	}
 	return json.Unmarshal([]byte(columns), &s.columns)
+}
+
+// countBefore keeps how many rows the table has before the call or loop writes any, which delete_missing
+// needs: of a table that gets other keys all rows go, however many new ones it has by then.
+func (s *stage) countBefore(ctx context.Context) error {
+	if !s.write.staging.deleteMissing {
+		return nil
+	}
+	columns, err := s.tx.Columns(ctx, s.write)
+	if len(columns) == 0 || err != nil {
+		return err
+	}
+	if s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), "true"); err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.staging.ID, s.before)
+	return err
 }
 
 func (s *stage) overtaken(why string) error {

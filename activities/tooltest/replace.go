@@ -502,6 +502,19 @@ func deleteMissing(s *TableTest) {
 	require.False(s, load.stands())
 }
 
+// deleteMissingOfOtherKeys: the share of max_delete is that of the rows that were there, and not of those that the load
+// has added.
+func deleteMissingOfOtherKeys(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n integer")
+	s.Write(nil, row{"id": 0, "n": 1}, row{"id": 1, "n": 1}, row{"id": 2, "n": 1}, row{"id": 3, "n": 1})
+	load := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true})
+	load.page(row{"id": 0, "n": 1}, row{"id": 10, "n": 1}, row{"id": 11, "n": 1}, row{"id": 12, "n": 1})
+	object := load.refuse(interpreter.StagingPublish)
+	require.Equal(s, "max_delete", object.Type)
+	require.Contains(s, object.Message, "3 of the 4 rows that table")
+	require.Len(s, s.Content("id"), 7)
+}
+
 // wordsOfReplace: what does not go together is refused.
 func wordsOfReplace(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint")

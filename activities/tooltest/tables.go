@@ -28,7 +28,7 @@ func (s Tables) Run(t *testing.T) {
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
 		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "replace bounded by times": replaceBoundedByTimes,
-		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing,
+		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
 		"words of replace": wordsOfReplace,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })

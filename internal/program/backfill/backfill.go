@@ -182,12 +182,14 @@ func Name(book *playbook.Playbook) string { return book.Name + ".backfill" }
 
 // Source is the playbook of a backfill: a loop whose elements are keys, and whose step runs the
 // playbook. Its workload are keys, and given, which is the workload of each run. A partition that
-// fails makes it a partial success.
+// fails makes it a partial success. While another backfill of the playbook is open it is skipped:
+// both may have been given the same keys.
 func Source(book *playbook.Playbook, file string, concurrency int) []byte {
 	return fmt.Appendf(nil, `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: %q, description: %q}
 workload: {keys: [], given: {}}
+concurrency: {key: backfill, limit: 1, on_conflict: skip}
 workflow:
   - step: backfill
     tool: playbook
