@@ -60,7 +60,7 @@ func TestStatusOfAnOpenRun(t *testing.T) {
 	person, runs := step(interpreter.RetryPending, HeldByPerson), step(interpreter.Running, "")
 	done, pending := step(interpreter.Completed, ""), step(interpreter.Pending, "")
 	asks := runs
-	asks.Child, asks.ChildRuns.Awaited = "below", []AwaitedAttempt{{}}
+	asks.Child, asks.Awaited = "below", []AwaitedAttempt{{}}
 	for name, row := range map[string]struct {
 		steps  []Step
 		paused bool

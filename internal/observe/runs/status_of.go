@@ -61,7 +61,7 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	for _, step := range steps {
 		switch tally := step.Status.Tally(); {
 		case step.Status.Ended():
-		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.ChildRuns.Awaited) > 0:
+		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.Awaited) > 0:
 			awaiting = append(awaiting, step)
 			since = interpreter.Sooner(since, step.Since)
 			running = running || step.HeldBy != HeldByAnswer

@@ -180,7 +180,7 @@ func (f *finder) linkHeader() (paging, bool) {
 
 // nextAddress is that of the second page of a test.
 func (f *finder) nextAddress() string {
-	return f.of.Base + inPath.ReplaceAllString(f.of.Request.Path, "1") + "?page=2"
+	return f.of.Base + inPath.ReplaceAllString(f.of.Path, "1") + "?page=2"
 }
 
 // address is a member that holds the address of the next page.
