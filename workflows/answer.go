@@ -62,6 +62,9 @@ func (c *controls) await(awaited *awaitedCall) (over func()) {
 // serveAnswers has the workflow accept answers, by updates and signals.
 func (c *controls) serveAnswers(ctx workflow.Context) error {
 	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
+		if !c.calling {
+			return nil // the handler waits: an answer may come with the first task, before any attempt is awaited
+		}
 		_, err := c.findAwaited(answer)
 		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
 			return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
@@ -70,6 +73,9 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 	}}
 	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
 		c.updates++
+		if err := c.awaitCalls(ctx); err != nil {
+			return interpreter.AnswerReceipt{}, err
+		}
 		taken, err := c.answer(ctx, answer)
 		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
 			return taken, ctx.Err()
@@ -81,6 +87,20 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 	}
 	onSignal(ctx, AnswerSignal, c.answerSignalled)
 	return c.serveAttemptDetails(ctx)
+}
+
+// awaitCalls returns once the workflow has come to its calls, and these have run up to what they
+// wait for: the SDK handles an update of the first task as soon as it has a handler.
+func (c *controls) awaitCalls(ctx workflow.Context) error {
+	if c.calling {
+		return nil
+	}
+	if err := workflow.Await(ctx, func() bool { return c.calling }); err != nil {
+		return err
+	}
+	ran := false // by a coroutine that runs after those that make the calls
+	workflow.Go(ctx, func(workflow.Context) { ran = true })
+	return workflow.Await(ctx, func() bool { return ran })
 }
 
 // drainAnswers applies answers that have arrived and were not read yet.

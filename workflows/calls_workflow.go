@@ -44,6 +44,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 	}
 	b.describe(ctx)
 	b.continues(going)
+	controls.calling = true
 	for {
 		b.makeCalls(going)
 		if len(b.remaining) == 0 || going.Err() != nil {

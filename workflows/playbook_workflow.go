@@ -54,6 +54,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
 	steered.enter(ctx, r)
+	controls.calling = true
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}

@@ -134,7 +134,7 @@ func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
 	const usual = 16 // as many keys need no memory of their own
 	keys := make([]string, 0, usual)
 	//workflowcheck:ignore the keys are sorted before anyone sees them
-	for key := range m {
+	for key := range m { // any order: they are sorted
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
