@@ -89,8 +89,9 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 	return c.serveAttemptDetails(ctx)
 }
 
-// awaitCalls returns once the workflow has come to its calls, and these have run up to what they
-// wait for: the SDK handles an update of the first task as soon as it has a handler.
+// awaitCalls returns once the workflow makes its calls, and each of them has reached what it waits
+// for. An update may arrive earlier: the SDK calls a handler as soon as it is set, which is before
+// the first attempt is awaited.
 func (c *controls) awaitCalls(ctx workflow.Context) error {
 	if c.calling {
 		return nil

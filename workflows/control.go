@@ -67,7 +67,8 @@ type controls struct {
 	children   []*steered
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
-	// calling says that the workflow has come to its calls. Before, no answer is for nothing.
+	// calling says that the workflow makes its calls. Answers that arrive earlier wait, since no
+	// attempt is awaited yet.
 	calling bool
 	// reports are the last ones of the children, by their workflow IDs; reported is the last
 	// that the parent workflow was sent, and changed has another one made.

@@ -172,13 +172,22 @@ func (r *run) watchReports(ctx workflow.Context, waits openWaits) {
 	if expires.IsZero() {
 		return
 	}
-	timed, drop := workflow.WithCancel(ctx)
-	r.dropTimer = drop
-	workflow.Go(timed, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, expires.Sub(workflow.Now(ctx)), workflow.TimerOptions{Summary: "until the first retry is due"})
-		if timer.Get(ctx, nil) == nil && r.reportsUntil.Equal(expires) {
+	r.dropTimer = after(ctx, expires.Sub(workflow.Now(ctx)), "until the first retry is due", func(ctx workflow.Context) {
+		if r.reportsUntil.Equal(expires) {
 			r.reportsUntil, r.dropTimer = time.Time{}, nil
 			r.describe(ctx)
 		}
 	})
+}
+
+// after does something once a time has passed, unless drop is called before. The summary says in
+// Temporal's UI what the timer is for.
+func after(ctx workflow.Context, wait time.Duration, summary string, do func(workflow.Context)) (drop workflow.CancelFunc) {
+	timed, drop := workflow.WithCancel(ctx)
+	workflow.Go(timed, func(ctx workflow.Context) {
+		if workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil) == nil {
+			do(ctx)
+		}
+	})
+	return drop
 }

@@ -109,14 +109,8 @@ func (c *controls) lasted(ctx workflow.Context, status interpreter.Status, long 
 		return !now.Before(c.debounce.due)
 	}
 	c.dropDebounce()
-	timed, drop := workflow.WithCancel(ctx)
+	drop := after(ctx, long, "until lists show that it waits", c.changed)
 	c.debounce = debounce{status: status, due: now.Add(long), drop: drop}
-	workflow.Go(timed, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, long, workflow.TimerOptions{Summary: "until lists show that it waits"})
-		if timer.Get(ctx, nil) == nil {
-			c.changed(ctx)
-		}
-	})
 	return false
 }
 
