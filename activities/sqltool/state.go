@@ -346,18 +346,23 @@ func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
 	return ", floor_before = " + least + ", floor = " + floor
 }
 
+// knownRows are the tables of known rows, in the order in which they are changed, with the columns that order them.
+var knownRows = []struct{ table, column string }{{SeenTable, "known"}, {BlocksTable, "last_position"}}
+
 // SweepStatements drop the known rows of a state, $1, below a floor, $2, and blocks of which all are below.
 func SweepStatements() []string {
-	below := func(table, column string) string {
-		return "DELETE FROM " + table + " WHERE " + column + " >= (SELECT floor_before FROM " + StateTable + " WHERE name = $1) AND " + column + " < $2"
+	statements := make([]string, len(knownRows))
+	for i, of := range knownRows {
+		statements[i] = "DELETE FROM " + of.table + " WHERE " + of.column + " >= (SELECT floor_before FROM " + StateTable +
+			" WHERE name = $1) AND " + of.column + " < $2"
 	}
-	return []string{below(SeenTable, "known"), below(BlocksTable, "last_position")}
+	return statements
 }
 
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
-	for table, column := range map[string]string{SeenTable: "known", BlocksTable: "last_position"} {
-		_, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE "+column+" >= $1 AND "+column+" < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+	for _, of := range knownRows {
+		_, err := tx.Exec(ctx, "DELETE FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2", ofState(name, withoutCursor), ofState(name, behindRows))
 		if err != nil {
 			return err
 		}
