@@ -2,18 +2,14 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"reprise/activities"
 	"reprise/activities/tooltest"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -171,16 +167,9 @@ func TestCopyKeepsWhatInsertDoes(t *testing.T) {
 func TestPoliciesHoldHoweverRowsTravel(t *testing.T) {
 	t.Parallel()
 	_, db := pgTool(t)
-	user := "eve_" + strings.ToLower(rand.Text()[:10])
-	db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD 'eve'; GRANT ALL ON SCHEMA public TO %[1]s; CREATE TABLE own (id int PRIMARY KEY, v text);
+	pg, user := asUser(t, db)
+	db.Exec(t, fmt.Sprintf(`GRANT ALL ON SCHEMA public TO %[1]s; CREATE TABLE own (id int PRIMARY KEY, v text);
 		GRANT ALL ON own TO %[1]s; ALTER TABLE own ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON own USING (v = 'own')`, user))
-	t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+user+"; DROP ROLE "+user) })
-	address, err := url.Parse(db.URL)
-	require.NoError(t, err)
-	address.User = url.UserPassword(user, "eve")
-	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": address.String()}})
-	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
 	for _, mode := range []string{"insert", "upsert"} {
 		for _, size := range []int{3, manyRows} {
 			rows := make([]any, size)

@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -35,6 +37,21 @@ func pgTool(t testing.TB) (tooltest.SQL, *testenv.Database) {
 	})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 	return tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}, db
+}
+
+// asUser is the postgres tool of a user who owns nothing in the database yet.
+func asUser(t *testing.T, db *testenv.Database) (pg tooltest.SQL, user string) {
+	t.Helper()
+	const password = "eve"
+	user = "eve_" + strings.ToLower(rand.Text()[:10])
+	db.Exec(t, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", user, password))
+	t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+user+"; DROP ROLE "+user) })
+	address, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	address.User = url.UserPassword(user, password)
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": address.String()}})
+	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
+	return tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}, user
 }
 
 func TestPostgresConforms(t *testing.T) {

@@ -2,10 +2,8 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/rand"
 	"flag"
 	"fmt"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,17 +215,10 @@ func TestReplaceOfTables(t *testing.T) {
 func TestReplaceByAUser(t *testing.T) {
 	t.Parallel()
 	_, db := pgTool(t)
-	user := "eve_" + strings.ToLower(rand.Text()[:10])
-	db.Exec(t, "CREATE ROLE "+user+" LOGIN PASSWORD 'eve'; GRANT CREATE ON SCHEMA public TO "+user+`; CREATE SCHEMA shop; CREATE TABLE shop.closed (id int);
+	pg, user := asUser(t, db)
+	db.Exec(t, "GRANT CREATE ON SCHEMA public TO "+user+`; CREATE SCHEMA shop; CREATE TABLE shop.closed (id int);
 		CREATE TABLE hidden (id int); ALTER TABLE hidden ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON hidden USING (id > 5);
 		GRANT USAGE ON SCHEMA shop TO `+user+"; GRANT ALL ON hidden, shop.closed TO "+user)
-	t.Cleanup(func() { db.Exec(t, "DROP OWNED BY "+user+"; DROP ROLE "+user) })
-	address, err := url.Parse(db.URL)
-	require.NoError(t, err)
-	address.User = url.UserPassword(user, "eve")
-	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"main": address.String()}})
-	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
-	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
 	for table, says := range map[string]string{
 		"hidden": "policies for rows (row-level security) may hide some of them", "shop.closed": "the user needs CREATE on its schema",
 	} {
