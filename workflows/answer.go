@@ -66,17 +66,16 @@ func (c *controls) serveAnswers(ctx workflow.Context) error {
 }
 
 // awaitAnswers has the workflow accept answers, by updates and signals, once the calls that begin
-// now have come to what they wait for: before, no attempt is awaited.
+// now have come to what they wait for: before, no attempt is awaited. The coroutine comes behind the
+// handlers that wait, which therefore continue when all others have run.
 func (c *controls) awaitAnswers(ctx workflow.Context) {
 	if c.awaitsAnswers {
 		return
 	}
 	c.awaitsAnswers = true
-	workflow.Go(ctx, func(ctx workflow.Context) { // calls may begin in coroutines that come after this one,
-		workflow.Go(ctx, func(ctx workflow.Context) { // and before that one
-			c.answers.open(ctx)
-			onSignal(ctx, AnswerSignal, c.answerSignalled)
-		})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		c.answers.open(ctx)
+		onSignal(ctx, AnswerSignal, c.answerSignalled)
 	})
 }
 

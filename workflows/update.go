@@ -37,8 +37,8 @@ func awaitSoon(ctx workflow.Context, condition func() bool) {
 	_ = workflow.Await(disconnected, condition) // an error is that of a cancel
 }
 
-// finishUpdates returns once all updates have been handled, before the history ends: Temporal tells the
-// senders of others no more than that it has.
+// finishUpdates returns once all updates have been handled, before the history ends: the senders of
+// others would only learn that it has, also where the run continues.
 func (c *controls) finishUpdates(ctx workflow.Context) {
 	c.commands.open(ctx)
 	c.answers.open(ctx)
