@@ -107,12 +107,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 		p.awaits(id, started, event.GetEventTime().AsTime())
 		return nil
 	}
-	end := started
-	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
-	end.IsRetry, end.By, end.Reason = false, "", ""
-	if failure != nil {
-		end.Event = ActionError
-	}
+	end := attemptEnded(started, event.GetEventTime().AsTime(), failure)
 	if of.started != nil {
 		end.Duration = end.At.Sub(started.At).Seconds()
 		if n := int(of.started.GetActivityTaskStartedEventAttributes().GetAttempt()); n > 1 {
@@ -182,6 +177,17 @@ func (p *projector) attemptStarted(of *made) Event {
 	}
 	last.attempt, last.page = in.Attempt, in.Page
 	return started
+}
+
+// attemptEnded is the end of an attempt.
+func attemptEnded(started Event, at time.Time, failure *interpreter.ErrorObject) Event {
+	end := started
+	end.At, end.Error, end.Event = at, failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
+	if failure != nil {
+		end.Event = ActionError
+	}
+	return end
 }
 
 func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {

@@ -356,12 +356,8 @@ func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, e
 
 // Source is Playbook with the files that the run has taken along, by their names.
 func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
-	first, err := r.begun(ctx, run.WorkflowID, run.last)
+	input, err := r.Input(ctx, run.WorkflowID, run.last)
 	if err != nil {
-		return nil, nil, err
-	}
-	var input workflows.Input
-	if err := r.values(ctx).decode(run.WorkflowID, first.input, &input); err != nil {
 		return nil, nil, err
 	}
 	book, err := (&Run{Input: input}).Book()

@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"reprise/internal/base/sleep"
 )
 
 // Options configure a Server. The zero value is ready for use.
@@ -159,26 +161,11 @@ func (s *Server) handle(pattern string, handler http.HandlerFunc) {
 // handleAPI registers a route under /api/: logged, delayed by Options.Latency.
 func (s *Server) handleAPI(pattern string, handler http.HandlerFunc) {
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !pause(r.Context(), s.options.Latency) {
+		if sleep.For(r.Context(), s.options.Latency) != nil {
 			return
 		}
 		handler(w, r)
 	})
-}
-
-// pause waits for d and reports false when the client went away first.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // statusRecorder remembers the status for the request log. Zero stands for a

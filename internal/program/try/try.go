@@ -15,6 +15,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/secrets"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -28,7 +29,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	options.Pages = cmp.Or(options.Pages, DefaultPages)
 	options.MaxWait = cmp.Or(options.MaxWait, DefaultMaxWait)
 	if options.Sleep == nil {
-		options.Sleep = sleep
+		options.Sleep = sleep.For
 	}
 	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Set{})
 	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
