@@ -76,7 +76,7 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 		callee.Partition = text
 	}
 	if inner := c.Book.Resolve(c.Action).Inline; inner != nil {
-		callee.Name, callee.Source = c.Book.File.Name+"#"+c.inlineName(), inner.Source()
+		callee.Name, callee.Source = c.Book.File.Name+"#"+cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name), inner.Source()
 		return callee, nil
 	}
 	file, err := c.Book.Called(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
@@ -89,11 +89,6 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 	}
 	callee.Name, callee.Source = file, text
 	return callee, nil
-}
-
-// inlineName names steps that are written out, within the names of files.
-func (c *Config) inlineName() string {
-	return cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name)
 }
 
 func (c *Config) uncallable(format string, args ...any) *interpreter.ErrorObject {

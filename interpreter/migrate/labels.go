@@ -50,10 +50,9 @@ func olderMetadata(metadata *yaml.Node) []string {
 		taken = yamltree.Keys(labels)
 	}
 	var keys []string
-	for i := 0; i+1 < len(metadata.Content); i += 2 {
-		key := metadata.Content[i].Value
-		if taken[key] == nil && playbook.OlderLabel(key, metadata.Content[i+1]) {
-			keys = append(keys, key)
+	for key, value := range yamltree.Pairs(metadata) {
+		if taken[key.Value] == nil && playbook.OlderLabel(key.Value, value) {
+			keys = append(keys, key.Value)
 		}
 	}
 	return keys

@@ -4,7 +4,6 @@
 package migrate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -58,9 +57,7 @@ func File(file *source.File) *Migration {
 	m.labels()
 	m.words()
 	m.Problems.Sort()
-	slices.SortStableFunc(m.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortStableFunc(m.Changes, func(a, b Change) int { return a.Pos.Compare(b.Pos) })
 	return &m.Migration
 }
 

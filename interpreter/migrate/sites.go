@@ -258,10 +258,9 @@ func (s *sites) renamed(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		word := n.Content[i].Value
-		if newer := playbook.Spelling(section, word); newer != "" && newer != word {
-			s.words = append(s.words, wordSite{n.Content[i], newer})
+	for key := range yamltree.Pairs(n) {
+		if newer := playbook.Spelling(section, key.Value); newer != "" && newer != key.Value {
+			s.words = append(s.words, wordSite{key, newer})
 		}
 	}
 }

@@ -83,8 +83,7 @@ func (m *migrator) reportWords() {
 func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
 	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {
-		for i := 0; i+1 < len(metadata.Content); i += 2 {
-			key := metadata.Content[i]
+		for key := range yamltree.Pairs(metadata) {
 			if playbook.Spelling("metadata", key.Value) == "" {
 				m.problem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
 					"metadata."+key.Value+" cannot become a label as it is written, and "+playbook.Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+playbook.Version)

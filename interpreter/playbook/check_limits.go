@@ -101,7 +101,7 @@ func assumed(variable, limit string) string {
 // failures.
 func (p *Policy) forFailures() bool {
 	program, ok := p.When.program()
-	return ok && p.When.names("error") && !successesOnly(program)
+	return ok && p.When.Names("error") && !successesOnly(program)
 }
 
 func retries(n int) string {

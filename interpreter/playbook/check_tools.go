@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -92,7 +93,7 @@ func (c *checker) checkToolTemplate(action *Action) {
 	case err != nil:
 		pos := action.Tool.Pos
 		var failed *EvalError
-		if asEvalError(err, &failed) {
+		if errors.As(err, &failed) {
 			pos = failed.Pos
 		}
 		c.errorf(pos, codeUnknownTool, "the tool cannot be worked out: %s", err)

@@ -181,6 +181,18 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	return u
 }
 
+// readSections reads a list of sections, without those of which nothing came.
+func readSections[U any, P inner[U]](d *decoder, w written) []*U {
+	var all []*U
+	items, _ := d.items(w.node, w.what)
+	for _, item := range items {
+		if u := readSection[U, P](d, item, at{}); u != nil {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
 // as reads a word in a way of its own.
 func as[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
 	return reader[T]{domain: domain{kind: kind}, read: read}

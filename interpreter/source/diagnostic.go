@@ -61,8 +61,7 @@ func (ds *Diagnostics) Sort() {
 	slices.SortStableFunc(*ds, func(a, b Diagnostic) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Pos.Line, b.Pos.Line),
-			cmp.Compare(a.Pos.Column, b.Pos.Column),
+			a.Pos.Compare(b.Pos),
 			cmp.Compare(a.Code, b.Code),
 			cmp.Compare(a.Message, b.Message),
 			cmp.Compare(a.Severity, b.Severity),
