@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -39,11 +40,9 @@ func (n *Nesting) Brief() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
 	}
-	brief := make([]interpreter.Parent, len(n.Parents))
-	for i, parent := range n.Parents {
-		brief[i] = interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
-	}
-	return brief
+	return lists.Map(n.Parents, func(parent interpreter.Parent) interpreter.Parent {
+		return interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
+	})
 }
 
 // Callee is the playbook that an attempt of PlaybookTool runs.

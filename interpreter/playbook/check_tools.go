@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // formerTools are tools that older playbooks name and this language says
@@ -143,9 +144,7 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	}
 	var names []string
 	for _, entry := range c.pb.Workbook {
-		if !slices.Contains(names, entry.Name) {
-			names = append(names, entry.Name)
-		}
+		names = lists.Add(names, entry.Name)
 	}
 	switch near := expression.Suggest(name, names); {
 	case near != "":

@@ -33,13 +33,7 @@ func (d *decoder) next(n *yaml.Node) []*Route {
 	if d.broken[n] {
 		return nil
 	}
-	var routes []*Route
-	for _, item := range oneOrMore(n) {
-		if route := d.route(item); route != nil {
-			routes = append(routes, route)
-		}
-	}
-	return routes
+	return readEach(oneOrMore(n), d.route)
 }
 
 func (d *decoder) route(n *yaml.Node) *Route {
@@ -109,13 +103,7 @@ func (d *decoder) targets(n *yaml.Node, what string) []*Target {
 	if len(items) == 0 {
 		d.errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
-	var targets []*Target
-	for _, item := range items {
-		if target := d.target(item, what); target != nil {
-			targets = append(targets, target)
-		}
-	}
-	return targets
+	return readEach(items, func(item *yaml.Node) *Target { return d.target(item, what) })
 }
 
 // target reads a step's name, or a map with the name and args.

@@ -296,13 +296,8 @@ func (d *decoder) iterations(pos source.Position, part, index, members string) (
 func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {
 	var all []*TestAnswers
 	for _, list := range d.namedLists(n, what) {
-		answers := &TestAnswers{CallName: list.CallName}
-		for _, item := range list.items {
-			if answer := readSection[TestAnswer](d, item, at{}); answer != nil {
-				answers.Answers = append(answers.Answers, answer)
-			}
-		}
-		all = append(all, answers)
+		answers := readEach(list.items, func(item *yaml.Node) *TestAnswer { return readSection[TestAnswer](d, item, at{}) })
+		all = append(all, &TestAnswers{CallName: list.CallName, Answers: answers})
 	}
 	return all
 }

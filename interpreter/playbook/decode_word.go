@@ -183,14 +183,8 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 
 // readSections reads a list of sections, without those of which nothing came.
 func readSections[U any, P inner[U]](d *decoder, w written) []*U {
-	var all []*U
 	items, _ := d.items(w.node, w.what)
-	for _, item := range items {
-		if u := readSection[U, P](d, item, at{}); u != nil {
-			all = append(all, u)
-		}
-	}
-	return all
+	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
 }
 
 // as reads a word in a way of its own.

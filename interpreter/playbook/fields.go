@@ -180,6 +180,17 @@ func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	return n.Content, true
 }
 
+// readEach reads items, without those of which nothing came.
+func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
+	var all []*T
+	for _, item := range items {
+		if one := read(item); one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // oneOrMore are the items of a list, or what stands in place of one.
 func oneOrMore(n *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {

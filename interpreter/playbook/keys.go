@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 
 	"reprise/interpreter/lists"
@@ -66,12 +67,7 @@ func sectionOf[T any](s section, words []keyOf[T]) *section {
 }
 
 // title is what messages call the section.
-func (s *section) title() string {
-	if s.called != "" {
-		return s.called
-	}
-	return s.name
-}
+func (s *section) title() string { return cmp.Or(s.called, s.name) }
 
 // olderFields are the fields of tools that noetl.io/v1 spells otherwise.
 var olderFields = map[string]string{
