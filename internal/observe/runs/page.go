@@ -42,9 +42,7 @@ func (r *Reader) page(ctx context.Context, query string, size int, token []byte)
 	if connect.InvalidArgument(err) {
 		return page, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
-	for _, info := range listed.GetExecutions() {
-		page.Runs = append(page.Runs, found(info))
-	}
+	page.Runs = lists.Map(listed.GetExecutions(), found)
 	if next := listed.GetNextPageToken(); len(next) > 0 {
 		page.Next = next
 	}

@@ -207,6 +207,3 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 	}
 	return 0
 }
-
-// busy reports whether an attempt may be pending.
-func (p *projector) busy() bool { return p.open() && len(p.made) > len(p.ended) }

@@ -72,9 +72,12 @@ func New(options Options) *Server {
 	}
 	s.addLists()
 	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
-	s.addPatients()
-	s.addJobs()
-	s.addWrites()
+	s.handleAPI("GET /api/v1/patients", s.listPatients)
+	s.handleAPI("GET /api/v1/patients/{id}/medications", s.medications)
+	s.handleAPI("POST /api/v1/jobs", s.createJob)
+	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
+	s.handleAPI("POST /api/v1/writes", s.createWrite)
+	s.handleAPI("GET /api/v1/writes", s.listWrites)
 	s.addMoving()
 	s.addSales()
 	s.addResponses()
@@ -101,16 +104,13 @@ func (s *Server) Start(ctx context.Context, addr string) (string, error) {
 	s.url = "http://" + listener.Addr().String()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	s.done = make(chan struct{})
-	go s.serve(s.http, listener)
+	go func() {
+		defer close(s.done)
+		// The error is always ErrServerClosed; any other is an accept failure, which the clients see.
+		_ = s.http.Serve(listener)
+	}()
 	s.detach = context.AfterFunc(ctx, func() { _ = s.Close() })
 	return s.url, nil
-}
-
-// serve runs until the HTTP server is closed. Serve's error is always
-// ErrServerClosed then; any other is an accept failure, which the clients see.
-func (s *Server) serve(server *http.Server, listener net.Listener) {
-	defer close(s.done)
-	_ = server.Serve(listener)
 }
 
 // URL returns the base URL, or "" before Start.

@@ -20,6 +20,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -244,10 +245,7 @@ func (t *trial) state(in interpreter.StateInput, now time.Time) {
 
 // finish shows the end of the call.
 func (t *trial) finish(result interpreter.CallResult) {
-	t.report.Status, t.report.Warnings = result.Status, nil
-	for _, warning := range result.Warnings {
-		t.report.Warnings = append(t.report.Warnings, t.text(warning))
-	}
+	t.report.Status, t.report.Warnings = result.Status, lists.Map(result.Warnings, t.text)
 	data := result.Data
 	if result.Failed() {
 		t.report.Error = t.text(result.Error.Message)
