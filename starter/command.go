@@ -14,6 +14,7 @@ import (
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/start"
+	"reprise/internal/program/steer"
 )
 
 // Exit statuses, by the names that the commands use.
@@ -137,7 +138,8 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newRunCommand(a), newPlanCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
 		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
-		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
+		a.newSteerCommand(steer.Pause, "RUN [STEP]"), a.newSteerCommand(steer.Resume, "RUN [STEP]"), a.newSteerCommand(steer.RetryNow, "RUN [STEP]"),
+		a.newSteerCommand(steer.Skip, "RUN STEP"), a.newSteerCommand(steer.Set, "RUN STEP KEY=VALUE..."), a.newSteerCommand(steer.Cancel, "RUN..."),
 		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
 		newDeadLettersCommand(a), newStateCommand(a), newBackfillCommand(a), newScheduleCommand(a), newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newMigrateCommand(a), newDevCommand(a),
 		newToolsCommand(a), newDocsCommand(a), newExplainCommand(a), newSchemaCommand(a), newLSPCommand(a), newMCPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
@@ -171,7 +173,6 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
-// outputFlag adds --output.
 // outputFlag adds --output, and refuses what it does not know before the command begins.
 func outputFlag(command *cobra.Command, into *string) {
 	command.Flags().StringVarP(into, "output", "o", "table", "table or json")

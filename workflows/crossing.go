@@ -53,12 +53,6 @@ func toTool(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary}
 }
 
-// urgently has an activity go before all others that wait for a worker.
-func (d destination) urgently() destination {
-	d.urgent = true
-	return d
-}
-
 // toHost is an activity that makes many attempts, and reports its progress.
 func toHost(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary, reports: true}
@@ -73,12 +67,6 @@ func toLocal(name string, limit time.Duration, summary string) destination {
 // says which requests of people it is signalled.
 func toChild(name, id, step, summary string, acts func(Steering) bool) destination {
 	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, reports: true, acts: acts}
-}
-
-// with gives a child details that its UI page shows.
-func (d destination) with(details string) destination {
-	d.details = details
-	return d
 }
 
 // toDetached is a child workflow that continues by itself, whatever becomes of this

@@ -67,7 +67,7 @@ func (c *checker) checkLimits(policy *Policy) {
 	} {
 		if d.value != nil && *d.value > limits.MaxDelay {
 			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
-				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), limits.delayText())
+				then.name(d.word), DurationText(limits.MaxDelay), DurationText(*d.value), limits.delayText())
 		}
 	}
 }
@@ -88,7 +88,7 @@ func WorkerRetries(n int) string {
 // delayText describes the limit of delays, and whose it is.
 func (l Limits) delayText() string {
 	if l.Assumed {
-		return assumed(MaxDelayVariable, durationText(l.MaxDelay))
+		return assumed(MaxDelayVariable, DurationText(l.MaxDelay))
 	}
 	return "that is the worker's limit, set by " + MaxDelayVariable
 }
@@ -101,7 +101,7 @@ func assumed(variable, limit string) string {
 // failures.
 func (p *Policy) forFailures() bool {
 	program, ok := p.When.program()
-	return ok && p.When.names("error") && !successesOnly(program)
+	return ok && p.When.Names("error") && !successesOnly(program)
 }
 
 func retries(n int) string {
