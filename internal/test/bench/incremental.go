@@ -67,6 +67,9 @@ type loadFigures struct {
 	database time.Duration // processor time of PostgreSQL
 }
 
+// databaseEach is the processor time that a page costs PostgreSQL, in ms.
+func (f loadFigures) databaseEach() float64 { return f.database.Seconds() * 1e3 / float64(f.n) }
+
 // incremental prints how fast pages are loaded with state, and what long runs need.
 func (b *bench) incremental(ctx context.Context, o options, stdout io.Writer) error {
 	server, err := testenv.LocalPostgres(ctx)
@@ -176,7 +179,7 @@ func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 		c.name, fmt.Sprintf("%.0f", median(rates)),
 		fmt.Sprintf("%.2f", median(speed)), fmt.Sprintf("%.2f", speed[0]), fmt.Sprintf("%.2f", speed[last]),
 		fmt.Sprintf("%.2f", median(slower)), fmt.Sprintf("%.2f", slower[0]), fmt.Sprintf("%.2f", slower[last]),
-		fmt.Sprintf("%.0f", sum.bytesEach()), fmt.Sprintf("%.2f", sum.cpuEach()), fmt.Sprintf("%.2f", sum.database.Seconds()*1e3/float64(sum.n)),
+		fmt.Sprintf("%.0f", sum.bytesEach()), fmt.Sprintf("%.2f", sum.cpuEach()), fmt.Sprintf("%.2f", sum.databaseEach()),
 		fmt.Sprintf("%.2f", sum.serverEach()), fmt.Sprintf("%.0f", float64(sum.memory)/1e6),
 	}
 }
@@ -184,7 +187,8 @@ func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 // long prints what long loads need, and fails where one needs too much.
 func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 	t := newTable(fmt.Sprintf("incremental: %d pages of 100 rows into PostgreSQL, with state", pages), 2,
-		"", "time", "per second", "events", "longest history", "largest history", "largest payload", "peak MB")
+		"", "time", "per second", "events", "longest history", "largest history", "largest payload",
+		"worker CPU ms each", "PostgreSQL CPU ms each", "peak MB")
 	var missed []error
 	for _, c := range []load{
 		{name: "insert", mode: "insert"},
@@ -198,7 +202,7 @@ func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 		}
 		t.AppendRow(table.Row{
 			c.name, f.took.Round(10 * time.Millisecond), fmt.Sprintf("%.0f", f.rate()), f.events, f.most, f.large, f.payload,
-			fmt.Sprintf("%.0f", float64(f.memory)/1e6),
+			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.databaseEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 		if f.payload > maxPayload {
 			missed = append(missed, fmt.Errorf("%s: the largest payload has %d bytes, more than %d", c.name, f.payload, maxPayload))
