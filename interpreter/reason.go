@@ -21,23 +21,24 @@ const (
 	ReasonState       Reason = "state"  // another visit has the state of the step
 )
 
-// reasons is the table: the status of what waits for a reason, and whether the wait is one
-// before an attempt, which is an event of the run.
+// reasons is the table: the status of what waits for a reason, whether the wait is one
+// before an attempt, which is an event of the run, whether it is known when it ends, and
+// whether it follows a failure, which is shown with it.
 var reasons = []struct {
-	reason Reason
-	status Status
-	event  bool
+	reason                Reason
+	status                Status
+	event, timed, failure bool
 }{
-	{ReasonFailure, RetryPending, true},
-	{ReasonRateLimited, RetryPending, true},
-	{ReasonPoll, RetryPending, true},
-	{ReasonPage, RetryPending, true},
-	{ReasonTurn, Running, true},
-	{ReasonPerson, RetryPending, true},
-	{ReasonPaused, Paused, false},
-	{ReasonAnswer, Awaiting, false},
-	{ReasonSlot, Pending, false},
-	{ReasonState, Pending, false},
+	{reason: ReasonFailure, status: RetryPending, event: true, timed: true, failure: true},
+	{reason: ReasonRateLimited, status: RetryPending, event: true, timed: true, failure: true},
+	{reason: ReasonPoll, status: RetryPending, event: true, timed: true},
+	{reason: ReasonPage, status: RetryPending, event: true, timed: true},
+	{reason: ReasonTurn, status: Running, event: true, timed: true},
+	{reason: ReasonPerson, status: RetryPending, event: true, failure: true},
+	{reason: ReasonPaused, status: Paused},
+	{reason: ReasonAnswer, status: Awaiting},
+	{reason: ReasonSlot, status: Pending},
+	{reason: ReasonState, status: Pending},
 }
 
 // Status is that of what waits for the reason.
@@ -55,6 +56,26 @@ func (r Reason) Known() bool {
 	for _, row := range reasons {
 		if row.reason == r {
 			return true
+		}
+	}
+	return false
+}
+
+// Timed reports whether it is known when a wait for the reason ends.
+func (r Reason) Timed() bool {
+	for _, row := range reasons {
+		if row.reason == r {
+			return row.timed
+		}
+	}
+	return true
+}
+
+// AfterFailure reports whether a wait for the reason follows a failure.
+func (r Reason) AfterFailure() bool {
+	for _, row := range reasons {
+		if row.reason == r {
+			return row.failure
 		}
 	}
 	return false

@@ -50,6 +50,16 @@ func TestWhatHoldsAnItem(t *testing.T) {
 	}
 }
 
+// TestWhatHoldsARunAsListed: of each status in which a run waits, what holds the run is known.
+func TestWhatHoldsARunAsListed(t *testing.T) {
+	t.Parallel()
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		if !status.Ended() && status != interpreter.Running {
+			require.NotEmpty(t, listedHolders[status], "what holds a run with the status %q? listedHolders says it", status)
+		}
+	}
+}
+
 // TestStatusOfAnOpenRun: what holds all of its steps holds the run.
 func TestStatusOfAnOpenRun(t *testing.T) {
 	t.Parallel()
