@@ -278,7 +278,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 		results.Receive(disconnected, &done)
 		running--
 		r.complete(ctx, done)
-		r.idle.check(ctx, r, done.start.Step.Name)
+		r.idle.check(r, done)
 	}
 }
 

@@ -308,6 +308,13 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
+// FailureOf is what a run that has failed failed with, nil where it did not say, such as one that
+// was terminated. It takes a call.
+func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorObject, error) {
+	result, err := r.lastResult(ctx, run)
+	return result.Error, err
+}
+
 // lastResult is the result of a run that has ended, by its last event. A run that gave none
 // has no status; one that was refused has the error.
 func (r *Reader) lastResult(ctx context.Context, run Found) (workflows.Result, error) {

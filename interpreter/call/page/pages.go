@@ -8,17 +8,20 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// Pages is what a call keeps of its successes since it began or was restarted. Part of the
-// state of a call; kept in workflow history.
+// Pages is what a call keeps of its successes: since it was restarted, but for Matched. Part
+// of the state of a call; kept in workflow history.
 type Pages struct {
 	Collected expression.Value `json:"collected,omitzero"`
 	Collector int              `json:"collector,omitempty"` // policy whose collect was used last
 	Pager     int              `json:"pager,omitempty"`     // policy with a page sink that paged last
-	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success
+	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success of the call
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
 	LastPage  string           `json:"last_page,omitempty"` // digest of the page before
 	Detached  int              `json:"detached,omitempty"`  // elements of Collected that stayed with the workflow
 }
+
+// Restarted are those of a call that begins again.
+func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
 // Match notes policies that matched a success.
 func (p *Pages) Match(numbers ...int) {
