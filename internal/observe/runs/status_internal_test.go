@@ -60,6 +60,15 @@ func TestWhatHoldsARunAsListed(t *testing.T) {
 	}
 }
 
+// TestARunHasAStatusOfRuns: whatever status its only open step has, that of the run is one of runs.
+func TestARunHasAStatusOfRuns(t *testing.T) {
+	t.Parallel()
+	for _, of := range interpreter.StatusesOf(interpreter.OfStep) {
+		status, _, _ := openStatus([]Step{{Item: Item{Status: of, HeldBy: HeldByWait}}})
+		require.Contains(t, interpreter.StatusesOf(interpreter.OfRun), status, "what is a run whose only step is %q? openStatus says it", of)
+	}
+}
+
 // TestStatusOfAnOpenRun: what holds all of its steps holds the run.
 func TestStatusOfAnOpenRun(t *testing.T) {
 	t.Parallel()
