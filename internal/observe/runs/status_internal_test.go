@@ -45,7 +45,7 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		require.Equal(t, row.call.Attempts, item.Attempt, name)
 		require.Equal(t, row.call.NextRetryAt, item.NextRetryAt, name)
 	}
-	for _, reason := range interpreter.WaitReasons() {
+	for _, reason := range interpreter.Reasons() {
 		require.NotEmpty(t, holders[reason], "what holds an item that waits for %q?", reason)
 	}
 }
