@@ -13,7 +13,6 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/lists"
 )
 
 // runFlags say which run a command reads.
@@ -147,7 +146,7 @@ func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	words := lists.Map(known, func(one W) string { return string(one) })
+	words := asTexts(known)
 	hint := ", expected one of " + strings.Join(words, ", ")
 	if near := expression.Suggest(string(word), words); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)

@@ -60,7 +60,7 @@ func (c *checker) checkLimits(policy *Policy) {
 	for _, d := range then.Delays {
 		if d.Value > limits.MaxDelay {
 			c.errorf(then.value(d.Word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
-				then.name(d.Word), durationText(limits.MaxDelay), durationText(d.Value), limits.delayText())
+				then.name(d.Word), DurationText(limits.MaxDelay), DurationText(d.Value), limits.delayText())
 		}
 	}
 }
@@ -81,7 +81,7 @@ func WorkerRetries(n int) string {
 // delayText describes the limit of delays, and whose it is.
 func (l Limits) delayText() string {
 	if l.Assumed {
-		return assumed(MaxDelayVariable, durationText(l.MaxDelay))
+		return assumed(MaxDelayVariable, DurationText(l.MaxDelay))
 	}
 	return "that is the worker's limit, set by " + MaxDelayVariable
 }
@@ -94,7 +94,7 @@ func assumed(variable, limit string) string {
 // failures.
 func (p *Policy) forFailures() bool {
 	program, ok := p.When.program()
-	return ok && p.When.names("error") && !successesOnly(program)
+	return ok && p.When.Names("error") && !successesOnly(program)
 }
 
 func retries(n int) string {

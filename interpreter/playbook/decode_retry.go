@@ -152,17 +152,7 @@ const maxPagesPerActivity = 1000
 
 // repeating are the words of then that ask for another attempt; restart: true
 // does so too.
-var repeating = thenSection.repeating()
-
-func (s *section) repeating() []string {
-	var names []string
-	for _, k := range s.keys {
-		if k.repeats {
-			names = append(names, k.name)
-		}
-	}
-	return names
-}
+var repeating = thenSection.namesOf(func(k key) bool { return k.repeats })
 
 func (*Then) section() *section { return thenSection }
 

@@ -79,6 +79,9 @@ type Words map[string]source.Position
 // Has reports whether the author wrote the word.
 func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 
+// first is the first of some words that the author wrote, "" for none.
+func (w Words) first(some []string) string { return lists.First(some, w.Has) }
+
 // at is the word's place, or fallback where it was not written.
 func (w Words) at(word string, fallback source.Position) source.Position {
 	if pos, ok := w[word]; ok {
