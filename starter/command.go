@@ -139,25 +139,32 @@ type commandGroup struct {
 func commandGroups(a *app) []commandGroup {
 	return []commandGroup{
 		{"Write playbooks", []*cobra.Command{
-			newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newPlanCommand(a), newGraphCommand(a), newToolsCommand(a), newExplainCommand(a), newDocsCommand(a), newLSPCommand(a), newMCPCommand(a), newSchemaCommand(a), newMigrateCommand(a),
+			newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a),
+			newPlanCommand(a), newGraphCommand(a), newToolsCommand(a), newExplainCommand(a), newDocsCommand(a),
+			newLSPCommand(a), newMCPCommand(a), newSchemaCommand(a), newMigrateCommand(a),
 		}},
 		{"Run playbooks", []*cobra.Command{
 			newRunCommand(a), newBackfillCommand(a), newScheduleCommand(a), newDevCommand(a),
 		}},
 		{"Look at runs", []*cobra.Command{
-			newListCommand(a), newStatusCommand(a), newFollowCommand(a), newEventsCommand(a), newLogsCommand(a), newStatsCommand(a), newReportCommand(a),
+			newListCommand(a), newStatusCommand(a), newFollowCommand(a), newEventsCommand(a), newLogsCommand(a),
+			newStatsCommand(a), newReportCommand(a),
 		}},
 		{"Steer runs", []*cobra.Command{
-			a.newSteerCommand(steer.Pause, "RUN [STEP]"), a.newSteerCommand(steer.Resume, "RUN [STEP]"), a.newSteerCommand(steer.Set, "RUN STEP KEY=VALUE..."), a.newSteerCommand(steer.RetryNow, "RUN [STEP]"), a.newSteerCommand(steer.Skip, "RUN STEP"), a.newSteerCommand(steer.Cancel, "RUN..."),
+			a.newSteerCommand(steer.Pause, "RUN [STEP]"), a.newSteerCommand(steer.Resume, "RUN [STEP]"),
+			a.newSteerCommand(steer.Set, "RUN STEP KEY=VALUE..."), a.newSteerCommand(steer.RetryNow, "RUN [STEP]"),
+			a.newSteerCommand(steer.Skip, "RUN STEP"), a.newSteerCommand(steer.Cancel, "RUN..."),
 		}},
 		{"Answer runs", []*cobra.Command{
-			newApproveCommand(a), newRejectCommand(a), newCompleteCommand(a), newFailCommand(a), newProgressCommand(a),
+			newApproveCommand(a), newRejectCommand(a), newCompleteCommand(a), newFailCommand(a),
+			newProgressCommand(a),
 		}},
 		{"Repair", []*cobra.Command{
 			newDeadLettersCommand(a), newStateCommand(a),
 		}},
 		{"Operate", []*cobra.Command{
-			newUICommand(a), newServeCommand(a), newSetupCommand(a), newDemoAPICommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
+			newUICommand(a), newServeCommand(a), newSetupCommand(a), newDemoAPICommand(a), newOptionsCommand(a),
+			newCompletionCommand(a), newVersionCommand(a),
 		}},
 	}
 }
