@@ -103,8 +103,6 @@ func (c *controls) renew() {
 	}
 }
 
-func actsOnAll(Steering) bool { return true }
-
 type controlsKey struct{}
 
 // withControls gives a workflow what it knows of its run's control, and of that of its
@@ -148,12 +146,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 
 // drain applies the signals that have arrived, before the workflow continues as new.
 func (c *controls) drain(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, ControlSignal)
-	for {
-		var steering Steering
-		if !signals.ReceiveAsync(&steering) {
-			break
-		}
+	for steering := range arrived[Steering](workflow.GetSignalChannel(ctx, ControlSignal)) {
 		c.apply(ctx, steering)
 	}
 	c.drainAnswers(ctx)

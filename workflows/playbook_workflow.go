@@ -180,7 +180,7 @@ func (r *run) begin(ctx workflow.Context, book *playbook.Playbook, input Input) 
 	}
 	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
-		Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
+		Workload: expression.Of(expression.Merge(book.Workload, expression.OrEmpty(input.Workload.Data))),
 		Vars:     expression.Of(map[string]any{}),
 		Steps:    expression.Of(map[string]any{}),
 	}
@@ -229,13 +229,6 @@ func (r *run) continued() Input {
 	}
 	next.State, next.Called = &state, r.called()
 	return next
-}
-
-func orEmptyMap(v any) any {
-	if v == nil {
-		return map[string]any{}
-	}
-	return v
 }
 
 // ended is the result of the coroutine of a step.

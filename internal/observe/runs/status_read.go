@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
@@ -269,9 +270,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 		q.lastProgress(ctx)
 		return nil
 	}
-	for _, record := range result.Steps {
-		q.status.Steps = append(q.status.Steps, q.stepOf(record))
-	}
+	q.status.Steps = append(q.status.Steps, lists.Map(result.Steps, q.stepOf)...)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
 )
@@ -25,11 +26,7 @@ func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
 
 // Match notes policies that matched a success.
 func (p *Pages) Match(numbers ...int) {
-	for _, number := range numbers {
-		if !slices.Contains(p.Matched, number) {
-			p.Matched = append(p.Matched, number)
-		}
-	}
+	p.Matched = lists.Add(p.Matched, numbers...)
 }
 
 // Repeats reports whether a page is the one before, and notes it for the one that
