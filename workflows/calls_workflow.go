@@ -50,7 +50,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		if len(b.remaining) == 0 || going.Err() != nil {
 			break
 		}
-		controls.finishUpdates(ctx)
+		controls.answers.open(ctx)
 		controls.drain(ctx)
 		failure, next := continueAsNew(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
 			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
@@ -60,7 +60,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		b.stay(ctx, failure)
 	}
 	b.describe(ctx)
-	controls.finishUpdates(ctx)
+	controls.answers.open(ctx)
 	return b.finish(ctx)
 }
 

@@ -202,7 +202,7 @@ func (r *run) renew(ctx workflow.Context) error {
 	}
 	var next error
 	r.packNotices(ctx)
-	if r.controls.finishUpdates(ctx); r.Failure == nil && ctx.Err() == nil {
+	if r.controls.answers.open(ctx); r.Failure == nil && ctx.Err() == nil {
 		r.controls.drainParent(ctx)
 		var tooLarge *interpreter.ErrorObject
 		tooLarge, next = continueAsNew(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
@@ -473,7 +473,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
 	r.releaseTurn(ctx)
-	r.controls.finishUpdates(ctx)
+	r.controls.answers.open(ctx) // no step may have begun
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)

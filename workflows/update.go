@@ -37,20 +37,13 @@ func awaitSoon(ctx workflow.Context, condition func() bool) {
 	_ = workflow.Await(disconnected, condition) // an error is that of a cancel
 }
 
-// finishUpdates returns once all updates have been handled, before the history ends: the senders of
-// others would only learn that it has, also where the run continues.
-func (c *controls) finishUpdates(ctx workflow.Context) {
-	c.commands.open(ctx)
-	c.answers.open(ctx)
-	awaitSoon(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
-}
-
 // refuseUpdates refuses all updates of a run that does not begin, with the reason.
 func (c *controls) refuseUpdates(ctx workflow.Context, reason error) {
 	message := "the run has ended before it began: " + AttemptError(reason).Message
 	c.commands.refusal = errors.New(message)
 	c.answers.refusal = answerError(&interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: message})
-	c.finishUpdates(ctx)
+	c.commands.open(ctx)
+	c.answers.open(ctx)
 }
 
 // onUpdate has the workflow accept an update once its gate is open, unless check refuses it, and
