@@ -92,17 +92,6 @@ func orDev(ctx context.Context) string {
 	return "start one with " + terminal.Program() + " dev"
 }
 
-// withServer has a command work with a server that stays, until it is interrupted.
-func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
-	ctx := a.interrupts.graceful
-	s, err := server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	return work(ctx, s)
-}
-
 func (s *session) reader() *deadletter.Reader {
 	return &deadletter.Reader{Reader: runs.Reader{Client: s.client, Store: s.store}}
 }

@@ -30,6 +30,17 @@ func (s *session) runs() *runs.Reader {
 	return &runs.Reader{Client: s.client, Store: s.store, Namespace: s.namespace}
 }
 
+// withServer has a command work with a server that stays, until it is interrupted.
+func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
+	ctx := a.interrupts.graceful
+	s, err := server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	return work(ctx, s)
+}
+
 // withRun has a command work on the run that its arguments name.
 func (a *app) withRun(flags *runFlags, args []string, work func(context.Context, *session, runs.Found) error) error {
 	id := strings.Join(args, "")

@@ -353,6 +353,7 @@ func startWorker(s *session, resources activities.Resources, closeLog func()) (*
 		return nil, withStatus(exitUsage, err)
 	}
 	catalogue := activities.NewCatalogue(resources)
+	host.ReserveHeap()
 	host.KeepWorkflows(0)
 	w := host.NewWorker(s.client, catalogue, host.Options{
 		TaskQueue: s.taskQueue, StopTimeout: localStopTimeout, Telemetry: s.telemetry,

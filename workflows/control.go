@@ -67,9 +67,9 @@ type controls struct {
 	children   []*steered
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
-	// calling says that the workflow makes its calls. Answers that arrive earlier wait, since no
-	// attempt is awaited yet.
-	calling bool
+	// commands wait until the run has begun, and answers until it awaits some.
+	commands, answers gate
+	awaitsAnswers     bool
 	// reports are the last ones of the children, by their workflow IDs; reported is the last
 	// that the parent workflow was sent, and changed has another one made.
 	reports  map[string]waitReport

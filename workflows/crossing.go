@@ -98,9 +98,11 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return out, failure
 		}
-		if err := admit(ctx, size); err != nil {
+		task, err := admit(ctx, size)
+		if err != nil {
 			return out, err
 		}
+		defer outboxOf(ctx).answered(task)
 	}
 	if to.kind == isDetached {
 		if err := ctx.Err(); err != nil {

@@ -17,6 +17,7 @@ import (
 
 // step runs one visit of a step to its end.
 func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
+	r.controls.awaitAnswers(ctx)
 	step := start.Step
 	record := &StepRecord{
 		Step: step.Name, Visit: start.Visit, CallStatus: interpreter.CallStatus{Status: interpreter.Running}, StartedAt: workflow.Now(ctx),

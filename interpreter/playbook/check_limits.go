@@ -57,17 +57,10 @@ func (c *checker) checkLimits(policy *Policy) {
 	if limits.MaxDelay <= 0 {
 		return
 	}
-	for _, d := range []struct {
-		word  string
-		value *time.Duration
-	}{
-		{"delay", then.Delay},
-		{"initial_delay", then.InitialDelay},
-		{"max_delay", then.MaxDelay},
-	} {
-		if d.value != nil && *d.value > limits.MaxDelay {
-			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
-				then.name(d.word), DurationText(limits.MaxDelay), DurationText(*d.value), limits.delayText())
+	for _, d := range then.Delays {
+		if d.Value > limits.MaxDelay {
+			c.errorf(then.value(d.Word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
+				then.name(d.Word), DurationText(limits.MaxDelay), DurationText(d.Value), limits.delayText())
 		}
 	}
 }

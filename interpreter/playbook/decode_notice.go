@@ -136,7 +136,7 @@ func (d *decoder) events(n *yaml.Node) []string {
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
 	accept(key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
-		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v })),
+		asInterval(func(p *Playbook, v time.Duration) { p.Expect = v })),
 })
 
 func (d *decoder) expect(w written, pb *Playbook) {

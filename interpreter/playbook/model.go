@@ -362,6 +362,14 @@ type Then struct {
 	PerIteration     *Sink
 	// Repeats is true when any word that asks for another attempt is present.
 	Repeats bool
+	// Delays are Delay, InitialDelay and MaxDelay as far as they are written, in the order of the file.
+	Delays []Delay
+}
+
+// Delay is a word of then that says how long the policy waits.
+type Delay struct {
+	Word  string
+	Value time.Duration
 }
 
 // NextCall changes the request after a success.

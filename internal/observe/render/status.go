@@ -486,23 +486,14 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 	}
 }
 
-// styleOf is what a status looks like at a terminal.
+// styles are what tones look like at a terminal.
+var styles = map[interpreter.Tone]terminal.Style{
+	interpreter.ToneBad: terminal.Bad, interpreter.ToneWarning: terminal.Warning, interpreter.ToneGood: terminal.Good, interpreter.ToneActive: terminal.Active,
+	interpreter.ToneAsks: terminal.Asks, interpreter.ToneHeld: terminal.Held, interpreter.ToneQuiet: terminal.Quiet,
+}
+
+// styleOf is what a status looks like at a terminal; plain for one that is not known.
 func styleOf(status interpreter.Status) terminal.Style {
-	switch status {
-	case interpreter.Failed:
-		return terminal.Bad
-	case interpreter.Partial, interpreter.RetryPending:
-		return terminal.Warning
-	case interpreter.Completed:
-		return terminal.Good
-	case interpreter.Running:
-		return terminal.Active
-	case interpreter.Awaiting:
-		return terminal.Asks
-	case interpreter.Paused, interpreter.Queued:
-		return terminal.Held
-	case interpreter.Pending, interpreter.Cancelled, interpreter.Skipped:
-		return terminal.Quiet
-	}
-	return terminal.Plain
+	info, _ := status.Info()
+	return styles[info.Colour.Tone]
 }

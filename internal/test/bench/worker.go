@@ -87,6 +87,7 @@ func work(ctx context.Context, address, queue, dir string) error {
 			return err
 		}
 	}
+	host.ReserveHeap()
 	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, Telemetry: watched})
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})
