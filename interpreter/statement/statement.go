@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/lists"
 )
 
 // Dialect names the SQL a statement is written in.
@@ -111,7 +110,11 @@ func (s *Statement) Params() int { return len(s.params) }
 // Templates are the parameters' templates, in the order of the source. Their
 // offsets are their own; Refs and Render give offsets in the statement.
 func (s *Statement) Templates() []*expression.Template {
-	return lists.Map(s.params, func(p *param) *expression.Template { return p.template })
+	templates := make([]*expression.Template, len(s.params))
+	for i, p := range s.params {
+		templates[i] = p.template
+	}
+	return templates
 }
 
 // Offset is where the i-th of the Templates, or the literal around it, begins in
