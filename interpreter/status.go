@@ -3,6 +3,8 @@ package interpreter
 import (
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Status is the status of a step, an iteration or a run, or what an envelope says. These
@@ -183,13 +185,7 @@ func Statuses() []StatusInfo { return slices.Clone(statuses) }
 
 // StatusesOf are the statuses that something can have, in the order of the table.
 func StatusesOf(owner Owner) []Status {
-	var of []Status
-	for _, info := range statuses {
-		if info.Of&owner != 0 {
-			of = append(of, info.Status)
-		}
-	}
-	return of
+	return lists.Pick(statuses, func(info StatusInfo) (Status, bool) { return info.Status, info.Of&owner != 0 })
 }
 
 // Info is the row of the status; false for one without.

@@ -212,6 +212,15 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
+// newGroup is a command that has others, and does nothing itself.
+func newGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: name, Aliases: []string{alias}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	group.AddCommand(of...)
+	return group
+}
+
 // outputFlag adds --output, and refuses what it does not know before the command begins.
 func outputFlag(command *cobra.Command, into *string) {
 	command.Flags().StringVarP(into, "output", "o", "table", "table or json")

@@ -21,11 +21,7 @@ import (
 )
 
 func newDeadLettersCommand(a *app) *cobra.Command {
-	command := &cobra.Command{
-		Use: "dead-letters", Aliases: []string{"dlq"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
-	return command
+	return newGroup("dead-letters", "dlq", newDeadLettersListCommand(a), newDeadLettersShowCommand(a), newReprocessCommand(a))
 }
 
 // letterFlags choose dead letters.

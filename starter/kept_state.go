@@ -27,13 +27,8 @@ import (
 )
 
 func newStateCommand(a *app) *cobra.Command {
-	command := &cobra.Command{
-		Use: "state", Aliases: []string{"states"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(
-		newStateListCommand(a), newStateShowCommand(a), newStateSetCommand(a), newStateResetCommand(a), newStateHistoryCommand(a),
-	)
-	return command
+	return newGroup("state", "states", newStateListCommand(a), a.oneStateCommand("show", a.showState), newStateSetCommand(a), newStateResetCommand(a),
+		a.oneStateCommand("history", a.showChanges))
 }
 
 // stateOptions is the command line that the state commands share.

@@ -208,8 +208,6 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
-func newStateShowCommand(a *app) *cobra.Command { return a.oneStateCommand("show", a.showState) }
-
 // oneStateCommand makes a command that shows something of the state of a step.
 func (a *app) oneStateCommand(name string, show func(ctx context.Context, s *session, one keptStep, output string) error) *cobra.Command {
 	o := &stateOptions{}
@@ -273,10 +271,6 @@ type stateHistory struct {
 	Step    string           `json:"step"`
 	State   string           `json:"state"`
 	Changes []changeDocument `json:"changes"`
-}
-
-func newStateHistoryCommand(a *app) *cobra.Command {
-	return a.oneStateCommand("history", a.showChanges)
 }
 
 func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output string) error {

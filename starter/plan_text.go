@@ -35,15 +35,9 @@ func (d *planDocument) text(now time.Time, width int, sampled bool) string {
 	return t.b.String()
 }
 
-// line writes a line behind a margin; what is too long goes on behind the same one.
+// line writes a line behind a margin.
 func (t *planText) line(margin, format string, args ...any) {
-	said := terminal.OneLine(fmt.Sprintf(format, args...))
-	for i, part := range terminal.Wrap(said, t.width-len(margin)-2) {
-		if i > 0 {
-			part = "  " + part
-		}
-		t.b.WriteString(margin + part + "\n")
-	}
+	t.b.WriteString(terminal.Hanging(margin, fmt.Sprintf(format, args...), t.width))
 }
 
 func (t *planText) verbatim(margin, text string) {

@@ -23,15 +23,11 @@ import (
 )
 
 func newScheduleCommand(a *app) *cobra.Command {
-	command := &cobra.Command{
-		Use: "schedule", Aliases: []string{"schedules"}, Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
-	}
-	command.AddCommand(
+	return newGroup("schedule", "schedules",
 		newScheduleCreateCommand(a), newScheduleUpdateCommand(a), newScheduleListCommand(a), newScheduleShowCommand(a),
 		newSchedulePauseCommand(a), newScheduleResumeCommand(a), newScheduleTriggerCommand(a), newScheduleBackfillCommand(a),
 		newScheduleDeleteCommand(a),
 	)
-	return command
 }
 
 // knownZone refuses what is no time zone on this machine.

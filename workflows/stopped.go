@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/lists"
 )
 
 // A call that was stopped in the midst is continued by the run that replaces its run
@@ -189,13 +190,8 @@ func (l *loop) begunIn(index int) string {
 }
 
 // begunBetween are those of some iterations that an earlier loop had begun.
-func begunBetween(all []interpreter.BegunIteration, first, last int) (some []interpreter.BegunIteration) {
-	for _, begun := range all {
-		if begun.Index >= first && begun.Index <= last {
-			some = append(some, begun)
-		}
-	}
-	return some
+func begunBetween(all []interpreter.BegunIteration, first, last int) []interpreter.BegunIteration {
+	return lists.Filter(all, func(begun interpreter.BegunIteration) bool { return begun.Index >= first && begun.Index <= last })
 }
 
 // earlierLoops are the workflow IDs of the loops of a visit in the runs before a

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // oauth2Client is a connection whose tokens the worker fetches by itself: the
@@ -123,12 +124,10 @@ func scopesOf(v any) ([]string, error) {
 	case string:
 		return strings.Fields(v), nil
 	case []any:
-		scopes := make([]string, 0, len(v))
-		for _, item := range v {
-			if scope, isText := item.(string); isText && scope != "" {
-				scopes = append(scopes, scope)
-			}
-		}
+		scopes := lists.Pick(v, func(item any) (string, bool) {
+			scope, isText := item.(string)
+			return scope, isText && scope != ""
+		})
 		if len(scopes) == len(v) {
 			return scopes, nil
 		}

@@ -23,6 +23,17 @@ func Filter[E any](list []E, match func(E) bool) []E {
 	return out
 }
 
+// Pick is what pick makes of the elements that it takes, in order; nil where it takes none.
+func Pick[E, R any](list []E, pick func(E) (R, bool)) []R {
+	var out []R
+	for _, one := range list {
+		if made, taken := pick(one); taken {
+			out = append(out, made)
+		}
+	}
+	return out
+}
+
 // Add appends elements that a list does not have yet.
 func Add[E comparable](list []E, more ...E) []E {
 	for _, one := range more {

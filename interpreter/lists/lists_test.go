@@ -40,3 +40,11 @@ func TestAdd(t *testing.T) {
 	require.Equal(t, []int{4, 1, 2}, lists.Add([]int{4, 1}, 1, 2, 2))
 	require.Nil(t, lists.Add[int](nil))
 }
+
+func TestPick(t *testing.T) {
+	t.Parallel()
+
+	half := func(n int) (string, bool) { return strconv.Itoa(n / 2), isEven(n) }
+	require.Equal(t, []string{"2", "1"}, lists.Pick([]int{4, 1, 2}, half))
+	require.Nil(t, lists.Pick([]int{1}, half))
+}

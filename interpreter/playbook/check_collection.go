@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // checkCollection refuses iterations that need all of their loop's collection:
@@ -44,13 +45,10 @@ func (c *checker) collectionIn(step *Step, scalar *Node, collections [][]string)
 }
 
 func (pb *Playbook) dataPaths(loop *Loop, node *Node) [][]string {
-	var paths [][]string
-	for _, ref := range node.Refs() {
-		if path := pb.dataPath(loop, ref); path != nil {
-			paths = append(paths, path)
-		}
-	}
-	return paths
+	return lists.Pick(node.Refs(), func(ref expression.Ref) ([]string, bool) {
+		path := pb.dataPath(loop, ref)
+		return path, path != nil
+	})
 }
 
 // dataPath is DataPath for names inside a loop; nil for names that are no data

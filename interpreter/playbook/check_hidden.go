@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -56,11 +57,5 @@ func (c *checker) hiding() map[string]string {
 
 // loops are the loops of the playbook in the order of the file.
 func (pb *Playbook) loops() []*Loop {
-	var loops []*Loop
-	for _, step := range pb.Steps {
-		if step.Loop != nil {
-			loops = append(loops, step.Loop)
-		}
-	}
-	return loops
+	return lists.Pick(pb.Steps, func(step *Step) (*Loop, bool) { return step.Loop, step.Loop != nil })
 }

@@ -116,13 +116,10 @@ func literalTexts(value any) []string {
 	if !isList {
 		list = []any{value}
 	}
-	var texts []string
-	for _, one := range list {
-		if text, isText := one.(string); isText {
-			texts = append(texts, text)
-		}
-	}
-	return texts
+	return lists.Pick(list, func(one any) (string, bool) {
+		text, isText := one.(string)
+		return text, isText
+	})
 }
 
 // beyondValue is a comparison in SQL that leaves out rows with the value itself.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // checkRouting checks what next leads to: docs/concepts/runs.md#routes.
@@ -72,13 +73,7 @@ func (c *checker) otherStep(name string) string {
 }
 
 func (c *checker) stepNames() []string {
-	names := make([]string, 0, len(c.pb.Steps))
-	for _, step := range c.pb.Steps {
-		if step.Name != "" {
-			names = append(names, step.Name)
-		}
-	}
-	return names
+	return lists.Pick(c.pb.Steps, func(step *Step) (string, bool) { return step.Name, step.Name != "" })
 }
 
 func (c *checker) checkElse(step *Step) {

@@ -163,13 +163,10 @@ var workbookSpec = ToolSpec{
 }
 
 func (c *checker) writers() []string {
-	var names []string
-	for _, name := range c.tools.Names() {
-		if spec, ok := c.tools.Spec(name); ok && spec.Writes {
-			names = append(names, name)
-		}
-	}
-	return names
+	return lists.Filter(c.tools.Names(), func(name string) bool {
+		spec, ok := c.tools.Spec(name)
+		return ok && spec.Writes
+	})
 }
 
 func (c *checker) checkCall(call actionAt, name string) {

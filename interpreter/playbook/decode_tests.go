@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
 )
@@ -366,12 +367,10 @@ var kindsOfAnswers = [][]string{
 func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 	a.Pos, a.Words = f.pos, f.words
 	d.words(f, a, where)
-	var kinds []string
-	for _, words := range kindsOfAnswers {
-		if word := f.words.first(words); word != "" {
-			kinds = append(kinds, word)
-		}
-	}
+	kinds := lists.Pick(kindsOfAnswers, func(words []string) (string, bool) {
+		word := f.words.first(words)
+		return word, word != ""
+	})
 	switch {
 	case len(kinds) == 0 && len(f.unknown) == 0:
 		d.errorf(a.Pos, codeMissingKey, `an answer needs one of status, body, error, result, complete, fail, approve, reject, progress, lost or recorded, for example {status: 503}`)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Schemes of the names of files that do not come from the machine of who starts a
@@ -127,11 +129,5 @@ func (a *Action) calledNames() []string {
 
 // Callers are the calls that run other playbooks.
 func (pb *Playbook) Callers() []*Action {
-	var callers []*Action
-	for _, call := range pb.actions() {
-		if call.action.Traits().Plays {
-			callers = append(callers, call.action)
-		}
-	}
-	return callers
+	return lists.Pick(pb.actions(), func(call actionAt) (*Action, bool) { return call.action, call.action.Traits().Plays })
 }

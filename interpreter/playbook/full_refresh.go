@@ -32,13 +32,7 @@ func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
 
 // Within are those of some names, STEP/INNER, that stand within a step, as its playbook has them.
 func Within(step string, names []string) []string {
-	var inner []string
-	for _, name := range names {
-		if rest, ok := strings.CutPrefix(name, step+"/"); ok {
-			inner = append(inner, rest)
-		}
-	}
-	return inner
+	return lists.Pick(names, func(name string) (string, bool) { return strings.CutPrefix(name, step+"/") })
 }
 
 // CheckFullRefresh refuses steps that cannot read from the initial value again: those that keep

@@ -11,13 +11,7 @@ import (
 const Hidden = "***"
 
 func secretSteps(steps []*Step) []string {
-	var names []string
-	for _, step := range steps {
-		if step.Secret && step.Name != "" {
-			names = append(names, step.Name)
-		}
-	}
-	return names
+	return lists.Pick(steps, func(step *Step) (string, bool) { return step.Name, step.Secret && step.Name != "" })
 }
 
 // HasSecrets reports whether the result of a step is secret.

@@ -219,11 +219,6 @@ func (a *Action) start() source.Position {
 
 // SinkPlaces are the places of all sinks and notices, in the order of the file.
 func (pb *Playbook) SinkPlaces() []string {
-	var all []string
-	for _, call := range pb.actions() {
-		if call.sink != nil {
-			all = append(all, call.sink.Place)
-		}
-	}
-	return all
+	sinks := lists.Pick(pb.actions(), func(call actionAt) (*Sink, bool) { return call.sink, call.sink != nil })
+	return lists.Map(sinks, func(sink *Sink) string { return sink.Place })
 }

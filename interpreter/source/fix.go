@@ -3,6 +3,8 @@ package source
 import (
 	"bytes"
 	"slices"
+
+	"reprise/interpreter/lists"
 )
 
 // Fix is a replacement of a text that stands at the place of a diagnostic, maybe behind a quote. It is
@@ -52,12 +54,7 @@ func (f *File) Between(from, to Position) string {
 
 // Edits are those of all diagnostics, in the order of the file and none over another one.
 func (f *File) Edits(found Diagnostics) []Edit {
-	var edits []Edit
-	for _, d := range found {
-		if edit, ok := f.Edit(d); ok {
-			edits = append(edits, edit)
-		}
-	}
+	edits := lists.Pick(found, f.Edit)
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 	end := -1
 	return slices.DeleteFunc(edits, func(e Edit) bool {

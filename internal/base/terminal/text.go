@@ -98,6 +98,12 @@ func WriteWrapped(b *strings.Builder, said string, width int) {
 	}
 }
 
+// Hanging lays a line behind a margin; what is too long for a width continues behind a larger one.
+func Hanging(margin, said string, width int) string {
+	lines := Wrap(OneLine(said), max(width-len(margin)-2, 20))
+	return margin + strings.Join(lines, "\n"+margin+"  ") + "\n"
+}
+
 // Wrap gives the lines of a text that is broken at a width.
 func Wrap(said string, width int) (lines []string) {
 	for line := range strings.Lines(text.WrapSoft(said, width)) {

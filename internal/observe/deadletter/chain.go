@@ -15,6 +15,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -339,12 +340,9 @@ func (c *Chain) stopped(of *runs.Loop) bool {
 }
 
 func indexesOf(loop *runs.Loop, letters []Letter) []int {
-	var indexes []int
-	for _, letter := range letters {
-		if letter.Step == loop.Step && letter.Visit == loop.Visit {
-			indexes = append(indexes, letter.Index)
-		}
-	}
+	indexes := lists.Pick(letters, func(letter Letter) (int, bool) {
+		return letter.Index, letter.Step == loop.Step && letter.Visit == loop.Visit
+	})
 	slices.Sort(indexes)
 	return indexes
 }

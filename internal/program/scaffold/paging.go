@@ -58,14 +58,19 @@ type paging struct {
 	params []Pair
 	url    string
 	body   any
-	// more and last make an answer of one that leads on, and of one that does not.
-	more, last func(answer any) any
+	// more and last are what an answer has that leads on, and one that does not.
+	more, last []member
 	// moreHeaders are the headers of an answer that leads on.
 	moreHeaders map[string]string
 	// sent are the parameters of the second request of the test, nil where they are not compared.
 	sent map[string]any
 	// sized says that a page that is not full is the last one, so that the number of rows has to be known.
 	sized bool
+}
+
+// says adds what a member of an answer is where that leads on, and where it does not.
+func (p *paging) says(path []string, more, last any) {
+	p.more, p.last = append(p.more, member{path, more}), append(p.last, member{path, last})
 }
 
 // finder finds how a request pages.
@@ -193,11 +198,9 @@ func (f *finder) address() (paging, bool) {
 			continue
 		}
 		text := expressionOf("response", one.path)
-		return paging{
-			style: StyleLink, when: text, url: "{{ " + text + " }}",
-			more: func(answer any) any { return set(answer, one.path, f.nextAddress()) },
-			last: func(answer any) any { return set(answer, one.path, nil) },
-		}, true
+		p := paging{style: StyleLink, when: text, url: "{{ " + text + " }}"}
+		p.says(one.path, f.nextAddress(), nil)
+		return p, true
 	}
 	return paging{}, false
 }
@@ -233,16 +236,11 @@ func (f *finder) mark() (paging, bool) {
 // marked is paging by a member whose value the next request sends as a parameter.
 func (f *finder) marked(path []string, param string) paging {
 	text := expressionOf("response", path)
-	p := paging{
-		style: StyleCursor, when: text,
-		more: func(answer any) any { return set(answer, path, "mark-2") },
-		last: func(answer any) any { return set(answer, path, nil) },
-	}
+	p := paging{style: StyleCursor, when: text}
+	p.says(path, "mark-2", nil)
 	if more, has := f.member(moreMembers, isBool); has {
 		p.when = expressionOf("response", more.path)
-		inner := p
-		p.more = func(answer any) any { return set(inner.more(answer), more.path, true) }
-		p.last = func(answer any) any { return set(inner.last(answer), more.path, false) }
+		p.says(more.path, true, false)
 	}
 	f.send(&p, param, template("{{ "+text+" }}"), "mark-2")
 	return p
@@ -306,14 +304,12 @@ func (f *finder) lastRow() (paging, bool) {
 	p := paging{style: StyleCursor, when: "len(" + f.rowsText() + ") > 0"}
 	if has {
 		p.when = expressionOf("response", more.path)
-		p.more = func(answer any) any { return set(answer, more.path, true) }
-		p.last = func(answer any) any { return set(answer, more.path, false) }
+		p.says(more.path, true, false)
+	} else {
+		p.last = []member{{f.rows, []any{}}}
 	}
 	f.send(&p, param, template("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
 	p.sent = nil
-	if !has {
-		p.last = func(answer any) any { return set(answer, f.rows, []any{}) }
-	}
 	return p, true
 }
 
@@ -377,8 +373,7 @@ func (f *finder) numbered(param string, first int) paging {
 	}
 	if pages, has := f.member(pagesMembers, isNumber); has {
 		p.when = "_retry.page < " + expressionOf("response", pages.path)
-		p.more = func(answer any) any { return set(answer, pages.path, 2) }
-		p.last = p.more
+		p.says(pages.path, 2, 2)
 	} else {
 		f.ends(&p)
 	}
@@ -392,20 +387,17 @@ func (f *finder) ends(p *paging) {
 	rows := f.rowsText()
 	if more, has := f.member(moreMembers, isBool); has {
 		p.when = expressionOf("response", more.path)
-		p.more = func(answer any) any { return set(answer, more.path, true) }
-		p.last = func(answer any) any { return set(answer, more.path, false) }
+		p.says(more.path, true, false)
 		return
 	}
 	if last, has := f.member(lastMembers, isBool); has {
 		p.when = "not " + expressionOf("response", last.path)
-		p.more = func(answer any) any { return set(answer, last.path, false) }
-		p.last = func(answer any) any { return set(answer, last.path, true) }
+		p.says(last.path, false, true)
 		return
 	}
 	if total, has := f.member(totalMembers, isNumber); has {
 		p.when = "len(pages) + len(" + rows + ") < " + expressionOf("response", total.path)
-		p.more = func(answer any) any { return set(answer, total.path, testRows+1) }
-		p.last = p.more
+		p.says(total.path, testRows+1, testRows+1)
 		return
 	}
 	if f.size != "" {
@@ -413,7 +405,7 @@ func (f *finder) ends(p *paging) {
 		return
 	}
 	p.when = "len(" + rows + ") > 0"
-	p.last = func(answer any) any { return set(answer, f.rows, []any{}) }
+	p.last = []member{{f.rows, []any{}}}
 }
 
 // testRows is how many rows the first page of a test has.
@@ -477,14 +469,10 @@ func (f *finder) graphql() (paging, bool) {
 		if !strings.Contains(query, "$after") && strings.Contains(query, "$cursor") {
 			variable = "cursor"
 		}
-		more := func(answer any, has bool, end any) any {
-			return set(set(answer, append(slices.Clone(one.path), "hasNextPage"), has), append(slices.Clone(one.path), "endCursor"), end)
-		}
-		return paging{
-			style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: template("{{ " + info + ".endCursor }}")}},
-			more: func(answer any) any { return more(answer, true, "mark-2") },
-			last: func(answer any) any { return more(answer, false, nil) },
-		}, true
+		p := paging{style: StyleGraphQL, when: info + ".hasNextPage", body: map[string]any{"variables": map[string]any{variable: template("{{ " + info + ".endCursor }}")}}}
+		p.says(append(slices.Clone(one.path), "hasNextPage"), true, false)
+		p.says(append(slices.Clone(one.path), "endCursor"), "mark-2", nil)
+		return p, true
 	}
 	return paging{style: StyleGraphQL}, true
 }

@@ -152,7 +152,7 @@ func (w *writer) bodies() []any {
 		if w.paging.when == "" {
 			return []any{answer}
 		}
-		return []any{change(w.paging.more, set(answer, []string{"n"}, 1)), change(w.paging.last, set(answer, []string{"n"}, 2))}
+		return []any{with(set(answer, []string{"n"}, 1), w.paging.more), with(set(answer, []string{"n"}, 2), w.paging.last)}
 	}
 	rows := madeRows(at(answer, w.found.rows))
 	first := set(answer, w.found.rows, rows[:testRows])
@@ -160,19 +160,19 @@ func (w *writer) bodies() []any {
 		return []any{first}
 	}
 	second := set(answer, w.found.rows, rows[testRows:])
-	first, second = change(w.paging.more, first), change(w.paging.last, second)
+	first, second = with(first, w.paging.more), with(second, w.paging.last)
 	if empty, _ := at(second, w.found.rows).([]any); len(empty) == 0 { // the rows end with a page that has none
 		first = set(first, w.found.rows, rows)
 	}
 	return []any{first, second}
 }
 
-// change is an answer after a change, nil for none.
-func change(by func(any) any, answer any) any {
-	if by == nil {
-		return answer
+// with is an answer with other values of some members.
+func with(answer any, members []member) any {
+	for _, one := range members {
+		answer = set(answer, one.path, one.value)
 	}
-	return by(answer)
+	return answer
 }
 
 // madeRows are three rows like the first of a list, which differ in their keys.

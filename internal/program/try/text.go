@@ -23,13 +23,7 @@ type Printer struct {
 
 // line writes a line behind a margin; what is too long continues behind a larger one.
 func (p Printer) line(margin, format string, args ...any) {
-	said := terminal.OneLine(fmt.Sprintf(format, args...))
-	for i, part := range terminal.Wrap(said, max(p.Width-len(margin)-2, 20)) {
-		if i > 0 {
-			part = "  " + part
-		}
-		_, _ = io.WriteString(p.W, margin+part+"\n")
-	}
+	_, _ = io.WriteString(p.W, terminal.Hanging(margin, fmt.Sprintf(format, args...), p.Width))
 }
 
 // verbatim writes a text of several lines behind a margin, each cut to the width.
