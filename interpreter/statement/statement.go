@@ -7,9 +7,11 @@ package statement
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Dialect names the SQL a statement is written in.
@@ -91,7 +93,7 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 			s.params = append(s.params, t.param)
 		}
 	}
-	sortProblems(p.problems)
+	slices.SortStableFunc(p.problems, func(a, b Problem) int { return a.Offset - b.Offset })
 	return s, p.problems
 }
 
@@ -109,11 +111,7 @@ func (s *Statement) Params() int { return len(s.params) }
 // Templates are the parameters' templates, in the order of the source. Their
 // offsets are their own; Refs and Render give offsets in the statement.
 func (s *Statement) Templates() []*expression.Template {
-	templates := make([]*expression.Template, len(s.params))
-	for i, p := range s.params {
-		templates[i] = p.template
-	}
-	return templates
+	return lists.Map(s.params, func(p *param) *expression.Template { return p.template })
 }
 
 // Offset is where the i-th of the Templates, or the literal around it, begins in
