@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,8 +52,9 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
-	batch.Queue("SELECT 1 / CASE WHEN ("+tableVersion+") = $2 THEN 1 ELSE 0 END", w.QuotedTable(), table.unchecked)
-	if err := queueLedger(batch, settled); err != nil {
+	first := &together{}
+	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
+	if err := queueLedger(batch, first, settled); err != nil {
 		return result, err
 	}
 	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
@@ -71,24 +75,65 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	return result, nil
 }
 
+// together are statements that are sent as one, as each takes the server and its client a while by itself. They do not see what
+// the others do, so that what is looked up under the lock of another one is sent behind it.
+type together struct {
+	with, conditions []string
+	args             []any
+}
+
+var parameter = regexp.MustCompile(`\$\d+`)
+
+// numbered is a statement behind whose parameters others are.
+func (t *together) numbered(statement string, args []any) string {
+	before := len(t.args)
+	t.args = append(t.args, args...)
+	return parameter.ReplaceAllStringFunc(statement, func(of string) string {
+		number, _ := strconv.Atoi(of[1:])
+		return "$" + strconv.Itoa(before+number)
+	})
+}
+
+// add adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of
+// writes that are made step by step: two of a page would else wait for each other.
+func (t *together) add(name, statement string, args ...any) {
+	t.with = append(t.with, name+" AS ("+t.numbered(statement, args)+" RETURNING 1)")
+	t.conditions = append(t.conditions, "EXISTS (SELECT FROM "+name+")")
+}
+
+// require has all fail where the condition does not hold.
+func (t *together) require(condition string, args ...any) {
+	t.conditions = append(t.conditions, t.numbered(condition, args))
+}
+
+func (t *together) queue(batch *pgx.Batch) {
+	statement := "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
+	if len(t.with) > 0 {
+		statement = "WITH " + strings.Join(t.with, ", ") + " " + statement
+	}
+	batch.Queue(statement, t.args...)
+}
+
 // queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
-// state, and none of its rows is known.
-func queueLedger(batch *pgx.Batch, w *sqltool.Write) error {
+// state, and none of its rows is known. first is what else has to hold.
+func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 	if w.Note != nil {
 		queueForget(batch, w)
-		batch.Queue(insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
+		first.add("noted", insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
 	}
 	if w.Operation != "" {
-		batch.Queue(insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
+		first.add("keyed", insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
 	}
 	if w.State == nil {
+		first.queue(batch)
 		return nil
 	}
 	move, args, err := sqltool.MoveStatement(dialect, w.State, w.WritesRows())
 	if err != nil {
 		return err
 	}
-	batch.Queue("WITH moved AS ("+move+" RETURNING 1) SELECT 1 / count(*) FROM moved", args...)
+	first.add("moved", move, args...)
+	first.queue(batch)
 	chunks := w.Seen()
 	if len(chunks) > 1 {
 		return errNotAtOnce

@@ -26,9 +26,9 @@ const (
 // preparedStatements is what a session knows of statements that it sends again.
 type preparedStatements struct {
 	sent  map[string]*int // how often, by their texts
-	count int            // of those that are prepared
-	until time.Time      // a table may have grown that was empty when their plans were made
-	none  bool           // not prepared at all
+	count int             // of those that are prepared
+	until time.Time       // a table may have grown that was empty when their plans were made
+	none  bool            // not prepared at all
 }
 
 // prepare prepares the statements of a batch that were sent before. What cannot be prepared is sent as it is.

@@ -31,36 +31,26 @@ func Encode(v any) ([]byte, error) {
 	return bytes.Clone(out), nil
 }
 
-// withEncoded shows use what Encode gives, in memory that it may not keep.
-func withEncoded(v any, use func(encoded []byte)) error {
-	scratch, _ := buffers.Get().(*buffer)
-	out, ok := scratch.appendValue(scratch.bytes[:0], v, 0)
-	if !ok {
-		encoded, err := encodeWithReasons(v)
-		if err == nil {
-			use(encoded)
-		}
-		return err
-	}
-	use(out)
-	if cap(out) <= keptBuffer {
-		scratch.keep(out)
-	}
-	return nil
-}
-
 // EncodedSize is how many bytes the value takes in what encoding/json writes: there '<', '>' and '&' have escapes.
 func (v Value) EncodedSize() (size int, err error) {
-	const escape = len(`\u003c`)
-	err = withEncoded(v.Data, func(encoded []byte) {
-		size = len(encoded)
-		for _, b := range encoded {
-			if b == '<' || b == '>' || b == '&' {
-				size += escape - 1
-			}
+	scratch, _ := buffers.Get().(*buffer)
+	out, ok := scratch.appendValue(scratch.bytes[:0], v.Data, 0)
+	if !ok {
+		if out, err = encodeWithReasons(v.Data); err != nil {
+			return 0, err
 		}
-	})
-	return size, err
+	}
+	const escape = len(`\u003c`)
+	size = len(out)
+	for _, b := range out {
+		if b == '<' || b == '>' || b == '&' {
+			size += escape - 1
+		}
+	}
+	if ok && cap(out) <= keptBuffer {
+		scratch.keep(out)
+	}
+	return size, nil
 }
 
 // buffers are used again, so that what is written needs no more memory than its
@@ -249,17 +239,36 @@ func BoundedID(id string) string {
 
 // Sum is the digest in bytes.
 func Sum(vs ...any) []byte {
-	hasher := sha256.New()
-	prefix := make([]byte, 0, 24)
+	scratch, _ := buffers.Get().(*buffer)
+	out := scratch.bytes[:0]
 	for _, v := range vs {
-		add := func(encoded []byte) {
-			prefix = append(strconv.AppendInt(prefix[:0], int64(len(encoded)), 10), ':')
-			hasher.Write(prefix)
-			hasher.Write(encoded)
+		before := len(out)
+		var ok bool
+		if out, ok = scratch.appendValue(out, v, 0); !ok {
+			scratch.keys = scratch.keys[:0]
+			out = appendAny(out[:before], v)
 		}
-		if withEncoded(v, add) != nil {
-			add([]byte(fmt.Sprint(v)))
-		}
+		out = withLength(out, before)
 	}
-	return hasher.Sum(make([]byte, 0, sha256.Size))
+	digest := sha256.Sum256(out)
+	if cap(out) <= keptBuffer {
+		scratch.keep(out)
+	}
+	return digest[:]
+}
+
+// appendAny writes what is not canonical.
+func appendAny(out []byte, v any) []byte {
+	encoded, err := encodeWithReasons(v)
+	if err != nil {
+		return fmt.Append(out, v)
+	}
+	return append(out, encoded...)
+}
+
+// withLength puts the length of what was written behind before in front of it.
+func withLength(out []byte, before int) []byte {
+	var digits [len("9223372036854775807:")]byte
+	prefix := append(strconv.AppendInt(digits[:0], int64(len(out)-before), 10), ':')
+	return slices.Insert(out, before, prefix...)
 }

@@ -2,6 +2,8 @@ package expression_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,6 +128,22 @@ func TestEncodeWhatIsNotCanonical(t *testing.T) {
 	for _, v := range []any{math.NaN(), []any{math.Inf(1)}, json.Number("1x"), map[string]any{"a": func() {}}, circle} {
 		_, err := expression.Encode(v)
 		require.ErrorContains(t, err, "cannot be written as JSON")
+	}
+}
+
+// TestDigest: what is in histories and ledgers stays the same.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	for text, values := range map[string][]any{
+		"":                           nil,
+		"4:null":                     {nil},
+		`7:{"a":1}3:"x"2:[]`:         {map[string]any{"a": 1}, "x", []any{}},
+		`2:173:"b"10:2000000000`:     {17, "b", 2 * time.Second},
+		`4:+Inf17:[{"b":2},{"b":3}]`: {math.Inf(1), []any{map[string]any{"b": 2}, map[string]any{"b": 3}}},
+		`15:map[a:[1 +Inf]]1:1`:      {map[string]any{"a": []any{1, math.Inf(1)}}, 1},
+	} {
+		digest := sha256.Sum256([]byte(text))
+		require.Equal(t, hex.EncodeToString(digest[:]), expression.Digest(values...), text)
 	}
 }
 
