@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -82,16 +81,28 @@ type together struct {
 	args             []any
 }
 
-var parameter = regexp.MustCompile(`\$\d+`)
-
 // numbered is a statement behind whose parameters others are.
 func (t *together) numbered(statement string, args []any) string {
 	before := len(t.args)
 	t.args = append(t.args, args...)
-	return parameter.ReplaceAllStringFunc(statement, func(of string) string {
-		number, _ := strconv.Atoi(of[1:])
-		return "$" + strconv.Itoa(before+number)
-	})
+	if before == 0 {
+		return statement
+	}
+	renumbered := make([]byte, 0, len(statement)+len(args))
+	for {
+		text, rest, found := strings.Cut(statement, "$")
+		renumbered = append(renumbered, text...)
+		if !found {
+			return string(renumbered)
+		}
+		digits := 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			digits++
+		}
+		number, _ := strconv.Atoi(rest[:digits])
+		renumbered = strconv.AppendInt(append(renumbered, '$'), int64(before+number), 10)
+		statement = rest[digits:]
+	}
 }
 
 // add adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of

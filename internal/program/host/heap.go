@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Go collects garbage each time the heap has doubled. That of a worker has some ten megabytes, which a load of pages allocates
-// anew within thirty of them, so that a fifth of the processor time of a page was the collector's. A block that is
-// counted as heap, and never written, takes no memory, and has Go wait until so much more garbage has gathered. A large heap
-// grows as it does without the block.
+// Go collects garbage each time the heap has doubled. The heap of a worker has some ten megabytes, which a load allocates anew
+// every thirty pages: a fifth of the processor time of a page was the collector's. A block that counts as heap and is never
+// written takes no memory, and lets so much more garbage gather. A large heap grows as it does without the block.
 const (
 	mostReserved = 32 << 20
 	// reservedShare of what the process may take is the most that garbage may add.
