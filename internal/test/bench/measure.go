@@ -23,6 +23,7 @@ type one struct {
 	by          *handInput // by hand, in place of a playbook
 	pages       string     // by hand: where the pages are that one workflow collects
 	worker      string     // the program that is the worker; this one if empty
+	small       bool       // n runs of one iteration, one after the other
 	// program does the job without Temporal, and says how many rows it had.
 	program func(context.Context) (int, error)
 }
@@ -113,7 +114,12 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	if c.program != nil {
 		return figures{one: c, took: f.took}, nil // what it used is not the worker's
 	}
-	return f, b.histories(ctx, id, &f)
+	for _, id := range c.runs(id) {
+		if err := b.histories(ctx, id, &f); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
 }
 
 // execute does the job of a case, checks that all of it was done, and gives how long
@@ -123,6 +129,8 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	began := time.Now()
 	done, err := 0, error(nil)
 	switch {
+	case c.small:
+		done, err = b.smallRuns(ctx, options, c)
 	case c.by != nil:
 		done, err = b.loopByHand(ctx, options, c)
 	case c.pages != "":
@@ -137,6 +145,43 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 		err = fmt.Errorf("did %d of %d", done, c.n)
 	}
 	return took, err
+}
+
+// runs are the workflow IDs of the runs of a case.
+func (c one) runs(id string) []string {
+	if !c.small {
+		return []string{id}
+	}
+	ids := make([]string, c.n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s-%d", id, i)
+	}
+	return ids
+}
+
+// smallRuns makes runs of one step one after the other, and gives how many were right.
+func (b *bench) smallRuns(ctx context.Context, options client.StartWorkflowOptions, c one) (done int, err error) {
+	for _, options.ID = range c.runs(options.ID) {
+		got := 0
+		if c.by == nil {
+			got, err = b.playbook(ctx, options, c)
+		} else {
+			got, err = b.stepByHand(ctx, options)
+		}
+		if err != nil {
+			return done, fmt.Errorf("run %s: %w", options.ID, err)
+		}
+		done += got
+	}
+	return done, nil
+}
+
+func (b *bench) stepByHand(ctx context.Context, options client.StartWorkflowOptions) (result int, err error) {
+	run, err := b.client.ExecuteWorkflow(ctx, options, handIterationName, handInput{ID: options.ID, First: 1})
+	if err != nil {
+		return 0, err
+	}
+	return result, run.Get(ctx, &result)
 }
 
 func (b *bench) loopByHand(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
