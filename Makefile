@@ -53,6 +53,12 @@ lint: ## check format, style, vet, workflow determinism and known vulnerabilitie
 fmt: ## format all Go files
 	@source scripts/tools && $$GOFUMPT -l -w .
 
+.PHONY: reference
+reference: ## rewrite docs/reference, llms-full.txt and the JSON Schema from the tables of the code
+	@go run ./internal/test/docs/generate
+	@go test ./starter -run TestGoldenCommands -count=1 -update
+	@git --no-pager diff --stat -- docs schema llms.txt llms-full.txt
+
 .PHONY: golden
 golden: ## rewrite expected files from what the code does now; review the diff
 	@scripts/golden

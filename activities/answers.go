@@ -11,6 +11,7 @@ import (
 
 	"reprise/internal/base/answers"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/base/slots"
 	"reprise/interpreter"
 )
@@ -81,9 +82,7 @@ func settleAnswers(ctx context.Context, mailboxes []string) error {
 			if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 				break
 			}
-			select {
-			case <-time.After(settleEvery):
-			case <-ctx.Done():
+			if sleep.For(ctx, settleEvery) != nil {
 				return errMail
 			}
 		}

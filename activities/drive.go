@@ -47,7 +47,7 @@ func (c *Catalogue) Drive(ctx context.Context, in call.DriveInput, script call.S
 	if activity.IsActivity(ctx) && activity.GetInfo(ctx).Attempt > 1 {
 		d.notes = call.NotedAgain
 	}
-	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || c.pacer.owns() || lostBefore(in) > 0)
+	d.delivery = newDelivery(ctx, step.Action.RateLimit != nil || len(c.pacer.limits) > 0 || lostBefore(in) > 0)
 	d.delivery.details = d.progress.details
 	stop := d.heartbeats(ctx)
 	defer stop()

@@ -379,7 +379,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry 
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
-	if err != nil || len(note.Continuation) > call.MaxContinuation {
+	if err != nil {
 		return nil
 	}
 	note.Forget = h.forget

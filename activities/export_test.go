@@ -52,6 +52,12 @@ func (g Gate) Control(ctx context.Context, workflowID string, version int) inter
 	return g.gate.control(ctx, workflowID, version)
 }
 
+// KeepsLedger reports whether a tool is a ledger.
+func (c *Catalogue) KeepsLedger(name string) bool {
+	_, keeps := c.tools[name].(tool.Ledger)
+	return keeps
+}
+
 // StateAfter is State so long after the activity was scheduled.
 func (c *Catalogue) StateAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	return c.stateAfter(ctx, waited, in)

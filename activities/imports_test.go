@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,6 +119,22 @@ func TestToolsImportNoTool(t *testing.T) {
 	}
 }
 
+// testsOf is the text of the tests in a folder.
+func testsOf(t *testing.T, folder string) string {
+	t.Helper()
+
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	require.NoError(t, err)
+
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	return all.String()
+}
+
 // TestEachFolderIsATool: what has a folder is in the catalogue, and has passed the
 // suite of all tools.
 func TestEachFolderIsATool(t *testing.T) {
@@ -133,12 +148,11 @@ func TestEachFolderIsATool(t *testing.T) {
 			continue // the tests of workflows make its attempts
 		}
 
-		tests, err := filepath.Glob(filepath.Join(name, "*_test.go"))
-		require.NoError(t, err)
-		require.True(t, slices.ContainsFunc(tests, func(file string) bool {
-			text, err := os.ReadFile(file)
-			return err == nil && strings.Contains(string(text), "tooltest.Run(t, tooltest.Suite{")
-		}), "folder %s: a test of the tool calls tooltest.Run", name)
+		tests := testsOf(t, name)
+		require.Contains(t, tests, "tooltest.Run(t, tooltest.Suite{", "folder %s: a test of the tool calls tooltest.Run", name)
+		if c.KeepsLedger(name) {
+			require.Contains(t, tests, "Ledgers: []tooltest.Ledger{", "folder %s: the suite of a ledger has Ledgers, the ways in which it writes with notes", name)
+		}
 	}
 }
 

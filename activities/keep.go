@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 )
@@ -186,9 +187,7 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 		if reason == nil || bounded.Err() == nil { // the end of our patience is not why
 			reason = err
 		}
-		select {
-		case <-time.After(wait):
-		case <-bounded.Done():
+		if sleep.For(bounded, wait) != nil {
 			return reason
 		}
 	}

@@ -53,9 +53,6 @@ func (r RateLimits) of(in interpreter.ToolInput) (limit *ratelimit.Limit, more b
 	return given, false
 }
 
-// owns reports whether the operator has limits.
-func (p *pacer) owns() bool { return len(p.limits) > 0 }
-
 // limitOf is the limit that an attempt is under, nil for none. A playbook
 // that asks for more than it gets is logged once.
 func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {

@@ -162,7 +162,7 @@ func fromEnvironment(entries []string) []string {
 		case slices.Contains([]string{"TEMPORAL_API_KEY", "PGPASSWORD"}, name):
 			all = append(all, "bearer:"+value)
 		case name == seal.Variable:
-			all = append(all, secretKeyTexts(value)...)
+			all = append(all, lists.Map(seal.Parts(value), func(part string) string { return "bearer:" + part })...) // masked like passwords
 		}
 	}
 	return all
@@ -199,9 +199,4 @@ func (all FirstOf) Connection(name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// secretKeyTexts are the keys of workers, which are masked like passwords.
-func secretKeyTexts(value string) []string {
-	return lists.Map(seal.Parts(value), func(part string) string { return "bearer:" + part })
 }

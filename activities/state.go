@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 	var refused error
 	for _, moves := range in.Moves {
 		err := c.keeperOf(in.Place, moves.Group).move(ctx, moves.Writes)
-		if refused = firstOf(refused, err); err != nil && !isStateMoved(err) {
+		if refused = cmp.Or(refused, err); err != nil && !isStateMoved(err) {
 			return out, err
 		}
 	}
@@ -94,19 +95,12 @@ func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error
 		var moved error
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
-			if moved = firstOf(moved, err); err != nil && !isStateMoved(err) {
+			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
 				return err
 			}
 		}
 		return moved
 	})
-}
-
-func firstOf(before, err error) error {
-	if before != nil {
-		return before
-	}
-	return err
 }
 
 func isStateMoved(err error) bool {

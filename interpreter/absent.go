@@ -56,7 +56,7 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 	for _, policy := range step.Retry {
 		nodes = append(nodes, policy.When, policy.StopWhen)
 		if next := policy.Then.NextCall; next != nil {
-			nodes = append(nodes, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+			nodes = append(nodes, next.Nodes()...)
 		}
 	}
 	return nodes
@@ -83,10 +83,8 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 	if step.Loop != nil {
 		nodes, hidden = append(nodes, step.Loop.Collection), append(hidden, step.Loop.Element)
 	}
-	for _, policy := range step.Retry {
-		if policy.Then.Collect != nil {
-			hidden = append(hidden, policy.Then.Collect.Into)
-		}
+	for collect := range step.Collects() {
+		hidden = append(hidden, collect.Into)
 	}
 	return absences(nodes, func(ref expression.Ref) asked { return ofStep(book, data, ref, hidden) })
 }
@@ -152,10 +150,7 @@ func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string 
 	var absent []string
 	seen := map[string]bool{} // what is absent, at its first place
 	for _, node := range nodes {
-		if node == nil {
-			continue
-		}
-		node.EachRef(func(scalar *playbook.Node, ref expression.Ref) {
+		for scalar, ref := range node.ScalarRefs() {
 			of := find(ref)
 			text := ""
 			if of.shaped {
@@ -170,7 +165,7 @@ func absences(nodes []*playbook.Node, find func(expression.Ref) asked) []string 
 			if text != "" && !slices.Contains(absent, text) {
 				absent = append(absent, text)
 			}
-		})
+		}
 	}
 	return absent
 }

@@ -35,9 +35,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 		return
 	}
 	s.Status, s.Reason, s.Waiting, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Most
-	switch wait.Reason {
-	case ReasonSlot, ReasonState, ReasonAnswer, ReasonPaused, ReasonPerson: // their end is unknown
-	default:
+	if wait.Reason.Timed() {
 		s.NextRetryAt = until
 		if !wait.Rest && !until.IsZero() {
 			s.Since = until.Add(-wait.Delay)
@@ -47,8 +45,7 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 
 // After completes since when it waits by the failure that it waits after, nil for none.
 func (s *CallStatus) After(last *ErrorObject) {
-	waitsAfter := s.Reason == ReasonFailure || s.Reason == ReasonRateLimited || s.Reason == ReasonPerson
-	if s.Since.IsZero() && waitsAfter && last != nil {
+	if s.Since.IsZero() && s.Reason.AfterFailure() && last != nil {
 		s.Since = last.At
 	}
 }

@@ -1,8 +1,11 @@
 package interpreter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"reprise/interpreter/lists"
 )
 
 // A run that a step has started may replace an earlier one: it is another
@@ -30,12 +33,7 @@ const (
 
 // Identity is what the operation keys of a run begin with: those of a run that a step
 // has started follow from the key of the call, whichever attempt makes it.
-func (r RunInfo) Identity() string {
-	if r.Key != "" {
-		return r.Key
-	}
-	return r.RunID
-}
+func (r RunInfo) Identity() string { return cmp.Or(r.Key, r.RunID) }
 
 // WholeLap distinguishes the runs of one identity, "" for the first.
 func (r RunInfo) WholeLap() string {
@@ -159,11 +157,7 @@ func (r *Recalled) Merge(id string, kept Kept) {
 			r.Loops[at].Add(run)
 		}
 	}
-	for _, left := range kept.Left {
-		if !slices.Contains(r.Left, left) {
-			r.Left = append(r.Left, left)
-		}
-	}
+	r.Left = lists.Add(r.Left, kept.Left...)
 }
 
 // mergeCalls adds the calls of an earlier run. What a later one has done of them counts.

@@ -153,8 +153,8 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect"}),
-		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect", "internal/base/sleep"}),
+		"tools know the boundary structs, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, how to wait, and nothing of the workflows that call them",
 	},
 }
 

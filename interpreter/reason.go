@@ -1,7 +1,10 @@
 package interpreter
 
 import (
+	"slices"
 	"time"
+
+	"reprise/interpreter/lists"
 )
 
 // Reason is why a call waits, as events and summaries name it.
@@ -21,54 +24,73 @@ const (
 	ReasonState       Reason = "state"  // another visit has the state of the step
 )
 
-// reasons is the table: the status of what waits for a reason, and whether the wait is one
-// before an attempt, which is an event of the run.
-var reasons = []struct {
-	reason Reason
-	status Status
-	event  bool
-}{
-	{ReasonFailure, RetryPending, true},
-	{ReasonRateLimited, RetryPending, true},
-	{ReasonPoll, RetryPending, true},
-	{ReasonPage, RetryPending, true},
-	{ReasonTurn, Running, true},
-	{ReasonPerson, RetryPending, true},
-	{ReasonPaused, Paused, false},
-	{ReasonAnswer, Awaiting, false},
-	{ReasonSlot, Pending, false},
-	{ReasonState, Pending, false},
+// reasonInfo is all that is to know of a reason.
+type reasonInfo struct {
+	reason                Reason
+	status                Status
+	event, timed, failure bool
+}
+
+// reasons is the table: the status of what waits for a reason, whether the wait is one
+// before an attempt, which is an event of the run, whether it is known when it ends, and
+// whether it follows a failure, which is shown with it.
+var reasons = []reasonInfo{
+	{reason: ReasonFailure, status: RetryPending, event: true, timed: true, failure: true},
+	{reason: ReasonRateLimited, status: RetryPending, event: true, timed: true, failure: true},
+	{reason: ReasonPoll, status: RetryPending, event: true, timed: true},
+	{reason: ReasonPage, status: RetryPending, event: true, timed: true},
+	{reason: ReasonTurn, status: Running, event: true, timed: true},
+	{reason: ReasonPerson, status: RetryPending, event: true, failure: true},
+	{reason: ReasonPaused, status: Paused},
+	{reason: ReasonAnswer, status: Awaiting},
+	{reason: ReasonSlot, status: Pending},
+	{reason: ReasonState, status: Pending},
+}
+
+// info is the row of the reason; false for one without, which is as one that ends by itself.
+func (r Reason) info() (reasonInfo, bool) {
+	i := slices.IndexFunc(reasons, func(row reasonInfo) bool { return row.reason == r })
+	if i < 0 {
+		return reasonInfo{reason: r, status: Running, timed: true}, false
+	}
+	return reasons[i], true
 }
 
 // Status is that of what waits for the reason.
 func (r Reason) Status() Status {
-	for _, row := range reasons {
-		if row.reason == r {
-			return row.status
-		}
-	}
-	return Running
+	info, _ := r.info()
+	return info.status
 }
 
 // Known reports whether the reason has a row.
 func (r Reason) Known() bool {
-	for _, row := range reasons {
-		if row.reason == r {
-			return true
-		}
-	}
-	return false
+	_, known := r.info()
+	return known
+}
+
+// Timed reports whether it is known when a wait for the reason ends.
+func (r Reason) Timed() bool {
+	info, _ := r.info()
+	return info.timed
+}
+
+// AfterFailure reports whether a wait for the reason follows a failure.
+func (r Reason) AfterFailure() bool {
+	info, _ := r.info()
+	return info.failure
+}
+
+// Reasons are all reasons to wait.
+func Reasons() []Reason {
+	return lists.Map(reasons, func(row reasonInfo) Reason { return row.reason })
 }
 
 // WaitReasons are those of waits before attempts.
 func WaitReasons() []Reason {
-	var of []Reason
-	for _, row := range reasons {
-		if row.event {
-			of = append(of, row.reason)
-		}
-	}
-	return of
+	return slices.DeleteFunc(Reasons(), func(reason Reason) bool {
+		info, _ := reason.info()
+		return !info.event
+	})
 }
 
 // Wait is a pause before the next attempt; kept with call.State.

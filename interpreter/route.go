@@ -111,7 +111,7 @@ func (g *Graph) Startable(routing *Routing) []Start {
 func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 	var first *playbook.Step
 	for _, step := range g.book.Steps {
-		if !waitsAt(routing, step.Name) {
+		if !slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step == step.Name }) {
 			continue
 		}
 		if first == nil {
@@ -125,10 +125,6 @@ func (g *Graph) nextStartable(routing *Routing) *playbook.Step {
 		return first
 	}
 	return nil
-}
-
-func waitsAt(routing *Routing, step string) bool {
-	return slices.ContainsFunc(routing.Waiting, func(arrival Arrival) bool { return arrival.Step == step })
 }
 
 // held reports whether another branch can still reach the step, or is in it.

@@ -66,8 +66,26 @@ const (
 
 // Colour is how a status is drawn. Fill is behind dark letters, and is distinct from
 // the others in grey too; Ink and DarkInk are letters and bars on a light and on a dark
-// page.
-type Colour struct{ Fill, Ink, DarkInk string }
+// page, and Tone is for a terminal, whose user chooses the colours.
+type Colour struct {
+	Fill, Ink, DarkInk string
+	Tone               Tone
+}
+
+// Tone is what a status is to people who read many of them.
+type Tone int
+
+// The tones.
+const (
+	ToneNone    Tone = iota // of no status
+	ToneBad                 // it failed
+	ToneWarning             // something went wrong, and may still end well
+	ToneGood                // it ended well
+	ToneActive              // it runs
+	ToneAsks                // somebody has to act
+	ToneHeld                // people or a queue hold it
+	ToneQuiet               // it needs no attention
+)
 
 // Listing is how the server's list of runs knows a status.
 type Listing struct {
@@ -102,59 +120,59 @@ const (
 var statuses = []StatusInfo{
 	{
 		Status: Failed, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyFailed,
-		Colour: Colour{"#f5b7b1", "#c5303c", "#ff6b75"},
+		Colour: Colour{"#f5b7b1", "#c5303c", "#ff6b75", ToneBad},
 		List:   Listing{Executions: []string{"Failed", "Terminated", "TimedOut"}, Default: true}, Doc: "failed",
 	},
 	{
 		Status: Awaiting, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
-		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd"},
+		Colour: Colour{"#ffc4e1", "#b8327a", "#ff85bd", ToneAsks},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
 		Doc:    "awaits an answer from outside: of a person, or of another system",
 	},
 	{
 		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
-		Colour: Colour{"#ffd8a8", amber, darkAmber},
+		Colour: Colour{"#ffd8a8", amber, darkAmber, ToneWarning},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
 		Doc:    "waits before the next attempt; of a run: all of it does",
 	},
 	{
 		Status: Paused, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
-		Colour: Colour{"#e1d5f5", "#8a5cc7", "#bb96f2"},
+		Colour: Colour{"#e1d5f5", "#8a5cc7", "#bb96f2", ToneHeld},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "is held by people",
 	},
 	{
 		Status: Queued, Of: OfRun,
-		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6"},
+		Colour: Colour{"#d6eaf0", "#2b7a8c", "#6cc3d6", ToneHeld},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true}, Doc: "waits for a slot under its concurrency key",
 	},
 	{
 		Status: Running, Of: OfStep | OfIteration | OfRun, Tally: TallyRunning,
-		Colour: Colour{"#bbdefb", "#1f6fd0", "#63a7ff"},
+		Colour: Colour{"#bbdefb", "#1f6fd0", "#63a7ff", ToneActive},
 		List:   Listing{Executions: []string{"Running"}, Default: true}, Doc: "runs",
 	},
 	{
 		Status: Pending, Of: OfStep | OfIteration, Tally: TallyPending,
-		Colour: Colour{"#ffffff", grey, darkGrey}, Doc: "has not started",
+		Colour: Colour{"#ffffff", grey, darkGrey, ToneQuiet}, Doc: "has not started",
 	},
 	{
 		Status: Completed, Of: OfStep | OfIteration | OfRun, Ending: Good, Tally: TallySuccess,
-		Colour: Colour{"#c8e6c9", "#1f8a4c", "#4cc483"},
+		Colour: Colour{"#c8e6c9", "#1f8a4c", "#4cc483", ToneGood},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true, Default: true}, Doc: "succeeded",
 	},
 	{
 		Status: Partial, Of: OfStep | OfIteration | OfRun, Ending: Mixed, Tally: TallySuccess,
-		Colour: Colour{"#fff3b0", amber, darkAmber},
+		Colour: Colour{"#fff3b0", amber, darkAmber, ToneWarning},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
 		Doc:    "of a loop, a run, and of what runs a playbook: enough iterations succeeded, but not all",
 	},
 	{
 		Status: Cancelled, Of: OfStep | OfIteration | OfRun, Ending: Bad, Tally: TallyCancelled,
-		Colour: Colour{"#d5d8dc", grey, darkGrey},
+		Colour: Colour{"#d5d8dc", grey, darkGrey, ToneQuiet},
 		List:   Listing{Executions: []string{"Canceled"}, Default: true}, Doc: "was cancelled, or never started",
 	},
 	{
 		Status: Skipped, Of: OfStep | OfRun, Ending: Good,
-		Colour: Colour{"#eceff1", grey, darkGrey},
+		Colour: Colour{"#eceff1", grey, darkGrey, ToneQuiet},
 		List:   Listing{Executions: []string{"Completed"}, Attribute: true},
 		Doc:    "no branch reached the step; the run found its concurrency key taken, with `on_conflict: skip`",
 	},

@@ -39,7 +39,6 @@ func constantsOf(t *testing.T, file, typeName string) []string {
 func TestEachStatusHasARow(t *testing.T) {
 	t.Parallel()
 	constants := constantsOf(t, "status.go", "Status")
-	require.Len(t, interpreter.Statuses(), len(constants))
 	for _, name := range constants {
 		info, known := interpreter.Status(name).Info()
 		require.True(t, known, "the status %q has no row in the table of interpreter/status.go", name)
@@ -48,11 +47,13 @@ func TestEachStatusHasARow(t *testing.T) {
 		require.Regexp(t, "^#[0-9a-f]{6}$", info.Colour.Fill, "the colour of %q", name)
 		require.Regexp(t, "^#[0-9a-f]{6}$", info.Colour.Ink, "the colour of %q", name)
 		require.Regexp(t, "^#[0-9a-f]{6}$", info.Colour.DarkInk, "the colour of %q", name)
+		require.NotZero(t, info.Colour.Tone, "the tone of %q at a terminal", name)
 		require.Equal(t, info.Of&interpreter.OfIteration != 0, info.Tally != interpreter.TallyNone,
 			"a status of iterations, and no other, has a figure of the loop that counts it: %q", name)
 		require.Equal(t, info.Of&interpreter.OfRun != 0, len(info.List.Executions) > 0,
 			"a status of runs, and no other, has an entry for the list: %q", name)
 	}
+	require.Len(t, interpreter.Statuses(), len(constants), "each row has a constant of its own")
 }
 
 // TestTalliesFitEndings: what has ended is in a figure of what has ended.

@@ -341,12 +341,7 @@ const MaxInlinePayload = 1_900_000
 const StorePatience = 10 * time.Minute
 
 // PayloadCap is how many bytes of JSON may cross a boundary at once.
-func (l RunLimits) PayloadCap() int {
-	if l.MaxPayload == 0 {
-		return MaxInlinePayload
-	}
-	return l.MaxPayload
-}
+func (l RunLimits) PayloadCap() int { return cmp.Or(l.MaxPayload, MaxInlinePayload) }
 
 // referenceSize is more than the size of a reference to a stored value.
 const referenceSize = 1000

@@ -31,19 +31,15 @@ type answerOptions struct {
 }
 
 func newCompleteCommand(a *app) *cobra.Command {
-	r := &answerOptions{name: "complete", answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
-	command := a.answerCommand(r, &cobra.Command{
-		Use: "complete RUN STEP",
-	})
+	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete}}
+	command := a.answerCommand(r, "complete RUN STEP")
 	command.Flags().StringVar(&r.result, "result", "", "the result: JSON, @FILE that holds JSON, or - for the standard input")
 	return command
 }
 
 func newFailCommand(a *app) *cobra.Command {
-	r := &answerOptions{name: "fail", answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
-	command := a.answerCommand(r, &cobra.Command{
-		Use: "fail RUN STEP",
-	})
+	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerFail}}
+	command := a.answerCommand(r, "fail RUN STEP")
 	flags := command.Flags()
 	flags.StringVar(&r.answer.Message, "error", "", "why it has failed; a must")
 	flags.StringVar(&r.detail, "details", "", "the body of the error: JSON, @FILE that holds JSON, or - for the standard input")
@@ -52,10 +48,8 @@ func newFailCommand(a *app) *cobra.Command {
 }
 
 func newProgressCommand(a *app) *cobra.Command {
-	r := &answerOptions{name: "progress", answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
-	command := a.answerCommand(r, &cobra.Command{
-		Use: "progress RUN STEP",
-	})
+	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerProgress}}
+	command := a.answerCommand(r, "progress RUN STEP")
 	flags := command.Flags()
 	flags.Int64Var(&r.answer.Done, "done", 0, "how much is done; a must")
 	flags.Int64Var(&r.answer.Total, "total", 0, "of how much; 0 is not known")
@@ -64,20 +58,16 @@ func newProgressCommand(a *app) *cobra.Command {
 }
 
 func newApproveCommand(a *app) *cobra.Command {
-	r := &answerOptions{name: "approve", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
-	command := a.answerCommand(r, &cobra.Command{
-		Use: "approve RUN [STEP]",
-	})
+	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionApprove}}
+	command := a.answerCommand(r, "approve RUN [STEP]")
 	command.Flags().StringVar(&r.answer.Option, "option", playbook.OptionApprove, "the option that is chosen")
 	r.addForm(command)
 	return command
 }
 
 func newRejectCommand(a *app) *cobra.Command {
-	r := &answerOptions{name: "reject", answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
-	command := a.answerCommand(r, &cobra.Command{
-		Use: "reject RUN [STEP]",
-	})
+	r := &answerOptions{answer: interpreter.Answer{Verb: interpreter.AnswerComplete, Option: playbook.OptionReject}}
+	command := a.answerCommand(r, "reject RUN [STEP]")
 	r.addForm(command)
 	return command
 }
@@ -90,8 +80,10 @@ func (r *answerOptions) addForm(command *cobra.Command) {
 // approves reports whether the command answers approvals.
 func (r *answerOptions) approves() bool { return r.answer.Option != "" }
 
-// answerCommand completes a command that answers.
-func (a *app) answerCommand(r *answerOptions, command *cobra.Command) *cobra.Command {
+// answerCommand makes a command that answers.
+func (a *app) answerCommand(r *answerOptions, use string) *cobra.Command {
+	command := &cobra.Command{Use: use}
+	r.name = command.Name()
 	flags := command.Flags()
 	flags.IntVar(&r.index, "index", 0, "the iteration with this index, from 0")
 	flags.StringVar(&r.answer.By, "by", "", "who answers (default user@host)")

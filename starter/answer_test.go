@@ -345,7 +345,22 @@ func TestAnswersInLoops(t *testing.T) {
 	}
 }
 
-// While no worker is there the answer is kept, and taken once.
+// TestAnswerToAnIterationThatHasNotBegun: it is refused, and not as if the iteration were over.
+func TestAnswerToAnIterationThatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.start("  - {step: ask, tool: approval, message: \"Load {{ n }}?\", loop: {collection: [5, 6], element: n}}\n")
+	d.awaits(id, 1, 1)
+	says := d.refuses(exitFailed, "approve", id, "ask", "--index", "1", "--by", "ada")
+	require.Contains(t, says, "ask[1] has not begun, or ended so long ago that the server has deleted it")
+	require.Contains(t, says, "what awaits an answer:\n  ask[0] awaits an answer for ")
+	for _, index := range []string{"0", "1"} {
+		d.awaits(id, 1, 1)
+		d.does("approve", id, "ask", "--index", index, "--by", "ada")
+	}
+	require.Equal(t, interpreter.Completed, d.ends(id).Status)
+}
+
 // TestAnswersThatARunCannotAccept are refused before they reach the server, by what they
 // take on their way, and the attempt waits on.
 func TestAnswersThatARunCannotAccept(t *testing.T) {

@@ -186,14 +186,8 @@ func partitionOf(of *playbook.Partitions, text string) (partition.Partition, err
 
 // matrix reads what became of the partitions of a playbook.
 func (a *app) matrix(ctx context.Context, s *session, book *playbook.Playbook, now time.Time) (*backfill.Matrix, error) {
-	if s.worker == nil {
-		workers, err := s.runs().Workers(ctx, s.taskQueue)
-		if err != nil {
-			return nil, err
-		}
-		if workers == 0 {
-			return nil, withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and what is done is read by one", s.taskQueue))
-		}
+	if err := s.needsWorker(ctx, "what is done is read by one"); err != nil {
+		return nil, err
 	}
 	matrix, err := backfill.Read(ctx, s.client, book, now)
 	if err != nil && ctx.Err() != nil {
@@ -303,10 +297,7 @@ func (a *app) backfillStatus(name string, options *partitionsOptions) error {
 		if err != nil {
 			return err
 		}
-		if matrix.Within(from, to); options.run.output == "json" {
-			return terminal.PrintJSON(a.Out, matrix)
-		}
-		_, err = fmt.Fprint(a.Out, matrix.Text())
-		return err
+		matrix.Within(from, to)
+		return a.show(options.run.output, matrix, matrix.Text())
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/start"
+	"reprise/internal/program/steer"
 )
 
 // Exit statuses, by the names that the commands use.
@@ -128,20 +129,53 @@ type app struct {
 	files *confinement
 }
 
+// commandGroup is what people do with some commands.
+type commandGroup struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// commandGroups are all commands below the root by what people do with them, in the order of the help.
+func commandGroups(a *app) []commandGroup {
+	return []commandGroup{
+		{"Write playbooks", []*cobra.Command{
+			newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newPlanCommand(a), newGraphCommand(a), newToolsCommand(a), newExplainCommand(a), newDocsCommand(a), newLSPCommand(a), newMCPCommand(a), newSchemaCommand(a), newMigrateCommand(a),
+		}},
+		{"Run playbooks", []*cobra.Command{
+			newRunCommand(a), newBackfillCommand(a), newScheduleCommand(a), newDevCommand(a),
+		}},
+		{"Look at runs", []*cobra.Command{
+			newListCommand(a), newStatusCommand(a), newFollowCommand(a), newEventsCommand(a), newLogsCommand(a), newStatsCommand(a), newReportCommand(a),
+		}},
+		{"Steer runs", []*cobra.Command{
+			a.newSteerCommand(steer.Pause, "RUN [STEP]"), a.newSteerCommand(steer.Resume, "RUN [STEP]"), a.newSteerCommand(steer.Set, "RUN STEP KEY=VALUE..."), a.newSteerCommand(steer.RetryNow, "RUN [STEP]"), a.newSteerCommand(steer.Skip, "RUN STEP"), a.newSteerCommand(steer.Cancel, "RUN..."),
+		}},
+		{"Answer runs", []*cobra.Command{
+			newApproveCommand(a), newRejectCommand(a), newCompleteCommand(a), newFailCommand(a), newProgressCommand(a),
+		}},
+		{"Repair", []*cobra.Command{
+			newDeadLettersCommand(a), newStateCommand(a),
+		}},
+		{"Operate", []*cobra.Command{
+			newUICommand(a), newServeCommand(a), newSetupCommand(a), newDemoAPICommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
+		}},
+	}
+}
+
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use: "starter", SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2, Version: readVersion().Reprise,
+		Annotations: map[string]string{}, // the names of the commands of each group, in the order of the help
 	}
 	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.CompletionOptions.DisableDefaultCmd = true // starter has its own, with a help of ours
-	root.AddCommand(
-		newRunCommand(a), newPlanCommand(a), newFollowCommand(a), newListCommand(a), newStatusCommand(a), newEventsCommand(a), newStatsCommand(a),
-		newReportCommand(a), newLogsCommand(a), newGraphCommand(a),
-		newPauseCommand(a), newResumeCommand(a), newRetryNowCommand(a), newSkipCommand(a), newSetCommand(a), newCancelCommand(a),
-		newCompleteCommand(a), newFailCommand(a), newProgressCommand(a), newApproveCommand(a), newRejectCommand(a),
-		newDeadLettersCommand(a), newStateCommand(a), newBackfillCommand(a), newScheduleCommand(a), newNewCommand(a), newValidateCommand(a), newTryCommand(a), newEvalCommand(a), newTestCommand(a), newMigrateCommand(a), newDevCommand(a),
-		newToolsCommand(a), newDocsCommand(a), newExplainCommand(a), newSchemaCommand(a), newLSPCommand(a), newMCPCommand(a), newUICommand(a), newServeCommand(a), newDemoAPICommand(a), newSetupCommand(a), newOptionsCommand(a), newCompletionCommand(a), newVersionCommand(a),
-	)
+	for _, group := range commandGroups(a) {
+		root.AddGroup(&cobra.Group{ID: group.title})
+		for _, command := range group.commands {
+			root.Annotations[group.title] += command.Name() + " "
+			root.AddCommand(command)
+		}
+	}
 	addHelp(root)
 	a.addCompletion(root)
 	explainArgs(root)
@@ -171,7 +205,6 @@ func explainArgs(command *cobra.Command) {
 	}
 }
 
-// outputFlag adds --output.
 // outputFlag adds --output, and refuses what it does not know before the command begins.
 func outputFlag(command *cobra.Command, into *string) {
 	command.Flags().StringVarP(into, "output", "o", "table", "table or json")

@@ -10,6 +10,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -121,10 +122,7 @@ func listedRuns(ctx context.Context, s *session) (ids []string) {
 	if err != nil {
 		return nil
 	}
-	for _, run := range list.Runs {
-		ids = append(ids, run.WorkflowID)
-	}
-	return ids
+	return lists.Map(list.Runs, func(run runs.Found) string { return run.WorkflowID })
 }
 
 func stepsOf(id string) func(context.Context, *session) []string {
@@ -137,10 +135,7 @@ func stepsOf(id string) func(context.Context, *session) []string {
 		if err != nil {
 			return nil
 		}
-		for _, step := range status.Steps {
-			names = append(names, step.Step)
-		}
-		return names
+		return lists.Map(status.Steps, func(step runs.Step) string { return step.Step })
 	}
 }
 
@@ -149,24 +144,13 @@ func scheduleNames(ctx context.Context, s *session) (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, schedule := range page.Schedules {
-		names = append(names, schedule.ID)
-	}
-	return names
+	return lists.Map(page.Schedules, func(schedule *runs.Schedule) string { return schedule.ID })
 }
 
-func beginningWith(begun string, words []string) (matching []string) {
-	for _, word := range words {
-		if strings.HasPrefix(word, begun) {
-			matching = append(matching, word)
-		}
-	}
-	return matching
+func beginningWith(begun string, words []string) []string {
+	return lists.Filter(words, func(word string) bool { return strings.HasPrefix(word, begun) })
 }
 
-func asTexts[W ~string](words []W) (all []string) {
-	for _, word := range words {
-		all = append(all, string(word))
-	}
-	return all
+func asTexts[W ~string](words []W) []string {
+	return lists.Map(words, func(word W) string { return string(word) })
 }

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/observe/ending"
 )
 
@@ -88,7 +89,7 @@ func (c *contact) outcome(ctx context.Context, run client.WorkflowRun) outcome {
 			return outcome{result: result, err: err}
 		case c.isOver():
 			return outcome{err: fmt.Errorf("the server was away for more than %s: %w", c.patience, err)}
-		case !pause(ctx, retryFrom):
+		case sleep.For(ctx, retryFrom) != nil:
 			return outcome{err: err}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/program/start"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
@@ -96,7 +97,7 @@ func TestFollowOutlastsItsClient(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		for f.unanswered.Load() < 3 && t.Context().Err() == nil {
-			pause(t.Context(), 10*time.Millisecond)
+			_ = sleep.For(t.Context(), 10*time.Millisecond)
 		}
 		ended <- f.direct.SignalWorkflow(t.Context(), f.run.GetID(), "", "end", nil)
 		f.proxy.Mend()

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/terminal"
@@ -96,17 +94,6 @@ func orDev(ctx context.Context) string {
 		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
 	}
 	return "start one with " + terminal.Program() + " dev"
-}
-
-// withServer has a command work with a server that stays, until it is interrupted.
-func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
-	ctx := a.interrupts.graceful
-	s, err := server.stored(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.end(false)
-	return work(ctx, s)
 }
 
 func (s *session) reader() *deadletter.Reader {
@@ -299,11 +286,10 @@ func (a *app) writeLetters(list letterList) error {
 	return err
 }
 
-// lettersTable fits a terminal: the ID is what other commands want, so all else is cut
-// or goes first, and it is cut last, in its middle.
+// lettersTable fits a terminal: what has failed and why goes last.
 func lettersTable(letters []deadletter.Letter, width int) string {
-	rendered := ""
-	for _, columns := range [][]string{
+	ids := lists.Map(letters, func(letter deadletter.Letter) string { return letter.ID })
+	return terminal.FitColumns(width, ids, [][]string{
 		{"last attempt", "dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
 		{"dead letter", "element", "class", "error", "attempts", "failed runs", "status"},
 		{"dead letter", "element", "class", "error", "status"},
@@ -311,40 +297,17 @@ func lettersTable(letters []deadletter.Letter, width int) string {
 		{"dead letter", "error", "status"},
 		{"dead letter", "error"},
 		{"dead letter"},
-	} {
-		rendered = terminal.Fit(lettersWith(letters, columns), width, terminal.Elastic{Name: "error", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "element", Least: 10, Cut: terminal.Snip})
-		if text.LongestLineLen(rendered) <= width {
-			return rendered
+	}, func(columns, ids []string) string {
+		rows := terminal.NewTable(terminal.Head(columns)...)
+		for i, letter := range letters {
+			rows.AppendRow(terminal.Row(columns, map[string]any{
+				"last attempt": terminal.Time(letter.LastAttemptAt), "dead letter": ids[i],
+				"element": terminal.Shorten(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
+				"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
+			}))
 		}
-	}
-	const frame = 4 // what a table of one column has around it
-	ids := make([]string, len(letters))
-	for i, letter := range letters {
-		ids[i] = letter.ID
-	}
-	cut := slices.Clone(letters)
-	for i, id := range terminal.MiddleAll(ids, width-frame) {
-		cut[i].ID = id
-	}
-	return lettersWith(cut, []string{"dead letter"}).Render()
-}
-
-func lettersWith(letters []deadletter.Letter, columns []string) table.Writer {
-	head := lists.Map(columns, func(name string) any { return name })
-	rows := terminal.NewTable(head...)
-	for _, letter := range letters {
-		cells := map[string]any{
-			"last attempt": terminal.Time(letter.LastAttemptAt), "dead letter": letter.ID,
-			"element": terminal.Shorten(expression.Text(letter.Element.Data), 40), "class": letter.Error.Class,
-			"error": terminal.Shorten(letter.Error.Message, 60), "attempts": letter.Attempts, "failed runs": letter.FailedRuns, "status": letter.State,
-		}
-		row := make(table.Row, len(columns))
-		for i, name := range columns {
-			row[i] = cells[name]
-		}
-		rows.AppendRow(row)
-	}
-	return rows
+		return terminal.Fit(rows, width, terminal.Elastic{Name: "error", Least: 16, Cut: terminal.Snip}, terminal.Elastic{Name: "element", Least: 10, Cut: terminal.Snip})
+	})
 }
 
 // showOptions is the command line of dead-letters show.
@@ -375,8 +338,7 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
 		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
 		position := slices.IndexFunc(letters, func(letter deadletter.Letter) bool { return letter.ID == full })
-		switch {
-		case position < 0:
+		if position < 0 {
 			return usageError("run %s has no dead letter %q; it has %s", workflowID, id, terminal.Count(len(chain.Letters), "dead letter"))
 		}
 		failed, err := s.reader().FailedChild(ctx, chain, letters[position])

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,9 +38,6 @@ func (a *app) explain(word, output string) error {
 		}
 		return usageError("%q is no word of Reprise; %s explain lists all of them", word, terminal.Program())
 	}
-	if output == "json" {
-		return terminal.PrintJSON(a.Out, found)
-	}
 	var b strings.Builder
 	for i, entry := range found {
 		if i > 0 {
@@ -49,8 +45,7 @@ func (a *app) explain(word, output string) error {
 		}
 		writeEntry(&b, entry, terminal.PaperOf(a.Out).Width)
 	}
-	_, err := io.WriteString(a.Out, b.String())
-	return err
+	return a.show(output, found, b.String())
 }
 
 // commandNamed is the command of a name, with or without starter before it, "" for none.
@@ -83,9 +78,6 @@ func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 
 // explainIndex lists all words by their kinds.
 func (a *app) explainIndex(r *reference.Reference, output string) error {
-	if output == "json" {
-		return terminal.PrintJSON(a.Out, r.Entries())
-	}
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		fmt.Fprintf(&b, "%s:\n", kind.Plural())
@@ -93,8 +85,7 @@ func (a *app) explainIndex(r *reference.Reference, output string) error {
 			b.WriteString("  " + line + "\n")
 		}
 	}
-	_, err := io.WriteString(a.Out, b.String())
-	return err
+	return a.show(output, r.Entries(), b.String())
 }
 
 func newSchemaCommand(a *app) *cobra.Command {

@@ -13,7 +13,6 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/lists"
 )
 
 // runFlags say which run a command reads.
@@ -29,6 +28,17 @@ func (f *runFlags) add(command *cobra.Command) {
 
 func (s *session) runs() *runs.Reader {
 	return &runs.Reader{Client: s.client, Store: s.store, Namespace: s.namespace}
+}
+
+// withServer has a command work with a server that stays, until it is interrupted.
+func (a *app) withServer(server *serverFlags, work func(context.Context, *session) error) error {
+	ctx := a.interrupts.graceful
+	s, err := server.stored(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end(false)
+	return work(ctx, s)
 }
 
 // withRun has a command work on the run that its arguments name.
@@ -136,7 +146,7 @@ func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	words := lists.Map(known, func(one W) string { return string(one) })
+	words := asTexts(known)
 	hint := ", expected one of " + strings.Join(words, ", ")
 	if near := expression.Suggest(string(word), words); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)

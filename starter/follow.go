@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
@@ -139,7 +140,7 @@ func (a *app) watch(ctx context.Context, observer *observer, link *contact) {
 	screen := newProgress(a.Streams)
 	defer screen.close()
 	address, since := observer.session.address, time.Now()
-	for wait := followInterval / 2; pause(ctx, wait); {
+	for wait := followInterval / 2; sleep.For(ctx, wait) == nil; {
 		began := time.Now()
 		lines, err := observer.observe(ctx)
 		switch {
@@ -192,7 +193,7 @@ func (a *app) followFound(flags *runFlags, args []string, output string) error {
 		if link.unanswered() {
 			a.notef("%s; trying again", err)
 		}
-		if !pause(a.interrupts.graceful, link.pause()) {
+		if sleep.For(a.interrupts.graceful, link.pause()) != nil {
 			return withStatus(exitInterrupted, errors.New("interrupted before the server described the run"))
 		}
 	}

@@ -20,17 +20,6 @@ var helpText string
 // helpColumns is the most columns that help fills, however wide the terminal is.
 const helpColumns = 80
 
-// helpGroups are the commands by what people do with them, in the order of the help.
-var helpGroups = []struct{ title, commands string }{
-	{"Write playbooks", "new validate try eval test plan graph tools explain docs lsp mcp schema migrate"},
-	{"Run playbooks", "run backfill schedule dev"},
-	{"Look at runs", "list status follow events logs stats report"},
-	{"Steer runs", "pause resume set retry-now skip cancel"},
-	{"Answer runs", "approve reject complete fail progress"},
-	{"Repair", "dead-letters state"},
-	{"Operate", "ui serve setup demo-api options completion version"},
-}
-
 // topic is the help of a command.
 type topic struct{ short, long, examples string }
 
@@ -100,8 +89,8 @@ func renderHelp(command *cobra.Command) string {
 	if command.HasParent() {
 		writeCommands(&b, "Commands:", command.Commands())
 	} else {
-		for _, group := range helpGroups {
-			writeCommands(&b, group.title+":", named(command, group.commands))
+		for _, group := range command.Groups() {
+			writeCommands(&b, group.ID+":", named(command, command.Annotations[group.ID]))
 		}
 	}
 	own, general := helpFlags(command)

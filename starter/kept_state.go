@@ -214,16 +214,22 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 		return err
 	}
 	defer func() { s.end(a.interrupts.now.Err() != nil) }()
-	if s.worker == nil {
-		workers, err := s.runs().Workers(ctx, s.taskQueue)
-		if err != nil {
-			return err
-		}
-		if workers == 0 {
-			return withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and %s", s.taskQueue, why))
-		}
+	if err := s.needsWorker(ctx, why); err != nil {
+		return err
 	}
 	return work(ctx, s)
+}
+
+// needsWorker refuses a session that no worker listens to. why says what it is for.
+func (s *session) needsWorker(ctx context.Context, why string) error {
+	if s.worker != nil {
+		return nil
+	}
+	workers, err := s.runs().Workers(ctx, s.taskQueue)
+	if err == nil && workers == 0 {
+		err = withStatus(exitNoServer, fmt.Errorf("no worker listens on task queue %q, and %s", s.taskQueue, why))
+	}
+	return err
 }
 
 // workerTimeout bounds how long a command waits for its worker.

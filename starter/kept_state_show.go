@@ -16,6 +16,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -113,10 +114,10 @@ func (a *app) listStatesOf(o *stateListOptions) error {
 		if err != nil {
 			return err
 		}
-		now, list := time.Now(), stateList{States: []stateDocument{}, More: answer.More}
-		for _, state := range answer.States {
-			list.States = append(list.States, documentOf(state, state.Source.Type, answer.Tool, now))
-		}
+		now, list := time.Now(), stateList{More: answer.More}
+		list.States = lists.Map(answer.States, func(state incremental.State) stateDocument {
+			return documentOf(state, state.Source.Type, answer.Tool, now)
+		})
 		if len(list.States) == 0 {
 			a.notef("%s: no run has kept a state there yet", terminal.OneLine(o.auth))
 		}
@@ -207,16 +208,19 @@ func statesTable(states []stateDocument, now time.Time, width int) string {
 		terminal.Elastic{Name: "state", Least: 16, Cut: terminal.Middle}, terminal.Elastic{Name: "last run"})
 }
 
-func newStateShowCommand(a *app) *cobra.Command {
+func newStateShowCommand(a *app) *cobra.Command { return a.oneStateCommand("show", a.showState) }
+
+// oneStateCommand makes a command that shows something of the state of a step.
+func (a *app) oneStateCommand(name string, show func(ctx context.Context, s *session, one keptStep, output string) error) *cobra.Command {
 	o := &stateOptions{}
 	command := &cobra.Command{
-		Use: "show FILE [STEP]", Args: cobra.RangeArgs(1, 2),
+		Use: name + " FILE [STEP]", Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			one, err := a.oneState(args[0], second(args), o)
 			if err != nil {
 				return err
 			}
-			return a.withStates(o, []keptStep{one}, func(ctx context.Context, s *session) error { return a.showState(ctx, s, one, o.output) })
+			return a.withStates(o, []keptStep{one}, func(ctx context.Context, s *session) error { return show(ctx, s, one, o.output) })
 		},
 	}
 	o.add(command, true)
@@ -232,11 +236,7 @@ func (a *app) showState(ctx context.Context, s *session, one keptStep, output st
 		return usageError("no run has kept the state %s yet", one.at.Name)
 	}
 	doc := newStateDocument(one, *state, time.Now())
-	if output == "json" {
-		return terminal.PrintJSON(a.Out, doc)
-	}
-	_, err = io.WriteString(a.Out, stateText(doc, describeState(one.kept), time.Now()))
-	return err
+	return a.show(output, doc, stateText(doc, describeState(one.kept), time.Now()))
 }
 
 // stateText has a line for each thing to know of a state.
@@ -276,19 +276,7 @@ type stateHistory struct {
 }
 
 func newStateHistoryCommand(a *app) *cobra.Command {
-	o := &stateOptions{}
-	command := &cobra.Command{
-		Use: "history FILE [STEP]", Args: cobra.RangeArgs(1, 2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			one, err := a.oneState(args[0], second(args), o)
-			if err != nil {
-				return err
-			}
-			return a.withStates(o, []keptStep{one}, func(ctx context.Context, s *session) error { return a.showChanges(ctx, s, one, o.output) })
-		},
-	}
-	o.add(command, true)
-	return command
+	return a.oneStateCommand("history", a.showChanges)
 }
 
 func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output string) error {

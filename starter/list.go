@@ -13,6 +13,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -97,13 +98,8 @@ func (a *app) listRuns(ctx context.Context, s *session, since time.Time, options
 
 // byAttribute are the statuses that take our search attribute to find.
 func byAttribute() []interpreter.Status {
-	var all []interpreter.Status
-	for _, info := range interpreter.Statuses() {
-		if info.List.Attribute {
-			all = append(all, info.Status)
-		}
-	}
-	return all
+	all := lists.Filter(interpreter.Statuses(), func(info interpreter.StatusInfo) bool { return info.List.Attribute })
+	return lists.Map(all, func(info interpreter.StatusInfo) interpreter.Status { return info.Status })
 }
 
 func (a *app) writeRuns(list runs.List, now time.Time) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/sleep"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 )
@@ -373,7 +374,7 @@ func (t *logTail) each(ctx context.Context, follow bool, ended func(context.Cont
 		case time.Since(checked) > endInterval:
 			checked, last = time.Now(), ended(ctx)
 		}
-		if !last && !pause(ctx, logInterval) {
+		if !last && sleep.For(ctx, logInterval) != nil {
 			return nil
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -329,18 +330,10 @@ func (s *mcpServer) try(a *app, in mcpTryWrites) error {
 	}
 	o := &tryOptions{
 		workload: in.workload(), connections: s.connections, step: in.Step, element: in.Element.value, withValues: in.With,
-		pages: orDefault(in.Pages, try.DefaultPages), limit: orDefault(in.Limit, tryRows), maxWait: try.DefaultMaxWait, partition: in.Partition,
+		pages: cmp.Or(in.Pages, try.DefaultPages), limit: cmp.Or(in.Limit, tryRows), maxWait: try.DefaultMaxWait, partition: in.Partition,
 		record: in.Record, allowPython: s.allowWrites, allowWrites: in.AllowWrites, write: in.Write, dryRun: in.DryRun, output: "json",
 	}
 	return a.try(name, o)
-}
-
-// orDefault is a number, or another one where it was left out.
-func orDefault(given, otherwise int) int {
-	if given == 0 {
-		return otherwise
-	}
-	return given
 }
 
 // addReading adds the tools that read runs.
@@ -350,7 +343,7 @@ func (s *mcpServer) addReading() {
 		Description: "Lists runs, the newest first, with their statuses.",
 	}, func(a *app, in mcpList) error {
 		return a.list(&runsOptions{
-			server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: orDefault(in.Limit, mostRuns),
+			server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: cmp.Or(in.Limit, mostRuns),
 			output: "json", children: in.Children,
 		})
 	})

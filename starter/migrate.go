@@ -9,6 +9,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
@@ -84,11 +85,8 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 	file := source.NewFile(name, data)
 	m := migrate.File(file)
 	result := migrated{
-		File: name, Changed: m.Changed(), Changes: make([]change, len(m.Changes)),
-		Problems: problems(m.Problems), Text: string(m.Text),
-	}
-	for i, c := range m.Changes {
-		result.Changes[i] = change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What}
+		File: name, Changed: m.Changed(), Problems: problems(m.Problems), Text: string(m.Text),
+		Changes: lists.Map(m.Changes, func(c migrate.Change) change { return change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What} }),
 	}
 	if options.write && result.Changed {
 		if err := overwrite(name, m.Text); err != nil {

@@ -96,11 +96,7 @@ func (a *app) new(o *newOptions) error {
 	if err := writeNew(files, o.force); err != nil {
 		return err
 	}
-	if o.output == "json" {
-		return terminal.PrintJSON(a.Out, doc)
-	}
-	_, err = io.WriteString(a.Out, doc.text(terminal.PaperOf(a.Out).Width))
-	return err
+	return a.show(o.output, doc, doc.text(terminal.PaperOf(a.Out).Width))
 }
 
 // text says what was written, and what to do next.

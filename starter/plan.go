@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -130,11 +129,7 @@ func (a *app) showPlan(name string, o *planOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.output == "json" {
-			err = terminal.PrintJSON(a.Out, doc)
-		} else {
-			_, err = io.WriteString(a.Out, doc.text(time.Now(), terminal.PaperOf(a.Out).Width, o.sample))
-		}
+		err = a.show(o.output, doc, doc.text(time.Now(), terminal.PaperOf(a.Out).Width, o.sample))
 		if err == nil && doc.Problems > 0 {
 			return withStatus(exitFailed, errSaid)
 		}

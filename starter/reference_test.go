@@ -20,5 +20,5 @@ func TestGoldenCommands(t *testing.T) {
 	}
 	got, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, want, string(got), "run make golden")
+	require.Equal(t, want, string(got), "run make reference")
 }

@@ -16,6 +16,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/internal/program/start"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // reprocessOptions is the command line of dead-letters reprocess.
@@ -69,9 +70,7 @@ func (c chosen) again(playbook string) string {
 	cancelled := 0
 	var steps []string
 	for _, letter := range c.open {
-		if !slices.Contains(steps, letter.Step) {
-			steps = append(steps, letter.Step)
-		}
+		steps = lists.Add(steps, letter.Step)
 		if letter.WasCancelled() {
 			cancelled++
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"reprise/internal/program/start"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -309,12 +311,7 @@ func (r *revision) diff() string {
 
 // headless drops the lines in which a diff repeats its own command.
 func headless(text string) string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "diff ") {
-			lines = append(lines, line)
-		}
-	}
+	lines := lists.Filter(slices.Collect(strings.Lines(text)), func(line string) bool { return !strings.HasPrefix(line, "diff ") })
 	return strings.Join(lines, "")
 }
 

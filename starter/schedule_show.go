@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
@@ -152,11 +151,14 @@ func (a *app) writeSchedules(list scheduleList) error {
 	return err
 }
 
+// shortColumns say less than those whose name they have.
+var shortColumns = map[string]string{"shortly": "when", "due": "next"}
+
 // schedulesTable fits a terminal: columns go, the last ones first, and then names are
 // cut.
 func schedulesTable(list []*scheduleDocument, width int) string {
-	rendered := ""
-	for _, columns := range [][]string{
+	names := lists.Map(list, func(one *scheduleDocument) string { return terminal.Visible(one.Name) })
+	return terminal.FitColumns(width, names, [][]string{
 		{"schedule", "playbook", "when", "zone", "next", "last run"},
 		{"schedule", "when", "zone", "next", "last run"},
 		{"schedule", "when", "zone", "due", "last run"},
@@ -164,40 +166,14 @@ func schedulesTable(list []*scheduleDocument, width int) string {
 		{"schedule", "shortly", "due", "last run"},
 		{"schedule", "due", "last run"},
 		{"schedule", "due"},
-	} {
-		if rendered = schedulesWith(list, columns, 0); text.LongestLineLen(rendered) <= width {
-			return rendered
+	}, func(columns, names []string) string {
+		head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
+		rows := terminal.NewTable(head...)
+		for i, one := range list {
+			rows.AppendRow(terminal.Row(columns, one.cells(names[i])))
 		}
-	}
-	longest := 0
-	for _, one := range list {
-		longest = max(longest, text.StringWidth(terminal.Visible(one.Name)))
-	}
-	return schedulesWith(list, []string{"schedule", "due"}, max(longest-text.LongestLineLen(rendered)+width, 1))
-}
-
-// shortColumns say less than those whose name they have.
-var shortColumns = map[string]string{"shortly": "when", "due": "next"}
-
-func schedulesWith(list []*scheduleDocument, columns []string, nameWidth int) string {
-	head := lists.Map(columns, func(name string) any { return cmp.Or(shortColumns[name], name) })
-	rows := terminal.NewTable(head...)
-	names := make([]string, len(list))
-	for i, one := range list {
-		names[i] = terminal.Visible(one.Name)
-	}
-	if nameWidth > 0 {
-		names = terminal.MiddleAll(names, nameWidth)
-	}
-	for i, one := range list {
-		cells := one.cells(names[i])
-		row := make(table.Row, len(columns))
-		for i, name := range columns {
-			row[i] = cells[name]
-		}
-		rows.AppendRow(row)
-	}
-	return rows.Render()
+		return rows.Render()
+	})
 }
 
 // layout is that of the times in a list: with seconds where runs of a minute differ by
@@ -281,11 +257,7 @@ func (a *app) showSchedule(ctx context.Context, s *session, found *runs.Schedule
 			}
 		}
 	}
-	if output == "json" {
-		return terminal.PrintJSON(a.Out, doc)
-	}
-	_, err = io.WriteString(a.Out, doc.text(terminal.PaperOf(a.Out).Width))
-	return err
+	return a.show(output, doc, doc.text(terminal.PaperOf(a.Out).Width))
 }
 
 // failure says why a run has failed.

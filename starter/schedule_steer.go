@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,57 +28,58 @@ func checkNote(flag, note string) error {
 }
 
 func newSchedulePauseCommand(a *app) *cobra.Command {
+	return a.notedCommand(&cobra.Command{Use: "pause NAME"}, "paused", func(ctx context.Context, s *session, found *runs.Schedule, note string) error {
+		if state := found.Described.Schedule.State; state.Paused && note == "" {
+			return a.printLine("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
+		}
+		err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
+		if err != nil {
+			return scheduleError("pause", found.ID, err)
+		}
+		return a.printLine("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
+	})
+}
+
+func newScheduleResumeCommand(a *app) *cobra.Command {
+	command := &cobra.Command{Use: "resume NAME", Aliases: []string{"unpause"}}
+	return a.notedCommand(command, "resumed", func(ctx context.Context, s *session, found *runs.Schedule, note string) error {
+		if !found.Described.Schedule.State.Paused {
+			return a.printLine("%s was not paused", found.ID)
+		}
+		err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
+		if err != nil {
+			return scheduleError("resume", found.ID, err)
+		}
+		return a.printSchedule(ctx, s, found.ID, "is resumed", "table")
+	})
+}
+
+// notedCommand completes a command that changes a schedule with a note. done is what it has done then.
+func (a *app) notedCommand(command *cobra.Command, done string, change func(context.Context, *session, *runs.Schedule, string) error) *cobra.Command {
 	var server serverFlags
 	var note string
-	command := &cobra.Command{
-		Use: "pause NAME", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkNote("reason", note); err != nil {
-				return err
-			}
-			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if state := found.Described.Schedule.State; state.Paused && note == "" {
-					return a.printLine("%s was paused already: %s", found.ID, terminal.Shorten(state.Note, mostNote))
-				}
-				err := s.handle(ctx, found).Pause(ctx, client.SchedulePauseOptions{Note: cmp.Or(note, "by "+whoami())})
-				if err != nil {
-					return scheduleError("pause", found.ID, err)
-				}
-				return a.printLine("%s is paused; no other run begins until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
-			})
-		},
+	command.Args = cobra.ExactArgs(1)
+	command.RunE = func(_ *cobra.Command, args []string) error {
+		if err := checkNote("reason", note); err != nil {
+			return err
+		}
+		return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
+			return change(ctx, s, found, note)
+		})
 	}
-	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who paused it")
+	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who "+done+" it")
 	renamedFlag(command, "note", "reason")
 	server.add(command)
 	return command
 }
 
-func newScheduleResumeCommand(a *app) *cobra.Command {
-	var server serverFlags
-	var note string
-	command := &cobra.Command{
-		Use: "resume NAME", Aliases: []string{"unpause"}, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := checkNote("reason", note); err != nil {
-				return err
-			}
-			return a.withSchedule(&server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
-				if !found.Described.Schedule.State.Paused {
-					return a.printLine("%s was not paused", found.ID)
-				}
-				err := s.handle(ctx, found).Unpause(ctx, client.ScheduleUnpauseOptions{Note: cmp.Or(note, "resumed by "+whoami())})
-				if err != nil {
-					return scheduleError("resume", found.ID, err)
-				}
-				return a.printSchedule(ctx, s, found.ID, "is resumed", "table")
-			})
-		},
+// show writes what a command has found: a document for programs, or a text.
+func (a *app) show(output string, document any, text string) error {
+	if output == "json" {
+		return terminal.PrintJSON(a.Out, document)
 	}
-	command.Flags().StringVar(&note, "reason", "", "the reason, shown with the schedule; by default who resumed it")
-	renamedFlag(command, "note", "reason")
-	server.add(command)
-	return command
+	_, err := io.WriteString(a.Out, text)
+	return err
 }
 
 // printLine writes a line to the standard output.
@@ -122,8 +124,7 @@ type triggered struct {
 }
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, reason, output string) error {
-	told, err := (&steer.Sender{Client: s.client, Namespace: s.namespace, Runs: s.runs()}).Trigger(
-		ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
+	told, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, ctx.Err())

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/terminal"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -281,14 +282,7 @@ func shortTime(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return playbook.DurationText(d)
 }
 
 // timesInWords says when a schedule runs, without its zone.
@@ -301,13 +295,8 @@ func timesInWords(times *playbook.Schedule) string {
 		}
 		parts = append(parts, text)
 	}
-	for _, line := range times.Cron {
-		parts = append(parts, cronInWords(line))
-	}
-	if len(parts) == 0 {
-		return "never"
-	}
-	return strings.Join(parts, ", ")
+	parts = append(parts, lists.Map(times.Cron, cronInWords)...)
+	return cmp.Or(strings.Join(parts, ", "), "never")
 }
 
 var (

@@ -149,7 +149,8 @@ func (f *serverFlags) existing(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	return &session{
-		client: server.client, address: options.HostPort, namespace: options.Namespace, ui: uiFromEnvironment(), taskQueue: f.taskQueue,
+		client: server.client, address: options.HostPort, namespace: options.Namespace, taskQueue: f.taskQueue,
+		ui:    strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL")), "/"),
 		store: server.store, key: kept.Key, telemetry: server.telemetry, flags: f.repeated(),
 	}, nil
 }
@@ -213,10 +214,6 @@ func (f *serverFlags) dev(ctx context.Context) (*session, error) {
 		client: found.client, address: found.state.Address, namespace: found.state.Namespace, ui: found.state.UI,
 		taskQueue: f.taskQueue, store: found.store, key: found.state.Key, telemetry: found.telemetry, flags: f.repeated(),
 	}, nil
-}
-
-func uiFromEnvironment() string {
-	return strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL")), "/")
 }
 
 // localFlags choose how a local server and its worker run.
@@ -356,6 +353,7 @@ func startWorker(s *session, resources activities.Resources, closeLog func()) (*
 		return nil, withStatus(exitUsage, err)
 	}
 	catalogue := activities.NewCatalogue(resources)
+	host.ReserveHeap()
 	host.KeepWorkflows(0)
 	w := host.NewWorker(s.client, catalogue, host.Options{
 		TaskQueue: s.taskQueue, StopTimeout: localStopTimeout, Telemetry: s.telemetry,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,10 +77,7 @@ func (a *app) setup(ctx context.Context, s *session, check bool, output string) 
 func (r *setupReport) byHand(rights *connect.RightsError) {
 	wanted, missing := workflows.SearchAttributes(), r.Missing
 	if rights != nil && len(missing)+len(r.Present)+len(r.Mistyped) == 0 { // nothing could be read
-		for name := range wanted {
-			missing = append(missing, name)
-		}
-		slices.Sort(missing)
+		missing = slices.Sorted(maps.Keys(wanted))
 	}
 	if len(missing) == 0 {
 		return

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -100,16 +99,4 @@ func (s *session) mostBytes() (int, error) {
 		return 0, withStatus(exitUsage, err)
 	}
 	return payloads.MaxBytes, nil
-}
-
-// pause waits and reports false when ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -40,18 +40,18 @@ func statePath() string { return filepath.Join(stateDir, "dev.json") }
 
 // write puts the state where findDev reads it. A reader sees all of it or none.
 func (s devState) write() error {
-	if err := os.MkdirAll(stateDir, 0o750); err != nil {
-		return fmt.Errorf("write the state of the local server: %w", err)
-	}
 	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the state of the local server: %w", err)
-	}
 	temporary := fmt.Sprintf("%s.%d", statePath(), os.Getpid())
-	if err := os.WriteFile(temporary, append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write the state of the local server: %w", err)
+	if err == nil {
+		err = os.MkdirAll(stateDir, 0o750)
 	}
-	if err := os.Rename(temporary, statePath()); err != nil {
+	if err == nil {
+		err = os.WriteFile(temporary, append(data, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(temporary, statePath())
+	}
+	if err != nil {
 		return fmt.Errorf("write the state of the local server: %w", err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
@@ -92,7 +93,7 @@ func (a *app) watchStatus(ctx context.Context, s *session, status *runs.Status, 
 		if status.Ended() {
 			return nil
 		}
-		if !pause(ctx, pollInterval(watchInterval, time.Since(since), time.Since(status.At))) {
+		if sleep.For(ctx, pollInterval(watchInterval, time.Since(since), time.Since(status.At))) != nil {
 			return withStatus(exitInterrupted, errSaid)
 		}
 		found, err := s.runs().Find(ctx, status.WorkflowID, status.RunID)

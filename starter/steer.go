@@ -34,52 +34,27 @@ type steering struct {
 
 func newSteering(name string) *steering { return &steering{Command: steer.Command{Name: name}} }
 
-func newPauseCommand(a *app) *cobra.Command {
-	o := newSteering(steer.Pause)
-	return a.steerCommand(o, &cobra.Command{Use: "pause RUN [STEP]"}, o.addStep)
-}
-
-func newResumeCommand(a *app) *cobra.Command {
-	o := newSteering(steer.Resume)
-	return a.steerCommand(o, &cobra.Command{Use: "resume RUN [STEP]"}, o.addStep)
-}
-
-func newCancelCommand(a *app) *cobra.Command {
-	o := newSteering(steer.Cancel)
-	return a.steerCommand(o, &cobra.Command{Use: "cancel RUN..."})
-}
-
-func newRetryNowCommand(a *app) *cobra.Command {
-	o := newSteering(steer.RetryNow)
-	return a.steerCommand(o, &cobra.Command{Use: "retry-now RUN [STEP]"}, o.addStep, o.addIndex)
-}
-
-func newSkipCommand(a *app) *cobra.Command {
-	o := newSteering(steer.Skip)
-	return a.steerCommand(o, &cobra.Command{Use: "skip RUN STEP"}, o.addStep, o.addIndex)
-}
-
-func newSetCommand(a *app) *cobra.Command {
-	o := newSteering(steer.Set)
-	return a.steerCommand(o, &cobra.Command{Use: "set RUN STEP KEY=VALUE..."}, o.addStep)
-}
-
-// steerCommand completes a command that changes how runs go.
-func (a *app) steerCommand(o *steering, command *cobra.Command, more ...func(*cobra.Command)) *cobra.Command {
+// newSteerCommand makes a command that changes how runs go.
+func (a *app) newSteerCommand(name, operands string) *cobra.Command {
+	o := newSteering(name)
+	command := &cobra.Command{Use: name + " " + operands}
 	flags := command.Flags()
 	flags.StringVar(&o.query, "query", "", "every open run that matches this list filter, in place of RUN")
 	flags.StringVar(&o.Reason, "reason", "", "the reason; kept in the history")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "list the runs and send nothing")
-	for _, add := range more {
-		add(command)
+	if name != steer.Cancel {
+		flags.StringVar(&o.Step, "step", "", "only this step")
+	}
+	if name == steer.RetryNow || name == steer.Skip {
+		flags.IntVar(&o.index, "index", 0, "only the iteration with this index, from 0")
 	}
 	o.server.add(command)
 	outputFlag(command, &o.output)
-	command.RunE = func(command *cobra.Command, args []string) error {
-		if command.Flags().Changed("index") {
+	command.RunE = func(_ *cobra.Command, args []string) error {
+		if flags.Changed("index") {
 			o.Index = &o.index
 		}
-		return a.steerRuns(o, args, command.Flags().Changed("query"))
+		return a.steerRuns(o, args, flags.Changed("query"))
 	}
 	return command
 }
@@ -93,14 +68,6 @@ func (a *app) steerRuns(o *steering, args []string, byQuery bool) error {
 	return a.withServer(&o.server, func(ctx context.Context, s *session) error {
 		return a.steer(ctx, s, o, ids)
 	})
-}
-
-func (o *steering) addStep(command *cobra.Command) {
-	command.Flags().StringVar(&o.Step, "step", "", "only this step")
-}
-
-func (o *steering) addIndex(command *cobra.Command) {
-	command.Flags().IntVar(&o.index, "index", 0, "only the iteration with this index, from 0")
 }
 
 // parse reads the arguments, and gives the IDs among them.

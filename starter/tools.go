@@ -76,11 +76,7 @@ func listTools(a *app, catalogue *activities.Catalogue, output string) error {
 		docs = append(docs, toolDocument(spec))
 		rows.AppendRow(table.Row{spec.Name, yes(spec.Writes), spec.Summary})
 	}
-	if output == "json" {
-		return terminal.PrintJSON(a.Out, docs)
-	}
-	_, _ = fmt.Fprintln(a.Out, terminal.Fit(rows, terminal.PaperOf(a.Out).Width, terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft}))
-	return nil
+	return a.show(output, docs, terminal.Fit(rows, terminal.PaperOf(a.Out).Width, terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
 }
 
 func yes(is bool) string {

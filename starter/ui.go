@@ -258,7 +258,15 @@ func (a *app) startBook(ctx context.Context, s session, folder, name string, wor
 		return "", err
 	}
 	plan.Details += "\n" + "Started" + attribution(said)
-	plan.Memo = startedBy(said)
+	return a.startFor(ctx, &s, plan, said)
+}
+
+// startFor starts a run for a person on the page, and gives its workflow ID.
+func (a *app) startFor(ctx context.Context, s *session, plan start.Plan, said ui.Said) (string, error) {
+	plan.Memo = map[string]any{workflows.StartedByMemo: said.By}
+	if said.Reason != "" {
+		plan.Memo[workflows.StartReasonMemo] = said.Reason
+	}
 	run, err := s.start(ctx, plan, a)
 	if err != nil {
 		return "", err
@@ -287,15 +295,10 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 		return "", err
 	}
 	s.taskQueue = found.TaskQueue
-	run, err := s.start(ctx, start.Plan{
+	return a.startFor(ctx, &s, start.Plan{
 		WorkflowID: start.NewID(book), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule, Codes: codes, Input: input,
 		Summary: book.Name, Details: start.Details(book, input.Workload.Data, "Runs "+found.WorkflowID+" again"+attribution(said)),
-		Memo: startedBy(said),
-	}, a)
-	if err != nil {
-		return "", err
-	}
-	return run.GetID(), nil
+	}, said)
 }
 
 // reprocessAgain runs the failed iterations of a run again, or names the run that
@@ -320,27 +323,14 @@ func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, s
 		return "", err
 	}
 	plan.Details += "\n" + "Started" + attribution(said)
-	plan.Memo = startedBy(said)
-	run, err := s.start(ctx, plan, a)
+	id, err := a.startFor(ctx, &s, plan, said)
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return plan.WorkflowID, nil
 	}
-	if err != nil {
-		return "", err
-	}
-	return run.GetID(), nil
+	return id, err
 }
 
 // attribution is who gave a command on the page, and why.
 func attribution(said ui.Said) string {
 	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
-}
-
-// startedBy is kept with a run that a person has started on the page.
-func startedBy(said ui.Said) map[string]any {
-	memo := map[string]any{workflows.StartedByMemo: said.By}
-	if said.Reason != "" {
-		memo[workflows.StartReasonMemo] = said.Reason
-	}
-	return memo
 }

@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/temporal"
-
-	"reprise/internal/base/terminal"
 )
 
 // versionInfo is the output of `starter version --output json`.
@@ -44,28 +43,26 @@ func newVersionCommand(a *app) *cobra.Command {
 		Use: "version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version := readVersion()
-			if output == "json" {
-				return terminal.PrintJSON(a.Out, version)
-			}
-			printVersion(a, version)
-			return nil
+			return a.show(output, version, version.text())
 		},
 	}
 	outputFlag(command, &output)
 	return command
 }
 
-func printVersion(a *app, version versionInfo) {
-	commit := cmp.Or(version.Commit, "unknown")
-	if version.Modified {
+func (v versionInfo) text() string {
+	var b strings.Builder
+	commit := cmp.Or(v.Commit, "unknown")
+	if v.Modified {
 		commit += " (with changes)"
 	}
 	for _, line := range [][2]string{
-		{"starter", version.Reprise},
+		{"starter", v.Reprise},
 		{"commit", commit},
-		{"go", version.Go},
-		{"temporal sdk", version.SDK},
+		{"go", v.Go},
+		{"temporal sdk", v.SDK},
 	} {
-		_, _ = fmt.Fprintf(a.Out, "%-13s %s\n", line[0], line[1])
+		fmt.Fprintf(&b, "%-13s %s\n", line[0], line[1])
 	}
+	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -195,12 +196,7 @@ func unread(book *playbook.Playbook, workload map[string]any) []string {
 	if reads.Whole {
 		return nil
 	}
-	var unknown []string
-	for _, key := range sortedKeys(workload) {
-		if _, found := slices.BinarySearch(reads.Keys, key); !found {
-			unknown = append(unknown, key)
-		}
-	}
+	unknown := lists.Filter(sortedKeys(workload), func(key string) bool { return !slices.Contains(reads.Keys, key) })
 	var warnings []string
 	for _, key := range unknown[:min(len(unknown), mostUnread)] {
 		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression names it", source.Cut(key, mostKey))

@@ -266,6 +266,7 @@ func work(
 	ctx context.Context, opts *options, c client.Client, catalogue *activities.Catalogue, watched *telemetry.Telemetry, ready func(),
 ) (int, error) {
 	fatal := make(chan error, 1)
+	host.ReserveHeap()
 	host.KeepWorkflows(opts.kept)
 	w := host.NewWorker(c, catalogue, host.Options{
 		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched,

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -59,49 +60,41 @@ func (c *controls) await(awaited *awaitedCall) (over func()) {
 	}
 }
 
-// serveAnswers has the workflow accept answers, by updates and signals.
+// serveAnswers sets the handlers of answers, and of queries of the attempts that await them.
 func (c *controls) serveAnswers(ctx workflow.Context) error {
-	options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, answer interpreter.Answer) error {
-		if !c.calling {
-			return nil // the handler waits: an answer may come with the first task, before any attempt is awaited
-		}
-		_, err := c.findAwaited(answer)
-		if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
-			return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
-		}
-		return answerError(err)
-	}}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, AnswerUpdate, func(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
-		c.updates++
-		if err := c.awaitCalls(ctx); err != nil {
-			return interpreter.AnswerReceipt{}, err
-		}
-		taken, err := c.answer(ctx, answer)
-		if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
-			return taken, ctx.Err()
-		}
-		return taken, answerError(err)
-	}, options)
-	if err != nil {
-		return fmt.Errorf("set update handler %s: %w", AnswerUpdate, err)
-	}
-	onSignal(ctx, AnswerSignal, c.answerSignalled)
-	return c.serveAttemptDetails(ctx)
+	return cmp.Or(onUpdate(ctx, c, &c.answers, AnswerUpdate, c.checkAnswer, c.acceptAnswer), c.serveAttemptDetails(ctx))
 }
 
-// awaitCalls returns once the workflow makes its calls, and each of them has reached what it waits
-// for. An update may arrive earlier: the SDK calls a handler as soon as it is set, which is before
-// the first attempt is awaited.
-func (c *controls) awaitCalls(ctx workflow.Context) error {
-	if c.calling {
-		return nil
+// awaitAnswers has the workflow accept answers, by updates and signals, once the calls that begin
+// now have come to what they wait for: before, no attempt is awaited. The coroutine comes behind the
+// handlers that wait, which therefore continue when all others have run.
+func (c *controls) awaitAnswers(ctx workflow.Context) {
+	if c.awaitsAnswers {
+		return
 	}
-	if err := workflow.Await(ctx, func() bool { return c.calling }); err != nil {
-		return err
+	c.awaitsAnswers = true
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		c.answers.open(ctx)
+		onSignal(ctx, AnswerSignal, c.answerSignalled)
+	})
+}
+
+// checkAnswer refuses an answer to nothing that is awaited.
+func (c *controls) checkAnswer(answer interpreter.Answer) error {
+	_, err := c.findAwaited(answer)
+	if id := interpreter.AnsweredAt(err); id != "" && !c.reachable(id) {
+		return nil // the handler waits until it is: a sender that goes there earlier would find no workflow
 	}
-	ran := false // by a coroutine that runs after those that make the calls
-	workflow.Go(ctx, func(workflow.Context) { ran = true })
-	return workflow.Await(ctx, func() bool { return ran })
+	return answerError(err)
+}
+
+// acceptAnswer has the call accept an answer that is for it, and refers the senders of others to the workflow that has it.
+func (c *controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
+	taken, err := c.answer(ctx, answer)
+	if id := interpreter.AnsweredAt(err); id != "" && c.awaitReachable(ctx, id) != nil {
+		return taken, ctx.Err()
+	}
+	return taken, answerError(err)
 }
 
 // drainAnswers applies answers that have arrived and were not read yet.

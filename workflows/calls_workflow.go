@@ -44,12 +44,13 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 	}
 	b.describe(ctx)
 	b.continues(going)
-	controls.calling = true
+	controls.awaitAnswers(ctx)
 	for {
 		b.makeCalls(going)
 		if len(b.remaining) == 0 || going.Err() != nil {
 			break
 		}
+		controls.finishUpdates(ctx)
 		controls.drain(ctx)
 		failure, next := continueAsNew(ctx, CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
 			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
@@ -59,6 +60,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		b.stay(ctx, failure)
 	}
 	b.describe(ctx)
+	controls.finishUpdates(ctx)
 	return b.finish(ctx)
 }
 

@@ -51,6 +51,7 @@ func (r *run) acquireTurn(ctx, branches workflow.Context) (next error) {
 		}
 		r.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
+	r.controls.awaitAnswers(ctx) // none may be due for long
 	for wait := turnRetry; r.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostTurnRetry) {
 		if next := r.renew(ctx); next != nil {
 			return next

@@ -93,11 +93,7 @@ const (
 
 // drain applies the requests of runs, and removes the runs that have ended.
 func (k *queueKeeper) drain(ctx workflow.Context) {
-	for {
-		var request queue.Request
-		if !k.requests.ReceiveAsync(&request) {
-			break
-		}
+	for request := range arrived[queue.Request](k.requests) {
 		if err := request.Check(); err != nil {
 			logger(ctx).Warn("a request is left out that no run makes", "error", err)
 			continue

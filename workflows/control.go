@@ -67,9 +67,9 @@ type controls struct {
 	children   []*steered
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
-	// calling says that the workflow makes its calls. Answers that arrive earlier wait, since no
-	// attempt is awaited yet.
-	calling bool
+	// commands wait until the run has begun, and answers until it awaits some.
+	commands, answers gate
+	awaitsAnswers     bool
 	// reports are the last ones of the children, by their workflow IDs; reported is the last
 	// that the parent workflow was sent, and changed has another one made.
 	reports  map[string]waitReport
@@ -102,8 +102,6 @@ func (c *controls) renew() {
 		awaited.stirred = true
 	}
 }
-
-func actsOnAll(Steering) bool { return true }
 
 type controlsKey struct{}
 
@@ -148,12 +146,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 
 // drain applies the signals that have arrived, before the workflow continues as new.
 func (c *controls) drain(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, ControlSignal)
-	for {
-		var steering Steering
-		if !signals.ReceiveAsync(&steering) {
-			break
-		}
+	for steering := range arrived[Steering](workflow.GetSignalChannel(ctx, ControlSignal)) {
 		c.apply(ctx, steering)
 	}
 	c.drainAnswers(ctx)

@@ -53,12 +53,6 @@ func toTool(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary}
 }
 
-// urgently has an activity go before all others that wait for a worker.
-func (d destination) urgently() destination {
-	d.urgent = true
-	return d
-}
-
 // toHost is an activity that makes many attempts, and reports its progress.
 func toHost(name string, limit time.Duration, summary string) destination {
 	return destination{name: name, limit: limit, summary: summary, reports: true}
@@ -73,12 +67,6 @@ func toLocal(name string, limit time.Duration, summary string) destination {
 // says which requests of people it is signalled.
 func toChild(name, id, step, summary string, acts func(Steering) bool) destination {
 	return destination{kind: isChild, name: name, id: id, step: step, summary: summary, reports: true, acts: acts}
-}
-
-// with gives a child details that its UI page shows.
-func (d destination) with(details string) destination {
-	d.details = details
-	return d
 }
 
 // toDetached is a child workflow that continues by itself, whatever becomes of this
@@ -110,9 +98,11 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return out, failure
 		}
-		if err := admit(ctx, size); err != nil {
+		task, err := admit(ctx, size)
+		if err != nil {
 			return out, err
 		}
+		defer outboxOf(ctx).answered(task)
 	}
 	if to.kind == isDetached {
 		if err := ctx.Err(); err != nil {

@@ -46,3 +46,34 @@ func TestAnswersArePassedOnAfterACancel(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, []int{1, 2}, passed)
 }
+
+// TestUpdatesFinishBeforeTheHistoryEnds: an answer that waits to learn which workflow accepts it does
+// so before this one ends.
+func TestUpdatesFinishBeforeTheHistoryEnds(t *testing.T) {
+	t.Parallel()
+	const child = "run/fetch#1"
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	var outcome error
+	env.RegisterDelayedCallback(func() {
+		env.UpdateWorkflow(AnswerUpdate, "", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { outcome = err }, OnComplete: func(_ any, err error) { outcome = err },
+		}, interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "fetch"}, Verb: interpreter.AnswerComplete})
+	}, time.Second)
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx, c := withControls(withOutbox(ctx, interpreter.RunLimits{}), "run", interpreter.Control{}, nil)
+		c.childCalls[child] = true // and has not begun
+		c.elsewhere = func(interpreter.AnswerTo) error { return answeredAt(child) }
+		if err := c.serveAnswers(ctx); err != nil {
+			return err
+		}
+		c.awaitAnswers(ctx)
+		if err := workflow.Sleep(ctx, time.Minute); err != nil {
+			return err
+		}
+		delete(c.childCalls, child)
+		c.finishUpdates(ctx)
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
+	require.ErrorContains(t, outcome, "workflow run/fetch#1 takes this answer; send it there")
+}

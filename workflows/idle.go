@@ -3,8 +3,6 @@ package workflows
 import (
 	"fmt"
 
-	"go.temporal.io/sdk/workflow"
-
 	"reprise/interpreter"
 )
 
@@ -13,22 +11,21 @@ import (
 // and Temporal would deliver its task again and again.
 const maxIdleVisits = 2000
 
-// idle counts the steps that ended since the history last grew.
-type idle struct {
-	length int
-	visits int
-}
+// idle counts the steps that ended since one made an attempt.
+type idle struct{ visits int }
 
 // check fails the run once a cycle has gone round too often.
-func (i *idle) check(ctx workflow.Context, r *run, step string) {
-	if length := workflow.GetInfo(ctx).GetCurrentHistoryLength(); length != i.length {
-		i.length, i.visits = length, 0
+func (i *idle) check(r *run, done ended) {
+	loop := done.record.Loop
+	if done.result.Meta.Attempts > 0 || loop != nil && loop.Stats.Total > 0 {
+		i.visits = 0
+		return
 	}
 	if i.visits++; i.visits == maxIdleVisits {
 		r.fail(&interpreter.ErrorObject{
 			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 			Message: fmt.Sprintf("step %s: %d steps have ended without an attempt or a wait, so the cycle would never end; "+
-				"check the conditions of next", step, maxIdleVisits),
+				"check the conditions of next", done.start.Step.Name, maxIdleVisits),
 		})
 	}
 }

@@ -37,11 +37,6 @@ type IterationRecord struct {
 	interpreter.CallStatus
 }
 
-// serveIterations sets the query handler for the iterations of a loop.
-func (l *loop) serveIterations(ctx workflow.Context) error {
-	return workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations)
-}
-
 func (l *loop) iterations() (Iterations, error) {
 	answer := Iterations{Iterations: []IterationRecord{}}
 	for _, failure := range l.result.Errors {

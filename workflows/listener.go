@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"iter"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -30,6 +31,18 @@ func onSignal[In any](ctx workflow.Context, name string, handle func(workflow.Co
 			}
 		},
 	})
+}
+
+// arrived iterates over the signals of a channel that have arrived and were not read yet.
+func arrived[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
+	return func(yield func(In) bool) {
+		for {
+			var message In
+			if !signals.ReceiveAsync(&message) || !yield(message) {
+				return
+			}
+		}
+	}
 }
 
 func (l *listener) add(ctx workflow.Context, signals handledSignal) {

@@ -168,7 +168,8 @@ func (l *loop) runShard(ctx workflow.Context, p *openShard) {
 		Control: l.controls.Control, Begun: begunBetween(l.input.Begun, index, l.index(p.end-1)),
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %d", l.step.Name, index, l.index(p.end-1), l.size())
-	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, actsOnAll).with(describeChild(l.book, l.input.Task))
+	to := toChild(LoopWorkflowName, p.id, l.step.Name, summary, func(Steering) bool { return true })
+	to.details = describeChild(l.book, l.input.Task)
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		fmt.Sprintf("the shard of step %s from iteration %d", l.step.Name, index))
 	if !p.lingers {

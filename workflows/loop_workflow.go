@@ -38,12 +38,13 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
 		return nil, fmt.Errorf("set query handler: %w", err)
 	}
-	if err := l.serveIterations(ctx); err != nil {
+	if err := workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations); err != nil {
 		return nil, err
 	}
 	l.describe(ctx)
 	leaf, _ := l.room(ctx)
-	if l.batches() <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
+	batches := (len(l.input.Elements) + l.batchSize() - 1) / l.batchSize()
+	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)
 	} else {
 		l.runShards(ctx, 0)
@@ -144,10 +145,6 @@ func (l *loop) size() int {
 
 // batchSize is how many elements one child runs.
 func (l *loop) batchSize() int { return l.loop.BatchOf(l.size()) }
-
-func (l *loop) batches() int {
-	return (len(l.input.Elements) + l.batchSize() - 1) / l.batchSize()
-}
 
 // runLeaf starts the batches in order. A history that is long enough ends the
 // leaf early; the rest is another shard.

@@ -35,14 +35,10 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	if box.Progress != nil {
 		m.deliver(ctx, *box.Progress)
 	}
-	letters := workflow.GetSignalChannel(ctx, interpreter.KeepSignal)
-	for {
-		var kept interpreter.KeptAnswer
-		if !letters.ReceiveAsync(&kept) {
-			return &m.result, nil
-		}
+	for kept := range arrived[interpreter.KeptAnswer](workflow.GetSignalChannel(ctx, interpreter.KeepSignal)) {
 		m.deliver(ctx, kept)
 	}
+	return &m.result, nil
 }
 
 // mailbox is what a MailboxWorkflow knows of the answers that it has delivered.

@@ -397,12 +397,7 @@ func (c *controls) drainParent(ctx workflow.Context) {
 	if len(c.parents) == 0 {
 		return
 	}
-	signals := workflow.GetSignalChannel(ctx, ControlSignal)
-	for {
-		var steering Steering
-		if !signals.ReceiveAsync(&steering) {
-			return
-		}
+	for steering := range arrived[Steering](workflow.GetSignalChannel(ctx, ControlSignal)) {
 		c.apply(ctx, c.fromParent(steering))
 	}
 }

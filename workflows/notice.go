@@ -105,9 +105,7 @@ func (r *run) sent(notice *playbook.Sink, result interpreter.CallResult) {
 
 // warn records a warning of the run, once.
 func (r *run) warn(text string) {
-	if !slices.Contains(r.Warnings, text) {
-		r.Warnings = append(r.Warnings, text)
-	}
+	r.Warnings = lists.Add(r.Warnings, text)
 }
 
 // notify has all notices sent that report some news, beside what the run does.

@@ -178,3 +178,15 @@ func TestPublishedStatus(t *testing.T) {
 		})
 	}
 }
+
+// TestEachStatusOfAnOpenRunIsPublished: a run in which all that is open has a status of open runs has
+// that status itself.
+func TestEachStatusOfAnOpenRunIsPublished(t *testing.T) {
+	t.Parallel()
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		if !status.Ended() {
+			require.Equal(t, status, workflows.StatusOfOpen(status, began.Add(time.Hour)),
+				"no run is listed as %q: openWaits.status in open_status.go says when one is", status)
+		}
+	}
+}

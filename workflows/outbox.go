@@ -16,12 +16,14 @@ import (
 const maxTaskBytes = 1_500_000
 
 // outbox counts the bytes that the current workflow task starts, and knows
-// how large a value may be. A task is known by the length of the history it
-// sees. The listener of the workflow's signals is kept with it.
+// how large a value may be. Another task is known by the length of the history it
+// sees, and, where time is skipped and there is no history, by an answer to what an earlier
+// one has started. The listener of the workflow's signals is kept with it.
 type outbox struct {
 	listener listener
 	limits   interpreter.RunLimits
 	length   int
+	tasks    int // that are known
 	bytes    int
 	waiting  bool
 	script   *packed // that was sent last
@@ -83,23 +85,33 @@ func (o *outbox) taskBytes(task Task) int {
 }
 
 // admit returns once size bytes may go through Temporal: at once, or in a later
-// workflow task when this one carries enough. The error is that of a cancelled ctx.
-func admit(ctx workflow.Context, size int) error {
+// workflow task when this one carries enough. task numbers the one that starts them. The error
+// is that of a cancelled ctx.
+func admit(ctx workflow.Context, size int) (task int, err error) {
 	o := outboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
 		if err := o.waitForTask(ctx); err != nil {
-			return err
+			return o.tasks, err
 		}
 	}
 	o.bytes += size
-	return nil
+	return o.tasks, nil
 }
 
 func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	if length := workflow.GetInfo(ctx).GetCurrentHistoryLength(); length != o.length {
-		o.length, o.bytes = length, 0
+		o.length = length
+		o.answered(o.tasks)
 	}
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
+}
+
+// answered begins to count for another task, unless that has been done: what the numbered one has
+// started has an answer.
+func (o *outbox) answered(task int) {
+	if o.tasks == task {
+		o.tasks, o.bytes = task+1, 0
+	}
 }
 
 // waitForTask waits for another workflow task. One short timer brings it for all that
@@ -110,7 +122,12 @@ func (o *outbox) waitForTask(ctx workflow.Context) error {
 	}
 	o.waiting = true
 	defer func() { o.waiting = false }()
-	return workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
+	task := o.tasks
+	err := workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
 		Summary: "much data at once: the rest follows in another workflow task",
 	}).Get(ctx, nil)
+	if err == nil {
+		o.answered(task)
+	}
+	return err
 }

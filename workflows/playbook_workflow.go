@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,32 +21,22 @@ import (
 // PlaybookWorkflow runs a playbook: it walks the graph of its steps, several
 // branches at a time, until no branch is left.
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
-	steered := &steering{}
-	if err := steered.serve(ctx); err != nil {
+	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
+	r := &run{controls: controls}
+	if err := r.serveUpdates(ctx); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
 	if err != nil {
+		controls.refuseUpdates(ctx, err)
 		return nil, err
 	}
 	ctx = withOutbox(ctx, input.State.Limits)
-	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, input.State.Control, input.parents())
+	r.begin(ctx, book, input)
 	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
-	r := newRun(ctx, book, input)
-	r.controls, controls.reported = controls, r.Reported
 	controls.listenForReports(ctx, r.describe)
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
-		return nil, fmt.Errorf("set query handler: %w", err)
-	}
-	controls.Answered, controls.elsewhere = r.Answered, r.answeredElsewhere
-	if err := controls.serveAnswers(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.serveKept(ctx); err != nil {
-		return nil, err
-	}
-	if err := serveStopped(ctx, r.stoppedCall); err != nil {
+	if err := r.serveQueries(ctx); err != nil {
 		return nil, err
 	}
 	r.recall(ctx)
@@ -53,8 +44,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	r.cancel = cancel
 	r.watchCancel(ctx, branches)
 	r.watch(ctx)
-	steered.enter(ctx, r)
-	controls.calling = true
+	controls.commands.open(ctx) // those that have come have effect before the run begins
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
@@ -153,19 +143,27 @@ type run struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// newRun begins a run, or continues one where its last history ended.
-func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
+// serveQueries sets the handlers of the run's queries.
+func (r *run) serveQueries(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
+		return fmt.Errorf("set query handler: %w", err)
+	}
+	return cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall))
+}
+
+// begin begins the run, or continues it where its last history ended.
+func (r *run) begin(ctx workflow.Context, book *playbook.Playbook, input Input) {
 	state := *input.State
 	info := workflow.GetInfo(ctx)
-	r := &run{
-		id: info.WorkflowExecution.ID, book: book, input: input, graph: interpreter.NewGraph(book), RunState: state,
-		live: map[*StepRecord]*call.Call{}, stopped: map[*StepRecord]*call.Call{}, notices: notices{outbox: outboxOf(ctx)},
-	}
+	r.id, r.book, r.input, r.graph, r.RunState = info.WorkflowExecution.ID, book, input, interpreter.NewGraph(book), state
+	r.live, r.stopped, r.notices.outbox = map[*StepRecord]*call.Call{}, map[*StepRecord]*call.Call{}, outboxOf(ctx)
+	r.controls.Control, r.controls.parents = state.Control, slices.Clone(input.parents())
+	r.controls.Answered, r.controls.elsewhere, r.controls.reported = state.Answered, r.answeredElsewhere, state.Reported
 	for i := range state.Records {
 		r.records = append(r.records, &state.Records[i])
 	}
 	if state.First != "" {
-		return r
+		return
 	}
 	r.First = info.FirstRunID
 	r.Run = interpreter.RunInfo{
@@ -182,12 +180,11 @@ func newRun(ctx workflow.Context, book *playbook.Playbook, input Input) *run {
 	}
 	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
-		Workload: expression.Of(expression.Merge(book.Workload, orEmptyMap(input.Workload.Data))),
+		Workload: expression.Of(expression.Merge(book.Workload, expression.OrEmpty(input.Workload.Data))),
 		Vars:     expression.Of(map[string]any{}),
 		Steps:    expression.Of(map[string]any{}),
 	}
 	r.Routing = r.graph.Begin()
-	return r
 }
 
 // scheduledAt is zero for a run that no schedule has started.
@@ -204,7 +201,8 @@ func (r *run) renew(ctx workflow.Context) error {
 		return nil
 	}
 	var next error
-	if r.packNotices(ctx); r.Failure == nil && ctx.Err() == nil {
+	r.packNotices(ctx)
+	if r.controls.finishUpdates(ctx); r.Failure == nil && ctx.Err() == nil {
 		r.controls.drainParent(ctx)
 		var tooLarge *interpreter.ErrorObject
 		tooLarge, next = continueAsNew(ctx, PlaybookWorkflowName, r.continued(), "the state of the run")
@@ -231,13 +229,6 @@ func (r *run) continued() Input {
 	}
 	next.State, next.Called = &state, r.called()
 	return next
-}
-
-func orEmptyMap(v any) any {
-	if v == nil {
-		return map[string]any{}
-	}
-	return v
 }
 
 // ended is the result of the coroutine of a step.
@@ -278,7 +269,7 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 		results.Receive(disconnected, &done)
 		running--
 		r.complete(ctx, done)
-		r.idle.check(ctx, r, done.start.Step.Name)
+		r.idle.check(r, done)
 	}
 }
 
@@ -482,6 +473,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
 	r.releaseTurn(ctx)
+	r.controls.finishUpdates(ctx)
 	switch result.Status {
 	case interpreter.Cancelled:
 		return nil, temporal.NewCanceledError(*result)

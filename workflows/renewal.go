@@ -68,7 +68,8 @@ func (r *run) callInChild(
 	r.controls.childCalls[id] = true
 	defer delete(r.controls.childCalls, id)
 	input := CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.Of(task.Step), Admitted: admitted}
-	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": continues after many attempts", actsOnStep(task.Step)).with(describeChild(r.book, task))
+	to := toChild(CallsWorkflowName, id, task.Step, task.Step+": continues after many attempts", actsOnStep(task.Step))
+	to.details = describeChild(r.book, task)
 	output, err := send[CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil && len(output.Iterations) == 1:

@@ -51,63 +51,25 @@ type CommandResult struct {
 	Signalled bool `json:"signalled,omitempty"`
 }
 
-// steering accepts the commands of people to a run. Commands that arrive before the run
-// has entered, and can check them, wait until then.
-type steering struct {
-	run     *run // nil until it has entered
-	waiting int  // commands that wait
-}
-
-// serve sets the update handlers with which people steer the run.
-func (s *steering) serve(ctx workflow.Context) error {
+// serveUpdates sets the handlers of all updates of the run: commands of people, and answers.
+func (r *run) serveUpdates(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
-		check func(*run, Command) error
-		do    func(*run, workflow.Context, Command) (CommandResult, error)
+		check func(Command) error
+		do    func(workflow.Context, Command) (CommandResult, error)
 	}{
-		{PauseUpdate, (*run).checkPause, (*run).pause},
-		{ResumeUpdate, (*run).checkResume, (*run).resume},
-		{RetryNowUpdate, (*run).checkRetryNow, (*run).retryNow},
-		{SkipUpdate, (*run).checkSkip, (*run).skip},
-		{SetUpdate, (*run).checkSet, (*run).set},
+		{PauseUpdate, r.checkPause, r.pause},
+		{ResumeUpdate, r.checkResume, r.resume},
+		{RetryNowUpdate, r.checkRetryNow, r.retryNow},
+		{SkipUpdate, r.checkSkip, r.skip},
+		{SetUpdate, r.checkSet, r.set},
 	} {
-		options := workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, command Command) error {
-			if s.run == nil {
-				return nil // the handler checks when it can
-			}
-			return cmp.Or(s.run.checkRoom(update.name, command), update.check(s.run, command))
-		}}
-		err := workflow.SetUpdateHandlerWithOptions(ctx, update.name, func(ctx workflow.Context, command Command) (CommandResult, error) {
-			if s.run == nil {
-				if err := s.await(ctx); err != nil {
-					return CommandResult{}, err
-				}
-				if err := update.check(s.run, command); err != nil {
-					return CommandResult{}, err
-				}
-			}
-			s.run.controls.updates++
-			return update.do(s.run, ctx, command)
-		}, options)
-		if err != nil {
-			return fmt.Errorf("set update handler %s: %w", update.name, err)
+		check := func(command Command) error { return cmp.Or(r.checkRoom(update.name, command), update.check(command)) }
+		if err := onUpdate(ctx, r.controls, &r.controls.commands, update.name, check, update.do); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// await has a command wait until the run has entered.
-func (s *steering) await(ctx workflow.Context) error {
-	s.waiting++
-	defer func() { s.waiting-- }()
-	return workflow.Await(ctx, func() bool { return s.run != nil })
-}
-
-// enter has the commands that wait take effect before the run begins. A run that is
-// cancelled continues without them.
-func (s *steering) enter(ctx workflow.Context, r *run) {
-	s.run = r
-	_ = workflow.Await(ctx, func() bool { return s.waiting == 0 })
+	return r.controls.serveAnswers(ctx)
 }
 
 // mostCommands is how many commands and answers a history of a run accepts before it

@@ -11,11 +11,13 @@ import (
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
 // step runs one visit of a step to its end.
 func (r *run) step(ctx workflow.Context, start interpreter.Start) ended {
+	r.controls.awaitAnswers(ctx)
 	step := start.Step
 	record := &StepRecord{
 		Step: step.Name, Visit: start.Visit, CallStatus: interpreter.CallStatus{Status: interpreter.Running}, StartedAt: workflow.Now(ctx),
@@ -212,10 +214,7 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 	if err != nil {
 		return input, err
 	}
-	input.Elements = make([]expression.Value, len(elements))
-	for i, element := range elements {
-		input.Elements[i] = expression.Of(element)
-	}
+	input.Elements = lists.Map(elements, expression.Of)
 	if nodes := start.Step.EndNodes(); len(nodes) > 0 {
 		input.SinkData = interpreter.Capture(r.book, r.Data, nodes)
 		input.SinkData.Workload = expression.Value{} // a reprocess has it anyway
@@ -230,7 +229,8 @@ func (r *run) runLoop(
 	record.Loop = &LoopRecord{WorkflowID: childID(task, ""), Stats: interpreter.NewLoopResult(len(elements)).Stats}
 	r.describe(ctx)
 	summary := fmt.Sprintf("%s: %d iterations, %s", step.Name, len(elements), step.Loop.Mode)
-	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name)).with(describeChild(r.book, task))
+	to := toChild(LoopWorkflowName, record.Loop.WorkflowID, step.Name, summary, actsOnStep(step.Name))
+	to.details = describeChild(r.book, task)
 	result, err := send[interpreter.LoopResult](ctx, to, input,
 		"the collection of step "+step.Name+" with what its expressions name")
 	switch {

@@ -258,7 +258,8 @@ func cancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
 		tree.First = root.ID
 	}
-	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the child runs").urgently()
+	to := toTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the child runs")
+	to.urgent = true
 	if _, err := send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
 		logger(ctx).Warn("cannot cancel the child runs at once", "error", err)
 	}

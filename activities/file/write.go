@@ -15,6 +15,7 @@ import (
 
 	"reprise/activities/format"
 	"reprise/activities/tool"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
@@ -171,10 +172,8 @@ func lockFile(ctx context.Context, file *os.File) error {
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return fileError("lock", filepath.Base(file.Name()), err)
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, pause) != nil {
 			return ctx.Err()
-		case <-time.After(pause):
 		}
 	}
 }

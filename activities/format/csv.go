@@ -63,7 +63,7 @@ func dialect(step string, written map[string]any) (d Dialect, err error) {
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		known := slices.ContainsFunc(csvKeys, func(f playbook.Field) bool { return f.Name == name })
 		if !known {
-			return d, tool.ConfigErrorf("step %q: csv has no key %q; its keys are %s", step, name, tool.OneOf(keysOfCSV()))
+			return d, tool.ConfigErrorf("step %q: csv has no key %q; its keys are %s", step, name, tool.OneOf(lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })))
 		}
 	}
 	var ok bool
@@ -107,10 +107,6 @@ func (d Dialect) clashes() bool {
 		return d.delimiter == usualQuote
 	}
 	return d.delimiter == rune(d.quote)
-}
-
-func keysOfCSV() []string {
-	return lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })
 }
 
 // shown is a value in a message.

@@ -27,6 +27,8 @@ const (
 	// freeBytes of what an attempt reads are not counted: there are not as many
 	// attempts at once.
 	freeBytes = 64 << 10
+	// firstBytes is the buffer that a body begins with whose length is not known.
+	firstBytes = 16 << 10
 	// freeJSON is the same of JSON that is decoded, which takes many times more.
 	freeJSON = 4 << 10
 	// pageBytes is what answers seldom exceed.
@@ -270,7 +272,7 @@ var ErrTooLarge = errors.New("the body is over the limit")
 // ReadAll reads what is most bytes long, or limit bytes where it turns out to be
 // longer.
 func ReadAll(ctx context.Context, body io.Reader, most, limit int64) ([]byte, error) {
-	content := make([]byte, 0, min(most, freeBytes)+bytes.MinRead)
+	content := make([]byte, 0, min(most, firstBytes)+bytes.MinRead)
 	for {
 		n, err := body.Read(content[len(content):cap(content)])
 		content = content[:len(content)+n]

@@ -239,7 +239,11 @@ func readKnown(rows pgx.Rows, to map[string]bool) error {
 
 // byteaArray is the literal of an array.
 func byteaArray(values [][]byte) string {
-	literal := []byte{'{'}
+	size := len("{}")
+	for _, value := range values {
+		size += len(`"\\x",`) + hex.EncodedLen(len(value))
+	}
+	literal := append(make([]byte, 0, size), '{')
 	for i, value := range values {
 		if i > 0 {
 			literal = append(literal, ',')

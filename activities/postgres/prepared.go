@@ -25,7 +25,7 @@ const (
 
 // preparedStatements is what a session knows of statements that it sends again.
 type preparedStatements struct {
-	sent  map[string]int // how often, by their texts
+	sent  map[string]*int // how often, by their texts
 	count int            // of those that are prepared
 	until time.Time      // a table may have grown that was empty when their plans were made
 	none  bool           // not prepared at all
@@ -60,14 +60,18 @@ func (p *preparedStatements) isDue(query *pgx.QueuedQuery) bool {
 		return false
 	}
 	sent, known := p.sent[query.SQL]
-	if !known && len(p.sent) >= mostPrepared {
-		return false
+	if !known {
+		if len(p.sent) >= mostPrepared {
+			return false
+		}
+		if p.sent == nil {
+			p.sent = map[string]*int{}
+		}
+		sent = new(int)
+		p.sent[strings.Clone(query.SQL)] = sent
 	}
-	if p.sent == nil {
-		p.sent = map[string]int{}
-	}
-	p.sent[strings.Clone(query.SQL)] = sent + 1
-	return sent == preparedAfter
+	*sent++
+	return *sent == preparedAfter+1
 }
 
 // lost forgets what was prepared after an error which says that a statement is not, or not as it was. The session prepares nothing

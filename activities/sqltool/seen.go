@@ -30,16 +30,25 @@ func (w *Write) planState(in interpreter.ToolInput) error {
 		return err
 	}
 	w.known = make([][]byte, len(pages))
-	twice := make([]bool, len(pages))
-	seen := make(map[string]bool, len(pages))
-	keep := w.keepsRows()
+	keep := w.keepsRows(len(pages))
+	increasing := true // as the rows of an ordered source are, unless they share their cursors
 	for i, row := range pages {
 		w.known[i] = keep(w.State.Rows.Of(row))
-		known := string(w.known[i])
-		twice[i], seen[known] = seen[known], true
+		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
-	*w = *w.without(twice)
+	if !increasing {
+		*w = *w.without(comeTwice(w.known))
+	}
 	return nil
+}
+
+// comeTwice marks the rows that are among those before them.
+func comeTwice(rows [][]byte) []bool {
+	twice, seen := make([]bool, len(rows)), make(map[string]bool, len(rows))
+	for i, row := range rows {
+		twice[i], seen[string(row)] = seen[string(row)], true
+	}
+	return twice
 }
 
 // checkKeys refuses rows that would be taken for others: those without the key, and those that args
@@ -94,12 +103,14 @@ func belowRows(name string, position []byte) []byte {
 	return append(ofState(name, withCursor), position...)
 }
 
-// keepsRows makes rows what is kept of them. A row is told from the same row of another table: a
+// keepsRows makes count rows what is kept of them. A row is told from the same row of another table: a
 // call may write to several of the database that keeps its state.
-func (w *Write) keepsRows() func(incremental.KnownRow) []byte {
+func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
+	const usual = 16 // bytes of a position
+	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
 	return func(row incremental.KnownRow) []byte {
-		known := make([]byte, 0, len(with)+len(row.Position)+1+len(row.Hash))
+		known := all[len(all):]
 		if row.Position == nil {
 			known = append(known, without...)
 		} else {
@@ -109,7 +120,10 @@ func (w *Write) keepsRows() func(incremental.KnownRow) []byte {
 		for i, b := range row.Hash {
 			known = append(known, b^table[i])
 		}
-		return known
+		if len(all)+len(known) <= cap(all) {
+			all = all[:len(all)+len(known)]
+		}
+		return slices.Clip(known)
 	}
 }
 
@@ -166,7 +180,8 @@ func (w *Write) Seen() (chunks []Seen) {
 		return nil
 	}
 	// In the order of the index many rows are much quicker to add.
-	sorted := slices.SortedFunc(slices.Values(w.known), bytes.Compare)
+	sorted := slices.Clone(w.known)
+	slices.SortFunc(sorted, bytes.Compare)
 	for rows := sorted; ; {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
@@ -183,7 +198,7 @@ func (w *Write) Seen() (chunks []Seen) {
 }
 
 func newSeen(w *incremental.Write, rows [][]byte) Seen {
-	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
+	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
 	first := ofState(w.Name, withCursor)
 	for _, row := range rows {
 		if bytes.Compare(row, first) >= 0 && bytes.Compare(row, seen.Floor) < 0 {
@@ -221,7 +236,7 @@ func (s *Seen) makeBlock() {
 		position := positionOf(row)
 		return row[stateBytes] == withCursor && !bytes.Equal(position, s.From) && !bytes.Equal(position, s.To)
 	}
-	var inside, rest [][]byte
+	inside, rest := make([][]byte, 0, len(s.Kept)), [][]byte(nil)
 	for _, row := range s.Kept {
 		if isInside(row) {
 			inside = append(inside, row)
@@ -235,6 +250,7 @@ func (s *Seen) makeBlock() {
 	block := &Block{First: positionOf(inside[0]), Last: positionOf(inside[len(inside)-1])}
 	block.Behind = slices.Clone(block.Last)
 	block.Behind[len(block.Behind)-1]++ // a position ends with 0
+	block.Hashes = make([]byte, 0, len(inside)*incremental.HashLength)
 	for _, row := range inside {
 		block.Hashes = append(block.Hashes, row[len(positionOf(row)):]...)
 	}

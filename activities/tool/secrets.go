@@ -8,6 +8,7 @@ import (
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Secrets are what one attempt must not print: those of the worker, and
@@ -46,9 +47,7 @@ func (s *Secrets) AddSent(connection *secrets.Connection) {
 	s.Use(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.sent, connection) {
-		s.sent = append(s.sent, connection)
-	}
+	s.sent = lists.Add(s.sent, connection)
 }
 
 // Inspect looks through an answer that went well, before it is taken apart.

@@ -35,7 +35,8 @@ type Suite struct {
 	SlowAsSink bool
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
 	TakesAuth bool
-	Failures  []Failure
+	// Failures are those that the tool knows, at least one.
+	Failures []Failure
 	// Write exercises Write; needed for every tool whose spec says it writes.
 	Write *Write
 	// Ledgers are the ways to write with notes, where the tool is an
@@ -103,9 +104,8 @@ func Run(t *testing.T, suite Suite) {
 	t.Run("cancelled", s.testCancelled)
 	t.Run("cancelled before", s.testCancelledBefore)
 	t.Run("timeout", s.testTimeout)
-	if suite.TakesAuth {
-		t.Run("missing connection", s.testMissingConnection)
-	}
+	t.Run("missing connection", s.testMissingConnection)
+	require.NotEmpty(t, suite.Failures, "the failures that the tool knows, each with its kind and class")
 	for _, failure := range suite.Failures {
 		t.Run("failure/"+failure.Name, func(t *testing.T) { s.testFailure(t, failure) })
 	}

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -25,10 +26,7 @@ func (c *Config) Print(at time.Time) string {
 
 // LoopPrint is Print for a loop as a whole.
 func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
-	all := make([]any, len(elements))
-	for i, element := range elements {
-		all[i] = element.Data
-	}
+	all := lists.Map(elements, func(element expression.Value) any { return element.Data })
 	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
 

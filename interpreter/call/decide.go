@@ -231,7 +231,8 @@ func (c *Call) turnPage(d decided) {
 
 // restart drops what the call has collected and begins it again from its first
 // request, after the decision's delay. The count of writes continues: the
-// ledger entries of both rounds are one sequence.
+// ledger entries of both rounds are one sequence. The policies that matched a success
+// before keep their sinks, which belong to the call as a whole.
 func (c *Call) restart(d decided) {
 	before, wait := c.state, c.results().wait(d.Decision)
 	before.Counters.Restart(c.config.Policies)
@@ -241,6 +242,7 @@ func (c *Call) restart(d decided) {
 		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
 		Warnings: before.Warnings, Answers: await.Answers{Reported: before.Reported},
 		Requests:  before.Requests.Restarted(),
+		Pages:     before.Pages.Restarted(),
 		Last:      lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
 		Watermark: before.Watermark.Restarted(c.config.incremental(), full), LeftOut: before.LeftOut,
 	}

@@ -90,15 +90,13 @@ func (c *Call) TurnsPage() bool {
 // a failure that succeeds may end with it.
 func (c *Call) Snapshot() State {
 	state := c.state
-	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, failsWell) {
+	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, func(policy *playbook.Policy) bool {
+		return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
+	}) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)
 	return state
-}
-
-func failsWell(policy *playbook.Policy) bool {
-	return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 }
 
 // SnapshotFor is the call's state for an activity, nil where it has none. For an activity

@@ -2,7 +2,6 @@ package call
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -33,20 +32,6 @@ type ForgetInput struct {
 	Again bool       // NotedAgain, of one of them
 }
 
-// MaxContinuation bounds a continuation, in bytes. What is larger goes through
-// history before it is written.
-const MaxContinuation = 128 << 10
-
-// continuation is the JSON form of Note.Continuation. What the call had before
-// is left out of State, which would otherwise grow with every page.
-type continuation struct {
-	State State `json:"state"`
-	// Collected and Seen are how many elements and bytes come before those of
-	// State. Collected is nil where State has all that was collected.
-	Collected *int `json:"collected,omitempty"`
-	Seen      int  `json:"seen,omitempty"`
-}
-
 // Mark is a point of a call to which its host can return.
 type Mark struct{ restarts, collected, seen int }
 
@@ -57,7 +42,8 @@ func (c *Call) Mark() Mark {
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how
 // the call continues once the sink has written. since is the state of the call at
-// the entry before, or when its host loaded it; noted is what its ledgers hold then.
+// the entry before, or when its host loaded it; noted is what its ledgers hold then. It is an error where
+// there is more to enter than MaxContinuation.
 func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.LedgerEntry, error) {
 	after := *c
 	after.SetNoted(noted)
@@ -74,11 +60,10 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	} else { // nothing of what was there at since is left
 		state.Pages.Whole()
 	}
-	encoded, err := json.Marshal(next)
-	if err != nil {
-		return interpreter.LedgerEntry{}, fmt.Errorf("encode how the call continues: %w", err)
-	}
-	return interpreter.LedgerEntry{Call: c.ledgerKey(), Written: state.Written, Continuation: encoded}, nil
+	entry := interpreter.LedgerEntry{Call: c.ledgerKey(), Written: state.Written}
+	var err error
+	entry.Continuation, err = next.pack()
+	return entry, err
 }
 
 // SetNoted sets what ledgers hold of the call.
@@ -91,8 +76,8 @@ func (c *Call) Recalled() { c.state.Recalls = false }
 // in the ledger entry of that write.
 func (c *Call) Resume(noted []byte) error {
 	var next continuation
-	if err := json.Unmarshal(noted, &next); err != nil {
-		return fmt.Errorf("decode how the call continues: %w", err)
+	if err := next.unpack(noted); err != nil {
+		return err
 	}
 	state := next.State
 	if len(state.Todo) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -39,11 +40,9 @@ func (n *Nesting) Brief() []interpreter.Parent {
 	if n == nil || len(n.Parents) == 0 {
 		return nil
 	}
-	brief := make([]interpreter.Parent, len(n.Parents))
-	for i, parent := range n.Parents {
-		brief[i] = interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
-	}
-	return brief
+	return lists.Map(n.Parents, func(parent interpreter.Parent) interpreter.Parent {
+		return interpreter.Parent{Run: parent.Run, Step: parent.Step, Control: interpreter.Control{Version: parent.Control.Version}}
+	})
 }
 
 // Callee is the playbook that an attempt of PlaybookTool runs.
@@ -76,7 +75,7 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 		callee.Partition = text
 	}
 	if inner := c.Book.Resolve(c.Action).Inline; inner != nil {
-		callee.Name, callee.Source = c.Book.File.Name+"#"+c.inlineName(), inner.Source()
+		callee.Name, callee.Source = c.Book.File.Name+"#"+cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name), inner.Source()
 		return callee, nil
 	}
 	file, err := c.Book.Called(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
@@ -89,11 +88,6 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 	}
 	callee.Name, callee.Source = file, text
 	return callee, nil
-}
-
-// inlineName names steps that are written out, within the names of files.
-func (c *Config) inlineName() string {
-	return cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name)
 }
 
 func (c *Config) uncallable(format string, args ...any) *interpreter.ErrorObject {

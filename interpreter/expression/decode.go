@@ -2,11 +2,11 @@ package expression
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -215,7 +215,7 @@ func (r *reader) text() ([]byte, bool) {
 			}
 			return validBytes(r.data[start:i]), true
 		case c == '\\':
-			return r.escaped(start, i)
+			return r.escaped()
 		case c < ' ':
 			return nil, false
 		case c >= utf8.RuneSelf:
@@ -233,98 +233,28 @@ func validBytes(text []byte) []byte {
 	return []byte(validText(string(text)))
 }
 
-// escaped reads a text that has escapes from at on.
-func (r *reader) escaped(start, at int) ([]byte, bool) {
-	r.unescaped = append(r.unescaped[:0], r.data[start:at]...)
-	for r.at = at; r.at < len(r.data); {
-		switch c := r.data[r.at]; {
-		case c == '"':
+// escaped reads a quoted text that has escapes. Half a pair of surrogates, and
+// bytes that are not UTF-8, become U+FFFD.
+func (r *reader) escaped() ([]byte, bool) {
+	start := r.at
+	for r.at++; r.at < len(r.data) && r.data[r.at] != '"'; r.at++ {
+		if r.data[r.at] == '\\' {
 			r.at++
-			return validBytes(r.unescaped), true
-		case c < ' ':
-			return nil, false
-		case c != '\\':
-			r.unescaped = append(r.unescaped, c)
-			r.at++
-		default:
-			char, ok := r.escape()
-			if !ok {
-				return nil, false
-			}
-			r.unescaped = utf8.AppendRune(r.unescaped, char)
 		}
 	}
-	return nil, false
-}
-
-// escape reads what begins with a backslash.
-func (r *reader) escape() (rune, bool) {
-	if r.at+1 >= len(r.data) {
-		return 0, false
+	if r.at >= len(r.data) {
+		return nil, false
 	}
-	c := r.data[r.at+1]
-	if c == 'u' {
-		return r.unicode()
+	r.at++
+	quoted := r.data[start:r.at]
+	text, err := jsontext.AppendUnquote(r.unescaped[:0], quoted)
+	if err == nil {
+		r.unescaped = text
+		return text, true
 	}
-	r.at += 2
-	switch c {
-	case '"', '\\', '/':
-		return rune(c), true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	case 'n':
-		return '\n', true
-	case 'r':
-		return '\r', true
-	case 't':
-		return '\t', true
-	}
-	return 0, false
-}
-
-// unicode reads \uXXXX, or two of them that make one character. A half of a
-// pair without the other becomes U+FFFD.
-func (r *reader) unicode() (rune, bool) {
-	char, ok := r.hex(r.at)
-	if !ok {
-		return 0, false
-	}
-	r.at += len(`\u0000`)
-	if !utf16.IsSurrogate(char) {
-		return char, true
-	}
-	if other, ok := r.hex(r.at); ok {
-		if both := utf16.DecodeRune(char, other); both != utf8.RuneError {
-			r.at += len(`\u0000`)
-			return both, true
-		}
-	}
-	return utf8.RuneError, true
-}
-
-// hex is the number in a \uXXXX that stands at a place.
-func (r *reader) hex(at int) (rune, bool) {
-	end := at + len(`\u0000`)
-	if end > len(r.data) || r.data[at] != '\\' || r.data[at+1] != 'u' {
-		return 0, false
-	}
-	var n rune
-	for _, c := range r.data[at+2 : end] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		n = n<<4 | rune(c)
-	}
-	return n, true
+	var mended string
+	err = json.Unmarshal(quoted, &mended)
+	return []byte(mended), err == nil
 }
 
 // number reads a number of JSON's grammar. Most are short whole numbers.

@@ -19,23 +19,22 @@ import (
 // HTML escapes, byte for byte as encoding/json does. A number that is not finite
 // is an error.
 func Encode(v any) ([]byte, error) {
-	scratch, _ := buffers.Get().(*[]byte)
-	out, ok := appendValue((*scratch)[:0], v, 0)
+	scratch, _ := buffers.Get().(*buffer)
+	out, ok := scratch.appendValue(scratch.bytes[:0], v, 0)
 	if !ok {
 		return encodeWithReasons(v)
 	}
 	if cap(out) > keptBuffer {
 		return out, nil
 	}
-	*scratch = out
-	defer buffers.Put(scratch)
+	defer scratch.keep(out)
 	return bytes.Clone(out), nil
 }
 
 // withEncoded shows use what Encode gives, in memory that it may not keep.
 func withEncoded(v any, use func(encoded []byte)) error {
-	scratch, _ := buffers.Get().(*[]byte)
-	out, ok := appendValue((*scratch)[:0], v, 0)
+	scratch, _ := buffers.Get().(*buffer)
+	out, ok := scratch.appendValue(scratch.bytes[:0], v, 0)
 	if !ok {
 		encoded, err := encodeWithReasons(v)
 		if err == nil {
@@ -45,8 +44,7 @@ func withEncoded(v any, use func(encoded []byte)) error {
 	}
 	use(out)
 	if cap(out) <= keptBuffer {
-		*scratch = out
-		buffers.Put(scratch)
+		scratch.keep(out)
 	}
 	return nil
 }
@@ -67,9 +65,29 @@ func (v Value) EncodedSize() (size int, err error) {
 
 // buffers are used again, so that what is written needs no more memory than its
 // size. Large ones are given away.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-const keptBuffer = 1 << 20
+const (
+	keptBuffer = 1 << 20
+	keptKeys   = 1000
+)
+
+// buffer is what a value is written with.
+type buffer struct {
+	bytes []byte
+	// keys are those of the maps that are being written, in order, the innermost last.
+	keys []string
+}
+
+// keep keeps the buffer for other values.
+func (b *buffer) keep(out []byte) {
+	if cap(b.keys) > keptKeys {
+		b.keys = nil
+	}
+	clear(b.keys[:cap(b.keys)]) // or what they are a part of would be kept too
+	b.bytes, b.keys = out, b.keys[:0]
+	buffers.Put(b)
+}
 
 // encodeWithReasons is Encode by encoding/json, which takes more than canonical
 // values, and says what is wrong with the others. It is several times slower.
@@ -84,7 +102,7 @@ func encodeWithReasons(v any) ([]byte, error) {
 }
 
 // appendValue writes a value. It gives false for what is not canonical.
-func appendValue(out []byte, v any, depth int) ([]byte, bool) {
+func (b *buffer) appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	if depth > maxDepth {
 		return out, false
 	}
@@ -102,56 +120,84 @@ func appendValue(out []byte, v any, depth int) ([]byte, bool) {
 	case json.Number:
 		return append(out, v...), isNumber(string(v))
 	case []any:
-		return appendList(out, v, depth)
+		return b.appendList(out, v, depth)
 	case map[string]any:
-		return appendMap(out, v, depth)
+		return b.appendMap(out, v, len(b.keys), depth)
 	default:
 		return out, false
 	}
 }
 
-func appendList(out []byte, list []any, depth int) ([]byte, bool) {
+func (b *buffer) appendList(out []byte, list []any, depth int) ([]byte, bool) {
 	if list == nil {
 		return append(out, "null"...), true
 	}
 	out = append(out, '[')
+	first := len(b.keys)
 	for i, element := range list {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		var ok bool
-		if out, ok = appendValue(out, element, depth+1); !ok {
+		if row, isMap := element.(map[string]any); isMap {
+			out, ok = b.appendMap(out, row, first, depth+1)
+		} else {
+			out, ok = b.appendValue(out, element, depth+1)
+		}
+		if !ok {
 			return out, false
 		}
 	}
+	b.keys = b.keys[:first]
 	return append(out, ']'), true
 }
 
-func appendMap(out []byte, m map[string]any, depth int) ([]byte, bool) {
+// appendMap writes a map, and leaves its keys in b.keys, from first on. What is there already are those of the map before it in a list:
+// rows have the same, which need not be sorted again.
+func (b *buffer) appendMap(out []byte, m map[string]any, first, depth int) ([]byte, bool) {
+	if depth > maxDepth {
+		return out, false
+	}
 	if m == nil {
 		return append(out, "null"...), true
 	}
-	const usual = 16 // as many keys need no memory of their own
-	keys := make([]string, 0, usual)
+	if len(b.keys)-first == len(m) {
+		if written, found, ok := b.appendMembers(out, m, first, depth); found {
+			return written, ok
+		}
+	}
+	b.keys = b.keys[:first]
 	//workflowcheck:ignore the keys are sorted before anyone sees them
 	for key := range m { // any order: they are sorted
-		keys = append(keys, key)
+		b.keys = append(b.keys, key)
 	}
-	slices.Sort(keys)
+	slices.Sort(b.keys[first:])
+	out, _, ok := b.appendMembers(out, m, first, depth)
+	return out, ok
+}
+
+// appendMembers writes a map of the keys from first on. It gives found false where the map lacks one.
+func (b *buffer) appendMembers(out []byte, m map[string]any, first, depth int) (written []byte, found, ok bool) {
 	out = append(out, '{')
-	for i, key := range keys {
-		if i > 0 {
+	behind := len(b.keys)
+	for i := first; i < behind; i++ {
+		value, has := m[b.keys[i]]
+		if !has {
+			return out, false, false
+		}
+		if i > first {
 			out = append(out, ',')
 		}
-		var ok bool
-		if out, ok = appendText(out, key); !ok {
-			return out, false
+		if out, ok = appendText(out, b.keys[i]); !ok {
+			return out, true, false
 		}
-		if out, ok = appendValue(append(out, ':'), m[key], depth+1); !ok {
-			return out, false
+		out, ok = b.appendValue(append(out, ':'), value, depth+1)
+		b.keys = b.keys[:behind]
+		if !ok {
+			return out, true, false
 		}
 	}
-	return append(out, '}'), true
+	return append(out, '}'), true, true
 }
 
 // appendText writes a text in quotes. It gives false for what is not UTF-8.

@@ -347,7 +347,7 @@ func Zone(name string) (*time.Location, error) {
 	index, rules, _ := strings.Cut(zoneRules, "\n\n")
 	_, behind, found := strings.Cut(index, "\n"+name+" ")
 	if !found || strings.ContainsAny(name, " \n") {
-		return nil, unknownZone(name)
+		return nil, fmt.Errorf("there is no time zone %q; zones are named as Europe/Berlin and UTC", shortText(name))
 	}
 	line, _, _ := strings.Cut(behind, "\n")
 	offset, length, _ := strings.Cut(line, " ")
@@ -365,10 +365,6 @@ func Zone(name string) (*time.Location, error) {
 	}
 	zones.Store(name, zone)
 	return zone, nil
-}
-
-func unknownZone(name string) error {
-	return fmt.Errorf("there is no time zone %q; zones are named as Europe/Berlin and UTC", shortText(name))
 }
 
 // WallTime is the moment at which the clocks of a zone show a date and time, which is given in

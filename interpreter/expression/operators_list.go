@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // opList is the list that a predicate of fname walks: nil is empty.
@@ -109,11 +111,7 @@ func sorted(b *Budget, name string, items []item, down bool) (any, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(items, func(x, y item) int { return direction * compareKeys(x.key, y.key) })
-	out := make([]any, len(items))
-	for i := range items {
-		out[i] = items[i].element
-	}
-	return out, nil
+	return lists.Map(items, func(one item) any { return one.element }), nil
 }
 
 // chargeSort charges for a stable sort of n keys with text bytes in them.

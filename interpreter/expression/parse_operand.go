@@ -149,7 +149,7 @@ func (p *parser) method(node ast.Node, name token, from int) ast.Node {
 	message := fmt.Sprintf("values have no method %q; functions are written f(x) or x | f", name.text)
 	if hint := methodHints[name.text]; hint != "" {
 		message = fmt.Sprintf("values have no method %q; %s", name.text, hint)
-	} else if f := methodFunction(name.text); f != "" {
+	} else if f := lists.First([]string{name.text, methodAliases[name.text], filterAliases[name.text]}, IsFunction); f != "" {
 		message = fmt.Sprintf("values have no method %q; write it as the function %s", name.text, functions[f].signature)
 	}
 	fail(name.from, name.to, codeUnsupported, message)
@@ -173,10 +173,6 @@ var methodHints = map[string]string{
 	"all":       "the result of a step is all of it: write the name of the step",
 	"strftime":  `write format_time(t, "2006-01-02")`,
 	"isoformat": "times are RFC 3339 text already",
-}
-
-func methodFunction(name string) string {
-	return lists.First([]string{name, methodAliases[name], filterAliases[name]}, func(known string) bool { return functions[known] != nil })
 }
 
 // tests maps Jinja's tests without arguments to what they compare: the value

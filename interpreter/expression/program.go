@@ -16,6 +16,8 @@ import (
 	"github.com/expr-lang/expr/file"
 	exprparser "github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
+	"reprise/interpreter/lists"
 )
 
 // Scope gives the values of names. A name that is not known is nil in the
@@ -73,9 +75,7 @@ func Compile(source string) (*Program, []Problem) {
 	}
 	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, builds: parsed.builds, raw: parsed.raw}
 	for _, ref := range parsed.refs {
-		if !slices.Contains(p.roots, ref.Root) {
-			p.roots = append(p.roots, ref.Root)
-		}
+		p.roots = lists.Add(p.roots, ref.Root)
 	}
 	if text, ok := parsed.node.(*ast.StringNode); ok {
 		p.literal = &text.Value

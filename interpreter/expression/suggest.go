@@ -8,9 +8,33 @@ import (
 // maxEdits is the distance from which two names are no longer alike.
 const maxEdits = 3
 
+// opposites are words that are alike and mean the opposite.
+var opposites = [][2]string{
+	{"include", "exclude"},
+	{"import", "export"},
+	{"encode", "decode"},
+	{"encrypt", "decrypt"},
+	{"enable", "disable"},
+	{"min", "max"},
+	{"lower", "upper"},
+	{"asc", "desc"},
+	{"push", "pull"},
+	{"gt", "lt"},
+	{"ge", "le"},
+	{"gte", "lte"},
+}
+
+// areOpposite reports whether names differ in that one has a word and the other its opposite.
+func areOpposite(name, other string) bool {
+	return name != other && slices.ContainsFunc(opposites, func(pair [2]string) bool {
+		return strings.ReplaceAll(name, pair[0], pair[1]) == other || strings.ReplaceAll(name, pair[1], pair[0]) == other
+	})
+}
+
 // Suggest returns the known name that is most like name, for "did you mean".
 // Fewer than three letters may be added, missing, changed or swapped, and at
 // most half of name; "" if there is none. Equally near names go by the alphabet.
+// It is never the opposite of name.
 func Suggest(name string, known []string) string {
 	if name == "" || len(name) > 100 {
 		return ""
@@ -19,6 +43,9 @@ func Suggest(name string, known []string) string {
 	best, nearest := "", min(maxEdits, len(wanted)/2+1)
 	for _, candidate := range slices.Sorted(slices.Values(known)) {
 		other := []rune(strings.ToLower(candidate))
+		if areOpposite(string(wanted), string(other)) {
+			continue
+		}
 		if len(other)-len(wanted) >= maxEdits || len(wanted)-len(other) >= maxEdits || candidate == name {
 			continue
 		}

@@ -409,4 +409,12 @@ func TestSuggest(t *testing.T) {
 	}
 
 	require.Equal(t, "aac", expression.Suggest("aab", []string{"aad", "aac"}), "by the alphabet")
+
+	for name, other := range map[string]string{
+		"include": "exclude", "exclude": "include", "Import": "export", "min_rows": "max_rows", "max_rows": "min_rows", "gt": "lt", "row_desc": "row_asc",
+	} {
+		require.Empty(t, expression.Suggest(name, []string{other}), "%s is the opposite of %s", name, other)
+	}
+	require.Equal(t, "excludes", expression.Suggest("exclude", []string{"include", "excludes"}))
+	require.Equal(t, "include", expression.Suggest("inclde", []string{"exclude", "include"}))
 }

@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -144,9 +145,4 @@ func OfAnother(state State, source Source) *Refusal {
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
 }
 
-func (s Source) path() string {
-	if s.CursorPath == "" {
-		return "a token"
-	}
-	return s.CursorPath
-}
+func (s Source) path() string { return cmp.Or(s.CursorPath, "a token") }

@@ -1,6 +1,8 @@
 // Package lists does with slices what package slices has no function for.
 package lists
 
+import "slices"
+
 // Map is what convert makes of each element, in order. It is never nil.
 func Map[E, R any](list []E, convert func(E) R) []R {
 	out := make([]R, len(list))
@@ -19,6 +21,16 @@ func Filter[E any](list []E, match func(E) bool) []E {
 		}
 	}
 	return out
+}
+
+// Add appends elements that a list does not have yet.
+func Add[E comparable](list []E, more ...E) []E {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // First is the first element that matches; the zero value where none does.

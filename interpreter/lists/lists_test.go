@@ -33,3 +33,10 @@ func TestFirst(t *testing.T) {
 	require.Equal(t, 4, lists.First([]int{1, 4, 2}, isEven))
 	require.Zero(t, lists.First([]int{1}, isEven))
 }
+
+func TestAdd(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, []int{4, 1, 2}, lists.Add([]int{4, 1}, 1, 2, 2))
+	require.Nil(t, lists.Add[int](nil))
+}

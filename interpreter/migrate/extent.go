@@ -146,7 +146,7 @@ func (e extent) skip(i int, fresh bool) int {
 	switch c := e.text[i]; {
 	case fresh && (c == '"' || c == '\''):
 		return e.quoteEnd(i)
-	case c == '#' && i > 0 && isSpace(e.text[i-1]):
+	case c == '#' && i > 0 && strings.IndexByte(" \t\r\n", e.text[i-1]) >= 0:
 		length := strings.IndexByte(e.text[i:], '\n')
 		if length < 0 {
 			return unknown
@@ -171,5 +171,3 @@ func (e extent) quoteEnd(start int) int {
 	}
 	return unknown
 }
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }

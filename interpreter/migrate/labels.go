@@ -14,25 +14,25 @@ import (
 // labels moves what noetl.io/v1 keeps in metadata, such as path, to
 // metadata.labels, where the newer version has it.
 func (m *migrator) labels() {
-	file, root := m.current()
-	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != playbook.OlderVersion {
+	if versionOf(m.root.Content[0]) != playbook.OlderVersion {
 		return
 	}
-	metadata := yamltree.Keys(root.Content[0])["metadata"]
-	moving := olderMetadata(metadata)
-	if len(moving) == 0 {
+	var moving []string
+	if !m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+		metadata := yamltree.Keys(root.Content[0])["metadata"]
+		if moving = olderMetadata(metadata); len(moving) == 0 {
+			return nil, false
+		}
+		edits, ok := e.labelEdits(metadata, moving)
+		if ok {
+			label(metadata, moving)
+		}
+		return edits, ok
+	}) {
 		return
-	}
-	comments := commentLines(root)
-	text, ok := newExtent(file).labelText(metadata, moving)
-	if ok {
-		ok = m.accept(text, labelled(root, metadata, moving), comments)
 	}
 	for _, key := range moving {
-		pos := m.metadataPlace(key)
-		if ok {
-			m.changed(pos, "metadata."+key+" becomes a label")
-		}
+		m.changed(m.metadataPlace(key), "metadata."+key+" becomes a label")
 	}
 }
 
@@ -50,17 +50,16 @@ func olderMetadata(metadata *yaml.Node) []string {
 		taken = yamltree.Keys(labels)
 	}
 	var keys []string
-	for i := 0; i+1 < len(metadata.Content); i += 2 {
-		key := metadata.Content[i].Value
-		if taken[key] == nil && playbook.OlderLabel(key, metadata.Content[i+1]) {
-			keys = append(keys, key)
+	for key, value := range yamltree.Pairs(metadata) {
+		if taken[key.Value] == nil && playbook.OlderLabel(key.Value, value) {
+			keys = append(keys, key.Value)
 		}
 	}
 	return keys
 }
 
-// labelled is the tree with the keys at their new place.
-func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
+// label moves keys of metadata to its labels.
+func label(metadata *yaml.Node, moving []string) {
 	labels := yamltree.Keys(metadata)["labels"]
 	for _, key := range moving {
 		at := yamltree.IndexOf(metadata, key)
@@ -75,17 +74,16 @@ func labelled(root, metadata *yaml.Node, moving []string) *yaml.Node {
 		}
 		labels.Content = append(labels.Content, pair...)
 	}
-	return root
 }
 
-// labelText is the file with keys of metadata moved to its labels.
-func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
+// labelEdits move keys of metadata to its labels.
+func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) {
 	labels := yamltree.Keys(metadata)["labels"]
 	switch {
 	case inBrackets(metadata):
 		return e.labelsInBrackets(metadata, moving)
 	case labels != nil && (inBrackets(labels) || len(labels.Content) == 0):
-		return "", false
+		return nil, false
 	}
 	breaks := lineBreak([]byte(e.text))
 	margin := metadata.Content[0].Column + 1
@@ -100,11 +98,11 @@ func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
 		at := yamltree.IndexOf(metadata, name)
 		first, last, ok := e.lines(metadata.Content[at], metadata.Content[at+1])
 		if !ok {
-			return "", false
+			return nil, false
 		}
 		moved, ok := e.labelLines(metadata.Content[at], metadata.Content[at+1], first, last)
 		if !ok {
-			return "", false
+			return nil, false
 		}
 		lines = append(lines, shifted(moved, margin-(metadata.Content[at].Column-1), "\n"))
 		edits = append(edits, e.removal(first, last))
@@ -113,17 +111,17 @@ func (e extent) labelText(metadata *yaml.Node, moving []string) (string, bool) {
 	if labels != nil {
 		end := e.end(labels)
 		if end < 0 {
-			return "", false
+			return nil, false
 		}
 		end = e.lineEnd(e.lineAt(end))
-		return applyAll(e.text, append([]edit{{end, end, breaks + block}}, edits...)), true
+		return append([]edit{{end, end, breaks + block}}, edits...), true
 	}
 	block = strings.Repeat(" ", metadata.Content[0].Column-1) + "labels:" + breaks + block
 	edits[0].text = block + breaks
 	if strings.HasPrefix(e.text[edits[0].start:], breaks) { // the last line, whose break before goes
 		edits[0].text = breaks + block
 	}
-	return applyAll(e.text, edits), true
+	return edits, true
 }
 
 // labelLines are the lines of a key whose value becomes text.
@@ -145,15 +143,15 @@ func (e extent) labelLines(key, value *yaml.Node, first, last int) ([]string, bo
 }
 
 // labelsInBrackets writes metadata in brackets anew.
-func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) (string, bool) {
+func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, bool) {
 	start, end := e.start(metadata), e.end(metadata)
 	if start < 0 || end < 0 {
-		return "", false
+		return nil, false
 	}
 	copied := yamltree.Resolved(metadata, false)
-	labelled(copied, copied, moving)
+	label(copied, moving)
 	yamltree.Keys(copied)["labels"].Style = yaml.FlowStyle
-	return applyAll(e.text, []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}), true
+	return []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}, true
 }
 
 // lines are the first and last line of a key that stands in lines of its own,
@@ -180,11 +178,7 @@ func (e extent) removal(first, last int) edit {
 
 // metadataPlace is where the original has a key of metadata.
 func (m *migrator) metadataPlace(name string) source.Position {
-	root, err := yamltree.Parse(m.file.Bytes())
-	if err != nil {
-		return source.Position{Line: 1, Column: 1}
-	}
-	metadata := yamltree.Keys(root.Content[0])["metadata"]
+	metadata := yamltree.Keys(m.root.Content[0])["metadata"]
 	if at := yamltree.IndexOf(metadata, name); at >= 0 {
 		return yamltree.Position(metadata.Content[at])
 	}

@@ -4,7 +4,6 @@
 package migrate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -45,11 +44,12 @@ func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 func File(file *source.File) *Migration {
 	m := &migrator{file: file, Migration: Migration{Text: file.Bytes()}}
 	book, found := playbook.Decode(file)
+	root, err := yamltree.Parse(m.Text)
 	m.Problems = found.Errors()
-	if book == nil {
+	if book == nil || err != nil {
 		return &m.Migration
 	}
-	m.found = found
+	m.root, m.found = root, found
 	m.retries()
 	m.paginations()
 	m.requests()
@@ -58,9 +58,7 @@ func File(file *source.File) *Migration {
 	m.labels()
 	m.words()
 	m.Problems.Sort()
-	slices.SortStableFunc(m.Changes, func(a, b Change) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortStableFunc(m.Changes, func(a, b Change) int { return a.Pos.Compare(b.Pos) })
 	return &m.Migration
 }
 
@@ -69,29 +67,29 @@ type migrator struct {
 	Migration
 
 	file  *source.File // the original
+	root  *yaml.Node   // of it
 	found source.Diagnostics
 }
 
-// current is the text as it stands, parsed anew.
-func (m *migrator) current() (*source.File, *yaml.Node) {
-	file := source.NewFile(m.file.Name, m.Text)
-	root, err := yamltree.Parse(m.Text)
+// rewrite has a function change the tree of the text as it stands, and say by which edits
+// the text holds the same. A text that does not, or lacks a comment, is refused.
+func (m *migrator) rewrite(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
+	wanted, err := yamltree.Parse(m.Text)
 	if err != nil {
-		return file, nil
-	}
-	return file, root
-}
-
-// accept takes a new text over if it holds what is wanted and every comment.
-func (m *migrator) accept(text string, wanted *yaml.Node, comments []string) bool {
-	root, err := yamltree.Parse([]byte(text))
-	if err != nil || !same(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) {
 		return false
 	}
-	if !slices.Equal(comments, commentLines(root)) {
+	comments := commentLines(wanted)
+	e := newExtent(source.NewFile(m.file.Name, m.Text))
+	edits, ok := change(e, wanted)
+	if !ok {
 		return false
 	}
-	m.Text = []byte(text)
+	text := []byte(applyAll(e.text, edits))
+	root, err := yamltree.Parse(text)
+	if err != nil || !same(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) || !slices.Equal(comments, commentLines(root)) {
+		return false
+	}
+	m.Text = text
 	return true
 }
 

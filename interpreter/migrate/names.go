@@ -16,30 +16,22 @@ func (m *migrator) names(book *playbook.Playbook) {
 	if len(original) == 0 {
 		return
 	}
-	file, root := m.current()
-	if root == nil {
-		return
-	}
-	current, _ := playbook.Decode(file)
-	if current == nil {
-		return
-	}
-	comments := commentLines(root)
-	places := scalarPlaces(root)
-	e := newExtent(file)
-	var edits []edit
-	names := current.OlderNames()
-	slices.Reverse(names) // so that offsets in values hold
-	for _, name := range names {
-		start, scalar := file.Offset(name.Pos), places[name.Scalar]
-		if start < 0 || scalar == nil {
-			continue
+	ok := m.rewrite(func(e extent, root *yaml.Node) (edits []edit, some bool) {
+		places := scalarPlaces(root)
+		current, _ := playbook.Decode(e.file)
+		names := current.OlderNames()
+		slices.Reverse(names) // so that offsets in values hold
+		for _, name := range names {
+			start, scalar := e.file.Offset(name.Pos), places[name.Scalar]
+			if start < 0 || scalar == nil {
+				continue
+			}
+			value := []rune(scalar.Value)
+			scalar.Value = string(value[:name.Offset]) + name.Newer + string(value[name.Offset+len(name.Older):])
+			edits = append(edits, edit{start, start + len(name.Older), name.Newer})
 		}
-		value := []rune(scalar.Value)
-		scalar.Value = string(value[:name.Offset]) + name.Newer + string(value[name.Offset+len(name.Older):])
-		edits = append(edits, edit{start, start + len(name.Older), name.Newer})
-	}
-	ok := len(edits) > 0 && m.accept(applyAll(e.text, edits), root, comments)
+		return edits, len(edits) > 0
+	})
 	for _, name := range original {
 		if ok {
 			m.changed(name.Pos, name.Older+" becomes "+name.Newer)

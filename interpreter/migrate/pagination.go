@@ -13,12 +13,8 @@ import (
 
 // paginations rewrites every loop.pagination as the retry of its step.
 func (m *migrator) paginations() {
-	original, err := yamltree.Parse(m.file.Bytes())
-	if err != nil {
-		return
-	}
 	e := newExtent(m.file)
-	for i, site := range stepsOf(original) {
+	for i, site := range stepsOf(m.root) {
 		step := site.node
 		at := yamltree.IndexOf(step, "loop")
 		if at < 0 {
@@ -50,46 +46,34 @@ func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 // stay beside the words that they stand at; with plain they all stand above
 // the list.
 func (m *migrator) rewritePagination(number int, plain bool) bool {
-	file, root := m.current()
-	if root == nil {
-		return false
-	}
-	comments := commentLines(root)
-	site := stepsOf(root)[number]
-	step := site.node
-	at := yamltree.IndexOf(step, "loop")
-	loopKey, loop := step.Content[at], step.Content[at+1]
-	p := playbook.PaginationOf(loop)
-	written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.Key, p.Value}}
-	written = yamltree.Resolved(written, true)
-	list := playbook.OlderPages(file, written.Content[1], toolOf(yamltree.Keys(step)))
-	if list == nil {
-		return false
-	}
-	e := newExtent(file)
-	var (
-		edits []edit
-		ok    bool
-	)
-	switch {
-	case site.flow:
-		edits, ok = e.pagesInBrackets(loopKey, loop, p, list)
-	case p.Loop == nil:
-		edits, ok = e.pagesForLoop(loopKey, loop, list, plain)
-	default:
-		edits, ok = e.pagesBehindLoop(loopKey, loop, p, written, list, plain)
-	}
-	if !ok {
-		return false
-	}
-	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}
-	if p.Loop == nil {
-		step.Content[at], step.Content[at+1] = key, list
-	} else {
-		step.Content[at+1] = p.Loop
-		step.Content = slices.Insert(step.Content, at+2, key, list)
-	}
-	return m.accept(applyAll(e.text, edits), root, comments)
+	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+		site := stepsOf(root)[number]
+		step := site.node
+		at := yamltree.IndexOf(step, "loop")
+		loopKey, loop := step.Content[at], step.Content[at+1]
+		p := playbook.PaginationOf(loop)
+		written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.Key, p.Value}}
+		written = yamltree.Resolved(written, true)
+		list := playbook.OlderPages(e.file, written.Content[1], toolOf(yamltree.Keys(step)))
+		switch {
+		case list == nil:
+			return nil, false
+		case site.flow:
+			edits, ok = e.pagesInBrackets(loopKey, loop, p, list)
+		case p.Loop == nil:
+			edits, ok = e.pagesForLoop(loopKey, loop, list, plain)
+		default:
+			edits, ok = e.pagesBehindLoop(loopKey, loop, p, written, list, plain)
+		}
+		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}
+		if p.Loop == nil {
+			step.Content[at], step.Content[at+1] = key, list
+		} else {
+			step.Content[at+1] = p.Loop
+			step.Content = slices.Insert(step.Content, at+2, key, list)
+		}
+		return edits, ok
+	})
 }
 
 // pagesInBrackets writes the list into a step that is in brackets.

@@ -19,12 +19,8 @@ type requestSite struct {
 // requests rewrites every request in the older form, of notices and of on_start, one
 // after the other.
 func (m *migrator) requests() {
-	root, err := yamltree.Parse(m.file.Bytes())
-	if err != nil {
-		return
-	}
 	left := 0 // that could not be rewritten
-	for _, site := range sitesOf(root).requests {
+	for _, site := range sitesOf(m.root).requests {
 		if m.rewriteRequest(left) {
 			m.changed(yamltree.Position(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
 			continue
@@ -36,20 +32,16 @@ func (m *migrator) requests() {
 }
 
 func (m *migrator) rewriteRequest(number int) bool {
-	file, root := m.current()
-	if root == nil {
-		return false
-	}
-	comments := commentLines(root)
-	site := sitesOf(root).requests[number]
-	e := newExtent(file)
-	start, end := e.start(site.node), e.end(site.node)
-	if start < 0 || end < start || len(site.newer.Content) == 0 {
-		return false
-	}
-	text := e.requestText(site, start, end)
-	*site.node = *site.newer
-	return m.accept(applyAll(e.text, []edit{{start, end, text}}), root, comments)
+	return m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+		site := sitesOf(root).requests[number]
+		start, end := e.start(site.node), e.end(site.node)
+		if start < 0 || end < start || len(site.newer.Content) == 0 {
+			return nil, false
+		}
+		text := e.requestText(site, start, end)
+		*site.node = *site.newer
+		return []edit{{start, end, text}}, true
+	})
 }
 
 // requestText is the newer form of a request. Comments that have no place in it stand

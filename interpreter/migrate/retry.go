@@ -25,20 +25,16 @@ type retrySite struct {
 // Sites are told apart by their number: rewriting changes neither how many
 // there are nor their order.
 func (m *migrator) retries() {
-	file, root := m.current()
-	if root == nil {
-		return
-	}
-	original := retrySites(root)
-	for _, round := range m.rounds(newExtent(file), original) {
-		if m.rewrite(round, false) {
+	original := sitesOf(m.root).retries
+	for _, round := range m.rounds(newExtent(m.file), original) {
+		if m.rewriteRetries(round, false) {
 			m.reportRetries(original, round)
 			continue
 		}
 		// One of them fails: find out which.
 		for _, number := range round {
 			one := []int{number}
-			if m.rewrite(one, false) || m.rewrite(one, true) {
+			if m.rewriteRetries(one, false) || m.rewriteRetries(one, true) {
 				m.reportRetries(original, one)
 			} else {
 				m.notMigrated(yamltree.Position(original[number].key))
@@ -102,11 +98,9 @@ func (m *migrator) behindAliases(original []retrySite) {
 	for _, site := range original {
 		seen[yamltree.Position(site.value)], seen[yamltree.Position(target(site.value))] = true, true
 	}
-	if root, err := yamltree.Parse(m.file.Bytes()); err == nil {
-		for _, step := range stepsOf(root) {
-			if p := playbook.PaginationOf(target(yamltree.Keys(step.node)["loop"])); p != nil {
-				seen[yamltree.Position(p.Key)] = true // see pagination.go
-			}
+	for _, step := range stepsOf(m.root) {
+		if p := playbook.PaginationOf(target(yamltree.Keys(step.node)["loop"])); p != nil {
+			seen[yamltree.Position(p.Key)] = true // see pagination.go
 		}
 	}
 	for _, d := range m.found {
@@ -128,32 +122,27 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// rewrite replaces some sections at once. Comments stay beside the words that
+// rewriteRetries replaces some sections at once. Comments stay beside the words that
 // they stand at; with plain they all stand above the list.
-func (m *migrator) rewrite(numbers []int, plain bool) bool {
-	file, root := m.current()
-	if root == nil {
-		return false
-	}
-	comments := commentLines(root)
-	found := retrySites(root)
-	e := newExtent(file)
-	var edits []edit
-	for _, number := range numbers {
-		site := found[number]
-		written := yamltree.Resolved(site.value, true)
-		list := playbook.OlderRetry(file, written, site.tool)
-		if list == nil {
-			return false
+func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
+	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+		found := sitesOf(root).retries
+		for _, number := range numbers {
+			site := found[number]
+			written := yamltree.Resolved(site.value, true)
+			list := playbook.OlderRetry(e.file, written, site.tool)
+			if list == nil {
+				return nil, false
+			}
+			edit, ok := e.retryEdit(site, written, list, plain)
+			if !ok {
+				return nil, false
+			}
+			edits = append(edits, edit)
+			site.parent.Content[site.at] = list
 		}
-		edit, ok := e.retryEdit(site, written, list, plain)
-		if !ok {
-			return false
-		}
-		edits = append(edits, edit)
-		site.parent.Content[site.at] = list
-	}
-	return m.accept(applyAll(e.text, edits), root, comments)
+		return edits, true
+	})
 }
 
 // retryEdit replaces the value of a retry key by the list.

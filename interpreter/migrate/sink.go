@@ -55,48 +55,43 @@ func namesIteration(step *playbook.Step) bool {
 
 // moveSink moves the sink of the step with a path.
 func (m *migrator) moveSink(path string) bool {
-	file, root := m.current()
-	if root == nil || len(root.Content) == 0 {
-		return false
-	}
-	for _, site := range stepsOf(root) {
-		if site.path != path || site.flow {
-			continue
+	return m.rewrite(func(e extent, root *yaml.Node) ([]edit, bool) {
+		for _, site := range stepsOf(root) {
+			if site.path != path || site.flow {
+				continue
+			}
+			step := site.node
+			edits, ok := e.sinkEdits(step)
+			if !ok {
+				continue
+			}
+			at := indexOfSink(step)
+			pair := slices.Clone(step.Content[at : at+2])
+			step.Content = slices.Delete(step.Content, at, at+2)
+			loop := yamltree.Keys(step)["loop"]
+			loop.Content = append(loop.Content, pair...)
+			return edits, true
 		}
-		comments := commentLines(root)
-		if text, ok := newExtent(file).sinkText(site.node); ok && m.accept(text, moved(root, site.node), comments) {
-			return true
-		}
-	}
-	return false
+		return nil, false
+	})
 }
 
-// moved is the tree with the sink of a step at its new place.
-func moved(root, step *yaml.Node) *yaml.Node {
-	at := indexOfSink(step)
-	pair := slices.Clone(step.Content[at : at+2])
-	step.Content = slices.Delete(step.Content, at, at+2)
-	loop := yamltree.Keys(step)["loop"]
-	loop.Content = append(loop.Content, pair...)
-	return root
-}
-
-// sinkText is the file with a step's sink moved to the end of its loop. Both
-// must stand in lines of their own.
-func (e extent) sinkText(step *yaml.Node) (string, bool) {
+// sinkEdits move a step's sink to the end of its loop. Both must stand in lines of their
+// own.
+func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	sinkAt, loopAt := indexOfSink(step), yamltree.IndexOf(step, "loop")
 	if sinkAt < 0 || loopAt < 0 {
-		return "", false
+		return nil, false
 	}
 	key, sink := step.Content[sinkAt], step.Content[sinkAt+1]
 	loopKey, loop := step.Content[loopAt], step.Content[loopAt+1]
 	loopEnd := e.end(loop)
 	if loopEnd < 0 || loop.Kind != yaml.MappingNode || len(loop.Content) == 0 {
-		return "", false
+		return nil, false
 	}
 	firstLine, lastLine, ok := e.lines(key, sink)
 	if !ok {
-		return "", false
+		return nil, false
 	}
 	breaks := lineBreak([]byte(e.text))
 	var lines []string
@@ -112,7 +107,7 @@ func (e extent) sinkText(step *yaml.Node) (string, bool) {
 	if inBrackets(loop) {
 		insert = e.loopInLines(loopKey, loop, sinkText, breaks)
 	}
-	return applyAll(e.text, []edit{insert, e.removal(firstLine, lastLine)}), true
+	return []edit{insert, e.removal(firstLine, lastLine)}, true
 }
 
 // loopInLines writes a loop in brackets in lines, so that the sink fits in.

@@ -6,6 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/yamltree"
 )
@@ -33,8 +34,6 @@ type wordSite struct {
 	key   *yaml.Node
 	newer string
 }
-
-func retrySites(root *yaml.Node) []retrySite { return sitesOf(root).retries }
 
 func sitesOf(root *yaml.Node) *sites {
 	s := &sites{}
@@ -246,22 +245,16 @@ func (s *sites) call(n *yaml.Node, section string) {
 // groupOf is the map that groups a call under its tool, in either spelling; nil for
 // none.
 func groupOf(keys map[string]*yaml.Node) *yaml.Node {
-	for _, word := range []string{"tool", "type"} {
-		if tool := keys[word]; tool != nil && tool.Kind == yaml.MappingNode {
-			return tool
-		}
-	}
-	return nil
+	return lists.First([]*yaml.Node{keys["tool"], keys["type"]}, func(tool *yaml.Node) bool { return tool != nil && tool.Kind == yaml.MappingNode })
 }
 
 func (s *sites) renamed(n *yaml.Node, section string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		word := n.Content[i].Value
-		if newer := playbook.Spelling(section, word); newer != "" && newer != word {
-			s.words = append(s.words, wordSite{n.Content[i], newer})
+	for key := range yamltree.Pairs(n) {
+		if newer := playbook.Spelling(section, key.Value); newer != "" && newer != key.Value {
+			s.words = append(s.words, wordSite{key, newer})
 		}
 	}
 }

@@ -42,40 +42,32 @@ func versionOf(top *yaml.Node) string {
 // words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
 // stays where metadata has keys that only the older version lets stand.
 func (m *migrator) words() {
-	file, root := m.current()
-	if root == nil || len(root.Content) == 0 || versionOf(root.Content[0]) != playbook.OlderVersion {
+	top := m.root.Content[0]
+	if versionOf(top) != playbook.OlderVersion {
 		return
 	}
-	e := newExtent(file)
-	comments := commentLines(root)
-	var edits []edit
-	for _, word := range sitesOf(root).words {
-		if start, end := e.start(word.key), e.end(word.key); start >= 0 && end > start {
-			edits = append(edits, edit{start, end, word.newer})
-			word.key.Value = word.newer
+	newer := false // the version becomes the newer one
+	if !m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
+		for _, word := range sitesOf(root).words {
+			if start, end := e.start(word.key), e.end(word.key); start >= 0 && end > start {
+				edits = append(edits, edit{start, end, word.newer})
+				word.key.Value = word.newer
+			}
 		}
-	}
-	if version, ok := m.version(e, root.Content[0]); ok {
-		edits = append(edits, version)
-	}
-	if len(edits) > 0 && !m.accept(applyAll(e.text, edits), root, comments) {
-		m.problem(yamltree.Position(root.Content[0]), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
+		version, ok := m.version(e, root.Content[0])
+		if newer = ok; ok {
+			edits = append(edits, version)
+		}
+		return edits, true
+	}) {
+		m.problem(yamltree.Position(top), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
 		return
 	}
-	m.reportWords()
-}
-
-// reportWords reports the changes at their positions in the original.
-func (m *migrator) reportWords() {
-	root, err := yamltree.Parse(m.file.Bytes())
-	if err != nil {
-		return
-	}
-	for _, word := range sitesOf(root).words {
+	for _, word := range sitesOf(m.root).words {
 		m.changed(yamltree.Position(word.key), word.key.Value+" becomes "+word.newer)
 	}
-	if current, err := yamltree.Parse(m.Text); err == nil && versionOf(current.Content[0]) == playbook.Version {
-		m.changed(yamltree.Position(yamltree.Keys(root.Content[0])["apiVersion"]), "apiVersion becomes "+playbook.Version)
+	if newer {
+		m.changed(yamltree.Position(yamltree.Keys(top)["apiVersion"]), "apiVersion becomes "+playbook.Version)
 	}
 }
 
@@ -83,8 +75,7 @@ func (m *migrator) reportWords() {
 func (m *migrator) version(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
 	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {
-		for i := 0; i+1 < len(metadata.Content); i += 2 {
-			key := metadata.Content[i]
+		for key := range yamltree.Pairs(metadata) {
 			if playbook.Spelling("metadata", key.Value) == "" {
 				m.problem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
 					"metadata."+key.Value+" cannot become a label as it is written, and "+playbook.Version+" has no such key; write it as a label or take it out, so that apiVersion can become "+playbook.Version)

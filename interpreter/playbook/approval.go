@@ -257,7 +257,7 @@ func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, erro
 	var faults []string
 	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
-			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", shorten(name), strings.Join(a.names(), ", ")))
+			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", shorten(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
 			break // one is enough to see that another form is meant
 		}
 	}
@@ -290,8 +290,4 @@ func (i ApprovalItem) fill(value any, partly bool) (any, error) {
 		return nil, fmt.Errorf("%s %w", i.Name, err)
 	}
 	return read, nil
-}
-
-func (a *Approval) names() []string {
-	return lists.Map(a.Form, func(item ApprovalItem) string { return item.Name })
 }

@@ -147,10 +147,8 @@ func (c *checker) supplied(step *Step, own ...*Node) supply {
 	for _, args := range own {
 		s.add(args, &s.always)
 	}
-	for _, policy := range step.Retry {
-		if next := policy.Then.NextCall; next != nil {
-			s.add(next.Args, &s.sometimes)
-		}
+	for next := range step.nextCalls() {
+		s.add(next.Args, &s.sometimes)
 	}
 	for _, from := range c.pb.Steps {
 		for _, route := range from.Next {

@@ -19,7 +19,9 @@ func checkCollection(c *checker) {
 			if node.Statement() != nil {
 				c.collectionIn(step, node, collections)
 			}
-			node.EachTemplate(func(scalar *Node) { c.collectionIn(step, scalar, collections) })
+			for scalar := range node.Templates() {
+				c.collectionIn(step, scalar, collections)
+			}
 		}
 	}
 }

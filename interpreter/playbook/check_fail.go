@@ -52,8 +52,13 @@ func checkPolicyLists(c *checker) {
 // nodes are the values of then itself, without those of its sinks.
 func (t *Then) nodes() []*Node {
 	nodes := []*Node{t.Result, t.Fail, t.Type, t.RetryAfter}
-	if next := t.NextCall; next != nil {
-		nodes = append(nodes, next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
+	if t.NextCall != nil {
+		nodes = append(nodes, t.NextCall.Nodes()...)
 	}
 	return nodes
+}
+
+// Nodes are the values of a request that it changes, nil for each that it does not.
+func (n *NextCall) Nodes() []*Node {
+	return []*Node{n.Args, n.Params, n.Headers, n.URL, n.Method, n.Body}
 }

@@ -2,9 +2,9 @@ package playbook
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +64,7 @@ func (c *checker) checkMissing(call actionAt, spec ToolSpec) {
 	}
 	for _, group := range spec.RequireOneOf {
 		if !slices.ContainsFunc(group, has) && !c.givenByCallers(call, group) {
-			c.missingField(call, spec, oneOf(quoted(group)))
+			c.missingField(call, spec, oneOf(lists.Map(group, strconv.Quote)))
 		}
 	}
 	for _, need := range spec.RequireIf {
@@ -142,12 +142,8 @@ func (c *checker) givenByCallers(call actionAt, group []string) bool {
 	}
 	callers := c.callers(call.action)
 	return len(callers) > 0 && !slices.ContainsFunc(callers, func(step *Step) bool {
-		return !slices.ContainsFunc(group, func(name string) bool { return isCallKey(name) && step.Action.has(name) })
+		return !slices.ContainsFunc(callKeys, func(k keyOf[Action]) bool { return slices.Contains(group, k.name) && step.Action.has(k.name) })
 	})
-}
-
-func isCallKey(name string) bool {
-	return slices.ContainsFunc(callKeys, func(k keyOf[Action]) bool { return k.name == name })
 }
 
 func (c *checker) missingField(call actionAt, spec ToolSpec, what string) {
@@ -238,14 +234,14 @@ var kindRules = map[FieldKind]kindRule{
 	KindValue:     {empty: true},
 	KindLiteral:   {written: Field.literalProblem, template: Field.literalProblem, empty: true},
 	KindChoice:    {written: choiceProblem, template: Field.literalProblem, empty: true},
-	KindCode:      {written: codeProblem, template: codeProblem, empty: true},
+	KindCode:      {written: isCode, template: isCode, empty: true},
 	KindRequest:   {written: requestProblem, template: requestProblem, empty: true},
-	KindMap:       {written: mapProblem, template: mixedProblem},
-	KindList:      {written: listProblem, template: mixedProblem},
+	KindMap:       {written: ofType("a map", func(n *Node) bool { return n.kind == mapNode }), template: mixedProblem},
+	KindList:      {written: ofType("a list", func(n *Node) bool { return n.kind == listNode }), template: mixedProblem},
 	KindText:      {written: textProblem},
 	KindStatement: {written: textProblem},
-	KindNumber:    {written: numberProblem},
-	KindBoolean:   {written: booleanProblem},
+	KindNumber:    {written: ofType("a number", func(n *Node) bool { return isNumber(n.Value) })},
+	KindBoolean:   {written: ofType("true or false", func(n *Node) bool { return n.Value == true || n.Value == false })},
 	KindDuration:  {written: durationProblem},
 }
 
@@ -264,10 +260,12 @@ func (f Field) problem(node *Node) string {
 	return check(f, node)
 }
 
-func codeProblem(_ Field, node *Node) string {
-	_, ok := node.Value.(string)
-	return wrongType(node, "text below code: |", ok)
+// ofType is the rule that a value is of a type.
+func ofType(want string, is func(*Node) bool) func(Field, *Node) string {
+	return func(_ Field, node *Node) string { return wrongType(node, want, is(node)) }
 }
+
+var isCode = ofType("text below code: |", func(n *Node) bool { _, ok := n.Value.(string); return ok })
 
 func choiceProblem(f Field, node *Node) string {
 	if node.kind == mapNode {
@@ -283,25 +281,8 @@ func requestProblem(_ Field, node *Node) string {
 	return wrongType(node, "a map with a url, such as {url: …, body: …}", node.kind == mapNode)
 }
 
-func mapProblem(_ Field, node *Node) string {
-	return wrongType(node, "a map", node.kind == mapNode)
-}
-
-func listProblem(_ Field, node *Node) string {
-	return wrongType(node, "a list", node.kind == listNode)
-}
-
 func textProblem(f Field, node *Node) string {
 	return cmp.Or(wrongType(node, "text", node.scalar()), f.enumProblem(node))
-}
-
-func numberProblem(_ Field, node *Node) string {
-	return wrongType(node, "a number", isNumber(node.Value))
-}
-
-func booleanProblem(_ Field, node *Node) string {
-	_, ok := node.Value.(bool)
-	return wrongType(node, "true or false", ok)
 }
 
 // scalar is false for lists and maps.
@@ -412,9 +393,3 @@ func durationProblem(_ Field, node *Node) string {
 	}
 	return wrongType(node, "a duration such as 90s or a number of seconds", false)
 }
-
-func quoted(names []string) []string {
-	return lists.Map(names, func(name string) string { return fmt.Sprintf("%q", name) })
-}
-
-func asEvalError(err error, target **EvalError) bool { return errors.As(err, target) }

@@ -24,8 +24,8 @@ func checkHidden(c *checker) {
 			c.warnf(elementPos(loop), codeHiddenName,
 				"the element %q hides the step of that name inside the loop; write steps.%s.data for its result", loop.Element, loop.Element)
 		}
-		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil && c.pb.Step(collect.Into) != nil {
+		for collect := range step.Collects() {
+			if c.pb.Step(collect.Into) != nil {
 				c.warnf(collect.Words.at("into", collect.Pos), codeHiddenName,
 					"the into %q hides the step of that name in this retry; write steps.%s.data for its result", collect.Into, collect.Into)
 			}
@@ -41,10 +41,8 @@ func (c *checker) hiding() map[string]string {
 		by[step.Name] = "the step of that name"
 	}
 	for _, step := range slices.Backward(c.pb.Steps) {
-		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil {
-				by[collect.Into] = "the into of step \"" + step.Name + "\""
-			}
+		for collect := range step.Collects() {
+			by[collect.Into] = "the into of step \"" + step.Name + "\""
 		}
 		if step.Loop != nil {
 			by[step.Loop.Element] = "the element of the loop in step \"" + step.Name + "\""

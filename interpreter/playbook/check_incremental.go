@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -38,7 +39,7 @@ func (c *checker) checkReadsRows(step *Step) {
 	tool := c.toolOf(c.pb.Resolve(step.Action))
 	if spec := c.spec(tool); tool != WorkbookTool && spec != nil && !TraitsOf(tool).ReadsRows {
 		c.errorf(i.Pos, codeIncremental, "step %q cannot have incremental: tool %s reads no rows of a source; the tools that do are %s",
-			step.Name, tool, listed(c.readers()))
+			step.Name, tool, listed(lists.Filter(c.tools.Names(), func(name string) bool { return TraitsOf(name).ReadsRows })))
 		return
 	}
 	if step.Secret {
@@ -46,17 +47,11 @@ func (c *checker) checkReadsRows(step *Step) {
 	}
 }
 
-// readers are the tools whose steps may have a state.
-func (c *checker) readers() []string {
-	return slices.DeleteFunc(slices.Clone(c.tools.Names()), func(name string) bool { return !TraitsOf(name).ReadsRows })
-}
-
 // checkCursorPath warns of a path that begins where the page does and not at the row.
 func (c *checker) checkCursorPath(step *Step) {
 	i := step.Incremental
-	for _, policy := range step.Retry {
-		collect := policy.Then.Collect
-		if collect == nil || collect.Path == "" {
+	for collect := range step.Collects() {
+		if collect.Path == "" {
 			continue
 		}
 		path := strings.TrimPrefix(strings.ReplaceAll(i.CursorPath, "[*]", ""), collect.Path+".")

@@ -15,10 +15,8 @@ import (
 func checkJSONText(c *checker) {
 	bodies := lists.Map(c.pb.actions(), func(call actionAt) *Node { return call.action.Field("body") })
 	for _, step := range c.pb.Steps {
-		for _, policy := range step.Retry {
-			if next := policy.Then.NextCall; next != nil {
-				bodies = append(bodies, next.Body)
-			}
+		for next := range step.nextCalls() {
+			bodies = append(bodies, next.Body)
 		}
 	}
 	for _, body := range bodies {

@@ -57,17 +57,10 @@ func (c *checker) checkLimits(policy *Policy) {
 	if limits.MaxDelay <= 0 {
 		return
 	}
-	for _, d := range []struct {
-		word  string
-		value *time.Duration
-	}{
-		{"delay", then.Delay},
-		{"initial_delay", then.InitialDelay},
-		{"max_delay", then.MaxDelay},
-	} {
-		if d.value != nil && *d.value > limits.MaxDelay {
-			c.errorf(then.value(d.word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
-				then.name(d.word), durationText(limits.MaxDelay), durationText(*d.value), limits.delayText())
+	for _, d := range then.Delays {
+		if d.Value > limits.MaxDelay {
+			c.errorf(then.value(d.Word), codeOperatorLimit, "%s must be at most %s, not %s: %s",
+				then.name(d.Word), DurationText(limits.MaxDelay), DurationText(d.Value), limits.delayText())
 		}
 	}
 }
@@ -88,7 +81,7 @@ func WorkerRetries(n int) string {
 // delayText describes the limit of delays, and whose it is.
 func (l Limits) delayText() string {
 	if l.Assumed {
-		return assumed(MaxDelayVariable, durationText(l.MaxDelay))
+		return assumed(MaxDelayVariable, DurationText(l.MaxDelay))
 	}
 	return "that is the worker's limit, set by " + MaxDelayVariable
 }
@@ -101,7 +94,7 @@ func assumed(variable, limit string) string {
 // failures.
 func (p *Policy) forFailures() bool {
 	program, ok := p.When.program()
-	return ok && p.When.names("error") && !successesOnly(program)
+	return ok && p.When.Names("error") && !successesOnly(program)
 }
 
 func retries(n int) string {

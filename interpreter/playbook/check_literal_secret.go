@@ -37,11 +37,9 @@ func checkLiteralSecrets(c *checker) {
 		}
 	}
 	for _, step := range c.pb.Steps {
-		for _, policy := range step.Retry {
-			if next := policy.Then.NextCall; next != nil {
-				for _, node := range []*Node{next.Params, next.Headers, next.Body} {
-					c.checkSecretEntries(&Entry{Value: node})
-				}
+		for next := range step.nextCalls() {
+			for _, node := range []*Node{next.Params, next.Headers, next.Body} {
+				c.checkSecretEntries(&Entry{Value: node})
 			}
 		}
 	}

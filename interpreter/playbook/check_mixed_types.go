@@ -22,20 +22,18 @@ var (
 // checkMixedTypes warns of comparisons of a text with a number, such as error.status == "404":
 // they are never true, whatever the data is. Nothing is said of a response, whose types are not known.
 func checkMixedTypes(c *checker) {
-	check := func(node *Node, program *expression.Program, offset int) {
-		for _, mixed := range program.Mixed(c.typeOf) {
-			c.mixed(c.place(node, offset+mixed.Offset), mixed)
-		}
-	}
-	c.pb.eachValue(func(_ site, node *Node) {
-		node.EachTemplate(func(leaf *Node) {
+	for _, at := range c.pb.values() {
+		for leaf := range at.node.Templates() {
 			for _, segment := range leaf.Template.Segments() {
-				if segment.Program != nil {
-					check(leaf, segment.Program, segment.Inner())
+				if segment.Program == nil {
+					continue
+				}
+				for _, mixed := range segment.Program.Mixed(c.typeOf) {
+					c.mixed(c.place(leaf, segment.Inner()+mixed.Offset), mixed)
 				}
 			}
-		})
-	})
+		}
+	}
 }
 
 func (c *checker) mixed(pos place, mixed expression.Mixed) {

@@ -22,13 +22,13 @@ func checkNames(c *checker) {
 		}
 		c.checkRef(at, c.place(node, ref.Offset), ref)
 	}
-	c.pb.eachValue(func(at site, node *Node) {
-		node.EachTemplate(func(leaf *Node) {
+	for _, at := range c.pb.values() {
+		for leaf := range at.node.Templates() {
 			for _, ref := range leaf.Template.Refs() {
-				check(at, leaf, ref)
+				check(at.site, leaf, ref)
 			}
-		})
-	})
+		}
+	}
 	c.statementRefs(check)
 }
 
@@ -72,7 +72,7 @@ func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
 // checkLanguageName is false for a name that the language does not give.
 func (c *checker) checkLanguageName(at site, pos place, ref expression.Ref) bool {
 	name := ref.Root
-	if name == CallbackWord && slices.Contains(RequestFields, at.field) && c.awaits(at.action) {
+	if name == CallbackWord && slices.Contains(RequestFields, at.field) && at.action != nil && TraitsOf(c.toolOf(at.action)).Awaits {
 		c.checkCallback(pos, ref)
 		return true
 	}
@@ -161,11 +161,6 @@ func (c *checker) insideState(at site) bool {
 	return has && (at.spot != atStepSink || at.step.Loop == nil)
 }
 
-// awaits reports whether the tool of an action awaits an answer.
-func (c *checker) awaits(action *Action) bool {
-	return action != nil && TraitsOf(c.toolOf(action)).Awaits
-}
-
 // checkCallback checks the members of CallbackWord.
 func (c *checker) checkCallback(pos place, ref expression.Ref) {
 	member := ""
@@ -239,17 +234,16 @@ func intos(at site) []string {
 		return nil
 	}
 	var names []string
-	for _, policy := range at.step.Retry {
-		if collect := policy.Then.Collect; collect != nil {
-			names = append(names, collect.Into)
-		}
+	for collect := range at.step.Collects() {
+		names = append(names, collect.Into)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
 func (c *checker) unknownName(at site, pos place, name string) {
-	if step := c.loopWith(name); step != nil {
+	inLoop := func(step *Step) bool { return step.Loop != nil && step.Loop.Element == name }
+	if step := lists.First(c.pb.Steps, inLoop); step != nil {
 		c.errorf(pos.at(), codeUnavailableName, "%q is the element of the loop in step %q and known only inside it", name, step.Name)
 		return
 	}
@@ -331,14 +325,10 @@ func (c *checker) argsHave(at site, name string) bool {
 	return s.has(name)
 }
 
-func (c *checker) loopWith(element string) *Step {
-	return lists.First(c.pb.Steps, func(step *Step) bool { return step.Loop != nil && step.Loop.Element == element })
-}
-
 func (c *checker) stepInto(name string) *Step {
 	for _, step := range c.pb.Steps {
-		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil && collect.Into == name {
+		for collect := range step.Collects() {
+			if collect.Into == name {
 				return step
 			}
 		}

@@ -9,34 +9,21 @@ import (
 // checkNested refuses templates in the strings of expressions: docs/concepts/expressions.md#templates.
 // A condition with one is always true, or never.
 func checkNested(c *checker) {
-	c.pb.eachValue(func(at site, node *Node) {
+	for _, at := range c.pb.values() {
 		if at.field == codeField || at.field != "" && !c.understands(at.action, at.field) {
-			return
+			continue
 		}
-		node.eachScalar(func(scalar *Node) {
-			template := scalar.Template
-			if template == nil && strings.Contains(scalar.Raw, "{{") { // SQL, or text that is constant
-				template, _ = expression.ParseTemplate(scalar.Raw)
+		for node := range at.node.All() {
+			template := node.Template
+			if template == nil && (node.kind == constantNode || node.kind == templateNode) && strings.Contains(node.Raw, "{{") { // SQL, or text that is constant
+				template, _ = expression.ParseTemplate(node.Raw)
 			}
 			if template == nil {
-				return
+				continue
 			}
 			for _, problem := range template.Nested() {
-				c.errorf(scalar.Position(problem.Offset), problem.Code, "%s", problem.Message)
+				c.errorf(node.Position(problem.Offset), problem.Code, "%s", problem.Message)
 			}
-		})
-	})
-}
-
-// eachScalar calls visit for every scalar below the node.
-func (n *Node) eachScalar(visit func(*Node)) {
-	if n.kind == constantNode || n.kind == templateNode {
-		visit(n)
-	}
-	for _, item := range n.Items {
-		item.eachScalar(visit)
-	}
-	for _, entry := range n.Entries {
-		entry.Value.eachScalar(visit)
+		}
 	}
 }

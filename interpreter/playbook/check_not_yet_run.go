@@ -12,7 +12,7 @@ func checkNotYetRun(c *checker) {
 	if c.partial || c.unclear || c.pb.First() == nil || len(c.pb.Steps) > mostSuggested {
 		return // a route that was not understood may lead there
 	}
-	r := newRoutes(c.pb)
+	r := newRoutes(c)
 	check := func(at site, node *Node, ref expression.Ref) {
 		name, shown := ref.Root, ref.Root
 		if name == "steps" {
@@ -30,9 +30,11 @@ func checkNotYetRun(c *checker) {
 		c.warnf(c.place(node, ref.Offset).at(), codeNotYetRun, "step %q cannot have run before %s, so %s is always nil here; %s",
 			named.Name, who(at.step, named), shown, remedy(at.step, named))
 	}
-	c.pb.eachValue(func(at site, node *Node) {
-		node.EachRef(func(leaf *Node, ref expression.Ref) { check(at, leaf, ref) })
-	})
+	for _, at := range c.pb.values() {
+		for leaf, ref := range at.node.ScalarRefs() {
+			check(at.site, leaf, ref)
+		}
+	}
 }
 
 func who(step, named *Step) string {
@@ -61,7 +63,8 @@ type routes struct {
 	without map[*Step]map[*Step]bool
 }
 
-func newRoutes(pb *Playbook) *routes {
+func newRoutes(c *checker) *routes {
+	pb := c.pb
 	r := &routes{pb: pb, next: map[*Step][]*Step{}, behind: map[*Step]map[*Step]bool{}, without: map[*Step]map[*Step]bool{}}
 	for _, step := range pb.Steps {
 		together := 0 // entries without when are taken together
@@ -71,7 +74,11 @@ func newRoutes(pb *Playbook) *routes {
 			}
 			r.forks = r.forks || len(route.Targets) > 1 || together > 1
 			for _, target := range route.Targets {
-				if next := pb.Step(target.Step); next != nil {
+				next := pb.Step(target.Step)
+				if next == nil { // reported; a step with a name like that is meant
+					next = pb.Step(expression.Suggest(target.Step, c.stepNames()))
+				}
+				if next != nil {
 					r.next[step] = append(r.next[step], next)
 				}
 			}

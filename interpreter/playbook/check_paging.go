@@ -14,11 +14,7 @@ var (
 // had 0, as the first element of a loop has in _loop.index.
 func checkPaging(c *checker) {
 	for _, step := range c.pb.Steps {
-		for _, policy := range step.Retry {
-			next := policy.Then.NextCall
-			if next == nil {
-				continue
-			}
+		for next := range step.nextCalls() {
 			for _, node := range []*Node{next.Args, next.Params, next.Headers, next.URL, next.Body} {
 				c.checkPageIndex("", node)
 			}

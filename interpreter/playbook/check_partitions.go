@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter/partition"
@@ -50,9 +51,7 @@ func (c *checker) checkPartitionTimes(p *Partitions) {
 }
 
 func (c *checker) namesPartition() bool {
-	found := false
-	c.pb.eachValue(func(_ site, node *Node) { found = found || node.Names(PartitionWord) })
-	return found
+	return slices.ContainsFunc(c.pb.values(), func(at valueAt) bool { return at.node.Names(PartitionWord) })
 }
 
 // Partition is the partition of a run: that of a key, or the newest that was complete at a time. It

@@ -20,8 +20,8 @@ func checkReserved(c *checker) {
 		if loop := step.Loop; loop != nil {
 			c.checkName("element", loop.Element, elementPos(loop), step.Name)
 		}
-		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil && collect.Into != DefaultInto {
+		for collect := range step.Collects() {
+			if collect.Into != DefaultInto {
 				c.checkName("into", collect.Into, collect.Words.at("into", collect.Pos), step.Name)
 			}
 		}

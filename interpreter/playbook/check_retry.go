@@ -73,7 +73,7 @@ func (o outcomes) by(policy *Policy) *Policy {
 func wider(earlier []*Policy, policy *Policy) *Policy {
 	const most = 50 // others are few, or written by a program
 	program, ok := policy.When.program()
-	if !ok || policy.When.names("_retry") {
+	if !ok || policy.When.Names("_retry") {
 		return nil
 	}
 	for _, other := range earlier[:min(len(earlier), most)] {
@@ -220,7 +220,7 @@ func (c *checker) checkPages(policy *Policy) {
 	then := &policy.Then
 	program, ok := policy.When.program()
 	switch {
-	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.names("response"):
+	case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.Names("response"):
 		c.warnf(then.Collect.Pos, codeCollectWithoutNextCall,
 			"collect without next_call: this policy repeats the same request, and such answers are not collected; add next_call with what changes, or remove collect")
 	case then.NextCall == nil:
@@ -240,11 +240,7 @@ func (c *checker) checkNextCalls(step *Step) {
 	if !known {
 		return
 	}
-	for _, policy := range step.Retry {
-		next := policy.Then.NextCall
-		if next == nil {
-			continue
-		}
+	for next := range step.nextCalls() {
 		for _, word := range []struct {
 			name  string
 			value *Node

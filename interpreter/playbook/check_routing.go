@@ -112,26 +112,9 @@ func (c *checker) checkReachable() {
 	if c.partial || c.unclear || first == nil {
 		return // a route that was not understood may lead there
 	}
-	reached := map[string]bool{first.Name: true}
-	queue := []*Step{first}
-	for len(queue) > 0 {
-		step := queue[0]
-		queue = queue[1:]
-		for _, route := range step.Next {
-			for _, target := range route.Targets {
-				next := c.pb.Step(target.Step)
-				if next == nil { // reported; what was meant is reached
-					next = c.pb.Step(expression.Suggest(target.Step, c.stepNames()))
-				}
-				if next != nil && !reached[next.Name] {
-					reached[next.Name] = true
-					queue = append(queue, next)
-				}
-			}
-		}
-	}
+	reached := newRoutes(c).reach([]*Step{first}, nil)
 	for _, step := range c.pb.Steps {
-		if step.Name != "" && !reached[step.Name] {
+		if step.Name != "" && !reached[c.pb.Step(step.Name)] {
 			c.errorf(step.NamePos, codeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",
 				first.Name, step.Name)
 		}

@@ -36,13 +36,13 @@ func checkSecret(c *checker) {
 		c.checkOwnSecret(at, pos, ref)
 		c.checkSecretArgs(at, pos, ref)
 	}
-	c.pb.eachValue(func(at site, node *Node) {
-		node.EachTemplate(func(leaf *Node) {
+	for _, at := range c.pb.values() {
+		for leaf := range at.node.Templates() {
 			for _, ref := range leaf.Template.Refs() {
-				check(at, node, leaf, ref)
+				check(at.site, at.node, leaf, ref)
 			}
-		})
-	})
+		}
+	}
 	c.statementRefs(func(at site, node *Node, ref expression.Ref) { check(at, node, node, ref) })
 	c.checkSecretForms()
 }
@@ -251,8 +251,8 @@ func (c *checker) checkSecretPages(call actionAt, node *Node) {
 	if call.step == nil {
 		return
 	}
-	for _, policy := range call.step.Retry {
-		if next := policy.Then.NextCall; next != nil && next.URL != nil {
+	for next := range call.step.nextCalls() {
+		if next.URL != nil {
 			c.errorf(next.URL.Pos, codeSecretUse,
 				"next_call.url cannot follow a url that uses a secret result (line %d); put the secret into headers or params", node.Pos.Line)
 		}
@@ -271,10 +271,8 @@ func (c *checker) checkShadowed() {
 		if step.Loop != nil {
 			refuse(step.Loop.Element, elementPos(step.Loop))
 		}
-		for _, policy := range step.Retry {
-			if collect := policy.Then.Collect; collect != nil {
-				refuse(collect.Into, collect.Pos)
-			}
+		for collect := range step.Collects() {
+			refuse(collect.Into, collect.Pos)
 		}
 	}
 }

@@ -2,9 +2,6 @@ package playbook
 
 import (
 	"fmt"
-	"slices"
-
-	"reprise/interpreter/expression"
 )
 
 // checkSinkRetry checks the retry of sinks: failure policies only, as a sink
@@ -28,7 +25,7 @@ func checkSinkRetry(c *checker) {
 			if then.OnExhausted == ExhaustedPause && call.spot&atNotices != 0 {
 				c.errorf(then.word("on_exhausted"), codeSinkRetry, "the retry of a notice cannot have on_exhausted: pause: nobody waits for a notice; leave it out")
 			}
-			if policy.When != nil && !policy.When.names("error", "this") {
+			if policy.When != nil && !policy.When.Names("error", "this") {
 				c.errorf(policy.When.Pos, codeSinkRetry, "the retry of %s handles failures only, so its when must name error, such as when: \"{{ error is defined }}\"", kind)
 			}
 		}
@@ -45,11 +42,4 @@ func notOfSinks(word, kind, instead string) string {
 	default:
 		return fmt.Sprintf("%s has no pages and no sinks; %s", kind, instead)
 	}
-}
-
-// names reports whether an expression of the node names one of the roots.
-func (n *Node) names(roots ...string) bool {
-	return slices.ContainsFunc(n.Refs(), func(ref expression.Ref) bool {
-		return slices.Contains(roots, ref.Root)
-	})
 }

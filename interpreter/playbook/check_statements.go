@@ -42,22 +42,10 @@ type readStatement struct {
 // statements are the fields that are SQL of a known dialect, read once for all
 // rules.
 func (c *checker) statements() []readStatement {
-	if c.sql == nil {
-		c.sql = []readStatement{}
-		c.eachStatement(func(at site, node *Node, dialect statement.Dialect) {
-			parsed, problems := statement.Parse(node.Raw, dialect)
-			c.sql = append(c.sql, readStatement{at: at, node: node, parsed: parsed, problems: problems})
-		})
+	if c.sql != nil {
+		return c.sql
 	}
-	return c.sql
-}
-
-// usable are the statements without a mistake.
-func (c *checker) usable() []readStatement {
-	return slices.DeleteFunc(slices.Clone(c.statements()), func(read readStatement) bool { return hasErrors(read.problems) })
-}
-
-func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
+	c.sql = []readStatement{}
 	for _, call := range c.pb.actions() {
 		spec, ok := c.tools.Spec(c.toolOf(call.action))
 		if !ok || spec.Dialect == "" {
@@ -65,11 +53,18 @@ func (c *checker) eachStatement(visit func(site, *Node, statement.Dialect)) {
 		}
 		for _, entry := range call.action.Fields {
 			field, known := spec.field(entry.Key)
-			if known && field.Kind == KindStatement && (entry.Value.Raw != "" || entry.Value.Value == "") {
-				visit(call.site, entry.Value, statement.Dialect(spec.Dialect))
+			if node := entry.Value; known && field.Kind == KindStatement && (node.Raw != "" || node.Value == "") {
+				parsed, problems := statement.Parse(node.Raw, statement.Dialect(spec.Dialect))
+				c.sql = append(c.sql, readStatement{at: call.site, node: node, parsed: parsed, problems: problems})
 			}
 		}
 	}
+	return c.sql
+}
+
+// usable are the statements without a mistake.
+func (c *checker) usable() []readStatement {
+	return slices.DeleteFunc(slices.Clone(c.statements()), func(read readStatement) bool { return hasErrors(read.problems) })
 }
 
 // statementRefs calls visit for every name that a statement uses.

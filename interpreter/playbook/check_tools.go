@@ -1,12 +1,14 @@
 package playbook
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // formerTools are tools that older playbooks name and this language says
@@ -92,7 +94,7 @@ func (c *checker) checkToolTemplate(action *Action) {
 	case err != nil:
 		pos := action.Tool.Pos
 		var failed *EvalError
-		if asEvalError(err, &failed) {
+		if errors.As(err, &failed) {
 			pos = failed.Pos
 		}
 		c.errorf(pos, codeUnknownTool, "the tool cannot be worked out: %s", err)
@@ -142,9 +144,7 @@ func (c *checker) checkWorkbookCall(call actionAt) {
 	}
 	var names []string
 	for _, entry := range c.pb.Workbook {
-		if !slices.Contains(names, entry.Name) {
-			names = append(names, entry.Name)
-		}
+		names = lists.Add(names, entry.Name)
 	}
 	switch near := expression.Suggest(name, names); {
 	case near != "":

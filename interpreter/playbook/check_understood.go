@@ -22,7 +22,11 @@ func (c *checker) readUnknown() {
 				continue
 			}
 			c.unclear = true
-			field.Value.eachConstant(func(text string) { c.meant[text] = true })
+			for node := range field.Value.All() {
+				if text, ok := node.Value.(string); ok && node.scalar() {
+					c.meant[text] = true
+				}
+			}
 		}
 		c.unclear = c.unclear || !c.knowsTool(call.action)
 	}
@@ -89,17 +93,4 @@ func (c *checker) spec(name string) *ToolSpec {
 	}
 	c.specs[name] = spec
 	return spec
-}
-
-// eachConstant calls visit for every text below the node that is no template.
-func (n *Node) eachConstant(visit func(string)) {
-	if text, ok := n.Value.(string); ok && n.scalar() {
-		visit(text)
-	}
-	for _, item := range n.Items {
-		item.eachConstant(visit)
-	}
-	for _, entry := range n.Entries {
-		entry.Value.eachConstant(visit)
-	}
 }

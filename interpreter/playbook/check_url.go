@@ -17,13 +17,13 @@ func checkURL(c *checker) {
 			c.checkURLValues(node)
 		}
 	}
-	c.pb.eachValue(func(_ site, node *Node) {
-		node.EachTemplate(func(scalar *Node) {
+	for _, at := range c.pb.values() {
+		for scalar := range at.node.Templates() {
 			if !urls[scalar] {
 				c.refuseRaw(scalar, scalar.Template)
 			}
-		})
-	})
+		}
+	}
 	for _, read := range c.usable() {
 		for _, template := range read.parsed.Templates() {
 			c.refuseRaw(read.node, template)
@@ -34,18 +34,13 @@ func checkURL(c *checker) {
 // urlNodes are the values that are rendered as URLs.
 func (c *checker) urlNodes() []*Node {
 	var nodes []*Node
-	add := func(node *Node) {
-		if node != nil {
-			nodes = append(nodes, node)
-		}
-	}
 	for _, call := range c.pb.actions() {
 		nodes = append(nodes, call.action.urls()...)
 	}
 	for _, step := range c.pb.Steps {
-		for _, policy := range step.Retry {
-			if next := policy.Then.NextCall; next != nil {
-				add(next.URL)
+		for next := range step.nextCalls() {
+			if next.URL != nil {
+				nodes = append(nodes, next.URL)
 			}
 		}
 	}

@@ -118,9 +118,9 @@ func (d *decoder) playbook() *Playbook {
 // versionOf looks up apiVersion before anything is decoded, because it decides
 // how keys are read.
 func versionOf(root *yaml.Node) string {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "apiVersion" {
-			return root.Content[i+1].Value
+	for key, value := range yamltree.Pairs(root) {
+		if key.Value == "apiVersion" {
+			return value.Value
 		}
 	}
 	return ""
@@ -195,9 +195,9 @@ func (d *decoder) labels(n *yaml.Node, what string) map[string]string {
 		return nil
 	}
 	labels := map[string]string{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name := n.Content[i].Value
-		if text, ok := d.text(n.Content[i+1], "the label "+name); ok {
+	for key, value := range yamltree.Pairs(n) {
+		name := key.Value
+		if text, ok := d.text(value, "the label "+name); ok {
 			labels[name] = text
 		}
 	}

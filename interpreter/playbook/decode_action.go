@@ -54,7 +54,7 @@ func (d *decoder) action(f *fields, path string) *Action {
 		tool = d.grouped(f, tool, path)
 	}
 	if tool != nil {
-		action.Tool = d.toolName(tool)
+		action.Tool = d.nameNode(tool, "tool must be the name of a tool")
 	}
 	for _, field := range f.rest {
 		if field.name == FieldWorkflow && action.Traits().Plays {
@@ -100,7 +100,8 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 			d.errorf(field.pos, codeUnknownKey, "unknown key %q under tool; it belongs beside tool, in the same column, not under it", known.name)
 			continue
 		}
-		if d.besideTool(f, field) {
+		if at := slices.IndexFunc(f.rest, func(beside restField) bool { return beside.name == field.name }); at >= 0 {
+			d.errorf(field.pos, codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them", field.spelt, f.rest[at].pos.Line)
 			continue
 		}
 		f.rest = append(f.rest, field)
@@ -111,31 +112,19 @@ func (d *decoder) grouped(f *fields, tool *yaml.Node, path string) *yaml.Node {
 	return inner.get("kind")
 }
 
-func (d *decoder) besideTool(f *fields, field restField) bool {
-	for _, beside := range f.rest {
-		if beside.name == field.name {
-			d.errorf(field.pos, codeDuplicateKey, "%q is under tool and beside it, in line %d; keep one of them",
-				field.spelt, beside.pos.Line)
-			return true
-		}
-	}
-	return false
-}
-
-// toolName reads a name, or a template over the workload.
-func (d *decoder) toolName(n *yaml.Node) *Node {
+// nameNode reads a name, or a template that gives one; it is what a word must be.
+func (d *decoder) nameNode(n *yaml.Node, it string) *Node {
 	if d.broken[n] {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.errorf(position(n), codeWrongType, "tool must be the name of a tool, not %s", describeYAML(n))
+		d.errorf(position(n), codeWrongType, "%s, not %s", it, describeYAML(n))
 		return nil
 	}
-	node := d.value(n)
-	if d.broken[n] {
-		return nil
+	if node := d.value(n); !d.broken[n] {
+		return node
 	}
-	return node
+	return nil
 }
 
 // toolEntry reads one field of a tool; nil if it could not be read.
@@ -158,14 +147,7 @@ func (d *decoder) toolEntry(field restField) *Entry {
 
 // auth reads the name of a connection; what it stands for is the worker's.
 func (d *decoder) auth(n *yaml.Node, _ string) *Node {
-	if d.broken[n] {
-		return nil
-	}
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" || n.Value == "" {
-		d.errorf(position(n), codeWrongType, "auth must be the name of a connection that the worker knows, such as auth: pg_main, not %s", describeYAML(n))
-		return nil
-	}
-	return d.value(n)
+	return d.nameNode(n, "auth must be the name of a connection that the worker knows, such as auth: pg_main")
 }
 
 var workbookSection = sectionOf(section{name: "workbook entry", called: "an entry of workbook", open: true, fields: olderFields}, withCall(sameAction, []keyOf[Action]{

@@ -1,5 +1,7 @@
 package playbook
 
+import "cmp"
+
 // Concurrency says how many runs of what Key names go on at a time, on all workers
 // of a namespace: those of the playbook, or with Shared those of all playbooks that
 // share it.
@@ -28,12 +30,7 @@ const MaxNesting = 16
 const MaxConcurrencyRuns = 1000
 
 // Name is what the runs share: Key or Shared.
-func (c *Concurrency) Name() *Node {
-	if c.Shared != nil {
-		return c.Shared
-	}
-	return c.Key
-}
+func (c *Concurrency) Name() *Node { return cmp.Or(c.Shared, c.Key) }
 
 var concurrencySection = sectionOf(section{name: "concurrency", prefix: "concurrency."}, []keyOf[Concurrency]{
 	accept(key{name: "key", doc: "what runs share, within the playbook; from the workload"},

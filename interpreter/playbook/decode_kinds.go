@@ -55,10 +55,17 @@ func asDuration[T any](set func(*T, time.Duration)) reader[T] {
 	})
 }
 
-// asLimit reads a duration that must be longer than nothing; 0 where it could
-// not be read.
+// asLimit reads a duration that must be longer than nothing and has a default; 0 where it
+// could not be read.
 func asLimit[T any](set func(*T, time.Duration)) reader[T] {
-	return as(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what)) })
+	return as(WordLimit, func(d *decoder, w written, into *T) {
+		set(into, d.timeLimit(w.node, w.what, "; leave it out for the default"))
+	})
+}
+
+// asInterval is asLimit of a duration without a default.
+func asInterval[T any](set func(*T, time.Duration)) reader[T] {
+	return as(WordLimit, func(d *decoder, w written, into *T) { set(into, d.timeLimit(w.node, w.what, "")) })
 }
 
 // asOneOf reads one of a few words; what is none of them is reported and not

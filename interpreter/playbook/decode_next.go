@@ -30,22 +30,10 @@ var (
 
 // next reads the routes of a step: a name, a list of names, or entries.
 func (d *decoder) next(n *yaml.Node) []*Route {
-	switch {
-	case d.broken[n]:
+	if d.broken[n] {
 		return nil
-	case n.Kind == yaml.SequenceNode:
-		var routes []*Route
-		for _, item := range n.Content {
-			if route := d.route(item); route != nil {
-				routes = append(routes, route)
-			}
-		}
-		return routes
 	}
-	if route := d.route(n); route != nil {
-		return []*Route{route}
-	}
-	return nil
+	return readEach(oneOrMore(n), d.route)
 }
 
 func (d *decoder) route(n *yaml.Node) *Route {
@@ -111,20 +99,11 @@ func (d *decoder) targets(n *yaml.Node, what string) []*Target {
 	if d.broken[n] {
 		return nil
 	}
-	items := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		items = n.Content
-	}
+	items := oneOrMore(n)
 	if len(items) == 0 {
 		d.errorf(position(n), codeEmpty, "%s names no step; write for example %s: [{step: load}]", what, what)
 	}
-	var targets []*Target
-	for _, item := range items {
-		if target := d.target(item, what); target != nil {
-			targets = append(targets, target)
-		}
-	}
-	return targets
+	return readEach(items, func(item *yaml.Node) *Target { return d.target(item, what) })
 }
 
 // target reads a step's name, or a map with the name and args.

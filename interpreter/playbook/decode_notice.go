@@ -72,10 +72,7 @@ func asNotices[T any](s *section, set func(*T, []*Notice)) reader[T] {
 }
 
 func (d *decoder) notices(n *yaml.Node, s *section, place string) []*Notice {
-	items, numbered := []*yaml.Node{n}, n.Kind == yaml.SequenceNode
-	if numbered {
-		items = n.Content
-	}
+	items, numbered := oneOrMore(n), n.Kind == yaml.SequenceNode
 	if numbered && len(items) == 0 && !d.broken[n] {
 		d.errorf(position(n), codeEmpty, "the list has no notices; write one, such as {url: …}, or leave the word out")
 	}
@@ -98,16 +95,12 @@ func (d *decoder) notice(n *yaml.Node, s *section, place string) *Notice {
 		return nil
 	}
 	notice := &Notice{Sink: &Sink{Pos: f.pos, Place: place, Action: d.action(f, f.path)}}
-	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, meansTool) {
+	isMisspelt := func(field restField) bool { return expression.Suggest(field.spelt, []string{"tool"}) != "" }
+	if f.get("tool") == nil && !slices.ContainsFunc(f.rest, isMisspelt) {
 		notice.Sink.Action.Tool = &Node{Pos: f.pos, Raw: NoticeTool, Value: NoticeTool, constant: true}
 	}
 	d.words(f, notice, at{place: place, tool: literalTool(notice.Sink.Action)})
 	return notice
-}
-
-// meansTool reports whether a field is the word tool, misspelt.
-func meansTool(field restField) bool {
-	return expression.Suggest(field.spelt, []string{"tool"}) != ""
 }
 
 // olderNotice gives {kind: Webhook, params: {url, verb}} the form of a notice, with
@@ -123,10 +116,7 @@ func (d *decoder) olderNotice(n *yaml.Node) *yaml.Node {
 
 // events reads the names of events.
 func (d *decoder) events(n *yaml.Node) []string {
-	items := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		items = n.Content
-	}
+	items := oneOrMore(n)
 	if len(items) == 0 {
 		d.errorf(position(n), codeEmpty, "on has no events; they are %s", listed(Events()))
 	}
@@ -146,7 +136,7 @@ func (d *decoder) events(n *yaml.Node) []string {
 
 var expectSection = sectionOf(section{name: "expect", prefix: "expect."}, []keyOf[Playbook]{
 	accept(key{name: "within", doc: "how long a run is expected to take; one that takes longer is late", required: "within: 30m"},
-		asLimit(func(p *Playbook, v time.Duration) { p.Expect = v })),
+		asInterval(func(p *Playbook, v time.Duration) { p.Expect = v })),
 })
 
 func (d *decoder) expect(w written, pb *Playbook) {

@@ -53,7 +53,7 @@ func (d *decoder) every(n *yaml.Node, p *partitionsRead) {
 		return
 	}
 	if n.ShortTag() != "!!str" || n.Value != "" && n.Value[0] >= '0' && n.Value[0] <= '9' {
-		p.Length = d.timeLimit(n, "partitions.every")
+		p.Length = d.timeLimit(n, "partitions.every", "")
 		return
 	}
 	text, ok := d.name(n, "partitions.every")

@@ -92,11 +92,11 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 	accept(key{name: "max_attempts", doc: "matches until the policy is exhausted; default 3 for failures, 100 for successes", repeats: true},
 		asInteger(func(t *Then, n int) { t.MaxAttempts = &n }).from(1).byRule()),
 	accept(key{name: "delay", doc: "a fixed delay, also between pages", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.Delay = &v })),
+		asDelay(func(t *Then, v time.Duration) { t.Delay = &v })),
 	accept(key{name: "initial_delay", doc: "the first delay; default 1s", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)),
+		asDelay(func(t *Then, v time.Duration) { t.InitialDelay = &v }).or(DefaultInitialDelay)),
 	accept(key{name: "max_delay", doc: "the longest delay; default 60s, or `initial_delay` if longer", repeats: true},
-		asDuration(func(t *Then, v time.Duration) { t.MaxDelay = &v })),
+		asDelay(func(t *Then, v time.Duration) { t.MaxDelay = &v })),
 	accept(key{name: "backoff", doc: "`exponential` (default), `linear`, `fixed` or `none`", repeats: true},
 		asOneOf(func(t *Then, b Backoff) { t.Backoff = b }, Exponential, Linear, Fixed, NoBackoff).or(Exponential)),
 	accept(key{name: "backoff_multiplier", doc: "growth of the delay; default 2", repeats: true},
@@ -137,22 +137,22 @@ var thenSection = sectionOf(section{name: "then"}, []keyOf[Then]{
 		asInteger(func(t *Then, n int) { t.PagesPerActivity = n }).from(1).to(maxPagesPerActivity)),
 })
 
+// asDelay reads how long a policy waits at one point, which the operator bounds.
+func asDelay(set func(*Then, time.Duration)) reader[Then] {
+	return as(WordDuration, func(d *decoder, w written, then *Then) {
+		if v, ok := d.duration(w.node, w.what); ok {
+			set(then, v)
+			then.Delays = append(then.Delays, Delay{Word: w.name, Value: v})
+		}
+	})
+}
+
 // maxPagesPerActivity keeps what a lost worker costs within reason.
 const maxPagesPerActivity = 1000
 
 // repeating are the words of then that ask for another attempt; restart: true
 // does so too.
-var repeating = thenSection.repeating()
-
-func (s *section) repeating() []string {
-	var names []string
-	for _, k := range s.keys {
-		if k.repeats {
-			names = append(names, k.name)
-		}
-	}
-	return names
-}
+var repeating = thenSection.namesOf(func(k key) bool { return k.repeats })
 
 func (*Then) section() *section { return thenSection }
 

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // testSections are those of a file of tests, which is no part of the language.
@@ -103,9 +104,9 @@ func testTexts[T any](set func(*T, map[string]string)) reader[T] {
 			d.errorf(position(w.node), codeWrongType, "%s must be a map of texts, not %s", w.what, describeYAML(w.node))
 			return
 		}
-		for i := 0; i+1 < len(w.node.Content); i += 2 {
-			name := w.node.Content[i].Value
-			texts[name], _ = d.text(w.node.Content[i+1], w.what+"."+name)
+		for key, value := range yamltree.Pairs(w.node) {
+			name := key.Value
+			texts[name], _ = d.text(value, w.what+"."+name)
 		}
 		set(into, texts)
 	})
@@ -175,24 +176,14 @@ var testSection = sectionOf(section{name: "test", called: "a test"}, slices.Conc
 	{
 		key{name: "before", doc: "runs before this one, in the same folder and with the same states: all words of a test but `name`"},
 		as(WordSections, func(d *decoder, w written, t *Test) {
-			items, _ := d.items(w.node, w.what)
-			for _, item := range items {
-				if run := readSection[earlierRun](d, item, at{}); run != nil {
-					t.Before = append(t.Before, &run.Test)
-				}
+			for _, run := range readSections[earlierRun](d, w) {
+				t.Before = append(t.Before, &run.Test)
 			}
 		}).of(testBeforeSection),
 	},
 	{
 		key{name: "at", doc: "what people do, and what else happens, at times of the run"},
-		as(WordSections, func(d *decoder, w written, t *Test) {
-			items, _ := d.items(w.node, w.what)
-			for _, item := range items {
-				if act := readSection[TestAct](d, item, at{}); act != nil {
-					t.At = append(t.At, act)
-				}
-			}
-		}).of(testActSection),
+		as(WordSections, func(d *decoder, w written, t *Test) { t.At = readSections[TestAct](d, w) }).of(testActSection),
 	},
 	{
 		key{name: "expect", doc: "the outcome of the run; what is left out is not compared", required: "expect: {status: completed}"},
@@ -229,11 +220,11 @@ func (d *decoder) namedLists(n *yaml.Node, what string) []namedList {
 		return nil
 	}
 	var lists []namedList
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, ok := d.callName(n.Content[i])
-		items, isList := d.items(n.Content[i+1], what+"."+n.Content[i].Value)
+	for key, value := range yamltree.Pairs(n) {
+		name, ok := d.callName(key)
+		items, isList := d.items(value, what+"."+key.Value)
 		if len(items) > maxTestItems {
-			d.errorf(position(n.Content[i+1]), codeTooLarge, "%s has %d entries; at most %d are read", n.Content[i].Value, len(items), maxTestItems)
+			d.errorf(position(value), codeTooLarge, "%s has %d entries; at most %d are read", key.Value, len(items), maxTestItems)
 			continue
 		}
 		if ok && isList {
@@ -305,13 +296,8 @@ func (d *decoder) iterations(pos source.Position, part, index, members string) (
 func (d *decoder) testAnswers(n *yaml.Node, what string) []*TestAnswers {
 	var all []*TestAnswers
 	for _, list := range d.namedLists(n, what) {
-		answers := &TestAnswers{CallName: list.CallName}
-		for _, item := range list.items {
-			if answer := readSection[TestAnswer](d, item, at{}); answer != nil {
-				answers.Answers = append(answers.Answers, answer)
-			}
-		}
-		all = append(all, answers)
+		answers := readEach(list.items, func(item *yaml.Node) *TestAnswer { return readSection[TestAnswer](d, item, at{}) })
+		all = append(all, &TestAnswers{CallName: list.CallName, Answers: answers})
 	}
 	return all
 }
@@ -382,8 +368,8 @@ func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 	d.words(f, a, where)
 	var kinds []string
 	for _, words := range kindsOfAnswers {
-		if at := slices.IndexFunc(words, f.words.Has); at >= 0 {
-			kinds = append(kinds, words[at])
+		if word := f.words.first(words); word != "" {
+			kinds = append(kinds, word)
 		}
 	}
 	switch {
@@ -404,10 +390,7 @@ var verbsFromOutside = []string{"complete", "fail", "progress", "approve", "reje
 
 // Verb is how an attempt is answered that is awaited, "" for other answers.
 func (a *TestAnswer) Verb() string {
-	if at := slices.IndexFunc(verbsFromOutside, a.Words.Has); at >= 0 {
-		return verbsFromOutside[at]
-	}
-	return ""
+	return a.Words.first(verbsFromOutside)
 }
 
 // FromOutside reports whether the answer is to an attempt that is awaited.
@@ -458,10 +441,7 @@ func (*TestAct) section() *section { return testActSection }
 
 // Verb is what is done.
 func (a *TestAct) Verb() string {
-	if at := slices.IndexFunc(actWords, a.Words.Has); at >= 0 {
-		return actWords[at]
-	}
-	return ""
+	return a.Words.first(actWords)
 }
 
 func (a *TestAct) decode(d *decoder, f *fields, where at) bool {

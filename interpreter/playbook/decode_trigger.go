@@ -87,17 +87,8 @@ var triggerSection = sectionOf(section{name: "trigger", called: "an entry of tri
 // triggers reads metadata.triggers. A playbook that has any has the workload key
 // trigger, which is nil in runs that others start.
 func (d *decoder) triggers(n *yaml.Node, what string) []*Trigger {
-	items, ok := d.items(n, what)
-	if !ok {
-		return nil
-	}
-	var triggers []*Trigger
-	for _, item := range items {
-		if trigger := d.trigger(item); trigger != nil {
-			triggers = append(triggers, trigger)
-		}
-	}
-	return triggers
+	items, _ := d.items(n, what)
+	return readEach(items, d.trigger)
 }
 
 func (d *decoder) trigger(n *yaml.Node) *Trigger {

@@ -44,8 +44,8 @@ func (d *decoder) entries(node *Node, n *yaml.Node) {
 	node.kind, node.constant = mapNode, true
 	node.Entries = make([]*Entry, 0, len(n.Content)/2)
 	values := make(map[string]any, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		entry := &Entry{Key: n.Content[i].Value, KeyPos: position(n.Content[i]), Value: d.value(n.Content[i+1])}
+	for key, value := range yamltree.Pairs(n) {
+		entry := &Entry{Key: key.Value, KeyPos: position(key), Value: d.value(value)}
 		node.Entries = append(node.Entries, entry)
 		node.constant = node.constant && entry.Value.constant
 		values[entry.Key] = entry.Value.Value

@@ -181,6 +181,12 @@ func readSection[U any, P inner[U]](d *decoder, n *yaml.Node, where at) *U {
 	return u
 }
 
+// readSections reads a list of sections, without those of which nothing came.
+func readSections[U any, P inner[U]](d *decoder, w written) []*U {
+	items, _ := d.items(w.node, w.what)
+	return readEach(items, func(item *yaml.Node) *U { return readSection[U, P](d, item, at{}) })
+}
+
 // as reads a word in a way of its own.
 func as[T any](kind WordKind, read func(d *decoder, w written, into *T)) reader[T] {
 	return reader[T]{domain: domain{kind: kind}, read: read}

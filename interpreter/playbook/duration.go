@@ -51,11 +51,11 @@ func (d *decoder) seconds(n *yaml.Node, what string, seconds float64) (time.Dura
 	return 0, false
 }
 
-// timeLimit reads a duration that must be longer than nothing.
-func (d *decoder) timeLimit(n *yaml.Node, what string) time.Duration {
+// timeLimit reads a duration that must be longer than nothing; otherwise says what works in its place.
+func (d *decoder) timeLimit(n *yaml.Node, what, otherwise string) time.Duration {
 	length, ok := d.duration(n, what)
 	if ok && length == 0 {
-		d.errorf(position(n), codeBounds, "%s must be more than 0; leave it out for the default", what)
+		d.errorf(position(n), codeBounds, "%s must be more than 0%s", what, otherwise)
 	}
 	return length
 }

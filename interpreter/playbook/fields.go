@@ -63,8 +63,8 @@ func (d *decoder) fields(n *yaml.Node, s *section, path string) (*fields, bool) 
 		section: s, path: path, pos: position(n),
 		words: Words{}, keys: make([]*key, 0, len(n.Content)/2), values: map[string]*yaml.Node{},
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		d.field(f, s, path, n.Content[i], n.Content[i+1])
+	for key, value := range yamltree.Pairs(n) {
+		d.field(f, s, path, key, value)
 	}
 	return f, true
 }
@@ -180,6 +180,25 @@ func (d *decoder) items(n *yaml.Node, what string) ([]*yaml.Node, bool) {
 	return n.Content, true
 }
 
+// readEach reads items, without those of which nothing came.
+func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
+	var all []*T
+	for _, item := range items {
+		if one := read(item); one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// oneOrMore are the items of a list, or what stands in place of one.
+func oneOrMore(n *yaml.Node) []*yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		return n.Content
+	}
+	return []*yaml.Node{n}
+}
+
 // constants reads a map that is known before the run: the workload.
 func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 	values, places := map[string]any{}, Words{}
@@ -190,10 +209,10 @@ func (d *decoder) constants(n *yaml.Node, what string) (map[string]any, Words) {
 		d.errorf(position(n), codeWrongType, "%s must be a map, not %s", what, describeYAML(n))
 		return values, places
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name := n.Content[i].Value
-		values[name] = d.constant(n.Content[i+1])
-		places[name] = position(n.Content[i])
+	for key, value := range yamltree.Pairs(n) {
+		name := key.Value
+		values[name] = d.constant(value)
+		places[name] = position(key)
 	}
 	return values, places
 }
@@ -218,8 +237,8 @@ func (d *decoder) plain(n *yaml.Node) any {
 		return lists.Map(n.Content, d.plain)
 	case n.Kind == yaml.MappingNode:
 		object := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			object[n.Content[i].Value] = d.plain(n.Content[i+1])
+		for key, value := range yamltree.Pairs(n) {
+			object[key.Value] = d.plain(value)
 		}
 		return object
 	}

@@ -119,22 +119,10 @@ func (pb *Playbook) Called(action *Action, name string) (string, error) {
 // calledNames are the playbooks that a template in the name of a call may give. A run
 // may be started by somebody who may not start others.
 func (a *Action) calledNames() []string {
-	node := a.Field(FieldNames)
-	if node == nil {
-		return nil
+	if node := a.Field(FieldNames); node != nil {
+		return literalTexts(node.Value)
 	}
-	var names []string
-	switch value := node.Value.(type) {
-	case string:
-		names = append(names, value)
-	case []any:
-		for _, item := range value {
-			if name, ok := item.(string); ok {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
+	return nil
 }
 
 // Callers are the calls that run other playbooks.

@@ -62,8 +62,8 @@ func writeTree(text *strings.Builder, n *yaml.Node) {
 	case yaml.MappingNode:
 		type entry struct{ key, value *yaml.Node }
 		var entries []entry
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			entries = append(entries, entry{n.Content[i], n.Content[i+1]})
+		for key, value := range yamltree.Pairs(n) {
+			entries = append(entries, entry{key, value})
 		}
 		slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key.Value, b.key.Value) })
 		text.WriteString("{")

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"slices"
 
 	"reprise/interpreter/lists"
@@ -66,12 +67,7 @@ func sectionOf[T any](s section, words []keyOf[T]) *section {
 }
 
 // title is what messages call the section.
-func (s *section) title() string {
-	if s.called != "" {
-		return s.called
-	}
-	return s.name
-}
+func (s *section) title() string { return cmp.Or(s.called, s.name) }
 
 // olderFields are the fields of tools that noetl.io/v1 spells otherwise.
 var olderFields = map[string]string{
@@ -102,17 +98,12 @@ func (s *section) find(name string, older bool) (*key, bool) {
 }
 
 // olderNames are the keys of a section in noetl.io/v1, without its own spellings.
-func (s *section) olderNames() []string {
-	var names []string
-	for _, k := range s.keys {
-		if !k.newer {
-			names = append(names, k.name)
-		}
-	}
-	return names
-}
+func (s *section) olderNames() []string { return s.namesOf(func(k key) bool { return !k.newer }) }
 
 // names are the keys that an author may write.
-func (s *section) names() []string {
-	return lists.Map(s.keys, func(k key) string { return k.name })
+func (s *section) names() []string { return s.namesOf(func(key) bool { return true }) }
+
+// namesOf are the names of the keys that match.
+func (s *section) namesOf(match func(key) bool) []string {
+	return lists.Map(lists.Filter(s.keys, match), func(k key) string { return k.name })
 }

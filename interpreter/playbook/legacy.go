@@ -41,11 +41,11 @@ var forms = []*form{flatForm, eventForm, secondsForm, classForm, millisecondsFor
 // which has max_attempts in common with others.
 func formOf(n *yaml.Node) (found []*form, word map[*form]*yaml.Node) {
 	word = map[*form]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for key := range yamltree.Pairs(n) {
 		for _, f := range forms {
-			if slices.Contains(f.own, n.Content[i].Value) && word[f] == nil {
+			if slices.Contains(f.own, key.Value) && word[f] == nil {
 				found = append(found, f)
-				word[f] = n.Content[i]
+				word[f] = key
 			}
 		}
 	}
@@ -124,8 +124,7 @@ func (l *legacy) mixed() bool {
 		l.errorf(position(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true
 	}
-	for i := 0; i+1 < len(l.node.Content); i += 2 {
-		key := l.node.Content[i]
+	for key := range yamltree.Pairs(l.node) {
 		if _, ofList := thenSection.find(key.Value, false); ofList && !legacyWord(key.Value) {
 			l.errorf(position(key), codeConflict, "%q is a word of the list of policies and belongs under then, but retry is a map here, as in its older forms; write it as a list: retry: [{when: …, then: {%s: …}}]",
 				key.Value, key.Value)
@@ -159,9 +158,9 @@ func (l *legacy) read(n *yaml.Node, f *form) bool {
 
 func (l *legacy) index(n *yaml.Node, s *section, fields *fields) {
 	l.values, l.keys = fields.values, map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if known, ok := s.find(n.Content[i].Value, l.older); ok {
-			l.keys[known.name] = n.Content[i]
+	for key := range yamltree.Pairs(n) {
+		if known, ok := s.find(key.Value, l.older); ok {
+			l.keys[known.name] = key
 		}
 	}
 }

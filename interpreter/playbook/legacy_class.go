@@ -39,11 +39,11 @@ func convertClass(l *legacy) []*yaml.Node {
 		p.maxAttempts(defaultClassAttempts, "")
 	}
 	if !p.rename("initial_backoff", "initial_delay") {
-		p.text("initial_delay", durationText(defaultFirstBackoff), "")
+		p.text("initial_delay", DurationText(defaultFirstBackoff), "")
 	}
 	p.keep("backoff_multiplier")
 	if !p.rename("max_backoff", "max_delay") {
-		p.text("max_delay", durationText(defaultLongBackoff), "")
+		p.text("max_delay", DurationText(defaultLongBackoff), "")
 	}
 	p.jitter("none")
 	return []*yaml.Node{p.done()}

@@ -51,16 +51,16 @@ func convertMilliseconds(l *legacy) []*yaml.Node {
 	}
 	switch backoff {
 	case "fixed":
-		p.text("delay", durationText(base), "base_delay_ms")
+		p.text("delay", DurationText(base), "base_delay_ms")
 		p.text("jitter", "none", "")
 	case "linear":
 		p.text("backoff", "linear", "backoff")
-		p.text("initial_delay", durationText(base), "base_delay_ms")
-		p.text("max_delay", durationText(longest), "max_delay_ms")
+		p.text("initial_delay", DurationText(base), "base_delay_ms")
+		p.text("max_delay", DurationText(longest), "max_delay_ms")
 		p.text("jitter", "none", "")
 	default:
-		p.text("initial_delay", durationText(base), "base_delay_ms")
-		p.text("max_delay", durationText(longest), "max_delay_ms")
+		p.text("initial_delay", DurationText(base), "base_delay_ms")
+		p.text("max_delay", DurationText(longest), "max_delay_ms")
 		p.text("jitter", "proportional", "backoff")
 	}
 	return []*yaml.Node{p.done()}

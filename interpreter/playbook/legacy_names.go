@@ -1,7 +1,6 @@
 package playbook
 
 import (
-	"cmp"
 	"slices"
 
 	"reprise/interpreter/source"
@@ -30,12 +29,15 @@ func (pb *Playbook) OlderNames() []OlderName {
 	var names []OlderName
 	look := func(newer string, nodes ...*Node) {
 		for _, node := range nodes {
-			node.eachData(func(scalar *Node, offset int) {
-				if pos := scalar.Position(offset); scalar.origin == nil && !seen[pos] {
-					seen[pos] = true
-					names = append(names, OlderName{pos, dataWord, newer, scalar.Pos, offset})
+			for scalar, ref := range node.ScalarRefs() {
+				if ref.Root != dataWord || scalar.origin != nil {
+					continue
 				}
-			})
+				if pos := scalar.Position(ref.Offset); !seen[pos] {
+					seen[pos] = true
+					names = append(names, OlderName{pos, dataWord, newer, scalar.Pos, ref.Offset})
+				}
+			}
 		}
 	}
 	for _, call := range pb.actions() {
@@ -54,28 +56,10 @@ func (pb *Playbook) OlderNames() []OlderName {
 				look("result", target.Args)
 			}
 		}
-		for _, policy := range step.Retry {
-			if next := policy.Then.NextCall; next != nil {
-				look("response", next.Args, next.Params, next.Headers, next.URL, next.Method, next.Body)
-			}
+		for next := range step.nextCalls() {
+			look("response", next.Nodes()...)
 		}
 	}
-	slices.SortFunc(names, func(a, b OlderName) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortFunc(names, func(a, b OlderName) int { return a.Pos.Compare(b.Pos) })
 	return names
-}
-
-// eachData calls visit for every use of data below the node.
-func (n *Node) eachData(visit func(scalar *Node, offset int)) {
-	if n == nil {
-		return
-	}
-	n.eachScalar(func(scalar *Node) {
-		for _, ref := range scalar.Refs() {
-			if ref.Root == dataWord {
-				visit(scalar, ref.Offset)
-			}
-		}
-	})
 }

@@ -196,7 +196,7 @@ func (l *legacy) pageRetry() *yaml.Node {
 		p.keep("initial_delay")
 		p.keep("max_delay")
 	case !p.rename("initial_delay", "delay"):
-		p.text("delay", durationText(time.Second), "")
+		p.text("delay", DurationText(time.Second), "")
 	}
 	p.jitter("none")
 	return p.done()

@@ -44,13 +44,13 @@ func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 	}
 	copied := *n
 	copied.Content = nil
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if name := n.Content[i].Value; name != "kind" && name != "params" {
-			copied.Content = append(copied.Content, n.Content[i], n.Content[i+1])
+	for key, value := range yamltree.Pairs(n) {
+		if name := key.Value; name != "kind" && name != "params" {
+			copied.Content = append(copied.Content, key, value)
 		}
 	}
-	for i := 0; i+1 < len(params.Content); i += 2 {
-		name, value := *params.Content[i], *params.Content[i+1]
+	for key, value := range yamltree.Pairs(params) {
+		name, value := *key, *value
 		if name.Value == "verb" {
 			name.Value, value.Value = "method", strings.ToUpper(value.Value)
 		}

@@ -40,9 +40,9 @@ func convertSeconds(l *legacy) []*yaml.Node {
 	p.when = p.retryOn()
 	p.whenKey = l.keys["retry_on"]
 	p.maxAttempts(retries+1, "max_retries")
-	p.text("initial_delay", durationText(initial), "initial_delay_secs")
+	p.text("initial_delay", DurationText(initial), "initial_delay_secs")
 	p.keep("backoff_multiplier")
-	p.text("max_delay", durationText(longest), "max_delay_secs")
+	p.text("max_delay", DurationText(longest), "max_delay_secs")
 	p.jitter("none")
 	return []*yaml.Node{p.done()}
 }
@@ -106,7 +106,7 @@ func (l *legacy) inOrder(initialWord string, initial time.Duration, longestWord 
 		written, absent = l.values[initialWord], " where it is absent; write "+longestWord+" too"
 	}
 	l.errorf(position(written), codeBounds, "%s must be at least %s, which is %s, but it is %s%s",
-		longestWord, initialWord, durationText(initial), durationText(longest), absent)
+		longestWord, initialWord, DurationText(initial), DurationText(longest), absent)
 }
 
 func (l *legacy) multiplier() {

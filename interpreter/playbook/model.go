@@ -79,6 +79,9 @@ type Words map[string]source.Position
 // Has reports whether the author wrote the word.
 func (w Words) Has(word string) bool { _, ok := w[word]; return ok }
 
+// first is the first of some words that the author wrote, "" for none.
+func (w Words) first(some []string) string { return lists.First(some, w.Has) }
+
 // at is the word's place, or fallback where it was not written.
 func (w Words) at(word string, fallback source.Position) source.Position {
 	if pos, ok := w[word]; ok {
@@ -359,6 +362,14 @@ type Then struct {
 	PerIteration     *Sink
 	// Repeats is true when any word that asks for another attempt is present.
 	Repeats bool
+	// Delays are Delay, InitialDelay and MaxDelay as far as they are written, in the order of the file.
+	Delays []Delay
+}
+
+// Delay is a word of then that says how long the policy waits.
+type Delay struct {
+	Word  string
+	Value time.Duration
 }
 
 // NextCall changes the request after a success.

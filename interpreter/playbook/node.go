@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"errors"
+	"iter"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -105,20 +106,29 @@ func (n *Node) evalError(err error) *EvalError {
 // of the file. Their offsets count in the scalar that holds the template.
 func (n *Node) Refs() []expression.Ref {
 	var refs []expression.Ref
-	n.EachRef(func(_ *Node, ref expression.Ref) { refs = append(refs, ref) })
+	for _, ref := range n.ScalarRefs() {
+		refs = append(refs, ref)
+	}
 	return refs
 }
 
-// EachRef calls visit for what Refs returns, with the scalar that its offset counts in.
-func (n *Node) EachRef(visit func(scalar *Node, ref expression.Ref)) {
-	n.EachTemplate(func(scalar *Node) {
-		for _, ref := range scalar.Template.Refs() {
-			visit(scalar, ref)
+// ScalarRefs iterates over what Refs returns, with the scalar that its offset counts in.
+func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
+	return func(yield func(*Node, expression.Ref) bool) {
+		for scalar := range n.Templates() {
+			for _, ref := range scalar.Template.Refs() {
+				if !yield(scalar, ref) {
+					return
+				}
+			}
 		}
-	})
-	if n.Statement() != nil {
+		if n.Statement() == nil {
+			return
+		}
 		for _, ref := range n.statement.Refs() {
-			visit(n, ref)
+			if !yield(n, ref) {
+				return
+			}
 		}
 	}
 }
@@ -126,30 +136,22 @@ func (n *Node) EachRef(visit func(scalar *Node, ref expression.Ref)) {
 // Names reports whether a template below the node takes one of the roots from
 // its scope: what Refs tells, without a list of all.
 func (n *Node) Names(roots ...string) bool {
-	switch {
-	case n == nil:
-		return false
-	case n.Template != nil && n.Template.Names(roots...):
-		return true
-	case n.statement != nil && slices.ContainsFunc(n.statement.Refs(), func(ref expression.Ref) bool {
-		return slices.Contains(roots, ref.Root)
-	}):
-		return true
-	}
-	for _, item := range n.Items {
-		if item.Names(roots...) {
+	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
+	for one := range n.All() {
+		if one.Template != nil && one.Template.Names(roots...) || one.statement != nil && slices.ContainsFunc(one.statement.Refs(), isRoot) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return entry.Value.Names(roots...) })
+	return false
 }
 
 // Constant reports whether the node holds no template, so that it renders to
 // the same value in every scope.
 func (n *Node) Constant() bool {
-	constant := true
-	n.EachTemplate(func(*Node) { constant = false })
-	return constant
+	for range n.Templates() {
+		return false
+	}
+	return true
 }
 
 // Position returns the place in the file of a rune of Raw; an offset of

@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // OwnedLimit is a rate limit of the operator.
@@ -29,8 +30,8 @@ func OwnedLimits(file *source.File) (map[string]OwnedLimit, source.Diagnostics) 
 			d.errorf(position(root), codeWrongType, "rate limits must be a map of keys to limits, such as api.example.com: {requests: 20}, not %s",
 				describeYAML(root))
 		} else {
-			for i := 0; i+1 < len(root.Content); i += 2 {
-				limits[root.Content[i].Value] = d.ownedLimit(root.Content[i+1], root.Content[i].Value)
+			for key, value := range yamltree.Pairs(root) {
+				limits[key.Value] = d.ownedLimit(value, key.Value)
 			}
 		}
 	}

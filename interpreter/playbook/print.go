@@ -51,8 +51,8 @@ func plainWords(n *yaml.Node) bool {
 	return true
 }
 
-// durationText writes a duration as authors do: 90s, 5m, 1h30m.
-func durationText(length time.Duration) string {
+// DurationText writes a duration as authors do: 90s, 5m, 1h30m.
+func DurationText(length time.Duration) string {
 	text := length.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -243,8 +243,8 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	for key := range pb.Workload {
 		keys[key] = true
 	}
-	pb.eachValue(func(at site, node *Node) {
-		for _, ref := range node.Refs() {
+	for _, at := range pb.values() {
+		for _, ref := range at.node.Refs() {
 			if at.named(ref.Root) {
 				continue
 			}
@@ -256,7 +256,7 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 				keys[path[1]] = true
 			}
 		}
-	})
+	}
 	reads.Keys = slices.Sorted(maps.Keys(keys))
 	return reads
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Hidden stands for a value that is secret.
@@ -27,11 +28,7 @@ func (pb *Playbook) HasSecrets() bool { return len(pb.secrets) > 0 }
 func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
 	var names []string
 	for _, ref := range refs {
-		for _, name := range pb.secretsOf(ref) {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
+		names = lists.Add(names, pb.secretsOf(ref)...)
 	}
 	return names
 }

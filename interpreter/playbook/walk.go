@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"iter"
 	"slices"
 
 	"reprise/interpreter/lists"
@@ -101,12 +102,19 @@ func (s *Step) sinks() []actionAt {
 	return all
 }
 
-// eachValue calls visit for every templated value of the playbook.
-func (pb *Playbook) eachValue(visit func(site, *Node)) {
+// valueAt is a templated value with its site.
+type valueAt struct {
+	site
+	node *Node
+}
+
+// values are all templated values of the playbook.
+func (pb *Playbook) values() []valueAt {
+	var all []valueAt
 	some := func(at site, nodes ...*Node) {
 		for _, node := range nodes {
 			if node != nil {
-				visit(at, node)
+				all = append(all, valueAt{at, node})
 			}
 		}
 	}
@@ -150,25 +158,54 @@ func (pb *Playbook) eachValue(visit func(site, *Node)) {
 	if pb.Concurrency != nil {
 		some(site{spot: atConcurrency}, pb.Concurrency.Name())
 	}
+	return all
 }
 
 func entryValues(entries []*Entry) []*Node {
 	return lists.Map(entries, func(entry *Entry) *Node { return entry.Value })
 }
 
-// EachTemplate calls visit for the scalars below the node that hold a template.
-func (n *Node) EachTemplate(visit func(*Node)) {
+// All iterates over the node and those below it, in the order of the file.
+func (n *Node) All() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { n.visit(yield) }
+}
+
+// visit is All of a part; false says that no more is wanted.
+func (n *Node) visit(yield func(*Node) bool) bool {
 	if n == nil {
-		return
+		return true
 	}
-	if n.Template != nil {
-		visit(n)
+	return yield(n) &&
+		!slices.ContainsFunc(n.Items, func(item *Node) bool { return !item.visit(yield) }) &&
+		!slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return !entry.Value.visit(yield) })
+}
+
+// Templates iterates over the scalars of All that hold a template.
+func (n *Node) Templates() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		n.visit(func(one *Node) bool { return one.Template == nil || yield(one) })
 	}
-	for _, item := range n.Items {
-		item.EachTemplate(visit)
+}
+
+// nextCalls iterates over what the policies of the step change in the next request.
+func (s *Step) nextCalls() iter.Seq[*NextCall] {
+	return func(yield func(*NextCall) bool) {
+		for _, policy := range s.Retry {
+			if next := policy.Then.NextCall; next != nil && !yield(next) {
+				return
+			}
+		}
 	}
-	for _, entry := range n.Entries {
-		entry.Value.EachTemplate(visit)
+}
+
+// Collects iterates over what the policies of the step collect.
+func (s *Step) Collects() iter.Seq[*Collect] {
+	return func(yield func(*Collect) bool) {
+		for _, policy := range s.Retry {
+			if collect := policy.Then.Collect; collect != nil && !yield(collect) {
+				return
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -43,9 +44,7 @@ func (q *Queue) ParentQueues() []string {
 	var queues []string
 	for _, entry := range q.Waiting {
 		for _, parent := range entry.Parents {
-			if !slices.Contains(queues, parent.Queue) {
-				queues = append(queues, parent.Queue)
-			}
+			queues = lists.Add(queues, parent.Queue)
 		}
 	}
 	return queues

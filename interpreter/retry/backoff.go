@@ -51,9 +51,9 @@ func newBackoff(then *playbook.Then, failure bool) backoff {
 	return b
 }
 
+// hasWait reports whether the author says how long the policy waits.
 func hasWait(then *playbook.Then) bool {
-	return then.Delay != nil || then.InitialDelay != nil || then.MaxDelay != nil ||
-		then.Multiplier != nil || then.Backoff != ""
+	return len(then.Delays) > 0 || then.Multiplier != nil || then.Backoff != ""
 }
 
 func valueOr[T any](pointer *T, fallback T) T {

@@ -61,8 +61,7 @@ func (ds *Diagnostics) Sort() {
 	slices.SortStableFunc(*ds, func(a, b Diagnostic) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),
-			cmp.Compare(a.Pos.Line, b.Pos.Line),
-			cmp.Compare(a.Pos.Column, b.Pos.Column),
+			a.Pos.Compare(b.Pos),
 			cmp.Compare(a.Code, b.Code),
 			cmp.Compare(a.Message, b.Message),
 			cmp.Compare(a.Severity, b.Severity),
@@ -119,13 +118,7 @@ func (ds Diagnostics) Errors() Diagnostics { return ds.only(Error) }
 func (ds Diagnostics) Warnings() Diagnostics { return ds.only(Warning) }
 
 func (ds Diagnostics) only(severity Severity) Diagnostics {
-	var some Diagnostics
-	for _, d := range ds {
-		if d.Severity == severity {
-			some = append(some, d)
-		}
-	}
-	return some
+	return lists.Filter(ds, func(d Diagnostic) bool { return d.Severity == severity })
 }
 
 // Error gives one line per diagnostic, so that Diagnostics can be returned as

@@ -5,6 +5,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 )
@@ -124,10 +125,13 @@ type Position struct{ Line, Column int }
 // IsZero reports whether the place is unknown.
 func (p Position) IsZero() bool { return p.Line == 0 }
 
-// Before reports whether p stands before q in the same file.
-func (p Position) Before(q Position) bool {
-	return p.Line < q.Line || p.Line == q.Line && p.Column < q.Column
+// Compare is -1 where p stands before q in the same file, 0 where they are one, else +1.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 }
+
+// Before reports whether p stands before q in the same file.
+func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
 // String gives "line:column", "" for an unknown place.
 func (p Position) String() string {

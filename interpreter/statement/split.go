@@ -3,7 +3,6 @@ package statement
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 )
 
@@ -13,10 +12,6 @@ type parser struct {
 }
 
 func quote(text string) string { return strconv.Quote(text) }
-
-func sortProblems(problems []Problem) {
-	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Offset < problems[j].Offset })
-}
 
 // is tells whether token i is one of the words, or of what punctuates them.
 func (p *parser) is(i int, texts ...string) bool {

@@ -7,6 +7,7 @@ package statement
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"reprise/interpreter/expression"
@@ -91,7 +92,7 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 			s.params = append(s.params, t.param)
 		}
 	}
-	sortProblems(p.problems)
+	slices.SortStableFunc(p.problems, func(a, b Problem) int { return a.Offset - b.Offset })
 	return s, p.problems
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -65,11 +66,19 @@ func Position(n *yaml.Node) source.Position {
 	return source.Position{Line: n.Line, Column: n.Column}
 }
 
+// Pairs iterates over the keys of a map with their values.
+func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content) && yield(n.Content[i], n.Content[i+1]); i += 2 {
+		}
+	}
+}
+
 // Keys are the values of a map by their keys.
 func Keys(n *yaml.Node) map[string]*yaml.Node {
 	keys := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		keys[n.Content[i].Value] = n.Content[i+1]
+	for key, value := range Pairs(n) {
+		keys[key.Value] = value
 	}
 	return keys
 }

@@ -4,6 +4,7 @@
 package answers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,8 +40,11 @@ const MostFollowed = 4
 func Send(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, at string, err error) {
-	for range MostFollowed {
+	for followed := range MostFollowed {
 		taken, err = send(ctx, c, workflowID, answer, patience)
+		if followed > 0 && errors.Is(err, ErrClosed) {
+			err = cmp.Or(notBegun(ctx, c, workflowID, answer), err)
+		}
 		next := interpreter.AnsweredAt(err)
 		if next == "" || next == workflowID {
 			return taken, workflowID, err
@@ -48,6 +52,20 @@ func Send(
 		workflowID = next
 	}
 	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run takes this answer"}
+}
+
+// notBegun is the error of an answer to an iteration that has not begun, whose workflow the run names
+// already; nil where it has.
+func notBegun(ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer) error {
+	if _, err := c.DescribeWorkflowExecution(ctx, workflowID, ""); !connect.NotFound(err) {
+		return nil
+	}
+	name := answer.Step
+	if answer.Index != nil {
+		name = fmt.Sprintf("%s[%d]", name, *answer.Index)
+	}
+	return &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: fmt.Sprintf(
+		"%s has not begun, or ended so long ago that the server has deleted it", name)}
 }
 
 func send(

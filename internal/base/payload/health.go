@@ -10,6 +10,8 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/base/sleep"
 )
 
 const (
@@ -126,10 +128,8 @@ func patiently(ctx context.Context, do func() error) error {
 		if settled || time.Since(began)+wait > driverPatience {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, wait) != nil {
 			return err
-		case <-time.After(wait):
 		}
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"reprise/interpreter/lists"
 )
 
 // kind says how a pattern is searched.
@@ -72,9 +73,7 @@ func forms(secret string) []pattern {
 		add(strings.ToUpper(hex.EncodeToString([]byte(bytes))), anywhere, minSecret+2)
 	}
 	for _, core := range loosely(secret) {
-		if !slices.Contains(all, core) {
-			all = append(all, core)
-		}
+		all = lists.Add(all, core)
 	}
 	return all
 }

@@ -3,6 +3,8 @@ package terminal
 import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"reprise/interpreter/lists"
 )
 
 // NewTable is a table in the one style that this program has.
@@ -14,6 +16,32 @@ func NewTable(columns ...any) table.Writer {
 	writer.SetStyle(style)
 	writer.AppendHeader(table.Row(columns))
 	return writer
+}
+
+// Row is the cells of some columns.
+func Row[C any](columns []string, cells map[string]C) table.Row {
+	return lists.Map(columns, func(name string) any { return cells[name] })
+}
+
+// Head is a row of the names of some columns.
+func Head(columns []string) table.Row {
+	return lists.Map(columns, func(name string) any { return name })
+}
+
+// FitColumns renders a table with the first set of columns that fits a width. The identifiers of its
+// rows are what other commands want, so they are cut last, in their middle, with the last set.
+func FitColumns(width int, ids []string, sets [][]string, render func(columns, ids []string) string) string {
+	rendered := ""
+	for _, columns := range sets {
+		if rendered = render(columns, ids); text.LongestLineLen(rendered) <= width {
+			return rendered
+		}
+	}
+	longest := 0
+	for _, id := range ids {
+		longest = max(longest, text.StringWidth(id))
+	}
+	return render(sets[len(sets)-1], MiddleAll(ids, max(longest-text.LongestLineLen(rendered)+width, 1)))
 }
 
 // Elastic is a column that may be narrower than its cells, which are cut or wrapped to

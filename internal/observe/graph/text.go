@@ -103,7 +103,7 @@ func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map
 		case step.loop != "":
 			open, shut = "[[", "]]"
 		}
-		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, mermaidLines(step.lines()), shut)
+		fmt.Fprintf(b, "%s%s%s\"%s\"%s\n", indent, id, open, strings.Join(lists.Map(step.lines(), mermaidText), "<br/>"), shut)
 		if step.state != "" {
 			used[step.state] = append(used[step.state], id)
 		}
@@ -126,11 +126,6 @@ func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map
 			fmt.Fprintf(b, "%s%s -->%s %s\n", indent, ids[step.name], label, ids[route.to])
 		}
 	}
-}
-
-func mermaidLines(lines []string) string {
-	escaped := lists.Map(lines, mermaidText)
-	return strings.Join(escaped, "<br/>")
 }
 
 // mermaidText writes whatever could be markup, of Mermaid, Markdown or HTML, as

@@ -19,6 +19,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // Status shows where a run is. The tables hold what is short; further details of a step
@@ -164,26 +165,16 @@ func statesTable(status *runs.Status, paper terminal.Paper) string {
 
 // statesWith is the steps with some columns, and with names cut to a width.
 func statesWith(status *runs.Status, columns []string, width int, paper terminal.Paper) string {
-	head, rows := make(table.Row, len(columns)), make([]table.Row, len(status.Steps))
-	for i, name := range columns {
-		head[i] = name
-	}
-	labels := make([]string, len(status.Steps))
+	var rows []table.Row
+	labels := terminal.MiddleAll(lists.Map(status.Steps, stepLabel), width)
 	for i, step := range status.Steps {
-		labels[i] = stepLabel(step)
-	}
-	labels = terminal.MiddleAll(labels, width)
-	for i, step := range status.Steps {
-		cells := map[string]any{
+		rows = append(rows, terminal.Row(columns, map[string]any{
 			"step":   labels[i],
 			"status": paper.Paint(styleOf(step.Status), string(step.Status)), "attempt": StepAttempt(step),
 			"next retry": nextOf(step.Item, status.At), "time": tookOf(step, status),
-		}
-		for _, name := range columns {
-			rows[i] = append(rows[i], cells[name])
-		}
+		}))
 	}
-	return filled(head, rows).Render()
+	return filled(terminal.Head(columns), rows).Render()
 }
 
 // filled is a table of the columns that some row has something in.
@@ -495,23 +486,14 @@ func writeIterations(b *strings.Builder, step *runs.Step, now time.Time, width i
 	}
 }
 
-// styleOf is what a status looks like at a terminal.
+// styles are what tones look like at a terminal.
+var styles = map[interpreter.Tone]terminal.Style{
+	interpreter.ToneBad: terminal.Bad, interpreter.ToneWarning: terminal.Warning, interpreter.ToneGood: terminal.Good, interpreter.ToneActive: terminal.Active,
+	interpreter.ToneAsks: terminal.Asks, interpreter.ToneHeld: terminal.Held, interpreter.ToneQuiet: terminal.Quiet,
+}
+
+// styleOf is what a status looks like at a terminal; plain for one that is not known.
 func styleOf(status interpreter.Status) terminal.Style {
-	switch status {
-	case interpreter.Failed:
-		return terminal.Bad
-	case interpreter.Partial, interpreter.RetryPending:
-		return terminal.Warning
-	case interpreter.Completed:
-		return terminal.Good
-	case interpreter.Running:
-		return terminal.Active
-	case interpreter.Awaiting:
-		return terminal.Asks
-	case interpreter.Paused, interpreter.Queued:
-		return terminal.Held
-	case interpreter.Pending, interpreter.Cancelled, interpreter.Skipped:
-		return terminal.Quiet
-	}
-	return terminal.Plain
+	info, _ := status.Info()
+	return styles[info.Colour.Tone]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // Measures of the time line, in units of its SVG.
@@ -205,14 +206,7 @@ func short(d time.Duration) string {
 		}
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return playbook.DurationText(d)
 }
 
 // took is a time with as many digits as eyes want.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/answers"
 	"reprise/internal/base/connect"
@@ -117,15 +114,9 @@ func (r *Reader) openIterations(
 	}
 	answers = make([]workflows.Iterations, min(len(open), mostQueried))
 	left += len(open) - len(answers)
-	var group errgroup.Group
-	group.SetLimit(queriesAtOnce)
-	for i := range answers {
-		group.Go(func() error {
-			_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
-			return nil
-		})
-	}
-	_ = group.Wait()
+	severalAtOnce(len(answers), func(i int) {
+		_ = r.query(ctx, open[i], "", workflows.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
+	})
 	return open, answers, left
 }
 
@@ -133,7 +124,7 @@ func (r *Reader) openIterations(
 // index of its first one.
 func nearest(open []string, index int) []string {
 	distance := func(id string) int {
-		first, err := strconv.Atoi(id[strings.LastIndex(id, "/")+1:])
+		first, err := firstIndex(id)
 		if err != nil || first > index {
 			return 1 << 30
 		}

@@ -9,7 +9,6 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
-	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
@@ -164,30 +163,21 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 		found := make([][]AwaitedAttempt, most)
 		var next []string
 		var mu sync.Mutex
-		var group errgroup.Group
-		group.SetLimit(queriesAtOnce)
-		for i, id := range below {
-			group.Go(func() error {
-				progress, err := r.Progress(ctx, id, "")
-				if err != nil {
-					return nil // it is about to begin or to end
-				}
-				of, missed := r.awaitingOf(ctx, id, progress.Steps, step, index)
-				deeper, more := r.open(ctx, progress.Steps)
-				for at := range of {
-					of[at].Run = id
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				found[i], next, left = of, append(next, deeper...), left+missed+more
-				return nil
-			})
-		}
-		_ = group.Wait()
-		for _, of := range found {
-			awaited = append(awaited, of...)
-		}
-		below = next
+		severalAtOnce(most, func(i int) {
+			progress, err := r.Progress(ctx, below[i], "")
+			if err != nil {
+				return // it is about to begin or to end
+			}
+			of, missed := r.awaitingOf(ctx, below[i], progress.Steps, step, index)
+			deeper, more := r.open(ctx, progress.Steps)
+			for at := range of {
+				of[at].Run = below[i]
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[i], next, left = of, append(next, deeper...), left+missed+more
+		})
+		awaited, below = append(awaited, slices.Concat(found...)...), next
 	}
 	return awaited, left, ctx.Err()
 }

@@ -30,7 +30,7 @@ func (o *serverOrigin) load(ctx context.Context, from source, filter EventFilter
 		return nil, err
 	}
 	p, err := project(from, recorded, filter, o.values(ctx))
-	if err != nil || !p.busy() {
+	if err != nil || !p.open() || len(p.made) == len(p.ended) { // no attempt is pending
 		return p, err
 	}
 	described, err := o.Client.DescribeWorkflowExecution(ctx, from.workflowID, from.runID)

@@ -203,17 +203,16 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 		return run
 	}
 	// The memo is written with what it says, the attribute only where the namespace has it.
-	switch run.Queue = queueOf(info.GetMemo()); {
-	case run.Status == interpreter.Paused:
+	run.Queue = queueOf(info.GetMemo())
+	switch run.Status {
+	case interpreter.Paused:
 		run.Since = controlOf(info.GetMemo()).Held[""].At
-	case run.Status == interpreter.Awaiting:
-	case run.Status == interpreter.RetryPending:
+	case interpreter.RetryPending:
 		attribute(fields, workflows.NextRetryAttribute, &run.NextRetryAt)
-	case run.Status == interpreter.Queued && run.Queue == nil: // a child run is
-	case run.Queue != nil:
-		run.Status, run.Since = interpreter.Queued, run.Queue.Since
-	default:
-		run.Status = interpreter.Running
+	case interpreter.Running, interpreter.Queued:
+		if run.Queue != nil { // where only a child run is queued, there is none
+			run.Status, run.Since = interpreter.Queued, run.Queue.Since
+		}
 	}
 	return run
 }

@@ -150,9 +150,9 @@ func eventLines(t *testing.T, events []Event) string {
 	return b.String()
 }
 
-// TestEventsOfStoredRuns: the events of each recorded run, those of iterations too, are those
+// TestGoldenEvents: the events of each recorded run, those of iterations too, are those
 // that are expected.
-func TestEventsOfStoredRuns(t *testing.T) {
+func TestGoldenEvents(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob(filepath.Join(storedHistories, "*"))
 	require.NoError(t, err)

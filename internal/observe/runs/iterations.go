@@ -24,6 +24,19 @@ const (
 	queriesAtOnce = 8
 )
 
+// severalAtOnce does something for each of n, for a few at a time.
+func severalAtOnce(n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(queriesAtOnce)
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait()
+}
+
 // Iteration is the state of an iteration.
 type Iteration struct {
 	Index int `json:"index"`
@@ -88,20 +101,14 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 // queryOpen queries the open children of a loop, which know more than it.
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	answers := make([]workflows.Iterations, min(len(step.open), mostQueried))
-	var group errgroup.Group
-	group.SetLimit(queriesAtOnce)
-	for i := range answers {
-		group.Go(func() error {
-			if r.query(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
-				answers[i] = silent(step.open[i])
-			}
-			if answers[i].Hosted {
-				r.addTurns(ctx, step.open[i], answers[i].Iterations)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
+	severalAtOnce(len(answers), func(i int) {
+		if r.query(ctx, step.open[i], "", workflows.IterationsQuery, &answers[i]) != nil {
+			answers[i] = silent(step.open[i])
+		}
+		if answers[i].Hosted {
+			r.addTurns(ctx, step.open[i], answers[i].Iterations)
+		}
+	})
 	for _, answer := range answers {
 		addIterations(answered, answer)
 	}
@@ -155,19 +162,11 @@ func (s *Step) addAnswered(answered map[int]Iteration) {
 // describeChildren describes the runs that the iterations of a step have started.
 func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
-	var group errgroup.Group
-	group.SetLimit(queriesAtOnce)
-	for i := range step.Iterations {
-		iteration := &step.Iterations[i]
-		if iteration.Child == "" || iteration.Status != interpreter.Running {
-			continue
+	severalAtOnce(len(step.Iterations), func(i int) {
+		if of := &step.Iterations[i]; of.Child != "" && of.Status == interpreter.Running {
+			of.ChildRuns, _ = r.describeChild(ctx, of.Child, func() bool { return looked.Add(1) <= mostBelow })
 		}
-		group.Go(func() error {
-			iteration.ChildRuns, _ = r.describeChild(ctx, iteration.Child, func() bool { return looked.Add(1) <= mostBelow })
-			return nil
-		})
-	}
-	_ = group.Wait()
+	})
 	if looked.Load() > mostBelow {
 		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were queried for what they wait for", step.Step, mostBelow))
 	}
@@ -176,11 +175,16 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 // silent stands for the answer of a child that gave none, because it is about to
 // begin or to end: all that is known is the index of its first element.
 func silent(workflowID string) workflows.Iterations {
-	index, err := strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
+	index, err := firstIndex(workflowID)
 	if err != nil {
 		return workflows.Iterations{}
 	}
 	return workflows.Iterations{Iterations: []workflows.IterationRecord{{Index: index, CallStatus: interpreter.CallStatus{Status: interpreter.Running}}}}
+}
+
+// firstIndex is the index of the first iteration of a child of a loop, which ends its workflow ID.
+func firstIndex(workflowID string) (int, error) {
+	return strconv.Atoi(workflowID[strings.LastIndex(workflowID, "/")+1:])
 }
 
 func addIterations(into map[int]Iteration, answer workflows.Iterations) {

@@ -52,21 +52,15 @@ func (r *Reader) List(ctx context.Context, filter Filter) (List, error) {
 		if filter.Limit > 0 {
 			size = min(size, filter.Limit-len(list.Runs)+1)
 		}
-		page, err := r.list(ctx, query, size, token)
-		if connect.InvalidArgument(err) {
-			return list, fmt.Errorf("%w: %w", ErrNoAttributes, err)
-		}
+		page, err := r.page(ctx, query, size, token)
 		if err != nil {
 			return list, err
 		}
-		for _, info := range page.GetExecutions() {
-			if filter.Limit > 0 && len(list.Runs) == filter.Limit {
-				list.More = true
-				return list, nil
-			}
-			list.Runs = append(list.Runs, found(info))
+		if list.Runs = append(list.Runs, page.Runs...); filter.Limit > 0 && len(list.Runs) > filter.Limit {
+			list.Runs, list.More = list.Runs[:filter.Limit], true
+			return list, nil
 		}
-		if token = page.GetNextPageToken(); len(token) == 0 {
+		if token = page.Next; len(token) == 0 {
 			return list, nil
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Step) setHeldBy() {
 	s.Status, s.HeldBy, s.Waiting, s.Since = interpreter.Running, "", "", time.Time{}
 	switch c := s.Loop; {
 	case c.Running == 0 && c.Waiting > 0 && c.Waiting == s.turns:
-		s.HeldBy, s.Waiting = HeldByRateLimit, "all that run wait for the rate limit"
+		s.Status, s.HeldBy, s.Waiting = interpreter.ReasonTurn.Status(), HeldByRateLimit, "all that run wait for the rate limit"
 	case c.Running == 0 && c.Waiting > 0:
 		s.Status, s.HeldBy, s.Since = interpreter.RetryPending, HeldByWait, s.waitingSince
 		if s.NextRetryAt.IsZero() {

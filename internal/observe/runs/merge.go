@@ -5,10 +5,12 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/workflows"
 )
@@ -222,10 +224,8 @@ const pollInterval = 500 * time.Millisecond
 // long; the pauses grow with it.
 func (m *merger) await(ctx context.Context) error {
 	for wait := pollInterval; ; {
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, wait) != nil {
 			return ctx.Err()
-		case <-time.After(wait):
 		}
 		began := time.Now()
 		grown, err := m.poll(ctx)
@@ -262,14 +262,9 @@ func (m *merger) poll(ctx context.Context) (grown bool, err error) {
 
 // opened are the open histories, in a certain order.
 func (m *merger) opened() []*openSource {
-	var all []*openSource
-	for _, known := range m.open {
-		all = append(all, known)
-	}
-	slices.SortFunc(all, func(x, y *openSource) int {
+	return slices.SortedFunc(maps.Values(m.open), func(x, y *openSource) int {
 		return cmp.Or(cmp.Compare(x.workflowID, y.workflowID), cmp.Compare(x.runID, y.runID))
 	})
-	return all
 }
 
 // steps queues the starts and ends of steps, which are in no history: the result of the run has

@@ -23,7 +23,6 @@ type Page struct {
 // Page lists one page of runs, in one call to the server. The error wraps
 // ErrNoAttributes where the filter names what the namespace does not know.
 func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte) (Page, error) {
-	page := Page{}
 	query := filter.query()
 	if filter.NeedsPerson {
 		query += fmt.Sprintf(" AND %s AND (%s IN ('%s', '%s') OR (%s = '%s' AND %s IS NULL))", isOpen,
@@ -33,20 +32,21 @@ func (r *Reader) Page(ctx context.Context, filter Filter, size int, token []byte
 	if filter.WithFailed {
 		query += fmt.Sprintf(" AND %s > 0 AND %s IS NULL", workflows.DeadLettersAttribute, workflows.OriginAttribute)
 	}
-	listed, err := r.list(ctx, query, min(size, listPage), token)
+	return r.page(ctx, query, min(size, listPage), token)
+}
+
+// page lists one page of what a query selects. The error wraps ErrNoAttributes where the
+// query names what the namespace does not know.
+func (r *Reader) page(ctx context.Context, query string, size int, token []byte) (page Page, err error) {
+	listed, err := r.list(ctx, query, size, token)
 	if connect.InvalidArgument(err) {
 		return page, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
-	if err != nil {
-		return page, err
-	}
-	for _, info := range listed.GetExecutions() {
-		page.Runs = append(page.Runs, found(info))
-	}
+	page.Runs = lists.Map(listed.GetExecutions(), found)
 	if next := listed.GetNextPageToken(); len(next) > 0 {
 		page.Next = next
 	}
-	return page, nil
+	return page, err
 }
 
 // Reprocesses finds the runs that run iterations of others again, by the workflow IDs of
@@ -57,18 +57,11 @@ func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Foun
 		return all, nil
 	}
 	ids := lists.Map(of, func(run Found) string { return visibility.Quote(run.WorkflowID) })
-	listed, err := r.list(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, workflows.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
-	if connect.InvalidArgument(err) {
-		return all, fmt.Errorf("%w: %w", ErrNoAttributes, err)
-	}
-	if err != nil {
-		return all, err
-	}
-	for _, info := range listed.GetExecutions() {
-		run := found(info)
+	page, err := r.page(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, workflows.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
+	for _, run := range page.Runs {
 		all[run.Origin] = append(all[run.Origin], run)
 	}
-	return all, nil
+	return all, err
 }
 
 // LastRunID is the run ID of the last history that was known of the run.

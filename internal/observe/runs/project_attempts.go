@@ -107,12 +107,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 		p.awaits(id, started, event.GetEventTime().AsTime())
 		return nil
 	}
-	end := started
-	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
-	end.IsRetry, end.By, end.Reason = false, "", ""
-	if failure != nil {
-		end.Event = ActionError
-	}
+	end := attemptEnded(started, event.GetEventTime().AsTime(), failure)
 	if of.started != nil {
 		end.Duration = end.At.Sub(started.At).Seconds()
 		if n := int(of.started.GetActivityTaskStartedEventAttributes().GetAttempt()); n > 1 {
@@ -184,6 +179,17 @@ func (p *projector) attemptStarted(of *made) Event {
 	return started
 }
 
+// attemptEnded is the end of an attempt.
+func attemptEnded(started Event, at time.Time, failure *interpreter.ErrorObject) Event {
+	end := started
+	end.At, end.Error, end.Event = at, failure, ActionCompleted
+	end.IsRetry, end.By, end.Reason = false, "", ""
+	if failure != nil {
+		end.Event = ActionError
+	}
+	return end
+}
+
 func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
 	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
 }
@@ -201,6 +207,3 @@ func endedActivity(event *historypb.HistoryEvent) int64 {
 	}
 	return 0
 }
-
-// busy reports whether an attempt may be pending.
-func (p *projector) busy() bool { return p.open() && len(p.made) > len(p.ended) }

@@ -227,10 +227,7 @@ var behindAttempts = []interpreter.Kind{interpreter.KindSink, interpreter.KindEx
 func (p *projector) pair(id int64, which string, event Event, ended time.Time, failure *interpreter.ErrorObject) {
 	event.Event = ActionStarted
 	p.add(id, which, event)
-	event.Duration = ended.Sub(event.At).Seconds()
-	event.Event, event.At, event.IsRetry, event.Error = ActionCompleted, ended, false, failure
-	if failure != nil {
-		event.Event = ActionError
-	}
-	p.add(id, which, event)
+	end := attemptEnded(event, ended, failure)
+	end.Duration = ended.Sub(event.At).Seconds()
+	p.add(id, which, end)
 }

@@ -106,13 +106,8 @@ func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.Ans
 	if !p.lastInput.Before(last.began) && !p.lastInput.Before(last.awaited) { // the answer, or the end of its time: what follows is decided after it
 		at = p.lastInput
 	}
-	end := Event{
-		Event: ActionCompleted, At: at, Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page,
-		Error: mark.Error, By: mark.By, Option: mark.Option,
-	}
-	if mark.Error != nil {
-		end.Event = ActionError
-	}
+	end := attemptEnded(Event{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Attempt: mark.Attempt, Page: mark.Page}, at, mark.Error)
+	end.By, end.Option = mark.By, mark.Option
 	if !last.began.IsZero() {
 		end.Duration = at.Sub(last.began).Seconds()
 	}

@@ -109,12 +109,7 @@ func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
 }
 
 func playEnd(started Event, event *historypb.HistoryEvent, failure *interpreter.ErrorObject) Event {
-	end := started
-	end.At, end.Error, end.Event = event.GetEventTime().AsTime(), failure, ActionCompleted
-	end.IsRetry, end.By, end.Reason = false, "", ""
-	if failure != nil {
-		end.Event = ActionError
-	}
+	end := attemptEnded(started, event.GetEventTime().AsTime(), failure)
 	end.Duration = end.At.Sub(started.At).Seconds()
 	return end
 }

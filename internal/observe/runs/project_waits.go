@@ -71,8 +71,7 @@ func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason inter
 	}
 	last.waits, last.settled = true, nil
 	out.Attempt, out.Page = last.attempt, last.page
-	switch reason {
-	case interpreter.ReasonFailure, interpreter.ReasonRateLimited, interpreter.ReasonPerson:
+	if reason.AfterFailure() {
 		out.Error = last.failure
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
-	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter/lists"
@@ -77,9 +76,9 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 // queued is what a run waits for that holds a ticket, as far as its line answers.
 func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
 	queued := &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
-	standing, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
+	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
 	if err == nil {
-		queued.apply(standing, standing.Positions[0])
+		queued.apply(status, status.Positions[0])
 	}
 	return queued, err
 }
@@ -113,19 +112,15 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 		}
 		waiting[run.Queue.Line] = append(waiting[run.Queue.Line], run)
 	}
-	var group errgroup.Group
-	for _, line := range lines[:min(len(lines), mostQueues)] {
-		group.Go(func() error {
-			members := lists.Map(waiting[line], func(run *Found) queue.Run { return queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID} })
-			standing, err := r.queryQueue(ctx, line, members)
-			if err != nil {
-				return nil
-			}
-			for i, run := range waiting[line] {
-				run.Queue.apply(standing, standing.Positions[i])
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
+	severalAtOnce(min(len(lines), mostQueues), func(i int) {
+		waiting := waiting[lines[i]]
+		members := lists.Map(waiting, func(run *Found) queue.Run { return queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID} })
+		status, err := r.queryQueue(ctx, lines[i], members)
+		if err != nil {
+			return
+		}
+		for i, run := range waiting {
+			run.Queue.apply(status, status.Positions[i])
+		}
+	})
 }

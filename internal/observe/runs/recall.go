@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -82,37 +83,22 @@ func attemptID(run, suffix string, attempt int) string {
 
 // lastAttempt is the number of the last attempt that a run has made of a call, 0 for none.
 func (r *Reader) lastAttempt(ctx context.Context, run, suffix string) (int, error) {
-	exists := func(attempt int) (bool, error) {
-		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
-		if connect.NotFound(err) {
-			return false, nil
+	var failure error // after which nothing is looked for
+	exists := func(attempt int) bool {
+		if failure != nil {
+			return false
 		}
-		return err == nil, err
+		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
+		if err != nil && !connect.NotFound(err) {
+			failure = fmt.Errorf("look for what %s has started: %w", run, err)
+		}
+		return err == nil
 	}
 	low, high := 0, 1 // it has made low, and not high
-	for {
-		made, err := exists(high)
-		if err != nil {
-			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
-		}
-		if !made {
-			break
-		}
+	for exists(high) {
 		low, high = high, 2*high
 	}
-	for high-low > 1 {
-		middle := (low + high) / 2
-		made, err := exists(middle)
-		if err != nil {
-			return 0, fmt.Errorf("look for what %s has started: %w", run, err)
-		}
-		if made {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low, nil
+	return low + sort.Search(high-low-1, func(i int) bool { return !exists(low + 1 + i) }), failure
 }
 
 // recallOne queries the run with an ID and a key. It is false where there is none.
@@ -171,10 +157,8 @@ func (r *Reader) keptOfOlder(
 // answer.
 func (r *Reader) kept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.Kept, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
-	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		if err := r.awaitEnd(ctx, id, runID); err != nil {
-			return kept, "", err
-		}
+	if err := r.awaitEnd(ctx, info); err != nil {
+		return kept, "", err
 	}
 	why, err = r.question(ctx, id, runID, &kept, interpreter.KeptQuery)
 	if errors.Is(err, errNotBegun) {
@@ -234,10 +218,8 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 	of := []*workflowpb.WorkflowExecutionInfo{described.GetWorkflowExecutionInfo()}
 	for at := 0; at < len(of); at++ {
 		runID := of[at].GetExecution().GetRunId()
-		if of[at].GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			if err := r.awaitEnd(ctx, id, runID); err != nil {
-				return stopped, err
-			}
+		if err := r.awaitEnd(ctx, of[at]); err != nil {
+			return stopped, err
 		}
 		stopped = call.Stopped{}
 		why, err := r.question(ctx, id, runID, &stopped, interpreter.StoppedQuery, question)
@@ -264,7 +246,11 @@ func (r *Reader) stoppedBy(ctx context.Context, id, key string, question workflo
 }
 
 // awaitEnd waits for the end of a run that must end: what it belongs to has.
-func (r *Reader) awaitEnd(ctx context.Context, id, runID string) error {
+func (r *Reader) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil
+	}
+	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	ctx, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
 	events := r.Client.GetWorkflowHistory(ctx, id, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
@@ -379,10 +365,8 @@ func (r *Reader) endedLoop(ctx context.Context, id, key string) (*Loop, func(int
 	}
 	info := described.GetWorkflowExecutionInfo()
 	runID := info.GetExecution().GetRunId()
-	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		if err := r.awaitEnd(ctx, id, runID); err != nil {
-			return nil, nil, err
-		}
+	if err := r.awaitEnd(ctx, info); err != nil {
+		return nil, nil, err
 	}
 	var prints func(interpreter.IterationResult) string
 	if key != "" {

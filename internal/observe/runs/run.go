@@ -157,7 +157,7 @@ func (r *Reader) loop(ctx context.Context, begun *child) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known && isWhole(&result) {
+	if known && len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0 { // it says how every iteration ended
 		loop.Failed, loop.Whole = result.Errors, true
 		return loop, nil
 	}
@@ -183,11 +183,6 @@ func (l *Loop) merge(result *interpreter.LoopResult) {
 		}
 	}
 	l.Lost = max(0, result.Stats.Failed-len(l.Failed))
-}
-
-// isWhole reports whether a loop's result says how every iteration ended.
-func isWhole(result *interpreter.LoopResult) bool {
-	return len(result.Errors) == result.Stats.Failed && result.Stats.Cancelled == 0
 }
 
 // identify takes the step and the visit from the workflow ID: run/step#visit.
@@ -356,12 +351,8 @@ func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, e
 
 // Source is Playbook with the files that the run has taken along, by their names.
 func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
-	first, err := r.begun(ctx, run.WorkflowID, run.last)
+	input, err := r.Input(ctx, run.WorkflowID, run.last)
 	if err != nil {
-		return nil, nil, err
-	}
-	var input workflows.Input
-	if err := r.values(ctx).decode(run.WorkflowID, first.input, &input); err != nil {
 		return nil, nil, err
 	}
 	book, err := (&Run{Input: input}).Book()

@@ -1,11 +1,11 @@
 package runs
 
 import (
-	"slices"
 	"time"
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // Reasons that hold a step or an iteration.
@@ -182,9 +182,7 @@ func (s *Status) Visits(name string) []*Step {
 func (s *Status) Names() []string {
 	var names []string
 	for _, step := range s.Steps {
-		if !slices.Contains(names, step.Step) {
-			names = append(names, step.Step)
-		}
+		names = lists.Add(names, step.Step)
 	}
 	return names
 }

@@ -45,8 +45,27 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		require.Equal(t, row.call.Attempts, item.Attempt, name)
 		require.Equal(t, row.call.NextRetryAt, item.NextRetryAt, name)
 	}
-	for _, reason := range interpreter.WaitReasons() {
+	for _, reason := range interpreter.Reasons() {
 		require.NotEmpty(t, holders[reason], "what holds an item that waits for %q?", reason)
+	}
+}
+
+// TestWhatHoldsARunAsListed: of each status in which a run waits, what holds the run is known.
+func TestWhatHoldsARunAsListed(t *testing.T) {
+	t.Parallel()
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		if !status.Ended() && status != interpreter.Running {
+			require.NotEmpty(t, listedHolders[status], "what holds a run with the status %q? listedHolders says it", status)
+		}
+	}
+}
+
+// TestARunHasAStatusOfRuns: whatever status its only open step has, that of the run is one of runs.
+func TestARunHasAStatusOfRuns(t *testing.T) {
+	t.Parallel()
+	for _, of := range interpreter.StatusesOf(interpreter.OfStep) {
+		status, _, _ := openStatus([]Step{{Item: Item{Status: of, HeldBy: HeldByWait}}})
+		require.Contains(t, interpreter.StatusesOf(interpreter.OfRun), status, "what is a run whose only step is %q? openStatus says it", of)
 	}
 }
 

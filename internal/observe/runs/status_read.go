@@ -14,6 +14,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/queue"
 	"reprise/workflows"
 )
@@ -269,9 +270,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 		q.lastProgress(ctx)
 		return nil
 	}
-	for _, record := range result.Steps {
-		q.status.Steps = append(q.status.Steps, q.stepOf(record))
-	}
+	q.status.Steps = append(q.status.Steps, lists.Map(result.Steps, q.stepOf)...)
 	return nil
 }
 
@@ -306,6 +305,13 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 		return "it timed out"
 	}
 	return strings.ToLower(status.String())
+}
+
+// FailureOf is what a run that has failed failed with, nil where it did not say, such as one that
+// was terminated. It takes a call.
+func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorObject, error) {
+	result, err := r.lastResult(ctx, run)
+	return result.Error, err
 }
 
 // lastResult is the result of a run that has ended, by its last event. A run that gave none

@@ -5,11 +5,6 @@ import (
 	"net/http"
 )
 
-func (s *Server) addJobs() {
-	s.handleAPI("POST /api/v1/jobs", s.createJob)
-	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
-}
-
 // createJob accepts a job: job-1, job-2 and so on within the scenario.
 func (s *Server) createJob(w http.ResponseWriter, r *http.Request) {
 	id := fmt.Sprintf("job-%d", s.scenario(r).count("jobs"))

@@ -131,11 +131,6 @@ func MedicationRequests() int {
 	return requests
 }
 
-func (s *Server) addPatients() {
-	s.handleAPI("GET /api/v1/patients", s.listPatients)
-	s.handleAPI("GET /api/v1/patients/{id}/medications", s.medications)
-}
-
 func (s *Server) listPatients(w http.ResponseWriter, r *http.Request) {
 	if s.obstruct(w, &params{r: r}, 1, 0) {
 		return

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reprise/internal/base/sleep"
 )
 
 // maxSlow bounds /slow.
@@ -72,7 +74,7 @@ func (s *Server) flaky(w http.ResponseWriter, r *http.Request) {
 func (s *Server) slow(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	ms := p.int("ms", 1000, 0, int(maxSlow/time.Millisecond))
-	if p.failed(w) || !pause(r.Context(), time.Duration(ms)*time.Millisecond) {
+	if p.failed(w) || sleep.For(r.Context(), time.Duration(ms)*time.Millisecond) != nil {
 		return
 	}
 	respond(w, http.StatusOK, object{"slept_ms": ms})

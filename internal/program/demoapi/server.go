@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"reprise/internal/base/sleep"
 )
 
 // Options configure a Server. The zero value is ready for use.
@@ -70,9 +72,12 @@ func New(options Options) *Server {
 	}
 	s.addLists()
 	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
-	s.addPatients()
-	s.addJobs()
-	s.addWrites()
+	s.handleAPI("GET /api/v1/patients", s.listPatients)
+	s.handleAPI("GET /api/v1/patients/{id}/medications", s.medications)
+	s.handleAPI("POST /api/v1/jobs", s.createJob)
+	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
+	s.handleAPI("POST /api/v1/writes", s.createWrite)
+	s.handleAPI("GET /api/v1/writes", s.listWrites)
 	s.addMoving()
 	s.addSales()
 	s.addResponses()
@@ -99,16 +104,13 @@ func (s *Server) Start(ctx context.Context, addr string) (string, error) {
 	s.url = "http://" + listener.Addr().String()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	s.done = make(chan struct{})
-	go s.serve(s.http, listener)
+	go func() {
+		defer close(s.done)
+		// The error is always ErrServerClosed; any other is an accept failure, which the clients see.
+		_ = s.http.Serve(listener)
+	}()
 	s.detach = context.AfterFunc(ctx, func() { _ = s.Close() })
 	return s.url, nil
-}
-
-// serve runs until the HTTP server is closed. Serve's error is always
-// ErrServerClosed then; any other is an accept failure, which the clients see.
-func (s *Server) serve(server *http.Server, listener net.Listener) {
-	defer close(s.done)
-	_ = server.Serve(listener)
 }
 
 // URL returns the base URL, or "" before Start.
@@ -159,26 +161,11 @@ func (s *Server) handle(pattern string, handler http.HandlerFunc) {
 // handleAPI registers a route under /api/: logged, delayed by Options.Latency.
 func (s *Server) handleAPI(pattern string, handler http.HandlerFunc) {
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !pause(r.Context(), s.options.Latency) {
+		if sleep.For(r.Context(), s.options.Latency) != nil {
 			return
 		}
 		handler(w, r)
 	})
-}
-
-// pause waits for d and reports false when the client went away first.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // statusRecorder remembers the status for the request log. Zero stands for a

@@ -27,11 +27,6 @@ type Write struct {
 	raw string
 }
 
-func (s *Server) addWrites() {
-	s.handleAPI("POST /api/v1/writes", s.createWrite)
-	s.handleAPI("GET /api/v1/writes", s.listWrites)
-}
-
 // Writes returns what a scenario has stored, in order of arrival.
 func (s *Server) Writes(scenario string) []Write {
 	scenario = cmp.Or(scenario, defaultScenario)

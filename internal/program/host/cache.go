@@ -143,11 +143,12 @@ func (w *cacheWatch) check(now time.Time) {
 		"bound", w.bound, "before", live, "after", left, "variable", CacheVariable)
 }
 
-// measure is the memory in use, as the last garbage collection found it.
+// measure is the memory in use, as the last garbage collection found it, without what ReserveHeap has reserved.
 func (w *cacheWatch) measure() int64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	live := int64(min(sample[0].Value.Uint64(), math.MaxInt64)) //nolint:gosec // bounded the line before
+	live = max(0, live-reserved.Load())
 	w.add(meter.Memory, live-w.live)
 	w.live = live
 	return live

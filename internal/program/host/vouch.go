@@ -12,7 +12,6 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -156,12 +155,8 @@ func (g *Guard) describe(ctx context.Context, workflowID, runID string) (describ
 	if err != nil {
 		return described{}, err
 	}
-	return describedBy(answer), nil
-}
-
-func describedBy(answer *workflowservice.DescribeWorkflowExecutionResponse) described {
 	info := answer.GetWorkflowExecutionInfo()
-	return described{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}
+	return described{workflowID: info.GetExecution().GetWorkflowId(), root: info.GetRootExecution(), memo: info.GetMemo()}, nil
 }
 
 // vouched are the hashes of the memo if its seal is that of the key.

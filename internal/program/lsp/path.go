@@ -112,12 +112,8 @@ func flow(key, value string) (keys []string, last string) {
 			last = strings.Trim(value[start:i], " ")
 		}
 	}
-	keys = withoutEmpty(keys)
+	keys = lists.Filter(keys, func(key string) bool { return key != "" })
 	return keys, last
-}
-
-func withoutEmpty(keys []string) []string {
-	return lists.Filter(keys, func(key string) bool { return key != "" })
 }
 
 // toolAround finds the tool among the siblings of a key at a column.

@@ -1,7 +1,9 @@
 package lsp
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -218,17 +220,7 @@ func uses(t text, name string) []use {
 			}
 		}
 	}
-	var all []use
-	for one := range found {
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(x, y use) int {
-		if x.line != y.line {
-			return x.line - y.line
-		}
-		return x.from - y.from
-	})
-	return all
+	return slices.SortedFunc(maps.Keys(found), func(x, y use) int { return cmp.Or(x.line-y.line, x.from-y.from) })
 }
 
 // named is the step whose name is at a place.

@@ -6,6 +6,7 @@ package mend
 import (
 	"fmt"
 
+	"reprise/interpreter/lists"
 	"reprise/interpreter/migrate"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
@@ -51,9 +52,7 @@ func File(file *source.File, check Check) Result {
 // Older rewrites the older forms of a file, as `starter migrate` does.
 func Older(file *source.File) Result {
 	migration := migrate.File(file)
-	result := Result{Text: migration.Text}
-	for _, change := range migration.Changes {
-		result.Changes = append(result.Changes, Change{Pos: change.Pos, What: change.What})
-	}
-	return result
+	return Result{Text: migration.Text, Changes: lists.Map(migration.Changes, func(change migrate.Change) Change {
+		return Change{Pos: change.Pos, What: change.What}
+	})}
 }

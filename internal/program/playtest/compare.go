@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -32,38 +33,42 @@ type Failure struct {
 // covers reports whether a value has what is wanted: of maps the members that are given, of
 // lists all elements in order, else the same value. Numbers and texts of numbers are the same in
 // requests, where everything is text.
-func covers(wanted, got any) bool { return coversAs(wanted, got, equal) }
+func covers(wanted, got any) bool { return matches(wanted, got, false, sameScalar) }
 
-func coversAs(wanted, got any, equal func(a, b any) bool) bool {
+// equal compares values in full. What was not written is nil.
+func equal(wanted, got any) bool { return matches(wanted, got, true, sameScalar) }
+
+// matches compares maps, of which whole says that they have no other members, lists, and what is in them.
+func matches(wanted, got any, whole bool, same func(a, b any) bool) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:
 		object, isMap := got.(map[string]any)
-		if !isMap {
+		if !isMap || whole && len(object) != len(wanted) {
 			return false
 		}
 		for name, value := range wanted {
 			inner, has := object[name]
-			if value == nil && !has {
+			if value == nil && !has && !whole {
 				continue
 			}
-			if !has || !coversAs(value, inner, equal) {
+			if !has || !matches(value, inner, whole, same) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		list, isList := got.([]any)
-		if !isList || len(list) != len(wanted) {
-			return false
-		}
-		for i := range wanted {
-			if !coversAs(wanted[i], list[i], equal) {
-				return false
-			}
-		}
-		return true
+		return isList && slices.EqualFunc(wanted, list, func(a, b any) bool { return matches(a, b, whole, same) })
 	}
-	return equal(wanted, got)
+	return same(wanted, got)
+}
+
+// sameScalar compares scalars: 1 and 1.0 are the same number, 1 and "1" are not the same.
+func sameScalar(a, b any) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return expression.TypeName(a) == expression.TypeName(b) && expression.Text(a) == expression.Text(b)
 }
 
 // coversRequest compares a request: its params, headers and form are texts, and names of headers
@@ -75,7 +80,7 @@ func coversRequest(wanted, got map[string]any) bool {
 		if name == "headers" {
 			value = lowered(value)
 		}
-		if asText && !coversAs(value, orEmptyAny(has), sameText) || !asText && (!known && value != nil || !coversAs(value, has, equal)) {
+		if asText && !matches(value, expression.OrEmpty(has), false, sameText) || !asText && (!known && value != nil || !covers(value, has)) {
 			if name == "url" && withQuery(got) == expression.Text(value) {
 				continue
 			}
@@ -83,13 +88,6 @@ func coversRequest(wanted, got map[string]any) bool {
 		}
 	}
 	return true
-}
-
-func orEmptyAny(v any) any {
-	if v == nil {
-		return map[string]any{}
-	}
-	return v
 }
 
 func sameText(a, b any) bool { return expression.Text(a) == expression.Text(b) }
@@ -136,7 +134,7 @@ func (c *comparison) compare() {
 	if has("status") && string(result.Status) != expect.Status {
 		c.failf("status", "status", c.whyFailed(), "expected %s, and the run is %s%s", expect.Status, result.Status, messageOf(result.Error))
 	}
-	if has("result") && !same(expect.Result, result.Result.Data) {
+	if has("result") && !equal(expect.Result, result.Result.Data) {
 		c.failf("result", "result", "", "%s", difference(expect.Result, result.Result.Data))
 	}
 	if has("error") {
@@ -153,9 +151,6 @@ func (c *comparison) compare() {
 		c.failf("within", "within", "", "the run took %s, and is to take %s at most", c.outcome.took, expect.Within)
 	}
 }
-
-// same compares results in full. What was not written is nil.
-func same(wanted, got any) bool { return equal(wanted, got) }
 
 func messageOf(failure *interpreter.ErrorObject) string {
 	if failure == nil {
@@ -256,7 +251,7 @@ func (c *comparison) compareRequests() {
 		if len(got) != len(list.Items) {
 			c.failures = append(c.failures, Failure{
 				Pos: list.Pos, What: "requests." + list.Written, Why: c.whyRequest(list.Place, got, min(len(got), len(list.Items))),
-				Message: fmt.Sprintf("expected %s, and there were %d:\n%s", count(len(list.Items), "request"), len(got), listRequests(got)),
+				Message: fmt.Sprintf("expected %s, and there were %d:\n%s", terminal.Count(len(list.Items), "request"), len(got), listRequests(got)),
 			})
 		}
 	}
@@ -286,16 +281,10 @@ func asWritten(request map[string]any) {
 
 func loweredHeaders(wanted map[string]any) map[string]any {
 	if headers, has := wanted["headers"]; has {
-		wanted = cloneMap(wanted)
+		wanted = maps.Clone(wanted)
 		wanted["headers"] = lowered(headers)
 	}
 	return wanted
-}
-
-func cloneMap(m map[string]any) map[string]any {
-	clone := make(map[string]any, len(m))
-	maps.Copy(clone, m)
-	return clone
 }
 
 // whyRequest says what decided that the request at a position was made, or that none was.
@@ -467,13 +456,6 @@ func listed(texts []string) string {
 		return "  none"
 	}
 	return "  " + strings.Join(texts, "\n  ")
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // brief is a request in a line: method and URL with its params, else what there is.

@@ -1,7 +1,6 @@
 package playtest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,9 +62,7 @@ func CoverageOf(suite *Suite, reports []*Report) *Coverage {
 			}
 		}
 	}
-	slices.SortStableFunc(c.Parts, func(a, b Part) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortStableFunc(c.Parts, func(a, b Part) int { return a.Pos.Compare(b.Pos) })
 	return c
 }
 

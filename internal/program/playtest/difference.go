@@ -12,38 +12,6 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// equal compares values: 1 and 1.0 are the same number, 1 and "1" are not the same.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		other, isMap := b.(map[string]any)
-		if !isMap || len(a) != len(other) {
-			return false
-		}
-		for name, value := range a {
-			inner, has := other[name]
-			if !has || !equal(value, inner) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		other, isList := b.([]any)
-		if !isList || len(a) != len(other) {
-			return false
-		}
-		for i := range a {
-			if !equal(a[i], other[i]) {
-				return false
-			}
-		}
-		return true
-	case nil:
-		return b == nil
-	}
-	return b != nil && expression.TypeName(a) == expression.TypeName(b) && expression.Text(a) == expression.Text(b)
-}
-
 // mostDiffered bounds the text of a difference.
 const mostDiffered = 4000
 

@@ -24,6 +24,8 @@ type junitSuite struct {
 	Failures int         `xml:"failures,attr"`
 	Time     string      `xml:"time,attr"`
 	Cases    []junitCase `xml:"testcase"`
+
+	took float64
 }
 
 type junitCase struct {
@@ -63,17 +65,12 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 		}
 		suite.Tests++
 		all.Tests++
-		total += report.Took.Seconds()
+		suite.took += report.Took.Seconds()
 		suite.Cases = append(suite.Cases, one)
 	}
 	for i := range all.Suites {
-		sum := 0.0
-		for _, report := range reports {
-			if report.Suite.Path == all.Suites[i].Name {
-				sum += report.Took.Seconds()
-			}
-		}
-		all.Suites[i].Time = seconds(sum)
+		all.Suites[i].Time = seconds(all.Suites[i].took)
+		total += all.Suites[i].took
 	}
 	all.Time = seconds(total)
 	if _, err := io.WriteString(w, xml.Header); err != nil {

@@ -56,18 +56,9 @@ func cutLast(place string) (before, behind string, found bool) {
 }
 
 func (n *names) all() []string {
-	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
-		for name := range n.steps {
-			if !yield(name, true) {
-				return
-			}
-		}
-		for name := range n.places {
-			if !yield(name, true) {
-				return
-			}
-		}
-	})))
+	all := slices.AppendSeq(slices.Collect(maps.Keys(n.steps)), maps.Keys(n.places))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // checkNames finds names of calls that the playbook does not have, and answers whose order is not fixed.

@@ -339,7 +339,7 @@ func (s *stage) connections() (made, error) {
 		connections.given[name] = text
 	}
 	if s.schema != nil {
-		connections.postgres, connections.names = s.schema.url, postgresNames(s.suite.Book)
+		connections.postgres, connections.names = s.schema.url, s.suite.Book.ConnectionsOf("postgres")
 	}
 	return connections, nil
 }

@@ -73,8 +73,10 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 		s.script.miss(unanswered{who: who, request: requestOf(in), needs: "{result: []}"})
 		s.stop("a query has no answer")
 		return interpreter.ToolResult{}, true, tool.ConfigErrorf("the test has no answer left for this query")
+	case answer == nil && scripted:
+		return interpreter.ToolResult{}, true, tool.Begin(ctx)
 	case answer == nil:
-		return interpreter.ToolResult{}, scripted, begins(ctx, scripted)
+		return interpreter.ToolResult{}, false, nil
 	}
 	if answer.Lost {
 		return interpreter.ToolResult{}, false, loseWorker(ctx)
@@ -100,13 +102,6 @@ func timedOut(in interpreter.ToolInput) error {
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
 		Message: fmt.Sprintf("step %q: the attempt took longer than its timeout of %s", in.Step, in.Timeout()),
 	}
-}
-
-func begins(ctx context.Context, scripted bool) error {
-	if scripted {
-		return tool.Begin(ctx)
-	}
-	return nil
 }
 
 // changesTables reports whether a statement defines something, so that its result says nothing.
@@ -156,7 +151,7 @@ func (s *stage) fence(in interpreter.ToolInput) error {
 	if in.Auth != "" {
 		url := in.Auth
 		if !strings.HasPrefix(url, "sqlite:") {
-			url, _ = s.connectionOf(in.Auth)
+			url, _ = s.test.Connections[in.Auth].(string)
 		}
 		where = strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
 	}
@@ -170,11 +165,6 @@ func (s *stage) fence(in interpreter.ToolInput) error {
 	return nil
 }
 
-func (s *stage) connectionOf(name string) (string, bool) {
-	text, isText := s.test.Connections[name].(string)
-	return text, isText
-}
-
 // parentOf is the folder of a file, "" for one in no folder.
 func parentOf(name string) string {
 	if dir := path.Dir(filepath.ToSlash(name)); dir != "." {
@@ -182,6 +172,3 @@ func parentOf(name string) string {
 	}
 	return ""
 }
-
-// postgresNames are the connections that steps and sinks of postgres name.
-func postgresNames(book *playbook.Playbook) []string { return book.ConnectionsOf("postgres") }

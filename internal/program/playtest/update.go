@@ -118,7 +118,7 @@ func (r *Report) rewrite(expect *yaml.Node) {
 	if e.Words.Has("status") && string(result.Status) != e.Status {
 		set("status", string(result.Status))
 	}
-	if e.Words.Has("result") && !same(e.Result, result.Result.Data) {
+	if e.Words.Has("result") && !equal(e.Result, result.Result.Data) {
 		set("result", result.Result.Data)
 	}
 	if e.Words.Has("error") && result.Error != nil {
@@ -134,21 +134,17 @@ func (r *Report) rewrite(expect *yaml.Node) {
 	if e.Words.Has("warnings") {
 		c := &comparison{stage: r.stage, test: r.Test, outcome: r.outcome}
 		if c.compareWarnings(); len(c.failures) > 0 {
-			set("warnings", texts(result.Warnings))
+			set("warnings", lists.Map(result.Warnings, func(text string) any { return text }))
 		}
 	}
 	r.rewriteLists(expect)
 	if steps := yamltree.Keys(expect)["steps"]; steps != nil && steps.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(steps.Content); i += 2 {
-			if got := statusOf(result.Steps, steps.Content[i].Value); got != steps.Content[i+1].Value {
-				replaceNode(steps.Content[i+1], got)
+		for key, value := range yamltree.Pairs(steps) {
+			if got := statusOf(result.Steps, key.Value); got != value.Value {
+				replaceNode(value, got)
 			}
 		}
 	}
-}
-
-func texts(all []string) []any {
-	return lists.Map(all, func(text string) any { return text })
 }
 
 // rewriteLists does so with what is expected by call.

@@ -96,9 +96,9 @@ func (p part) member(key string) (part, bool) {
 
 // keys are those of a map, in the order of the file.
 func (p part) keys() []*yaml.Node {
-	own, all := p.own(), []*yaml.Node(nil)
-	for i := 0; i+1 < len(own.Content); i += 2 {
-		all = append(all, own.Content[i])
+	var all []*yaml.Node
+	for key := range yamltree.Pairs(p.own()) {
+		all = append(all, key)
 	}
 	return all
 }

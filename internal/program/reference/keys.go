@@ -57,7 +57,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 				entry.Where = r.where(section.Name, key.StepsOnly)
 			}
 			if key.Of != "" {
-				entry.Words = r.namesOf(key.Of)
+				entry.Words = lists.Map(r.sections[key.Of].Keys, func(key playbook.Key) string { return key.Name })
 			}
 			for _, other := range slices.Concat(key.Aliases, key.Older) {
 				r.spellings[section.Name][other] = key.Name
@@ -65,10 +65,6 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 			r.addAt(entry, spot{section.Name, key.Name})
 		}
 	}
-}
-
-func (r *Reference) namesOf(section string) []string {
-	return lists.Map(r.sections[section].Keys, func(key playbook.Key) string { return key.Name })
 }
 
 // types say what may stand behind keys.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -324,9 +325,7 @@ func (r *Reference) Suggest(question string) string {
 		}
 	}
 	for _, section := range r.spellings {
-		for other := range section {
-			names = append(names, other)
-		}
+		names = slices.AppendSeq(names, maps.Keys(section))
 	}
 	before, last, nested := cutLast(question)
 	if near := expression.Suggest(question, names); near != "" || !nested {
@@ -353,10 +352,7 @@ func (r *Reference) below(path string) []string {
 		names = append(names, e.Words...)
 	}
 	_, last, _ := cutLast(path)
-	for other := range r.spellings[last] {
-		names = append(names, other)
-	}
-	return names
+	return slices.AppendSeq(names, maps.Keys(r.spellings[last]))
 }
 
 // Index lists the names of a kind, sorted as they are documented.

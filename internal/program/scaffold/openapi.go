@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // Operation is one that a document of OpenAPI describes.
@@ -236,7 +237,7 @@ func usual(p *openapi3.Parameter) any {
 	if p.Example != nil {
 		return canonical(p.Example)
 	}
-	for _, name := range sorted(p.Examples) {
+	for _, name := range playbook.SortedKeys(p.Examples) {
 		if example := p.Examples[name]; example != nil && example.Value != nil {
 			return canonical(example.Value.Value)
 		}
@@ -260,15 +261,6 @@ func usual(p *openapi3.Parameter) any {
 	return sample(p.Schema, p.Name)
 }
 
-func sorted[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // canonical is a value of a document as values of the language are; nil where that is not possible.
 func canonical(value any) any {
 	encoded, err := json.Marshal(value)
@@ -288,7 +280,7 @@ func (d *Description) body(operation *openapi3.Operation) {
 		return
 	}
 	content := operation.RequestBody.Value.Content
-	for _, media := range sorted(content) {
+	for _, media := range playbook.SortedKeys(content) {
 		if content[media] == nil {
 			continue
 		}
@@ -302,14 +294,14 @@ func (d *Description) body(operation *openapi3.Operation) {
 			return
 		}
 	}
-	d.Notes = append(d.Notes, "the body of the request is of a kind that is not made: "+strings.Join(sorted(content), ", "))
+	d.Notes = append(d.Notes, "the body of the request is of a kind that is not made: "+strings.Join(playbook.SortedKeys(content), ", "))
 }
 
 func exampleOf(media *openapi3.MediaType) any {
 	if media.Example != nil {
 		return canonical(media.Example)
 	}
-	for _, name := range sorted(media.Examples) {
+	for _, name := range playbook.SortedKeys(media.Examples) {
 		if example := media.Examples[name]; example != nil && example.Value != nil && example.Value.Value != nil {
 			return canonical(example.Value.Value)
 		}
@@ -337,7 +329,7 @@ func answerOf(operation *openapi3.Operation) *Answer {
 			text += *ref.Value.Description
 		}
 		answer.Linked = answer.Linked || linkHeader.MatchString(text)
-		for _, media := range sorted(ref.Value.Content) {
+		for _, media := range playbook.SortedKeys(ref.Value.Content) {
 			if one := ref.Value.Content[media]; one != nil && strings.Contains(media, "json") {
 				answer.Body = exampleOf(one)
 				break
@@ -361,7 +353,7 @@ func (d *Document) security(of *Description, operation *openapi3.Operation) {
 		return
 	}
 	for _, requirement := range requirements {
-		for _, name := range sorted(requirement) {
+		for _, name := range playbook.SortedKeys(requirement) {
 			ref := d.of.Components.SecuritySchemes[name]
 			if ref != nil && ref.Value != nil && of.loginOf(ref.Value) {
 				return

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"reprise/interpreter/playbook"
 )
 
 // Bounds of a sample that is made of a schema.
@@ -74,7 +76,7 @@ func firstOf(choices openapi3.SchemaRefs) *openapi3.SchemaRef {
 }
 
 func (s *sampler) members(schema *openapi3.Schema, members map[string]any, depth int) any {
-	for i, key := range sorted(schema.Properties) {
+	for i, key := range playbook.SortedKeys(schema.Properties) {
 		if i == mostSampleMembers {
 			break
 		}

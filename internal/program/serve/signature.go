@@ -39,7 +39,7 @@ var (
 func verify(trigger *playbook.Trigger, secret string, header http.Header, body []byte, now time.Time) error {
 	switch trigger.Sender {
 	case playbook.GitHub:
-		return verifyBody(header, trigger.SignatureHeader(), "sha256=", sha256.New, hex.DecodeString, secret, body)
+		return verifyParts(header, trigger.SignatureHeader(), "sha256=", sha256.New, hex.DecodeString, secret, body)
 	case playbook.Stripe:
 		return verifyStripe(secret, header, trigger.SignatureHeader(), body, now)
 	case playbook.Slack:
@@ -52,7 +52,7 @@ func verify(trigger *playbook.Trigger, secret string, header http.Header, body [
 	if trigger.Encoding == playbook.Base64 {
 		decode = base64.StdEncoding.DecodeString
 	}
-	return verifyBody(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
+	return verifyParts(header, trigger.SignatureHeader(), trigger.Prefix, algorithm, decode, secret, body)
 }
 
 // single is the value of a header that occurs once.
@@ -63,9 +63,9 @@ func single(header http.Header, name string) (string, error) {
 	return "", errUnsigned
 }
 
-// verifyBody checks a signature of the body alone.
-func verifyBody(
-	header http.Header, name, prefix string, algorithm func() hash.Hash, decode func(string) ([]byte, error), secret string, body []byte,
+// verifyParts checks a signature of some parts, such as the body alone.
+func verifyParts(
+	header http.Header, name, prefix string, algorithm func() hash.Hash, decode func(string) ([]byte, error), secret string, parts ...[]byte,
 ) error {
 	value, err := single(header, name)
 	if err != nil {
@@ -73,7 +73,7 @@ func verifyBody(
 	}
 	text, found := strings.CutPrefix(value, prefix)
 	signature, err := decode(text)
-	if !found || err != nil || !hmac.Equal(signature, sum(algorithm, secret, body)) {
+	if !found || err != nil || !hmac.Equal(signature, sum(algorithm, secret, parts...)) {
 		return errForged
 	}
 	return nil
@@ -108,18 +108,12 @@ func verifyStripe(secret string, header http.Header, name string, body []byte, n
 }
 
 func verifySlack(secret string, header http.Header, name string, body []byte, now time.Time) error {
-	value, err := single(header, name)
-	if err != nil {
-		return err
-	}
 	at, err := single(header, slackTime)
+	if err == nil {
+		err = verifyParts(header, name, "v0=", sha256.New, hex.DecodeString, secret, []byte("v0:"+at+":"), body)
+	}
 	if err != nil {
 		return err
-	}
-	text, found := strings.CutPrefix(value, "v0=")
-	signature, err := hex.DecodeString(text)
-	if !found || err != nil || !hmac.Equal(signature, sum(sha256.New, secret, []byte("v0:"+at+":"), body)) {
-		return errForged
 	}
 	return checkTime(at, now)
 }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/program/host"
 	"reprise/workflows"
 )
@@ -121,10 +122,8 @@ func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, su
 			plan.use(connect.Attributes{})
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if sleep.For(ctx, attributeRetry) != nil {
 			return ErrInterrupted
-		case <-time.After(attributeRetry):
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/sleep"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/workflows"
@@ -31,8 +32,10 @@ func (s *Sender) Trigger(
 ) (Triggered, error) {
 	// The IDs of runs name the second: of two in one second the server starts one.
 	recent := found.Described.Info.RecentActions
-	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second && !sleep(ctx, time.Second) {
-		return Triggered{}, ctx.Err()
+	if n := len(recent); n > 0 && time.Since(recent[n-1].ActualTime) < time.Second {
+		if err := sleep.For(ctx, time.Second); err != nil {
+			return Triggered{}, err
+		}
 	}
 	if err := s.Client.ScheduleClient().GetHandle(ctx, found.ID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: overlap}); err != nil {
 		return Triggered{}, err
@@ -66,19 +69,9 @@ func (s *Sender) awaitTriggered(ctx context.Context, before *runs.Schedule, pati
 		if now.Info.NumActionsSkippedOverlap > before.Described.Info.NumActionsSkippedOverlap {
 			return Triggered{Outcome: Skipped}, nil
 		}
-		if !sleep(ctx, 100*time.Millisecond) {
-			return Triggered{}, ctx.Err()
+		if err := sleep.For(ctx, 100*time.Millisecond); err != nil {
+			return Triggered{}, err
 		}
 	}
 	return Triggered{Outcome: Waiting}, nil
-}
-
-// sleep waits, and reports whether the context lasted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/opentelemetry"
 
@@ -30,7 +31,8 @@ func (t *Telemetry) handler() client.MetricsHandler {
 		Meter: t.meters.Meter("temporal-sdk-go"), UseMonotonicCounters: true,
 		OnError: func(err error) { t.logger.Warn("a metric of Temporal's SDK is not counted", "error", err) },
 	})
-	h := &handler{recorder: t.recorder, tagged: &tagged{root: base}}
+	known, _ := lru.New[string, *instruments](maxTagged) // of more than none
+	h := &handler{recorder: t.recorder, tagged: &tagged{root: base, byTags: known}}
 	return h.WithTags(nil)
 }
 
@@ -53,17 +55,13 @@ const maxTagged = 5000
 // every task, and making one takes longer than counting does.
 type tagged struct {
 	root   client.MetricsHandler
-	mu     sync.RWMutex
-	byTags map[string]*instruments
+	byTags *lru.Cache[string, *instruments]
 }
 
 // of is what counts with the given tags.
 func (t *tagged) of(labels, values []string) *instruments {
 	key := strings.Join(labels, "\x00") + "\x01" + strings.Join(values, "\x00")
-	t.mu.RLock()
-	found := t.byTags[key]
-	t.mu.RUnlock()
-	if found != nil {
+	if found, ok := t.byTags.Get(key); ok {
 		return found
 	}
 	tags := make(map[string]string, len(labels))
@@ -71,14 +69,7 @@ func (t *tagged) of(labels, values []string) *instruments {
 		tags[label] = values[i]
 	}
 	made := &instruments{handler: t.root.WithTags(tags)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byTags == nil {
-		t.byTags = map[string]*instruments{}
-	}
-	if len(t.byTags) < maxTagged {
-		t.byTags[key] = made
-	}
+	t.byTags.Add(key, made)
 	return made
 }
 

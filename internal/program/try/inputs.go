@@ -60,15 +60,14 @@ func (t *trial) needed() error {
 	if step.Loop != nil && t.Element == nil {
 		nodes = append(nodes, step.Loop.Collection)
 	}
-	var err error
 	for _, node := range nodes {
-		node.EachRef(func(scalar *playbook.Node, ref expression.Ref) {
-			if err == nil {
-				err = missing(book, step, with, scalar, ref)
+		for scalar, ref := range node.ScalarRefs() {
+			if err := missing(book, step, with, scalar, ref); err != nil {
+				return err
 			}
-		})
+		}
 	}
-	return err
+	return nil
 }
 
 // missing is the error of a reference to what is not there, nil where it is.

@@ -64,18 +64,6 @@ func IsRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// sleep waits until the time is over or the context ends.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // at is a place of the playbook for messages.
 func at(book *playbook.Playbook, pos source.Position) string {
 	return fmt.Sprintf("%s:%s", book.File.Name, pos)

@@ -1,6 +1,7 @@
 package try
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -232,15 +233,8 @@ func (p Printer) next(next NextThing) {
 	}
 	p.line("  ", "next: %s%s", next.Text, wait)
 	for _, change := range next.Changes {
-		p.line("    ", "%s: %s -> %s", change.Path, orNone(change.From), orNone(change.To))
+		p.line("    ", "%s: %s -> %s", change.Path, cmp.Or(change.From, "(none)"), cmp.Or(change.To, "(none)"))
 	}
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "(none)"
-	}
-	return value
 }
 
 // Header writes what is tried.

@@ -15,10 +15,12 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/secrets"
+	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -28,7 +30,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	options.Pages = cmp.Or(options.Pages, DefaultPages)
 	options.MaxWait = cmp.Or(options.MaxWait, DefaultMaxWait)
 	if options.Sleep == nil {
-		options.Sleep = sleep
+		options.Sleep = sleep.For
 	}
 	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Set{})
 	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
@@ -243,10 +245,7 @@ func (t *trial) state(in interpreter.StateInput, now time.Time) {
 
 // finish shows the end of the call.
 func (t *trial) finish(result interpreter.CallResult) {
-	t.report.Status, t.report.Warnings = result.Status, nil
-	for _, warning := range result.Warnings {
-		t.report.Warnings = append(t.report.Warnings, t.text(warning))
-	}
+	t.report.Status, t.report.Warnings = result.Status, lists.Map(result.Warnings, t.text)
 	data := result.Data
 	if result.Failed() {
 		t.report.Error = t.text(result.Error.Message)

@@ -219,7 +219,8 @@ type flash struct {
 
 const flashCookie = "_said"
 
-func setFlash(w http.ResponseWriter, r *http.Request, said flash) {
+// turnTo has the browser turn to a page, which shows what came of a change.
+func turnTo(w http.ResponseWriter, r *http.Request, address string, said flash) {
 	const most = 1500
 	if text := []rune(said.Text); len(text) > most {
 		said.Text = string(text[:most]) + "…"
@@ -228,6 +229,7 @@ func setFlash(w http.ResponseWriter, r *http.Request, said flash) {
 	set := cookie(r, cookieName(r)+flashCookie, base64.RawURLEncoding.EncodeToString(data))
 	set.MaxAge = int(time.Minute.Seconds())
 	http.SetCookie(w, set)
+	http.Redirect(w, r, address, http.StatusSeeOther)
 }
 
 func popFlash(w http.ResponseWriter, r *http.Request) *flash {

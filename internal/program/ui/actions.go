@@ -209,8 +209,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 	if err != nil {
 		return err
 	}
-	setFlash(w, r, said)
-	http.Redirect(w, r, back(found.WorkflowID, o.Step), http.StatusSeeOther)
+	turnTo(w, r, back(found.WorkflowID, o.Step), said)
 	return nil
 }
 

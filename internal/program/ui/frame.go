@@ -48,7 +48,7 @@ var functions = template.FuncMap{
 	"step":    stepPath,
 	"cut":     func(most int, text string) string { return terminal.Shorten(text, most) },
 	"count":   terminal.Count,
-	"middle":  middle,
+	"middle":  func(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) },
 	"segment": url.PathEscape,
 }
 
@@ -66,9 +66,6 @@ func statusColours() string {
 func runPath(id string) string { return "/runs/" + url.PathEscape(id) }
 
 func stepPath(id, step string) string { return runPath(id) + "/steps/" + url.PathEscape(step) }
-
-// middle cuts a text in its middle, so that what distinguishes it stays.
-func middle(most int, text string) string { return terminal.Middle(terminal.OneLine(text), most) }
 
 // frame is what all pages have.
 type frame struct {

@@ -210,8 +210,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 	case err != nil:
 		return err
 	}
-	setFlash(w, r, said)
-	http.Redirect(w, r, "/inbox", http.StatusSeeOther)
+	turnTo(w, r, "/inbox", said)
 	return nil
 }
 

@@ -237,7 +237,6 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err != nil {
 		return s.showBook(w, r, v, name, book, r.PostForm, sentence(terminal.Shorten(err.Error(), 500)))
 	}
-	setFlash(w, r, flash{Text: "The run has started."})
-	http.Redirect(w, r, runPath(id), http.StatusSeeOther)
+	turnTo(w, r, runPath(id), flash{Text: "The run has started."})
 	return nil
 }

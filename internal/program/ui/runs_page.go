@@ -61,6 +61,7 @@ type runRow struct {
 	Path     string
 	Status   interpreter.Status
 	Now      string
+	Fault    string // what it failed with
 	Progress *progress
 	Started  string
 	Took     string
@@ -150,6 +151,8 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
 	var open []*runRow
+	var group errgroup.Group
+	group.SetLimit(callsPerPage)
 	for i, run := range list {
 		ids[run.WorkflowID]++
 		end := run.EndedAt
@@ -166,8 +169,13 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 		if !run.Ended() && run.Queue == nil && len(open) < callsPerPage {
 			open = append(open, &rows[i])
 		}
+		if run.Status == interpreter.Failed {
+			group.Go(func() error {
+				rows[i].Fault = s.faults.of(ctx, s.Runs, run)
+				return nil
+			})
+		}
 	}
-	var group errgroup.Group
 	for i, calls := range shareCalls(open) {
 		group.Go(func() error {
 			s.glance(ctx, open[i], now, calls)

@@ -107,8 +107,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	if err != nil {
 		return err
 	}
-	setFlash(w, r, flash{Text: text})
-	http.Redirect(w, r, "/schedules", http.StatusSeeOther)
+	turnTo(w, r, "/schedules", flash{Text: text})
 	return nil
 }
 
@@ -138,7 +137,6 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request, found *runs.Sch
 	default:
 		shown.Text = "A run of " + found.ID + " was requested. It is listed when it has started."
 	}
-	setFlash(w, r, shown)
-	http.Redirect(w, r, "/schedules", http.StatusSeeOther)
+	turnTo(w, r, "/schedules", shown)
 	return nil
 }

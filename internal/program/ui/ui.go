@@ -54,6 +54,7 @@ type Server struct {
 	mux      *http.ServeMux
 	secret   []byte // of the forms
 	silences silences
+	faults   faults
 }
 
 // New makes a server.
@@ -64,7 +65,7 @@ func New(options Options) *Server {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text())}
+	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults()}
 	for pattern, show := range map[string]pageHandler{
 		"GET /{$}":                    s.runsPage,
 		"GET /runs/{id}":              s.runPage,

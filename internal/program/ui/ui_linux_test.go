@@ -296,6 +296,7 @@ func (w *world) filters(t *testing.T, waiting, failed string) {
 	w.shows("/?person=1", link(decided))
 	w.shows("/?label=team%3Dsales", link(waiting))
 	w.shows("/?status=failed", link(failed))
+	w.shows("/?status=failed", `<span class="error below">step fetch: 2 of 2 iterations failed`)
 	w.shows("/?status=retry_pending", link(waiting))
 	for query, has := range map[string][]bool{
 		"": {true, true, true}, "playbook=patients": {true, false, false}, "status=failed": {false, true, false}, "status=retry_pending": {true, false, true},

@@ -43,8 +43,8 @@ func TestCases(t *testing.T) {
 		}
 	}
 	for _, mode := range []string{"insert", "upsert"} {
-		for _, state := range []bool{false, true} {
-			texts = append(texts, loadBook("http://127.0.0.1:1", "rows_1", load{mode: mode, state: state}))
+		for _, c := range loadCases(mode, 10) {
+			texts = append(texts, loadBook("http://127.0.0.1:1", "rows_1", c))
 		}
 	}
 	for _, text := range texts {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// serverProcess is the Temporal server that bench has started; 0 if it runs elsewhere.
+// serverProcess is a server that bench has started; 0 if it runs elsewhere.
 type serverProcess int
 
 // cpu is the processor time that the server has used since it started; 0 if it runs elsewhere.
@@ -15,13 +15,43 @@ func (p serverProcess) cpu() (time.Duration, error) {
 	if p == 0 {
 		return 0, nil
 	}
-	process, err := procfs.NewProc(int(p))
+	stat, err := p.stat()
 	if err != nil {
-		return 0, fmt.Errorf("read the processor time of the server: %w", err)
+		return 0, err
 	}
-	stat, err := process.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of the server: %w", err)
-	}
-	return time.Duration(stat.CPUTime() * float64(time.Second)), nil
+	return inSeconds(stat.CPUTime()), nil
 }
+
+// familyCPU is the processor time of a server that has a process for each session: its own, that of its processes, and of
+// those that have ended.
+func (p serverProcess) familyCPU() (time.Duration, error) {
+	stat, err := p.stat()
+	if err != nil {
+		return 0, err
+	}
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of the server: %w", err)
+	}
+	ended := procfs.ProcStat{UTime: uint(stat.CUTime), STime: uint(stat.CSTime)}
+	used := stat.CPUTime() + ended.CPUTime()
+	for _, process := range processes {
+		if child, err := process.Stat(); err == nil && child.PPID == int(p) {
+			used += child.CPUTime()
+		}
+	}
+	return inSeconds(used), nil
+}
+
+func (p serverProcess) stat() (stat procfs.ProcStat, err error) {
+	process, err := procfs.NewProc(int(p))
+	if err == nil {
+		stat, err = process.Stat()
+	}
+	if err != nil {
+		return stat, fmt.Errorf("read the processor time of the server: %w", err)
+	}
+	return stat, nil
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

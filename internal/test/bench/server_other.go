@@ -4,8 +4,10 @@ package main
 
 import "time"
 
-// serverProcess is the Temporal server that bench has started. Its processor time is
+// serverProcess is a server that bench has started. Its processor time is
 // only known on Linux.
 type serverProcess int
 
 func (serverProcess) cpu() (time.Duration, error) { return 0, nil }
+
+func (serverProcess) familyCPU() (time.Duration, error) { return 0, nil }

@@ -18,6 +18,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/payload"
+	"reprise/internal/base/sleep"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
@@ -44,15 +45,7 @@ func (nap) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolR
 }
 
 func rest(ctx context.Context, ms int) error {
-	if ms == 0 {
-		return nil
-	}
-	select {
-	case <-time.After(time.Duration(ms) * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return sleep.For(ctx, time.Duration(ms)*time.Millisecond)
 }
 
 func hand(ctx context.Context, in handInput) (int, error) { return in.First, rest(ctx, in.MS) }
@@ -95,6 +88,7 @@ func work(ctx context.Context, address, queue, dir string) error {
 			return err
 		}
 	}
+	host.ReserveHeap()
 	w := host.NewWorker(c, catalogue, host.Options{TaskQueue: queue, Telemetry: watched})
 	w.RegisterWorkflowWithOptions(handLoop, workflow.RegisterOptions{Name: handLoopName})
 	w.RegisterWorkflowWithOptions(handIteration, workflow.RegisterOptions{Name: handIterationName})

@@ -49,9 +49,9 @@ func TestGolden(t *testing.T) {
 	for name, want := range pages {
 		wanted, lines := strings.Split(want, "\n"), strings.Split(read(t, filepath.Join("docs", name)), "\n")
 		for i := range min(len(wanted), len(lines)) {
-			require.Equal(t, wanted[i], lines[i], "docs/%s:%d is out of date: run make golden", name, i+1)
+			require.Equal(t, wanted[i], lines[i], "docs/%s:%d is out of date: run make reference", name, i+1)
 		}
-		require.Len(t, lines, len(wanted), "docs/%s is out of date: run make golden", name)
+		require.Len(t, lines, len(wanted), "docs/%s is out of date: run make reference", name)
 	}
 }
 

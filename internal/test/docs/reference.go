@@ -43,7 +43,7 @@ type writer struct {
 	catalogue playbook.Tools
 }
 
-const generated = "<!-- Generated: go run ./internal/test/docs/generate -->\n\n"
+const generated = "<!-- Generated: make reference -->\n\n"
 
 // head begins a page: what it is, how to read it, and the way up.
 func head(page reference.Page) string {

@@ -192,7 +192,7 @@ func book(steps string) string {
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// start starts a run of a playbook. Its workload has the demo API's address.
+// start starts a run of a playbook.
 func (w *world) start(source string, workload map[string]any) client.WorkflowRun {
 	w.t.Helper()
 	run, err := w.tryStart(source, workload)
@@ -202,12 +202,6 @@ func (w *world) start(source string, workload map[string]any) client.WorkflowRun
 
 func (w *world) tryStart(source string, workload map[string]any) (client.WorkflowRun, error) {
 	w.t.Helper()
-	given := map[string]any{"api": w.api.URL()}
-	for key, value := range workload {
-		given[key] = value
-	}
-	canonical, err := expression.Canonical(given)
-	require.NoError(w.t, err)
 	w.runs++
 	id := notInID.ReplaceAllString(w.t.Name(), "-") + "-" + w.queue
 	if w.runs > 1 {
@@ -215,7 +209,19 @@ func (w *world) tryStart(source string, workload map[string]any) (client.Workflo
 	}
 	return w.env.Client().ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue},
 		workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "test.yaml", Source: source, Workload: expression.Of(canonical)})
+		w.input(source, workload))
+}
+
+// input is that of a run of a playbook. Its workload has the demo API's address.
+func (w *world) input(source string, workload map[string]any) workflows.Input {
+	w.t.Helper()
+	given := map[string]any{"api": w.api.URL()}
+	for key, value := range workload {
+		given[key] = value
+	}
+	canonical, err := expression.Canonical(given)
+	require.NoError(w.t, err)
+	return workflows.Input{Name: "test.yaml", Source: source, Workload: expression.Of(canonical)}
 }
 
 // endsAs is outcome for a run that has to end with a status.

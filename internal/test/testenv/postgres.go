@@ -56,6 +56,7 @@ func PostgresServer(t testing.TB) *Database {
 // LocalDatabase is one of a program that is no test.
 type LocalDatabase struct {
 	URL  string
+	PID  int // of the server, whose sessions are its children
 	Stop func()
 }
 
@@ -65,7 +66,7 @@ func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &LocalDatabase{URL: server.url("postgres"), Stop: func() { _ = server.remove() }}, nil
+	return &LocalDatabase{URL: server.url("postgres"), PID: server.process.Cmd.Process.Pid, Stop: func() { _ = server.remove() }}, nil
 }
 
 // sharedPostgres returns a function that makes the URL of a database.

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"reprise/internal/base/childproc"
+	"reprise/internal/base/sleep"
 )
 
 // pgServer is a PostgreSQL server on 127.0.0.1 with its files and its socket in
@@ -219,7 +220,7 @@ func (s *pgServer) start(ctx context.Context) error {
 		if server.HasExited() {
 			return fmt.Errorf("the server has exited: %s\n%s", server.Cmd.ProcessState, server.Output)
 		}
-		if !wait(ctx, 20*time.Millisecond) {
+		if sleep.For(ctx, 20*time.Millisecond) != nil {
 			server.Stop(syscall.SIGQUIT, 5*time.Second)
 			return fmt.Errorf("the server does not answer: %w\n%s", err, server.Output)
 		}

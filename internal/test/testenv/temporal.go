@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/sleep"
 	"reprise/internal/program/localserver"
 )
 
@@ -176,7 +177,7 @@ func (e *Env) connect(ctx context.Context) error {
 			e.client = c
 			return nil
 		}
-		if !wait(ctx, 50*time.Millisecond) {
+		if sleep.For(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("no answer from %s, namespace %q: %w", e.Address, e.Namespace, err)
 		}
 	}
@@ -201,16 +202,6 @@ func dialNamespace(ctx context.Context, address, namespace string) (client.Clien
 		return nil, err
 	}
 	return c, nil
-}
-
-// wait pauses between two attempts and reports false when ctx has ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // logger writes to stderr from TEST_LOG_LEVEL on, or from the given level if it

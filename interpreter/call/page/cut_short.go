@@ -38,7 +38,7 @@ func (p *Pages) Paged(policy *playbook.Policy, page any) {
 			continue
 		}
 		paged.Had |= 1 << i
-		if mayBeLeftOut(ref, value) || testsPresence(policy) {
+		if mayBeLeftOut(ref, value) || presence.MatchString(policy.When.Raw) {
 			paged.Soft |= 1 << i
 		}
 	}
@@ -60,8 +60,6 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 
 // presence finds the words with which a condition tests whether a member exists.
 var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
-
-func testsPresence(policy *playbook.Policy) bool { return presence.MatchString(policy.When.Raw) }
 
 // pageMembers are the members of the page that a policy's condition names.
 func pageMembers(policy *playbook.Policy) []expression.Ref {

@@ -4,29 +4,29 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
 )
 
-// Pages is what a call keeps of its successes since it began or was restarted. Part of the
-// state of a call; kept in workflow history.
+// Pages is what a call keeps of its successes: since it was restarted, but for Matched. Part
+// of the state of a call; kept in workflow history.
 type Pages struct {
 	Collected expression.Value `json:"collected,omitzero"`
 	Collector int              `json:"collector,omitempty"` // policy whose collect was used last
 	Pager     int              `json:"pager,omitempty"`     // policy with a page sink that paged last
-	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success
+	Matched   []int            `json:"matched,omitempty"`   // policies that matched a success of the call
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
 	LastPage  string           `json:"last_page,omitempty"` // digest of the page before
 	Detached  int              `json:"detached,omitempty"`  // elements of Collected that stayed with the workflow
 }
 
+// Restarted are those of a call that begins again.
+func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
+
 // Match notes policies that matched a success.
 func (p *Pages) Match(numbers ...int) {
-	for _, number := range numbers {
-		if !slices.Contains(p.Matched, number) {
-			p.Matched = append(p.Matched, number)
-		}
-	}
+	p.Matched = lists.Add(p.Matched, numbers...)
 }
 
 // Repeats reports whether a page is the one before, and notes it for the one that

@@ -4,6 +4,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // Sink is what a sink writes, and of which step or page.
@@ -63,11 +64,7 @@ func texts(value any) []string {
 	case nil:
 		return nil
 	case []any:
-		all := make([]string, len(value))
-		for i, one := range value {
-			all[i] = expression.Text(one)
-		}
-		return all
+		return lists.Map(value, expression.Text)
 	}
 	return []string{expression.Text(value)}
 }

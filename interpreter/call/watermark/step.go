@@ -150,14 +150,14 @@ func (s *Step) About(action *playbook.Action, scope *interpreter.Scope, now time
 			}
 			continue
 		}
-		field.Value.EachTemplate(func(leaf *playbook.Node) {
+		for leaf := range field.Value.Templates() {
 			if !s.namesSource(leaf) {
-				return
+				continue
 			}
 			if value, err := leaf.Render(scope, budget); err == nil {
 				parts = append(parts, field.Key, value)
 			}
-		})
+		}
 	}
 	if action.Auth != nil {
 		if auth, err := action.Auth.Render(scope, budget); err == nil {

@@ -1,6 +1,6 @@
 // Command generate writes what follows from the tables of the language: docs/reference, llms.txt and
-// llms-full.txt, the generated parts of other pages, and the JSON Schema of playbooks. Run it at the top
-// of the repository. The pages of the commands are written by make golden.
+// llms-full.txt, the generated parts of other pages, and the JSON Schema of playbooks. make reference
+// runs it at the top of the repository, and then the test that writes the page of the commands.
 package main
 
 import (

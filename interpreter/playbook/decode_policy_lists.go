@@ -68,8 +68,7 @@ func (d *decoder) policyLists(n *yaml.Node) {
 		d.errorf(position(n), codeWrongType, "policies must be a map of names and lists of policies, not %s", describeYAML(n))
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
+	for name, value := range yamltree.Pairs(n) {
 		list := &lentList{name: name.Value, from: "policies." + name.Value, pos: position(name)}
 		d.lent.lists = append(d.lent.lists, list)
 		if items, ok := d.items(value, list.from); ok && len(items) == 0 {
@@ -93,16 +92,16 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	if item.Kind != yaml.MappingNode || d.broken[item] {
 		return nil, false
 	}
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		if item.Content[i].Value == useWord {
-			name, isUse = item.Content[i+1], true
+	for key, value := range yamltree.Pairs(item) {
+		if key.Value == useWord {
+			name, isUse = value, true
 		}
 	}
 	if !isUse {
 		return nil, false
 	}
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		if key := item.Content[i]; key.Value != useWord {
+	for key := range yamltree.Pairs(item) {
+		if key := key; key.Value != useWord {
 			d.errorf(position(key), codeConflict, "%q cannot be combined with use, which takes a whole list; make it a policy of its own, - %s: …", shorten(key.Value), shorten(key.Value))
 			return nil, true
 		}

@@ -1,0 +1,40 @@
+package host
+
+import (
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// Go collects garbage each time the heap has doubled. That of a worker has some ten megabytes, which a load of pages allocates
+// anew within thirty of them, so that a fifth of the processor time of a page was the collector's. A block that is
+// counted as heap, and never written, takes no memory, and has Go wait until so much more garbage has gathered. A large heap
+// grows as it does without the block.
+const (
+	mostReserved = 32 << 20
+	// reservedShare of what the process may take is the most that garbage may add.
+	reservedShare = 16
+)
+
+var (
+	reserveOnce sync.Once
+	reserve     []byte
+	reserved    atomic.Int64 // its length
+)
+
+// ReserveHeap has the workers of this process collect garbage less often while their heap is small, unless GOGC says how often.
+func ReserveHeap() {
+	reserveOnce.Do(func() {
+		reserve = make([]byte, reservedBytes(os.LookupEnv, min(debug.SetMemoryLimit(-1), cgroupBytes(os.ReadFile))))
+		reserved.Store(int64(len(reserve)))
+	})
+}
+
+// reservedBytes is the length of the block of a process that may take limit bytes.
+func reservedBytes(lookup func(string) (string, bool), limit int64) int64 {
+	if text, _ := lookup("GOGC"); text != "" {
+		return 0
+	}
+	return min(mostReserved, limit/reservedShare)
+}

@@ -1,0 +1,45 @@
+package ui
+
+import (
+	"context"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
+)
+
+const (
+	// mostFaults is how many runs' failures are remembered, and maxFault bounds each in characters.
+	mostFaults = 2000
+	maxFault   = 200
+)
+
+// faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
+// call to the server. It is safe for concurrent use.
+type faults struct{ known *lru.Cache[string, string] }
+
+func newFaults() faults {
+	known, err := lru.New[string, string](mostFaults)
+	if err != nil {
+		panic(err) // for a size below 1 alone
+	}
+	return faults{known}
+}
+
+// of is what a run has failed with, "" where that is not known.
+func (f faults) of(ctx context.Context, reader *runs.Reader, run runs.Found) string {
+	if fault, found := f.known.Get(run.LastRunID()); found {
+		return fault
+	}
+	failure, err := reader.FailureOf(ctx, run)
+	if err != nil {
+		return "" // the list says that it failed, and its page what with
+	}
+	fault := ""
+	if failure != nil {
+		fault = terminal.Shorten(failure.Message, maxFault)
+	}
+	f.known.Add(run.LastRunID(), fault)
+	return fault
+}
