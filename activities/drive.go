@@ -160,7 +160,7 @@ type hosting struct {
 
 // driveAll drives the calls, Width at a time or strictly in order.
 func (d *hosting) driveAll(ctx context.Context) error {
-	if d.in.Width == 0 {
+	if d.in.Width == 0 || len(d.in.Calls) == 1 {
 		for i := range d.in.Calls {
 			if d.tally.over() != nil {
 				return nil
@@ -405,8 +405,9 @@ func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
-	go func() {
+	first := time.AfterFunc(beatInterval, func() { // in a goroutine that most activities never need
 		defer close(ended)
+		d.delivery.beat(ctx)
 		ticker := time.NewTicker(beatInterval)
 		defer ticker.Stop()
 		for {
@@ -417,9 +418,10 @@ func (d *hosting) heartbeats(ctx context.Context) (stop func()) {
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		close(done)
-		<-ended
+		if close(done); !first.Stop() {
+			<-ended
+		}
 	}
 }

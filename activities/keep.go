@@ -45,7 +45,7 @@ const lastTry = 500 * time.Millisecond
 // made whose outcome has nowhere to go. It sends heartbeats. The error is that of
 // ctx, or says that the attempt has not begun.
 func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) error {
-	if p.Store == nil {
+	if p.Store == nil || p.Store.Ready(ctx) == nil {
 		return nil
 	}
 	heartbeat, stop := heartbeats(ctx)

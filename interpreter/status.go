@@ -183,6 +183,15 @@ var statuses = []StatusInfo{
 // Statuses is the table, in the order in which people want to see statuses.
 func Statuses() []StatusInfo { return slices.Clone(statuses) }
 
+// EachStatus calls yield with the statuses in the order of the table, until it returns false.
+func EachStatus(yield func(Status) bool) {
+	for i := range statuses {
+		if !yield(statuses[i].Status) {
+			return
+		}
+	}
+}
+
 // StatusesOf are the statuses that something can have, in the order of the table.
 func StatusesOf(owner Owner) []Status {
 	return lists.Pick(statuses, func(info StatusInfo) (Status, bool) { return info.Status, info.Of&owner != 0 })

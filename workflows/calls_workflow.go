@@ -260,7 +260,9 @@ func (b *batch) host(ctx workflow.Context, due []int, width int) (further bool) 
 		countCall(ctx, calls[at])
 		b.count(*driven.Result)
 	}
-	b.describe(ctx)
+	if len(b.calls) > 1 || !b.calls[0].Finished() { // a batch of one ends with it and describes that
+		b.describe(ctx)
+	}
 	forget(ctx, b.input.Task, noted, ended...)
 	b.withinBudget(output.Budget)
 	return further && b.budget == nil

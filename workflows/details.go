@@ -300,8 +300,8 @@ func (b *batch) describe(ctx workflow.Context) {
 	var counts []string
 	questions := ""
 	table, rows := newSheet("iteration", "state", "attempts", "next retry", "waits for, or last error"), 0
-	for _, info := range interpreter.Statuses() {
-		state, n := info.Status, 0
+	for state := range interpreter.EachStatus {
+		n := 0
 		for i := range records {
 			record := &records[i]
 			if record.Status != state {

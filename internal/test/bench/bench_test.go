@@ -27,9 +27,9 @@ func TestCases(t *testing.T) {
 	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
 		require.NoError(t, catalogue.Register(tool))
 	}
-	groups, err := options{sizes: "1, 1000,10000", sequential: 300, pages: 30}.groups("http://127.0.0.1:1", "http://127.0.0.1:2")
+	groups, err := options{sizes: "1, 1000,10000", sequential: 300, small: 100, pages: 30}.groups("http://127.0.0.1:1", "http://127.0.0.1:2")
 	require.NoError(t, err)
-	require.Equal(t, 1+3*4+3, len(groups))
+	require.Equal(t, 2+3*4+3, len(groups))
 	texts := []string{politeBook("http://127.0.0.1:1", 100, 50)}
 	long, err := options{scale: "10, 1000"}.growing()
 	require.NoError(t, err)

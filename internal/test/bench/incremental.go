@@ -264,7 +264,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 
 // largestPayload is the size of the largest one in the histories of a run.
 func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, err error) {
-	runs, err := l.executions(ctx, id)
+	runs, err := l.executions(ctx, "= '"+id+"'")
 	if err != nil {
 		return 0, err
 	}

@@ -27,6 +27,7 @@ import (
 type options struct {
 	sizes      string // of parallel loops
 	sequential int
+	small      int
 	pages      int
 	polite     int
 	rate       int
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.StringVar(&o.sizes, "sizes", "1000", "iterations of parallel loops, such as 1000,10000")
 	flags.IntVar(&o.sequential, "sequential", 300, "iterations of sequential loops")
+	flags.IntVar(&o.small, "small", 100, "runs of one step, one after the other")
 	flags.IntVar(&o.pages, "pages", 300, "pages of 100 rows")
 	flags.IntVar(&o.polite, "polite", 1000, "requests under a shared rate limit")
 	flags.IntVar(&o.rate, "rate", 50, "that limit, in requests a second")
@@ -163,6 +165,9 @@ const (
 // elementPages is the group of loops whose iterations page and write.
 const elementPages = "200 elements of 4 pages, each page written to SQLite, window 10"
 
+// oneStep is the group of small runs: what a run costs, whatever it does.
+const oneStep = "runs of one step, one after the other, a tool that answers at once"
+
 func (o options) wants(group string) bool { return strings.Contains(group, o.only) }
 
 // chosen are the cases of a group that are to be run.
@@ -187,6 +192,10 @@ func (o options) groups(url, small string) ([][]one, error) {
 			groups = append(groups, group)
 		}
 	}
+	add([]one{
+		{group: oneStep, name: "by hand", n: o.small, small: true, by: &handInput{}},
+		{group: oneStep, name: "playbook", n: o.small, small: true, source: stepBook},
+	})
 	add(loopCases(o.sequential, 1, 0, 1, 10, 50))
 	sizes, err := numbers("-sizes", o.sizes)
 	if err != nil {

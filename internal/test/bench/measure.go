@@ -23,6 +23,7 @@ type one struct {
 	by          *handInput // by hand, in place of a playbook
 	pages       string     // by hand: where the pages are that one workflow collects
 	worker      string     // the program that is the worker; this one if empty
+	small       bool       // n runs of one iteration, one after the other
 	// program does the job without Temporal, and says how many rows it had.
 	program func(context.Context) (int, error)
 }
@@ -113,7 +114,11 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	if c.program != nil {
 		return figures{one: c, took: f.took}, nil // what it used is not the worker's
 	}
-	return f, b.histories(ctx, id, &f)
+	root := "= '" + id + "'"
+	if c.small {
+		root = "STARTS_WITH '" + id + "-'"
+	}
+	return f, b.histories(ctx, root, &f)
 }
 
 // execute does the job of a case, checks that all of it was done, and gives how long
@@ -123,6 +128,8 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 	began := time.Now()
 	done, err := 0, error(nil)
 	switch {
+	case c.small:
+		done, err = b.smallRuns(ctx, options, c)
 	case c.by != nil:
 		done, err = b.loopByHand(ctx, options, c)
 	case c.pages != "":
@@ -137,6 +144,33 @@ func (b *bench) execute(ctx context.Context, queue, id string, c one) (time.Dura
 		err = fmt.Errorf("did %d of %d", done, c.n)
 	}
 	return took, err
+}
+
+// smallRuns makes runs of one step one after the other, and gives how many were right.
+func (b *bench) smallRuns(ctx context.Context, options client.StartWorkflowOptions, c one) (done int, err error) {
+	prefix := options.ID
+	for i := range c.n {
+		got := 0
+		options.ID = fmt.Sprintf("%s-%d", prefix, i)
+		if c.by == nil {
+			got, err = b.playbook(ctx, options, c)
+		} else {
+			got, err = b.stepByHand(ctx, options)
+		}
+		if err != nil {
+			return done, fmt.Errorf("run %s: %w", options.ID, err)
+		}
+		done += got
+	}
+	return done, nil
+}
+
+func (b *bench) stepByHand(ctx context.Context, options client.StartWorkflowOptions) (result int, err error) {
+	run, err := b.client.ExecuteWorkflow(ctx, options, handIterationName, handInput{ID: options.ID, First: 1})
+	if err != nil {
+		return 0, err
+	}
+	return result, run.Get(ctx, &result)
 }
 
 func (b *bench) loopByHand(ctx context.Context, options client.StartWorkflowOptions, c one) (int, error) {
@@ -185,9 +219,9 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	return done, nil
 }
 
-// histories adds up the workflows of a run.
-func (b *bench) histories(ctx context.Context, id string, f *figures) error {
-	all, err := b.executions(ctx, id)
+// histories adds up the workflows of runs.
+func (b *bench) histories(ctx context.Context, root string, f *figures) error {
+	all, err := b.executions(ctx, root)
 	for _, execution := range all {
 		f.events += execution.GetHistoryLength()
 		f.bytes += execution.GetHistorySizeBytes()
@@ -197,19 +231,19 @@ func (b *bench) histories(ctx context.Context, id string, f *figures) error {
 	return err
 }
 
-// executions are the workflows of a run, and those that one has continued as. The list of them
+// executions are the workflows whose root fits a condition, and those that one has continued as. The list of them
 // lags behind, so it is read until it stays the same.
-func (b *bench) executions(ctx context.Context, id string) ([]*workflowpb.WorkflowExecutionInfo, error) {
+func (b *bench) executions(ctx context.Context, root string) ([]*workflowpb.WorkflowExecutionInfo, error) {
 	for last := -1; ; {
 		var all []*workflowpb.WorkflowExecutionInfo
 		var token []byte
 		for {
 			page, err := b.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 				PageSize: 1000, NextPageToken: token,
-				Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus IN ('Completed', 'ContinuedAsNew')", id),
+				Query: fmt.Sprintf("RootWorkflowId %s AND ExecutionStatus IN ('Completed', 'ContinuedAsNew')", root),
 			})
 			if err != nil {
-				return nil, fmt.Errorf("list the workflows of %s: %w", id, err)
+				return nil, fmt.Errorf("list the workflows whose root %s: %w", root, err)
 			}
 			all = append(all, page.GetExecutions()...)
 			if token = page.GetNextPageToken(); len(token) == 0 {

@@ -19,6 +19,12 @@ output: "{{ each.stats.success }}"
 `, ms, n, mode, batch)
 }
 
+// stepBook makes one attempt.
+const stepBook = head + `  - step: only
+    tool: nap
+    give: 1
+`
+
 // scaleBook is a long loop whose rows went elsewhere.
 func scaleBook(n int) string {
 	return head + fmt.Sprintf(`  - step: each
