@@ -110,6 +110,8 @@ type openFile struct {
 	keeper *sql.Conn
 	names  []string      // of the database, its log and the log's index
 	files  []os.FileInfo // under these names, nil for what is not there
+	// columns are those of its tables that are known.
+	columns knownColumns
 }
 
 func openFileAt(ctx context.Context, path string) (*openFile, error) {
@@ -143,6 +145,7 @@ func (o *openFile) connected(ctx context.Context, length int64, do func(*guarded
 		return err
 	}
 	defer conn.release()
+	conn.tables = &o.columns
 	return do(conn)
 }
 

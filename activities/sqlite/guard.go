@@ -30,6 +30,8 @@ type guardedConn struct {
 	changed bool
 	// refused is what the guard did not allow.
 	refused string
+	// tables are the columns that are known of the file.
+	tables *knownColumns
 }
 
 // guard gives a connection a guard, and bounds for the SQL of this build.

@@ -26,7 +26,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		return plan, err
 	}
 	look := func(tx *sql.Tx) (err error) {
-		table := tableTx{stateTx{tx}}
+		table := &tableTx{stateTx: stateTx{tx}}
 		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
 			return err
 		}

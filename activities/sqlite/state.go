@@ -211,7 +211,7 @@ func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
 // lookUpTable finds out whether a table has rows.
 func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table sqltool.Table, err error) {
 	table.Shown = target.Shown
-	columns, err := tableTx{stateTx{tx}}.Columns(ctx, target)
+	columns, err := (&tableTx{stateTx: stateTx{tx}}).Columns(ctx, target)
 	if err != nil || len(columns) == 0 {
 		return table, err
 	}

@@ -30,7 +30,7 @@ func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.Too
 		if err := tool.Begin(ctx); err != nil {
 			return err
 		}
-		if result, err = writeTable(ctx, tx, w); err != nil {
+		if result, err = writeTable(ctx, tx, conn.tables, w); err != nil {
 			return writeError(w, err)
 		}
 		if result.Noted != nil {
@@ -44,8 +44,8 @@ func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.Too
 	return result, nil
 }
 
-func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.ToolResult, error) {
-	table, planned := tableTx{stateTx{tx}}, w
+func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool.Write) (interpreter.ToolResult, error) {
+	table, planned := &tableTx{stateTx: stateTx{tx}, known: known}, w
 	w, err := sqltool.Settle(ctx, table, w)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -76,7 +76,12 @@ func writeTable(ctx context.Context, tx *sql.Tx, w *sqltool.Write) (interpreter.
 }
 
 // tableTx is a transaction for the rows of a table.
-type tableTx struct{ stateTx }
+type tableTx struct {
+	stateTx
+	// known are the columns that earlier transactions have read, for the first question of this one; nil
+	// afterwards, as the transaction may change the table.
+	known *knownColumns
+}
 
 // Delete deletes rows by their keys.
 func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
@@ -166,7 +171,15 @@ func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
 }
 
 // Columns are the table's columns in order, none if there is no such table.
-func (t tableTx) Columns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Column, error) {
+	if known := t.known; known != nil {
+		t.known = nil
+		return known.of(ctx, t, w)
+	}
+	return t.readColumns(ctx, w)
+}
+
+func (t *tableTx) readColumns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
 	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
 	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {

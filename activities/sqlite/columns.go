@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"reprise/activities/sqltool"
+)
+
+// mostKnownTables bounds of how many tables the columns are kept.
+const mostKnownTables = 100
+
+// knownColumns are the columns of tables of a file, as transactions that changed nothing before have
+// read them. To read them takes as long as to write some rows. They are good for one version of the
+// file's schema, which every change of it raises, whoever makes it.
+type knownColumns struct {
+	mu      sync.Mutex
+	version int64
+	tables  map[string][]sqltool.Column
+}
+
+// of gives the columns of the table of a write. The transaction has changed nothing yet: a version that it
+// has made itself may be that of another schema when it is rolled back.
+func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.Write) ([]sqltool.Column, error) {
+	var version int64
+	err := tx.Query(ctx, "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
+	if err != nil {
+		return nil, err
+	}
+	table := strings.Join(w.Table, "\x00")
+	if columns, known := k.get(version, table); known {
+		return columns, nil
+	}
+	columns, err := tx.readColumns(ctx, w)
+	if err == nil && len(columns) > 0 {
+		k.put(version, table, columns)
+	}
+	return slices.Clone(columns), err
+}
+
+func (k *knownColumns) get(version int64, table string) (columns []sqltool.Column, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.version != version {
+		return nil, false
+	}
+	columns, known = k.tables[table]
+	return slices.Clone(columns), known
+}
+
+func (k *knownColumns) put(version int64, table string, columns []sqltool.Column) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.version != version || len(k.tables) >= mostKnownTables || k.tables == nil {
+		k.version, k.tables = version, map[string][]sqltool.Column{}
+	}
+	k.tables[table] = columns
+}
