@@ -66,7 +66,7 @@ func dial(ctx context.Context, address, dir string, watched *telemetry.Telemetry
 }
 
 // work is a worker until its standard input ends. With REPRISE_METRICS_ADDRESS it
-// counts, which shows what that costs; REPRISE_BENCH_PROFILE is a folder for its profiles.
+// counts, which shows what that costs; BENCH_PROFILE is a folder for its profiles.
 func work(ctx context.Context, address, queue, dir string) error {
 	watched, err := telemetry.New(ctx, telemetry.Options{MetricsAddress: os.Getenv("REPRISE_METRICS_ADDRESS"), TraceHeaders: true})
 	if err != nil {
@@ -95,7 +95,7 @@ func work(ctx context.Context, address, queue, dir string) error {
 	w.RegisterActivityWithOptions(hand, activity.RegisterOptions{Name: handActivityName})
 	w.RegisterWorkflowWithOptions(handPages, workflow.RegisterOptions{Name: handPagesName})
 	w.RegisterActivityWithOptions((&handWriter{dir: dir}).page, activity.RegisterOptions{Name: handPageName})
-	profiled, err := profile(os.Getenv("REPRISE_BENCH_PROFILE"), queue)
+	profiled, err := profile(os.Getenv("BENCH_PROFILE"), queue)
 	if err != nil {
 		return err
 	}
