@@ -73,13 +73,9 @@ func send(
 ) (taken interpreter.AnswerReceipt, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	handle, err := c.UpdateWorkflow(limited, client.UpdateWorkflowOptions{
+	err = connect.Update(limited, c, client.UpdateWorkflowOptions{
 		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = handle.Get(limited, &taken)
-	}
+	}, &taken)
 	var refused *temporal.ApplicationError
 	switch {
 	case err == nil || ctx.Err() != nil:

@@ -59,6 +59,9 @@ func UpdateTimedOut(err error) bool {
 	return is[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// updateDropped reports whether an update had no effect because the task failed in which its workflow accepted it.
+func updateDropped(err error) bool { return is[*serviceerror.WorkflowNotReady](err) }
+
 // QueryFailed reports whether a worker has answered a query with an error, and gives
 // its message.
 func QueryFailed(err error) (message string, failed bool) {

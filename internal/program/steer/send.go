@@ -130,14 +130,10 @@ func (s *sending) update(ctx context.Context, run runs.Found) (workflows.Command
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
 	var standing workflows.CommandResult
-	handle, err := s.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name],
-		Args: []any{s.command.Command}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return standing, err
-	}
-	return standing, handle.Get(ctx, &standing)
+	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
+		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.Command},
+	}, &standing)
+	return standing, err
 }
 
 // refusal says why an update came to nothing, and what would work.
