@@ -52,12 +52,12 @@ func (g *generator) fresh(prefix string) string {
 
 // steers are what people do: at times when nothing else happens.
 func (g *generator) steers() {
-	at := time.Duration(g.IntN(8))*time.Second + 500*time.Millisecond
+	at := time.Duration(g.IntN(8))*time.Second + 537*time.Millisecond // when no wait ends
 	switch {
 	case g.one(3):
 		g.round.steers = append(g.round.steers, steer{at, "retry_now"})
 	default:
-		until := at + time.Duration(1+g.IntN(10))*time.Second + 200*time.Millisecond
+		until := at + time.Duration(1+g.IntN(10))*time.Second + 213*time.Millisecond
 		g.round.steers = append(g.round.steers, steer{at, "pause"}, steer{until, "resume"})
 	}
 }

@@ -216,7 +216,21 @@ func (c *predictedCall) refuses(p *policy, out outcome, sc scope) (*failure, *fa
 // patched is a body with what a page changes in it.
 func patched(under, change any, sc scope) (any, error) {
 	members, isMap := change.(fields)
-	if !isMap {
+	list, isList := change.([]any)
+	switch {
+	case isList: // what is in it is part of the body too
+		all := make([]any, len(list))
+		for i, element := range list {
+			if element == nil {
+				continue
+			}
+			var err error
+			if all[i], err = patched(nil, element, sc); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	case !isMap:
 		value, err := render(change, sc)
 		if err != nil {
 			return nil, err
