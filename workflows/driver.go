@@ -192,6 +192,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	d.refused(ctx, &input)
+	d.ignored(ctx, outcome.Err)
 	logVerdict(ctx, d.call)
 }
 

@@ -104,6 +104,22 @@ type RefusedMark struct {
 	Error   *interpreter.ErrorObject `json:"error"` // without what the answer held
 }
 
+// IgnoredMark marks in the history that a policy has ignored the failure of a sink, which then counts as
+// written. Kept in workflow history.
+type IgnoredMark struct {
+	Ignored string `json:"ignored"` // the place of the sink
+	Index   *int   `json:"index,omitempty"`
+}
+
+// ignored records that a policy of a sink has ignored its failure, which no other event shows.
+func (d *driver) ignored(ctx workflow.Context, failure *interpreter.ErrorObject) {
+	config := d.call.Config()
+	if failure == nil || config.Sink == nil || !d.call.Finished() || d.call.Result().Failed() {
+		return
+	}
+	recordMarker(ctx, IgnoredMark{Ignored: config.Place(), Index: config.Index})
+}
+
 // refused records that a policy has made a failure of the last answer, and pauses
 // the other attempts under its rate limit where the answer asks for that. The call itself
 // waits in any case. input is nil where the attempt was answered from outside.

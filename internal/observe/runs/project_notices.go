@@ -19,7 +19,7 @@ type unsent struct {
 	event Event
 }
 
-// retried says that a notice that failed is made again.
+// retried says that a notice that failed is made again, or that its failure is ignored.
 func (p *projector) retried(notice callID) {
 	for i, failed := range slices.Backward(p.unsent) {
 		if failed.call == notice {
@@ -76,9 +76,27 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 		p.refusedMark(refused)
 		return
 	}
+	var ignored workflows.IgnoredMark
+	if converter.GetDefaultDataConverter().FromPayloads(data, &ignored) == nil && ignored.Ignored != "" {
+		p.ignoredMark(event, ignored)
+		return
+	}
 	var held workflows.HoldMark
 	if converter.GetDefaultDataConverter().FromPayloads(data, &held) == nil && held.Held != "" {
 		p.holdMark(event, held)
+	}
+}
+
+// ignoredMark adds that a sink counts as written although its last attempt has failed.
+func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark workflows.IgnoredMark) {
+	at := p.waiter(mark.Ignored, mark.Index)
+	p.retried(at)
+	for _, failed := range slices.Backward(p.events) {
+		if failed.Event == ActionError && failed.Step == at.step && failed.Visit == at.visit && indexOr(failed.Index) == at.index && failed.Sink == at.sink {
+			failed.Event, failed.Error, failed.Duration, failed.At = SinkCompleted, nil, 0, event.GetEventTime().AsTime()
+			p.add(event.GetEventId(), "", failed)
+			return
+		}
 	}
 }
 

@@ -282,6 +282,40 @@ func TestEventsOfIterations(t *testing.T) {
 	require.Equal(t, "step_result", all[len(all)-1])
 }
 
+// TestEventsOfIgnoredSinks: a sink, or a notice, whose failure a policy ignores counts as written.
+func TestEventsOfIgnoredSinks(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	l := w.looker()
+	run := w.start(book(`
+  - step: each
+    tool: http
+    url: "{{ api }}/status/200"
+    loop:
+      collection: [1, 2]
+      batch: 1
+      sink: &refused
+        tool: http
+        url: "{{ api }}/status/409"
+        args: {row: 1}
+        retry: [{when: error.status == 409, then: {ignore: true}}]
+    next: once
+  - step: once
+    tool: http
+    url: "{{ api }}/status/200"
+    sink: *refused
+    on_success: {url: "{{ api }}/status/409", retry: [{when: error.status == 409, then: {ignore: true}}]}
+`), nil)
+	_, err := w.outcome(run)
+	require.NoError(t, err)
+	all := inFewWords(append(l.events(run, runs.EventFilter{Step: "each"}), l.events(run, runs.EventFilter{Step: "once"})...))
+	for _, sink := range []string{"[0] each.loop.sink", "[1] each.loop.sink", " once.sink", " once.on_success"} {
+		require.Contains(t, all, "action_error"+sink+" 1")
+		require.Contains(t, all, "sink_completed"+sink+" 1")
+		require.NotContains(t, all, "sink_failed"+sink+" 1")
+	}
+}
+
 // TestEventsOfWhatIsHosted: pages that are fetched together are one pair with a
 // range; so are the attempts of a batch. Iterations that wait outside are told of
 // by their loop.
