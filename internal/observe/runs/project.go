@@ -147,6 +147,19 @@ func (p *projector) add(by int64, which string, event Event) {
 	p.events = append(p.events, event)
 }
 
+// lastOf is the last event of a kind that was added for a call, nil for none.
+func (p *projector) lastOf(kind string, call callID) *Event {
+	for i := len(p.events) - 1; i >= 0; i-- {
+		if event := &p.events[i]; event.Event == kind && event.call() == call {
+			return event
+		}
+	}
+	return nil
+}
+
+// call is what the event is about.
+func (e *Event) call() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
+
 // triggeredBy is who had a schedule start the run, and why, as far as the history says so.
 func (p *projector) triggeredBy(recorded []*historypb.HistoryEvent) (said interpreter.Said) {
 	for _, event := range recorded {

@@ -66,23 +66,21 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 	if len(data.GetPayloads()) == 0 {
 		return // of the SDK
 	}
-	var mark workflows.AnswerMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &mark) == nil && mark.Key != "" {
-		p.answerMark(event, mark)
-		return
-	}
-	var refused workflows.RefusedMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &refused) == nil && refused.Refused != "" {
+	read := func(mark any) bool { return converter.GetDefaultDataConverter().FromPayloads(data, mark) == nil }
+	var (
+		answer  workflows.AnswerMark
+		refused workflows.RefusedMark
+		ignored workflows.IgnoredMark
+		held    workflows.HoldMark
+	)
+	switch {
+	case read(&answer) && answer.Key != "":
+		p.answerMark(event, answer)
+	case read(&refused) && refused.Refused != "":
 		p.refusedMark(refused)
-		return
-	}
-	var ignored workflows.IgnoredMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &ignored) == nil && ignored.Ignored != "" {
+	case read(&ignored) && ignored.Ignored != "":
 		p.ignoredMark(event, ignored)
-		return
-	}
-	var held workflows.HoldMark
-	if converter.GetDefaultDataConverter().FromPayloads(data, &held) == nil && held.Held != "" {
+	case read(&held) && held.Held != "":
 		p.holdMark(event, held)
 	}
 }
@@ -91,12 +89,10 @@ func (p *projector) marked(event *historypb.HistoryEvent) {
 func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark workflows.IgnoredMark) {
 	at := p.waiter(mark.Ignored, mark.Index)
 	p.retried(at)
-	for _, failed := range slices.Backward(p.events) {
-		if failed.Event == ActionError && failed.Step == at.step && failed.Visit == at.visit && indexOr(failed.Index) == at.index && failed.Sink == at.sink {
-			failed.Event, failed.Error, failed.Duration, failed.At = SinkCompleted, nil, 0, event.GetEventTime().AsTime()
-			p.add(event.GetEventId(), "", failed)
-			return
-		}
+	if failed := p.lastOf(ActionError, at); failed != nil {
+		completed := *failed
+		completed.Event, completed.Error, completed.Duration, completed.At = SinkCompleted, nil, 0, event.GetEventTime().AsTime()
+		p.add(event.GetEventId(), "", completed)
 	}
 }
 
@@ -137,5 +133,5 @@ func (p *projector) awaits(by int64, started Event, at time.Time) {
 	awaits := started
 	awaits.Event, awaits.At, awaits.Reason, awaits.IsRetry, awaits.By = AnswerAwaited, at, string(interpreter.ReasonAnswer), false, ""
 	p.add(by, "", awaits)
-	p.calls[callID{started.Step, started.Visit, indexOr(started.Index), started.Sink}].awaited = at
+	p.calls[started.call()].awaited = at
 }

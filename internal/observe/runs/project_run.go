@@ -96,13 +96,8 @@ func (p *projector) refusedMark(mark workflows.RefusedMark) {
 	if last := p.calls[at]; last != nil {
 		last.failure = mark.Error
 	}
-	for i := len(p.events) - 1; i >= 0; i-- {
-		event := &p.events[i]
-		if event.Event == ActionCompleted && event.Step == at.step && event.Visit == at.visit && indexOr(event.Index) == at.index &&
-			event.Sink == "" && event.Attempt == mark.Attempt {
-			event.key = strings.Replace(event.key, "/"+ActionCompleted+"/", "/"+ActionError+"/", 1)
-			event.Event, event.Error = ActionError, mark.Error
-			return
-		}
+	if made := p.lastOf(ActionCompleted, at); made != nil && made.Attempt == mark.Attempt {
+		made.key = strings.Replace(made.key, "/"+ActionCompleted+"/", "/"+ActionError+"/", 1)
+		made.Event, made.Error = ActionError, mark.Error
 	}
 }
