@@ -102,7 +102,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 		if err != nil {
 			return out, err
 		}
-		defer outboxOf(ctx).answered(task)
+		defer outboxOf(ctx).taskEnded(task) // once what it has started is over
 	}
 	if to.kind == isDetached {
 		if err := ctx.Err(); err != nil {

@@ -6,9 +6,9 @@ import (
 	"reprise/interpreter"
 )
 
-// maxIdleVisits bounds how many steps may end in one workflow task. A cycle
-// without an attempt or a wait takes no time, so no timeout would ever end it,
-// and Temporal would deliver its task again and again.
+// maxIdleVisits bounds how many steps may end one after the other without an attempt. A
+// cycle of such steps takes no time: all of it is one workflow task, which no timeout of the run
+// would ever end, and which Temporal would deliver again and again.
 const maxIdleVisits = 2000
 
 // idle counts the steps that ended since one made an attempt.

@@ -16,14 +16,13 @@ import (
 const maxTaskBytes = 1_500_000
 
 // outbox counts the bytes that the current workflow task starts, and knows
-// how large a value may be. Another task is known by the length of the history it
-// sees, and, where time is skipped and there is no history, by an answer to what an earlier
-// one has started. The listener of the workflow's signals is kept with it.
+// how large a value may be. Another task has begun when the history is longer, and, where
+// tests skip time and no history grows, when what the one before has started is over. The listener of the workflow's signals is kept with it.
 type outbox struct {
 	listener listener
 	limits   interpreter.RunLimits
 	length   int
-	tasks    int // that are known
+	task     int // number of the current one
 	bytes    int
 	waiting  bool
 	script   *packed // that was sent last
@@ -91,26 +90,26 @@ func admit(ctx workflow.Context, size int) (task int, err error) {
 	o := outboxOf(ctx)
 	for !o.hasRoom(ctx, size) {
 		if err := o.waitForTask(ctx); err != nil {
-			return o.tasks, err
+			return o.task, err
 		}
 	}
 	o.bytes += size
-	return o.tasks, nil
+	return o.task, nil
 }
 
 func (o *outbox) hasRoom(ctx workflow.Context, size int) bool {
 	if length := workflow.GetInfo(ctx).GetCurrentHistoryLength(); length != o.length {
 		o.length = length
-		o.answered(o.tasks)
+		o.taskEnded(o.task)
 	}
 	return o.bytes == 0 || o.bytes+size <= maxTaskBytes
 }
 
-// answered begins to count for another task, unless that has been done: what the numbered one has
-// started has an answer.
-func (o *outbox) answered(task int) {
-	if o.tasks == task {
-		o.tasks, o.bytes = task+1, 0
+// taskEnded begins to count for the next task, unless it has begun: several things that one task
+// has started may be over.
+func (o *outbox) taskEnded(task int) {
+	if o.task == task {
+		o.task, o.bytes = task+1, 0
 	}
 }
 
@@ -122,12 +121,12 @@ func (o *outbox) waitForTask(ctx workflow.Context) error {
 	}
 	o.waiting = true
 	defer func() { o.waiting = false }()
-	task := o.tasks
+	task := o.task
 	err := workflow.NewTimerWithOptions(ctx, time.Millisecond, workflow.TimerOptions{
 		Summary: "much data at once: the rest follows in another workflow task",
 	}).Get(ctx, nil)
 	if err == nil {
-		o.answered(task)
+		o.taskEnded(task)
 	}
 	return err
 }

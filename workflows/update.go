@@ -22,19 +22,19 @@ type gate struct {
 func (g *gate) pass(ctx workflow.Context) {
 	g.waiting++
 	defer func() { g.waiting-- }()
-	awaitSoon(ctx, func() bool { return g.opened })
+	awaitDespiteCancel(ctx, func() bool { return g.opened })
 }
 
 // open lets updates pass, and returns once those that wait have been handled.
 func (g *gate) open(ctx workflow.Context) {
 	g.opened = true
-	awaitSoon(ctx, func() bool { return g.waiting == 0 })
+	awaitDespiteCancel(ctx, func() bool { return g.waiting == 0 })
 }
 
-// awaitSoon waits for a condition that a cancel does not keep from becoming true.
-func awaitSoon(ctx workflow.Context, condition func() bool) {
+// awaitDespiteCancel waits for a condition also where the workflow is cancelled: it becomes true soon.
+func awaitDespiteCancel(ctx workflow.Context, condition func() bool) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	_ = workflow.Await(disconnected, condition) // an error is that of a cancel
+	_ = workflow.Await(disconnected, condition) // its error is that of a cancel
 }
 
 // refuseUpdates refuses all updates of a run that does not begin, with the reason.
