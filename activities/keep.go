@@ -45,17 +45,18 @@ const lastTry = 500 * time.Millisecond
 // made whose outcome has nowhere to go. It sends heartbeats. The error is that of
 // ctx, or says that the attempt has not begun.
 func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) error {
-	if p.Store == nil || p.Store.Ready(ctx) == nil {
+	if p.Store == nil {
+		return nil
+	}
+	err := p.Store.Ready(ctx)
+	if err == nil { // as nearly always: no ticker is needed
 		return nil
 	}
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 	until := time.Now().Add(p.Patience)
-	for wait := keepWait; ; wait = min(2*wait, keepMaxWait) {
-		err := p.Store.Ready(ctx)
+	for wait := keepWait; err != nil; wait = min(2*wait, keepMaxWait) {
 		switch {
-		case err == nil:
-			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case time.Now().After(until):
@@ -67,7 +68,9 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 		if err := waitWithHeartbeats(ctx, wait, heartbeat); err != nil {
 			return err
 		}
+		err = p.Store.Ready(ctx)
 	}
+	return nil
 }
 
 // waitWithHeartbeats waits and sends heartbeats. The error is that of ctx, or says that the

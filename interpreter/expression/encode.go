@@ -47,9 +47,7 @@ func (v Value) EncodedSize() (size int, err error) {
 			size += escape - 1
 		}
 	}
-	if ok && cap(out) <= keptBuffer {
-		scratch.keep(out)
-	}
+	scratch.keep(out)
 	return size, nil
 }
 
@@ -69,8 +67,11 @@ type buffer struct {
 	keys []string
 }
 
-// keep keeps the buffer for other values.
+// keep keeps the buffer, with the memory of what it has written, for other values.
 func (b *buffer) keep(out []byte) {
+	if cap(out) > keptBuffer {
+		return
+	}
 	if cap(b.keys) > keptKeys {
 		b.keys = nil
 	}
@@ -251,9 +252,7 @@ func Sum(vs ...any) []byte {
 		out = withLength(out, before)
 	}
 	digest := sha256.Sum256(out)
-	if cap(out) <= keptBuffer {
-		scratch.keep(out)
-	}
+	scratch.keep(out)
 	return digest[:]
 }
 

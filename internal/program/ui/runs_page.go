@@ -22,7 +22,8 @@ import (
 const (
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
-	// callsPerPage is how many calls to the server a page takes beside the one that lists.
+	// callsPerPage is how many calls to the server a page takes beside the one that lists, and one for each
+	// failed run that it lists for the first time; so many are made at once.
 	callsPerPage = 9
 	// glanceTime is how long the list waits for a worker that answers.
 	glanceTime = 2 * time.Second
