@@ -342,50 +342,34 @@ func createTable(ctx context.Context, tx pgx.Tx, table sqltool.NewTable) error {
 	return nil
 }
 
-// Notes reports whether a write is noted: one to a table is.
-func (t *Tool) Notes(in interpreter.ToolInput) bool { return sqltool.IsTableWrite(in) }
-
 // Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
-	pool, err := t.pool(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := pool.acquire(ctx, "")
-	if err != nil {
-		return nil, classifyError(ctx, err)
-	}
-	defer pool.release(conn, "")
-	rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
-		" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
-	if err != nil {
-		return nil, recallError(ctx, err)
-	}
-	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.LedgerEntry, error) {
-		note := interpreter.LedgerEntry{Call: in.Note.Call}
-		err := row.Scan(&note.Written, &note.Continuation)
-		return note, err
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
+	err = t.inSession(ctx, in, "", func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
+			" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
+		if err != nil {
+			return recallError(ctx, err)
+		}
+		notes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.LedgerEntry, error) {
+			note := interpreter.LedgerEntry{Call: in.Note.Call}
+			err := row.Scan(&note.Written, &note.Continuation)
+			return note, err
+		})
+		return recallError(ctx, err)
 	})
-	return notes, recallError(ctx, err)
+	return notes, err
 }
 
 // Forget drops the notes of calls.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	pool, err := t.pool(ctx, in)
-	if err != nil {
-		return err
-	}
-	conn, err := pool.acquire(ctx, "")
-	if err != nil {
-		return classifyError(ctx, err)
-	}
-	defer pool.release(conn, "")
 	statement := "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = ANY($1)"
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = '' WHERE call_key = ANY($1)"
 	}
-	_, err = conn.Exec(ctx, statement, calls)
-	return recallError(ctx, err)
+	return t.inSession(ctx, in, "", func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statement, calls)
+		return recallError(ctx, err)
+	})
 }
 
 // recallError is nil for a ledger that is not there, or not for this user:

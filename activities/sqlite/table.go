@@ -67,7 +67,7 @@ func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool
 		}
 	}
 	if w.Staged() {
-		if err := createTables(ctx, tx, dialect.StagingTables()); err != nil {
+		if err := createTables(ctx, tx, dialect.StagingTables()...); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -176,16 +176,16 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Colu
 		t.known = nil
 		return known.of(ctx, t, w)
 	}
-	return t.readColumns(ctx, w)
+	return readColumns(ctx, t, w)
 }
 
-func (t *tableTx) readColumns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.Write) (columns []sqltool.Column, err error) {
 	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
 	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
 		query, args = fmt.Sprintf(describe, "?, ?"), append(args, w.Table[0])
 	}
-	err = t.Query(ctx, query, args, func(scan func(...any) error) error {
+	err = tx.Query(ctx, query, args, func(scan func(...any) error) error {
 		var column sqltool.Column
 		err := scan(&column.Name, &column.Type, &column.ReadOnly)
 		columns = append(columns, column)

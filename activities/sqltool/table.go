@@ -149,9 +149,9 @@ rows are identified by that may come again, which modes insert and insert_or_ign
 leave out; and in reprise_state_history how the state has changed. These are made when
 such a step first runs. A write of a call that no longer holds the state writes nothing.`
 
-// PlanWrite reads the fields and rows of table mode and reports what cannot be
+// planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
-func PlanWrite(in interpreter.ToolInput) (*Write, error) {
+func planWrite(in interpreter.ToolInput) (*Write, error) {
 	w, err := Target(in)
 	if err != nil {
 		return nil, err
