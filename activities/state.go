@@ -81,25 +81,23 @@ type placeKeeper struct {
 	in        interpreter.ToolInput
 }
 
-func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
-	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
-		claimed, err = keeper.ClaimState(ctx, place, claim)
-		return err
+func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error) {
+	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (incremental.Claimed, error) {
+		return keeper.ClaimState(ctx, place, claim)
 	})
-	return claimed, err
 }
 
 func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error {
-	return k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) error {
-		var moved error
+	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
 			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
-				return err
+				return struct{}{}, err
 			}
 		}
-		return moved
+		return struct{}{}, moved
 	})
+	return err
 }
 
 func isStateMoved(err error) bool {
@@ -110,12 +108,14 @@ func isStateMoved(err error) bool {
 	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
-// with has the tool of the place do something, as it makes an attempt: within its time, with
+// atPlace has the tool of the place do something, as it makes an attempt: within its time, with
 // its connection, and without its secrets in errors.
-func (k placeKeeper) with(ctx context.Context, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) error) error {
+func atPlace[R any](
+	ctx context.Context, k placeKeeper, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) (R, error),
+) (done R, err error) {
 	keeper, ok := k.catalogue.tools[k.in.Tool].(tool.StateKeeper)
 	if !ok {
-		return applicationError(&interpreter.ErrorObject{
+		return done, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", k.in.Tool),
 		})
@@ -123,11 +123,12 @@ func (k placeKeeper) with(ctx context.Context, do func(context.Context, tool.Sta
 	place := k.in
 	place.RateLimit, place.ControlID = nil, "" // no attempt of the call
 	const beginsItself = true                  // and never does: whatever is done may be done again
-	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		return interpreter.ToolResult{}, do(ctx, keeper, in)
+	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (_ interpreter.ToolResult, err error) {
+		done, err = do(ctx, keeper, in)
+		return interpreter.ToolResult{}, err
 	}, beginsItself)
-	_, _, err := attempt(ctx, place)
-	return err
+	_, _, err = attempt(ctx, place)
+	return done, err
 }
 
 // groupKeeper is the workflow that keeps the states of a group.
@@ -224,9 +225,7 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 	case failure != nil && (failure.Final || failure.Class == interpreter.ClassFinal):
 		return err
 	case isFailure && failure == nil && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
-		return applicationError(&interpreter.ErrorObject{
-			Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
-		})
+		return refusedChange(err.Error())
 	}
 	if waited < recallPatience {
 		return deliverAgain(fmt.Errorf("%s is out of reach: %w", what, err))

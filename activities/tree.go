@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/slots"
@@ -265,21 +266,10 @@ func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor s
 
 // cancelAll cancels workflows, some at a time.
 func cancelAll(ctx context.Context, tree interpreter.CancelTree, open []*commonpb.WorkflowExecution) error {
-	var group sync.WaitGroup
-	places, failed := make(chan struct{}, cancelledAtOnce), make(chan error, len(open))
+	var group errgroup.Group
+	group.SetLimit(cancelledAtOnce)
 	for _, w := range open {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			failed <- requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled")
-		})
+		group.Go(func() error { return requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled") })
 	}
-	group.Wait()
-	close(failed)
-	for err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }

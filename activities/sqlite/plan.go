@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,10 +71,7 @@ func (t tableTx) unique(ctx context.Context, w *sqltool.Write) (indexes [][]stri
 		columns[at] = append(columns[at], name.String)
 		return err
 	})
-	for _, list := range columns {
-		indexes = append(indexes, list)
-	}
-	return indexes, err
+	return slices.Collect(maps.Values(columns)), err
 }
 
 // readOnly runs do in a transaction that can only read.

@@ -167,7 +167,7 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write)
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
-	err := sqltool.MoveWithRows(ctx, stateTx{l.tx}, w)
+	err := sqltool.Move(ctx, stateTx{l.tx}, w.State, w.WritesRows())
 	if !lacksTable(err) {
 		return err
 	}

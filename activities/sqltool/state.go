@@ -385,12 +385,8 @@ func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 	return err
 }
 
-// MoveWithRows moves the state of a write, before its rows are written.
-func MoveWithRows(ctx context.Context, tx StateTx, w *Write) error {
-	return moveState(ctx, tx, w.State, w.WritesRows())
-}
-
-func moveState(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+// Move moves the state of a write, before its rows are written.
+func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
 	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err

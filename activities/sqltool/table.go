@@ -11,6 +11,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -316,18 +317,10 @@ func quoteName(name string) string {
 
 // QuoteNames makes a list of SQL identifiers.
 func QuoteNames(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = quoteName(name)
-	}
-	return strings.Join(quoted, ", ")
+	return strings.Join(lists.Map(names, quoteName), ", ")
 }
 
 // QuotedTable is the table as SQL has it.
 func (w *Write) QuotedTable() string {
-	quoted := make([]string, len(w.Table))
-	for i, part := range w.Table {
-		quoted[i] = quoteName(part)
-	}
-	return strings.Join(quoted, ".")
+	return strings.Join(lists.Map(w.Table, quoteName), ".")
 }
