@@ -15,8 +15,8 @@ import (
 )
 
 // Most writes are usual: the table is as the session remembers it, the ledger does not know them, and the call holds its
-// state. They are sent in one message, with begin and commit, whose statements fail where that is not so. Then nothing
-// was written, and the write is made step by step.
+// state. They are sent in one message, which is one transaction to PostgreSQL, and whose statements fail where that is not so.
+// Then nothing was written, and the write is made step by step.
 
 // atOnceBytes bounds the rows of a write that is sent at once.
 const atOnceBytes = 1 << 20
@@ -50,7 +50,6 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
-	batch.Queue("begin")
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
 	if err := queueLedger(batch, first, settled); err != nil {
@@ -60,12 +59,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
 		return nil
 	})
-	batch.Queue("commit")
 	session.prepared.prepare(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-		if !conn.IsClosed() && conn.PgConn().TxStatus() != idleTransaction {
-			_, _ = conn.Exec(ctx, "rollback")
-		}
 		if session.prepared.lost(ctx, conn, err) {
 			err = errNotAtOnce
 		}
@@ -117,8 +112,16 @@ func (t *together) require(condition string, args ...any) {
 	t.conditions = append(t.conditions, t.numbered(condition, args))
 }
 
+// also adds a statement that may change none.
+func (t *together) also(name, statement string, args ...any) {
+	t.with = append(t.with, name+" AS ("+t.numbered(statement, args)+")")
+}
+
 func (t *together) queue(batch *pgx.Batch) {
-	statement := "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
+	statement := "SELECT 1"
+	if len(t.conditions) > 0 {
+		statement = "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
+	}
 	if len(t.with) > 0 {
 		statement = "WITH " + strings.Join(t.with, ", ") + " " + statement
 	}
@@ -129,7 +132,9 @@ func (t *together) queue(batch *pgx.Batch) {
 // state, and none of its rows is known. first is what else has to hold.
 func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 	if w.Note != nil {
-		queueForget(batch, w)
+		if w.Note.Forget > 0 {
+			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
+		}
 		first.add("noted", insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
 	}
 	if w.Operation != "" {
@@ -150,10 +155,30 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 		return errNotAtOnce
 	}
 	if len(chunks) > 0 {
-		entry := &entry{batch: batch, allNew: true, noneKnown: true}
-		entry.queueSeen(&chunks[0])
+		queueUnknown(batch, &chunks[0])
 	}
 	return nil
+}
+
+// queueUnknown has rows known from now on, by a statement that fails where one of them is known.
+func queueUnknown(batch *pgx.Batch, seen *sqltool.Seen) {
+	all, kept := &together{}, seen.Kept
+	switch {
+	case seen.Block != nil:
+		statement, args := seen.AddBlock(dialect)
+		all.add("block", statement, args...)
+		kept = seen.Rest
+	case seen.From != nil:
+		all.require(sqltool.NoBlock, seen.From, seen.To)
+	}
+	if len(seen.Below) > 0 {
+		all.require("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
+	}
+	if len(kept) > 0 {
+		all.also("kept", addSeen, byteaArray(kept))
+	}
+	all.queue(batch)
+	queueSweep(batch, seen)
 }
 
 // byStep reports whether a write that was not made at once is to be made step by step, which says what is wrong with it.
