@@ -15,8 +15,8 @@ import (
 )
 
 // Most writes are usual: the table is as the session remembers it, the ledger does not know them, and the call holds its
-// state. They are sent in one message, which is one transaction to PostgreSQL, and whose statements fail where that is not so.
-// Then nothing was written, and the write is made step by step.
+// state. They are sent in one message, with begin and commit, whose statements fail where that is not so. Then nothing
+// was written, and the write is made step by step.
 
 // atOnceBytes bounds the rows of a write that is sent at once.
 const atOnceBytes = 1 << 20
@@ -50,6 +50,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		return result, errNotAtOnce
 	}
 	batch := &pgx.Batch{}
+	batch.Queue("begin")
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
 	if err := queueLedger(batch, first, settled); err != nil {
@@ -59,8 +60,12 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 		result = settled.Result(sqltool.Affected(tag.RowsAffected()))
 		return nil
 	})
+	batch.Queue("commit")
 	session.prepared.prepare(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		if !conn.IsClosed() && conn.PgConn().TxStatus() != idleTransaction {
+			_, _ = conn.Exec(ctx, "rollback")
+		}
 		if session.prepared.lost(ctx, conn, err) {
 			err = errNotAtOnce
 		}
