@@ -199,3 +199,40 @@ func TestAbout(t *testing.T) {
 		})
 	}
 }
+
+// TestTokenThatStays: rows that came with a token come again as long as the source gives the same one, or none; what is
+// known of them is forgotten only once the token is another.
+func TestTokenThatStays(t *testing.T) {
+	t.Parallel()
+	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
+		"    sink: {tool: sqlite, path: a.db, table: t}\n")
+	step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
+		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{})}, nil, true)
+	for name, test := range map[string]struct {
+		found, given any
+		moves, sweep bool
+	}{
+		"first":     {nil, "a", true, true},
+		"another":   {"a", "b", true, true},
+		"same":      {"a", "a", true, false},
+		"none":      {"a", nil, false, false},
+		"empty":     {"a", "", false, false},
+		"same list": {[]any{1}, []any{1}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := incremental.Cursor{Value: expression.Of(test.found)}
+			own, failure := step.Claimed(watermark.Pending{Name: "s"}, "holder", found).Read(step.Section, rows(1), tables.Started)
+			require.Nil(t, failure)
+			move, err := step.EndMove(own, watermark.End{Scope: func() *interpreter.Scope {
+				return step.Scope.With(map[string]any{"response": map[string]any{"next": test.given}})
+			}})
+			require.NoError(t, err)
+			require.Equal(t, test.moves, move != nil)
+			write := step.Write(own, step.Step.Sink, move, true, tables.Started)
+			require.NotNil(t, write)
+			require.Equal(t, test.sweep, write.Rows.Sweep)
+			require.Equal(t, test.sweep, write.Rows.Floor != nil)
+		})
+	}
+}
