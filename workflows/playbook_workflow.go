@@ -48,7 +48,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
-	if !r.wasSkipped() {
+	if r.claimPartitions(branches); !r.wasSkipped() {
 		r.beginPartition(ctx)
 	}
 	switch {
@@ -472,6 +472,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
+	r.releasePartitions(ctx)
 	r.releaseTurn(ctx)
 	r.controls.answers.open(ctx) // no step may have begun
 	switch result.Status {
