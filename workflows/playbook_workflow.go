@@ -23,7 +23,7 @@ import (
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := &run{controls: controls}
-	if err := r.serveUpdates(ctx); err != nil {
+	if err := cmp.Or(r.serveUpdates(ctx), r.serveProgress(ctx)); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -36,7 +36,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
 	controls.listenForReports(ctx, r.describe)
-	if err := r.serveQueries(ctx); err != nil {
+	if err := cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall)); err != nil {
 		return nil, err
 	}
 	r.recall(ctx)
@@ -143,12 +143,14 @@ type run struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// serveQueries sets the handlers of the run's queries.
-func (r *run) serveQueries(ctx workflow.Context) error {
+// serveProgress sets the handler of ProgressQuery, which is answered from the first task on: a run that
+// gives no answer is shown as one without a worker. The other queries are about what a run has done, and
+// unknown before it begins.
+func (r *run) serveProgress(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
 		return fmt.Errorf("set query handler: %w", err)
 	}
-	return cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall))
+	return nil
 }
 
 // begin begins the run, or continues it where its last history ended.
@@ -427,6 +429,9 @@ func (r *run) isStrict(record *StepRecord) bool {
 // progress answers ProgressQuery. It is called again and again, so it leaves out the
 // errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
+	if r.book == nil { // its validation is not over
+		return Progress{Control: r.controls.Control}, nil
+	}
 	progress := Progress{Steps: r.snapshot()}
 	for i, record := range r.records {
 		step := &progress.Steps[i]
