@@ -281,7 +281,6 @@ func (r *run) watch(ctx workflow.Context) {
 	r.watchLate(ctx)
 	r.unpackNotices(ctx)
 	r.listenForNews(ctx)
-	r.listenForTrigger(ctx)
 }
 
 // startedAt is when the run first started; the origin of a reprocess did before.
