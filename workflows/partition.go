@@ -80,8 +80,7 @@ func (r *run) claimPartitions(ctx workflow.Context) {
 	}
 }
 
-// releasePartitions has others claim them. Where they do not get to know of it they find out that
-// the run has ended.
+// releasePartitions releases the claim. Where that fails, the next claim of them finds that the run has ended.
 func (r *run) releasePartitions(ctx workflow.Context) {
 	if !r.Claimed || r.Conflict != nil {
 		return
