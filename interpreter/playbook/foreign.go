@@ -288,9 +288,9 @@ var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "ki
 
 // otherLevel finds a word of another section: as it is written, or with near one
 // that it resembles.
-func otherLevel(name string, here *section, all []*section, near bool) string {
+func otherLevel(name string, here *section, all []*section, near bool) (hint, bool) {
 	if levels[here.name] == 0 {
-		return ""
+		return hint{}, false
 	}
 	for _, one := range elsewhere {
 		if one.section == here.name || one.section == "step" && here.name == "workbook entry" ||
@@ -303,12 +303,12 @@ func otherLevel(name string, here *section, all []*section, near bool) string {
 		}
 		if word := wordOf(all[i], name, near); word != "" {
 			if here.below == all[i] {
-				return misplaced(name, word, "under "+one.section, one.section+": {%: …}")
+				return misplaced(name, word, "under "+one.section, one.section+": {%: …}"), true
 			}
-			return misplaced(name, word, one.place, one.shown)
+			return misplaced(name, word, one.place, one.shown), true
 		}
 	}
-	return ""
+	return hint{}, false
 }
 
 // wordOf is the word of a section that a name is, or with near resembles.
@@ -324,15 +324,16 @@ func wordOf(s *section, name string, near bool) string {
 	return ""
 }
 
-func misplaced(name, word, place, shown string) string {
-	text := "; it belongs " + place
+func misplaced(name, word, place, shown string) hint {
+	found := says("; it belongs " + place)
 	if word != name {
-		text = "; did you mean " + quote(word) + "? It belongs " + place
+		found = meant(word)
+		found.text += " It belongs " + place
 	}
 	if shown != "" {
-		text += ": " + strings.ReplaceAll(shown, "%", word)
+		found.text += ": " + strings.ReplaceAll(shown, "%", word)
 	}
-	return text
+	return found
 }
 
 // foreignName says what to write for a name of another system at a site.
