@@ -84,7 +84,7 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 		case <-heartbeat:
 			beat(ctx)
 		case <-stopChannel(ctx):
-			return errHandedBack
+			return errReleased
 		case <-ctx.Done():
 			return ctx.Err()
 		}

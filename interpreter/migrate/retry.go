@@ -22,7 +22,7 @@ type retrySite struct {
 }
 
 // retries rewrites every older form of retry, those inside of others first.
-// Sites are told apart by their number: rewriting changes neither how many
+// Sites are distinguished by their number: rewriting changes neither how many
 // there are nor their order.
 func (m *migrator) retries() {
 	original := sitesOf(m.root).retries

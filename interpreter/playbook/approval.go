@@ -247,7 +247,7 @@ func (i ApprovalItem) read(v any) (any, error) {
 	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(shorten(expression.Text(v))))
 }
 
-// mostFaults bounds the faults of a form that are told at once.
+// mostFaults bounds the faults of a form that are reported at once.
 const mostFaults = 20
 
 // Fill gives the values of the form, which were given as they are or as text; partly

@@ -7,7 +7,7 @@ import (
 )
 
 // checkReserved refuses names of steps, elements and into that expressions
-// could not tell from words (docs/concepts/expressions.md#names).
+// could not distinguish from words (docs/concepts/expressions.md#names).
 func checkReserved(c *checker) {
 	for _, named := range c.pb.names {
 		c.checkLength(named.what, named.name, named.pos)

@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// The events that notify tells of.
+// The events that notify sends.
 const (
 	EventCompleted = "completed"
 	EventPartial   = "partial_success"
@@ -176,7 +176,7 @@ func (pb *Playbook) Notices(event string) []*Sink {
 	return all
 }
 
-// Notifies reports whether anybody is told of an event.
+// Notifies reports whether a notice is sent about an event.
 func (pb *Playbook) Notifies(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }

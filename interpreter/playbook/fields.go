@@ -98,7 +98,7 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 }
 
 // nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
-// levels and of other systems are told apart from misspelt ones.
+// levels and of other systems are distinguished from misspelt ones.
 func (d *decoder) nearKey(name string, s *section) hint {
 	if known, ok := s.find(name, true); ok {
 		return writes(known.name)

@@ -9,7 +9,7 @@ import (
 )
 
 // level says where in a playbook a word stands, as far as the tables of words of
-// other systems tell places apart.
+// other systems distinguish places.
 type level uint8
 
 const (

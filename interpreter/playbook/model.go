@@ -31,7 +31,7 @@ type Playbook struct {
 	Output      *Node          // nil: the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
-	// OnSuccess and OnFailure tell how the run has ended, Notify of more events.
+	// OnSuccess and OnFailure report how the run has ended, Notify more events.
 	OnSuccess, OnFailure, Notify []*Notice
 	// Expect is how long a run may take before it is late; 0 is for ever. ExpectPos
 	// is where that stands.
@@ -55,7 +55,7 @@ type Trigger struct {
 	Sender  Sender
 	Name    string   // of who sends; "": that of the secret
 	Secret  string   // name of a connection
-	Headers []string // that runs are handed besides the sender's own
+	Headers []string // that runs receive besides the sender's own
 	Events  []string // nil: all
 	// The rest is how a Sender of HMAC signs.
 	Header    string
@@ -106,7 +106,7 @@ type Step struct {
 	Retry       []*Policy
 	ownRetry    bool // it stands in the step, and not in a workbook entry
 	Sink        *Sink
-	// OnSuccess and OnFailure tell others how a visit of the step has ended.
+	// OnSuccess and OnFailure report to others how a visit of the step has ended.
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
 	Next                 []*Route
@@ -197,8 +197,8 @@ type Sink struct {
 	Place string
 }
 
-// Notice is an action that tells others what has happened. Its failure is a
-// warning and never changes what it tells of.
+// Notice is an action that reports to others what has happened. Its failure is a
+// warning and never changes what it reports.
 type Notice struct {
 	Sink *Sink
 	On   []string // the events; of notify only

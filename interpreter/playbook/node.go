@@ -134,7 +134,7 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 }
 
 // Names reports whether a template below the node takes one of the roots from
-// its scope: what Refs tells, without a list of all.
+// its scope: what Refs gives, without a list of all.
 func (n *Node) Names(roots ...string) bool {
 	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
 	for one := range n.All() {

@@ -56,7 +56,7 @@ type ScheduleProblem struct {
 	Warning bool
 }
 
-// Problems tells what is wrong with a schedule. zone refuses names that are no time
+// Problems finds what is wrong with a schedule. zone refuses names that are no time
 // zones; nil takes all.
 func (s *Schedule) Problems(zone func(string) error) []ScheduleProblem {
 	return slices.Concat(s.timesProblems(), s.offsetProblems(), s.catchUpProblems(), s.zoneProblems(zone), s.cronProblems(), s.momentProblems())

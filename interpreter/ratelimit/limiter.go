@@ -118,7 +118,7 @@ type Limiter struct {
 	Promised time.Time `json:"promised,omitzero"`
 	// Asked is until when the other side has asked for patience, where that was more
 	// than anybody else had to wait for. Until then it is not heard again: who is
-	// told as much waits alone.
+	// asked for as much waits alone.
 	Asked time.Time `json:"asked,omitzero"`
 	// Away are those that have given up their places, the soonest first.
 	Away []Away `json:"away,omitempty"`
@@ -134,7 +134,7 @@ type Limiter struct {
 // nobody has come for it by then, they are taken to be gone, all of them.
 const turnGrace = 5 * time.Second
 
-// Lease hands out turns behind those handed out before. A promise reserves no
+// Lease gives turns behind those given before. A promise reserves no
 // turn, or one that nobody comes for would be lost: it says when to come back,
 // and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {

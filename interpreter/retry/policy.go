@@ -131,7 +131,7 @@ type Decision struct {
 	// Policy where another one matched behind it; Why says in words how.
 	Spent int
 	Why   string
-	// Cut tells of a policy that ended by the operator's limit before its own.
+	// Cut names a policy that ended by the operator's limit before its own.
 	Cut string
 }
 
@@ -158,7 +158,7 @@ func Decide(
 		counters.NamedInRow = 0
 	}
 	var decision Decision
-	counted := false // a told wait counts once, however many policies are asked
+	counted := false // a requested wait counts once, however many policies are asked
 	for _, policy := range policies {
 		stop, match, err := evaluate(conditions, policy)
 		if err != nil {
@@ -211,7 +211,7 @@ type round struct {
 	counters *Counters
 	now      time.Time
 	random   func() float64
-	counted  bool // a told wait that a policy before this one has counted
+	counted  bool // a requested wait that a policy before this one has counted
 }
 
 // repeat counts the match and decides between another attempt and exhaustion.
@@ -219,7 +219,7 @@ func (r round) repeat(decision *Decision) {
 	then := &r.policy.Then
 	count, since := r.count()
 	decision.Count, decision.Limit = *count, r.limit()
-	told := r.waitIsNamed()
+	named := r.waitIsNamed()
 	if r.spent(*count, decision.Limit) {
 		r.exhaust(decision, "max_attempts reached")
 		return
@@ -239,13 +239,13 @@ func (r round) repeat(decision *Decision) {
 		return
 	}
 	decision.Spent, decision.Why, decision.Cut = 0, "", ""
-	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(told)
+	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(named)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = interpreter.ReasonPage
 	}
 }
 
-// count counts the match, unless the wait was told, and notes when the policy
+// count counts the match, unless the wait was requested, and notes when the policy
 // began to count.
 func (r round) count() (count *int, since time.Time) {
 	counter := &r.counters.Policies[r.policy.Number-1]
@@ -338,9 +338,9 @@ func (r round) namedPollWait() time.Duration {
 	return ratelimit.Seconds(*r.outcome.Meta.RetryAfter)
 }
 
-func (r round) reason(told bool) interpreter.Reason {
+func (r round) reason(named bool) interpreter.Reason {
 	switch {
-	case told:
+	case named:
 		return interpreter.ReasonRateLimited
 	case r.outcome.Failed():
 		return interpreter.ReasonFailure

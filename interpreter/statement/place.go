@@ -123,7 +123,7 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 	return "directly behind another operand", "an operator or a comma is missing"
 }
 
-// glued tells whether a bare template touches a name, number or quote.
+// glued reports whether a bare template touches a name, number or quote.
 func (p *parser) glued(i int) bool {
 	t := p.tokens[i]
 	touches := func(other token) bool {
@@ -158,7 +158,7 @@ func (p *parser) behindPunct(i int, in frame) (what, hint string) {
 	return "", ""
 }
 
-// alone tells whether nothing is calculated from param i.
+// alone reports whether nothing is calculated from param i.
 func (p *parser) alone(i int) bool {
 	if i+1 >= len(p.tokens) {
 		return true
@@ -192,7 +192,7 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	return "directly behind " + quote(word), hint
 }
 
-// opensNames tells whether the parenthesis at i opens a list of column names:
+// opensNames reports whether the parenthesis at i opens a list of column names:
 // INSERT INTO t (…), ON CONFLICT (…), JOIN … USING (…), AS t(…), WITH t(…).
 func (p *parser) opensNames(i int) bool {
 	if p.is(i+1, "select", "with", "values", "(") {

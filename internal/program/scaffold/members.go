@@ -132,7 +132,7 @@ func collectable(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }
 
-// keyOf is the column by which rows are told apart, "" where that is not known.
+// keyOf is the column by which rows are distinguished, "" where that is not known.
 func keyOf(rows any) string {
 	list, _ := rows.([]any)
 	if len(list) == 0 {
