@@ -242,7 +242,7 @@ func withdrawn(err error) bool {
 // errCut that of one that did not end in time, because the worker stops.
 var (
 	errReleased = errors.New("the worker stopped before the attempt began; another one makes it")
-	errCut        = errors.New("the worker stopped during the attempt; another one makes it again")
+	errCut      = errors.New("the worker stopped during the attempt; another one makes it again")
 	// errStopped is the end of a Drive whose worker stops.
 	errStopped = errors.New("the worker stopped; another one continues from here")
 )
@@ -403,7 +403,7 @@ func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {
 	}
 }
 
-// releaseSlot gives back the memory of the attempt before: an attempt that waits for memory
+// releaseSlot releases the memory of the attempt before: an attempt that waits for memory
 // must have none.
 func releaseSlot(ctx context.Context) {
 	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok && p.done != nil {

@@ -261,7 +261,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 	return text
 }
 
-// waiting counts the iterations that have neither an attempt nor a decision under way,
+// waiting counts the iterations that have neither an attempt nor a decision pending,
 // and no run of another playbook: a timer is what they wait for. A single poll may fall
 // between the two, so it takes two in a row.
 func (o *observer) waiting(ctx context.Context, open []string) int {

@@ -42,7 +42,7 @@ type Command struct {
 
 // CommandResult is the control of a run after a command: the answer to an update.
 type CommandResult struct {
-	// Changed is false where it stood so already.
+	// Changed is false where it was so already.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
 	// Ended is how many waits the command has ended in the run's own history. Those in

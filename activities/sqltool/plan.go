@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// fromRows stands in a statement for a type that follows from rows which are not known.
+// fromRows is in a statement for a type that follows from rows which are not known.
 const fromRows = "…"
 
 // Plan is what a write would do to its table as the table is now. It decides by the code of Settle,

@@ -17,7 +17,7 @@ type Approval struct {
 	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`
 	Form    []ApprovalItem `json:"form,omitempty"`
-	// Data is where values stand in Message, in order. They are text, whatever
+	// Data is where values are in Message, in order. They are text, whatever
 	// Markdown would make of them.
 	Data []expression.Range `json:"message_data,omitempty"`
 }

@@ -171,7 +171,7 @@ func (a actionAt) who() string {
 	return fmt.Sprintf("the workbook entry %q", a.action.Name)
 }
 
-// section is the section that the call stands in.
+// section is the section that the call is in.
 func (a actionAt) section() *section {
 	switch {
 	case a.spot&atNotices != 0:
@@ -226,7 +226,7 @@ type kindRule struct {
 	// template is asked of what has one, nil where all is right: what it gives is not
 	// known here.
 	template func(Field, *Node) string
-	// empty is true where nothing may stand, or written says so itself.
+	// empty is true where nothing may be, or written says so itself.
 	empty bool
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // checkNames checks every name that an expression takes from its scope against
-// the place where it stands: docs/concepts/expressions.md#names.
+// the place where it is: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
 		if at.field != "" && !c.understands(at.action, at.field) {
@@ -30,7 +30,7 @@ func checkNames(c *checker) {
 	c.statementRefs(check)
 }
 
-// place is where a name stands. The position is worked out for those that are a
+// place is where a name is. The position is worked out for those that are a
 // problem: it takes a walk over the text.
 type place struct {
 	node   *Node
@@ -132,7 +132,7 @@ func beginWord(at site) string {
 	return "tool"
 }
 
-// checkWord checks a word of the language: where it stands, and its members.
+// checkWord checks a word of the language: where it is, and its members.
 func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	switch {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:

@@ -45,7 +45,7 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 }
 
 // checkLength refuses a name that is too long. Decoding takes it: runs of older
-// playbooks go on.
+// playbooks continue.
 func (c *checker) checkLength(what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {

@@ -58,7 +58,7 @@ func eventNames() string {
 
 func (n *Notice) action() *Action { return n.Sink.Action }
 
-// readsNotices is a decoder. That a step knows no more of it lets notices stand in
+// readsNotices is a decoder. That a step knows no more of it lets notices be in
 // steps, and steps in a call of a notice: see inner.
 type readsNotices interface {
 	notices(n *yaml.Node, s *section, place string) []*Notice

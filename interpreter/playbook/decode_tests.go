@@ -79,7 +79,7 @@ func (d *decoder) tests(n *yaml.Node, what string) []*Test {
 	return tests
 }
 
-// testWord is a word of a test that any YAML value can stand behind.
+// testWord is a word of a test that any YAML value can be behind.
 func testWord[T any](set func(*T, any)) reader[T] {
 	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
 }

@@ -192,7 +192,7 @@ func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
 	return all
 }
 
-// oneOrMore are the items of a list, or what stands in place of one.
+// oneOrMore are the items of a list, or what is in place of one.
 func oneOrMore(n *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		return n.Content

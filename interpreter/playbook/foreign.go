@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// level says where in a playbook a word stands, as far as the tables of words of
+// level says where in a playbook a word is, as far as the tables of words of
 // other systems distinguish places.
 type level uint8
 

@@ -45,7 +45,7 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 }
 
 // RenderPlaced is Render for a node that is shown as text, and says where in the
-// text data stands. The error is always an *EvalError.
+// text data is. The error is always an *EvalError.
 func (n *Node) RenderPlaced(scope expression.Scope, b *expression.Budget) (value any, data []expression.Range, err error) {
 	switch {
 	case n == nil || n.constant:

@@ -91,7 +91,7 @@ func (p *problems) add(severity source.Severity, pos source.Position, code, mess
 	})
 }
 
-// offer gives the last problem a fix: a text that stands at its place, and what to write instead.
+// offer gives the last problem a fix: a text that is at its place, and what to write instead.
 // An empty text is none.
 func (p *problems) offer(written, instead string) {
 	if instead != "" && written != instead {

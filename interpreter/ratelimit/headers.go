@@ -165,7 +165,7 @@ func rateLimitItems(field string) iter.Seq2[string, map[string]float64] {
 	}
 }
 
-// splitUnquoted splits a text where a separator stands outside of quotes.
+// splitUnquoted splits a text where a separator is outside of quotes.
 func splitUnquoted(text string, separator byte) []string {
 	var parts []string
 	quoted, start := false, 0

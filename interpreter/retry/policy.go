@@ -80,7 +80,7 @@ func (c *Counters) Resumed(policies []*playbook.Policy) {
 }
 
 // NewRequest starts the polls of a new request at 0; only policies that page
-// go on counting.
+// continue counting.
 func (c *Counters) NewRequest(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if policy.Then.NextCall == nil {
@@ -101,7 +101,7 @@ const (
 	RulingIgnores                 // the failure is an empty answer
 	RulingRefuses                 // the success is a failure, and the policies are asked about that
 	RulingGivesUp                 // the failure stays
-	RulingHolds                   // people decide how the call goes on
+	RulingHolds                   // people decide how the call continues
 	RulingSucceeds                // the failure is a success, which may lack pages
 	RulingFails                   // the success is a failure: a poll that never became ready
 	RulingTruncates               // the success stays, and may lack pages
@@ -355,7 +355,7 @@ func (r round) exhaust(decision *Decision, why string) {
 
 // exhausted applies on_exhausted and its defaults: a failure stays one, pages give
 // what there is and say so, a poll that never became ready fails. Where the policies
-// go on and none of them repeats, a success still lacks what this one would have gone
+// continue and none of them repeats, a success still lacks what this one would have gone
 // on for.
 func (r round) exhausted() Ruling {
 	then := &r.policy.Then
@@ -380,7 +380,7 @@ func (r round) exhausted() Ruling {
 }
 
 // MostAttempts is how many attempts the policies of a step give one request that
-// goes on failing: those of the most patient one, within the operator's limits; 1
+// keeps failing: those of the most patient one, within the operator's limits; 1
 // where none repeats. A policy that only pages or polls may count too; what a
 // call waits for says what its own policy gives.
 func MostAttempts(step *playbook.Step, limits interpreter.RunLimits) int {

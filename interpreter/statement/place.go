@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// notAValue is the message for a place where no value can stand.
+// notAValue is the message for a place where no value can be.
 func notAValue(what, hint string) string {
 	return fmt.Sprintf("a template becomes a bind parameter, which is a value and cannot be %s: %s", what, hint)
 }
@@ -17,7 +17,7 @@ type frame struct {
 	names  bool   // a list of column names
 }
 
-// checkPlaces reports every template that stands where SQL takes no value, as
+// checkPlaces reports every template that is where SQL takes no value, as
 // far as that can be said without the server.
 func (p *parser) checkPlaces() {
 	if !p.hasParams() {
@@ -93,8 +93,8 @@ func (p *parser) tableAs() int {
 	return 0
 }
 
-// refusal says what would have to stand in the place of param i if not a
-// value; "" where a value may stand. It is not the first token: see takesParams.
+// refusal says what would have to be in the place of param i if not a
+// value; "" where a value may be. It is not the first token: see takesParams.
 func (p *parser) refusal(i int, in frame) (what, hint string) {
 	if p.is(i-1, ".") || p.is(i+1, ".") {
 		return "part of a name with dots", "write the name"

@@ -120,7 +120,7 @@ func (p *parser) listsColumns(i int) bool {
 
 // opensClause reports whether the parenthesis at i follows words that only together
 // are no function: ORDER BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What
-// stands behind the last distinguishes it from the condition of a JOIN.
+// is behind the last distinguishes it from the condition of a JOIN.
 func (p *parser) opensClause(i int) bool {
 	switch {
 	case p.is(i-1, "by"):

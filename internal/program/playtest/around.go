@@ -16,7 +16,7 @@ import (
 	"reprise/workflows"
 )
 
-// around stands around the workflows and activities of a test.
+// around wraps the workflows and activities of a test.
 type around struct {
 	interceptor.WorkerInterceptorBase
 

@@ -127,7 +127,7 @@ func expressionOf(root string, path []string) string {
 	return root
 }
 
-// collectable reports whether a path can stand in collect, which is dotted.
+// collectable reports whether a path can be in collect, which is dotted.
 func collectable(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }

@@ -62,7 +62,7 @@ type ordered struct {
 	source   []byte
 	workload map[string]any
 	wait     time.Duration
-	readable     bool // the caller may read the run's status
+	readable bool // the caller may read the run's status
 	// instead is the answer to a request that starts nothing.
 	instead *answer
 }
@@ -178,7 +178,7 @@ func (o *ordered) check() error {
 // caller is the sender of a request with a token.
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
-		if err := s.Callers.refresh(); err != nil { // those known before go on
+		if err := s.Callers.refresh(); err != nil { // those known before continue
 			s.Logger.Error("the callers cannot be read again", "error", err)
 		}
 	}
