@@ -296,8 +296,8 @@ func unnested(body []rune, quote rune) (string, bool) {
 	return strings.Join(parts, " ~ "), true
 }
 
-// operand puts an expression of several parts in brackets where it does not
-// be alone.
+// operand puts an expression of several parts in brackets where it is not
+// alone.
 func operand(text string, source []rune, from, to int) string {
 	alone := strings.TrimSpace(string(source[:from])) == "" && strings.TrimSpace(string(source[to:])) == ""
 	if alone || !strings.Contains(text, " ~ ") {

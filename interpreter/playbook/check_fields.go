@@ -204,8 +204,8 @@ func fieldHint(name string, s *section, spec ToolSpec) hint {
 			return writes(newer)
 		}
 	}
-	if write := foreignKey(name, s, &spec); write != "" {
-		return foreignHint(write)
+	if found := foreignKey(name, s, &spec); found.text() != "" {
+		return foreignHint(found)
 	}
 	if hint, found := otherLevel(name, s, sections, false); found {
 		return hint

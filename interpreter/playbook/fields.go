@@ -126,8 +126,8 @@ func (d *decoder) nearKey(name string, s *section) hint {
 // meantKey is the hint to what is meant by a word of another system or another level; false for
 // one that is neither.
 func (d *decoder) meantKey(name string, s *section) (hint, bool) {
-	if write := foreignKey(name, s, nil); write != "" {
-		return foreignHint(write), true
+	if found := foreignKey(name, s, nil); found.text() != "" {
+		return foreignHint(found), true
 	}
 	if hint, found := otherLevel(name, s, d.sections, false); found {
 		return hint, true
@@ -161,7 +161,7 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 	// A misspelt key, or one of another system, is reported as unknown; that it is
 	// missing follows.
 	for _, unknown := range f.unknown {
-		if expression.Suggest(unknown, []string{name}) != "" || strings.Contains(foreignKey(unknown, f.section, nil), quote(name)) {
+		if expression.Suggest(unknown, []string{name}) != "" || foreignKey(unknown, f.section, nil).names(name) {
 			return false
 		}
 	}

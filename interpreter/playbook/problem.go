@@ -2,7 +2,6 @@ package playbook
 
 import (
 	"fmt"
-	"strconv"
 
 	"gopkg.in/yaml.v3"
 
@@ -121,11 +120,8 @@ func meant(word string) hint {
 	return hint{text: "; did you mean " + quote(word) + "?", resembles: true}
 }
 
-// foreignHint is the hint of a table of foreign words, whose text is sure where it is one quoted word.
-func foreignHint(write string) hint {
-	word, _ := strconv.Unquote(write) // "" where it is no word alone
-	return hint{text: "; write " + write, word: named(word)}
-}
+// foreignHint is the hint to what is written in place of a word of another system.
+func foreignHint(of foreignWord) hint { return hint{text: "; " + of.text(), word: of.word} }
 
 // named is the word if it is one name, "" for a path.
 func named(word string) string {
