@@ -283,13 +283,6 @@ func beginningIn(ctx context.Context) *beginning {
 	return b
 }
 
-// beat sends the heartbeat of an attempt that waits.
-func beat(ctx context.Context) {
-	if b := beginningIn(ctx); b != nil {
-		b.delivery.beat(ctx)
-	}
-}
-
 // Begin makes sure that the attempt may act, and that the server knows.
 func (b *beginning) Begin(ctx context.Context) error {
 	if !b.hasBegun() {

@@ -82,7 +82,9 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 		case <-over:
 			return nil
 		case <-heartbeat:
-			beat(ctx)
+			if b := beginningIn(ctx); b != nil {
+				b.delivery.beat(ctx)
+			}
 		case <-stopChannel(ctx):
 			return errReleased
 		case <-ctx.Done():

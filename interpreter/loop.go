@@ -110,7 +110,9 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	if !iteration.Cancelled && !result.Failed() {
 		l.Incremental.addPending(result.Meta.Incremental)
 	}
-	l.warn(iteration)
+	for _, warning := range iteration.Result.Warnings {
+		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+	}
 	if iteration.Cancelled {
 		return
 	}
@@ -171,12 +173,6 @@ func (l *LoopResult) ReadAll() bool {
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
 // stats count them all.
 const maxLoopWarnings = 20
-
-func (l *LoopResult) warn(iteration IterationResult) {
-	for _, warning := range iteration.Result.Warnings {
-		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
-	}
-}
 
 // Warn adds a warning of the loop itself.
 func (l *LoopResult) Warn(warning string) {

@@ -1,7 +1,7 @@
 package workflows
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,7 +30,11 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
 	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
-	if err := cmp.Or(b.serveIterations(ctx), serveStopped(ctx, b.stoppedCall)); err != nil {
+	err = errors.Join(
+		workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, b.stoppedCall),
+	)
+	if err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
@@ -360,7 +364,11 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
 			call: call, waiting: b.waiter(ctx, i), host: &activityHost{task: b.input.Task, snapshot: b.input.Calls[i]}, slot: b.slot,
-			allowance: &b.allowance, plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
+			allowance: &b.allowance, renews: func() bool { return b.renews(ctx) },
+			plays: func(child string) {
+				b.children[i] = child
+				b.describe(ctx)
+			},
 		}
 	}
 	if snapshot := b.drivers[i].run(ctx); snapshot != nil {

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,10 +144,11 @@ type run struct {
 
 // serveQueries sets the handlers of the run's queries.
 func (r *run) serveQueries(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall))
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, ProgressQuery, r.progress),
+		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.stoppedCall),
+	)
 }
 
 // begin begins the run, or continues it where its last history ended.
@@ -297,15 +297,13 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 		return
 	}
 	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
-		if timer.Get(ctx, nil) != nil || r.Failure != nil {
-			return
+	after(ctx, max(left, 0), "timeout of the run", func(workflow.Context) {
+		if r.Failure == nil {
+			r.fail(&interpreter.ErrorObject{
+				Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
+				Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
+			})
 		}
-		r.fail(&interpreter.ErrorObject{
-			Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
-			Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
-		})
 	})
 }
 

@@ -23,13 +23,6 @@ type StoppedQuestion struct {
 	Index *int   `json:"index,omitempty"`
 }
 
-func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (call.Stopped, error)) error {
-	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return nil
-}
-
 // continueCall has a call continue the one that by was making when it was stopped. A
 // call whose request has changed begins anew, and the warning says so. A call whose
 // state cannot be read ends: its request may have been sent before.
@@ -197,9 +190,6 @@ func begunBetween(all []interpreter.BegunIteration, first, last int) []interpret
 // earlierLoops are the workflow IDs of the loops of a visit in the runs before a
 // reprocess, the last one first.
 func (r *run) earlierLoops(record *StepRecord) []string {
-	var loops []string
-	for _, run := range r.before() {
-		loops = append(loops, IDWithin(run, fmt.Sprintf("/%s#%d", record.Step, record.Visit)))
-	}
-	return loops
+	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
+	return lists.Map(r.before(), func(run string) string { return IDWithin(run, within) })
 }

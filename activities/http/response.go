@@ -254,8 +254,8 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body, format.Options{Format: formatOfError(response)})
 	}
 	if err != nil {
-		if text := leadingText(body); format.IsText([]byte(text)) {
-			e.Body = nilIfEmpty(text)
+		if text := leadingText(body); text != "" && format.IsText([]byte(text)) {
+			e.Body = text
 		}
 	}
 	return e
@@ -281,14 +281,6 @@ func leadingText(body []byte) string {
 		body = body[:len(body)-1]
 	}
 	return string(body)
-}
-
-// nilIfEmpty is nil for a text that is empty.
-func nilIfEmpty(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // requestError is the error of a request without a usable answer. The error of

@@ -15,7 +15,7 @@ import (
 
 // Plan is what a write would do to its table, in a transaction that can only read.
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
-	err = t.inSession(ctx, in, func(conn *pgx.Conn) error {
+	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
 			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err == nil && plan.Exists {
 				plan.Empty, err = isEmpty(ctx, tx, in)
@@ -41,7 +41,7 @@ func isEmpty(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) (bool, er
 	if err != nil {
 		return false, err
 	}
-	table, err := lookUpTable(ctx, tx, w)
+	table, err := lookUpTable(ctx, stateTx{tx}, w)
 	return !table.HasRow, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/statement"
 )
 
@@ -58,10 +59,7 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-	columns := make([]string, len(q.prepared.Fields))
-	for i, field := range q.prepared.Fields {
-		columns[i] = field.Name
-	}
+	columns := lists.Map(q.prepared.Fields, func(field pgconn.FieldDescription) string { return field.Name })
 	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err

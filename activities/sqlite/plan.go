@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		if err != nil {
 			return err
 		}
-		there, err := lookUpTable(ctx, tx, target)
+		there, err := lookUpTable(ctx, table, target)
 		if err != nil {
 			return err
 		}
@@ -50,11 +51,11 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		}
 		return sqltool.CheckUnique(lower, indexes)
 	}
-	isThere, err := t.readOnly(ctx, path, query)
-	if !isThere && err == nil {
-		err = t.readAt(ctx, "file::memory:", query) // what a file has that was just made
-		plan.NewFile = true
+	if exists(path) {
+		return plan, classifyError(ctx, t.readOnly(ctx, path, query))
 	}
+	err = t.readAt(ctx, "file::memory:", query) // what a file has that was just made
+	plan.NewFile = true
 	return plan, classifyError(ctx, err)
 }
 
@@ -70,23 +71,17 @@ func (t tableTx) unique(ctx context.Context, w *sqltool.Write) (indexes [][]stri
 		columns[at] = append(columns[at], name.String)
 		return err
 	})
-	for _, list := range columns {
-		indexes = append(indexes, list)
-	}
-	return indexes, err
+	return slices.Collect(maps.Values(columns)), err
 }
 
-// readOnly runs do in a transaction that can only read. It reports whether the file is there.
-func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) (isThere bool, err error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
+// readOnly runs do in a transaction that can only read.
+func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) error {
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	settings := readSettings
 	if restsWithLog(path) {
 		settings += "&immutable=1"
 	}
-	return true, t.readAt(ctx, uri.String()+settings, do)
+	return t.readAt(ctx, uri.String()+settings, do)
 }
 
 // restsWithLog reports whether a file keeps a log that is not there, since nobody has it open. SQLite

@@ -195,12 +195,10 @@ func columnsOf(rows []map[string]any) []string {
 }
 
 func hasAll(row map[string]any, columns []string) bool {
-	for _, column := range columns {
-		if _, has := row[column]; !has {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(columns, func(column string) bool {
+		_, has := row[column]
+		return !has
+	})
 }
 
 // appendNew appends a text unless the list has it.

@@ -3,6 +3,8 @@ package sqltool
 import (
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // The modes of table mode.
@@ -34,11 +36,7 @@ var modes = []mode{
 }
 
 func modeNames() []string {
-	names := make([]string, len(modes))
-	for i, mode := range modes {
-		names[i] = mode.name
-	}
-	return names
+	return lists.Map(modes, func(mode mode) string { return mode.name })
 }
 
 func modeOf(name string) mode {

@@ -19,7 +19,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
 	}
-	w, err := PlanWrite(in)
+	w, err := planWrite(in)
 	if err != nil {
 		return plan, err
 	}

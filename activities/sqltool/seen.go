@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // seenChunk is how many rows are looked up at once.
@@ -145,11 +146,7 @@ func (w *Write) Number(i int) int {
 
 // Unseen is the write without rows that are known.
 func (w *Write) Unseen(known map[string]bool) *Write {
-	marked := make([]bool, len(w.Rows))
-	for i, row := range w.known {
-		marked[i] = known[string(row)]
-	}
-	return w.without(marked)
+	return w.without(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.

@@ -11,6 +11,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -626,17 +627,10 @@ func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
 	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
-		return nil, w.lacksColumn(target.columns(), where.column, "replace_where: ")
+		columns := lists.Map(target.Columns, func(c InspectedColumn) Column { return Column{Name: c.Name, Type: c.Type} })
+		return nil, w.lacksColumn(columns, where.column, "replace_where: ")
 	}
 	return target, nil
-}
-
-func (i *Inspected) columns() []Column {
-	columns := make([]Column, len(i.Columns))
-	for at, column := range i.Columns {
-		columns[at] = Column{Name: column.Name, Type: column.Type}
-	}
-	return columns
 }
 
 // whereCheck is the constraint that a row is among those that are replaced.

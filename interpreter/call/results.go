@@ -42,7 +42,7 @@ func (r results) success(d decided) *interpreter.CallResult {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
-			where, d.Spent, r.config.from(d.Spent), pages(s.Successes), d.Why))
+			where, d.Spent, r.config.from(d.Spent), source.Count(s.Successes, "page"), d.Why))
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
 		if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
 			result.Meta.Truncated = true
@@ -51,14 +51,6 @@ func (r results) success(d decided) *interpreter.CallResult {
 		}
 	}
 	return result
-}
-
-// pages counts pages in a message.
-func pages(n int) string {
-	if n == 1 {
-		return "1 page"
-	}
-	return fmt.Sprintf("%d pages", n)
 }
 
 // data is that of a call that succeeds: what the policy that ends it says, what

@@ -125,8 +125,10 @@ func refuseKeyword(f *function, keyword token) {
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
 	if len(p.closures) == maxClosures {
+		inside := slices.Clone(p.closures)
+		slices.Reverse(inside)
 		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
-			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
+			"compute the inner list in vars first", f.name, strings.Join(inside, " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)
 	defer func() { p.closures = p.closures[:len(p.closures)-1] }()
@@ -144,12 +146,6 @@ func (p *parser) predicate(f *function) ast.Node {
 			"member or filter: write %s(xs, .%s) or %s(xs, %s(#))", text.Value, f.name, text.Value, f.name, text.Value))
 	}
 	return p.add(&ast.PredicateNode{Node: body}, t, t.from)
-}
-
-func reversed(names []string) []string {
-	out := slices.Clone(names)
-	slices.Reverse(out)
-	return out
 }
 
 // mapAhead reports whether the { that comes next starts a map rather than a

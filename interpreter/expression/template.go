@@ -216,12 +216,8 @@ func (t *Template) Refs() []Ref {
 
 // Names reports whether an expression takes one of the roots from its scope.
 func (t *Template) Names(roots ...string) bool {
-	for _, s := range t.segments {
-		if s.Program != nil && slices.ContainsFunc(s.Program.roots, func(root string) bool { return slices.Contains(roots, root) }) {
-			return true
-		}
-	}
-	return false
+	named := func(root string) bool { return slices.Contains(roots, root) }
+	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }
 
 // Nested finds templates that are in the strings of expressions, where they

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -53,9 +52,4 @@ func (c *checker) hiding() map[string]string {
 		by[word.name] = "the word of the language"
 	}
 	return by
-}
-
-// loops are the loops of the playbook in the order of the file.
-func (pb *Playbook) loops() []*Loop {
-	return lists.Pick(pb.Steps, func(step *Step) (*Loop, bool) { return step.Loop, step.Loop != nil })
 }

@@ -18,7 +18,10 @@ func checkNames(c *checker) {
 		if at.field != "" && !c.understands(at.action, at.field) {
 			return
 		}
-		c.checkRef(at, c.place(node, ref.Offset), ref)
+		pos := c.place(node, ref.Offset) // a name of the language comes before one of the playbook
+		if !c.checkLanguageName(at, pos, ref) && !c.checkPlaybookName(at, pos, ref) {
+			c.unknownName(at, pos, ref.Root)
+		}
 	}
 	for _, at := range c.pb.values() {
 		for leaf := range at.node.Templates() {
@@ -58,13 +61,6 @@ func (p *placing) at(node *Node, offset int) source.Position {
 		p.node, p.places = node, node.positions()
 	}
 	return p.places[min(max(offset, 0), len(p.places)-1)]
-}
-
-// checkRef checks a name: one of the language comes before one of the playbook.
-func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
-	if !c.checkLanguageName(at, pos, ref) && !c.checkPlaybookName(at, pos, ref) {
-		c.unknownName(at, pos, ref.Root)
-	}
 }
 
 // checkLanguageName is false for a name that the language does not give.
@@ -261,7 +257,10 @@ func (c *checker) unknownHint(at site, name string) hint {
 	if c.options.Open || c.options.caller != nil && c.options.caller.open {
 		return hint{}
 	}
-	near, foreign := c.nearName(at, name), c.foreignName(at, name)
+	near, foreign := "", c.foreignName(at, name)
+	if len(c.workload) <= mostSuggested {
+		near = expression.Suggest(name, c.namesAt(at))
+	}
 	switch {
 	case name == CallbackWord:
 		return says(fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields)))
@@ -293,14 +292,6 @@ func meantMember(owner, name string) hint {
 
 // mostSuggested is how many names are looked through for one that was meant.
 const mostSuggested = 1000
-
-// nearName is the name that was meant, "" where none is near.
-func (c *checker) nearName(at site, name string) string {
-	if len(c.workload) > mostSuggested {
-		return ""
-	}
-	return expression.Suggest(name, c.namesAt(at))
-}
 
 // argsHave reports whether the args of the step at a site may have a member:
 // its own, those of its pages, and those of routes that lead to it.

@@ -49,11 +49,7 @@ var notifySection = sectionOf(section{name: "notify", called: "an entry of notif
 }, noticeWords...))
 
 func eventNames() string {
-	names := Events()
-	for i, name := range names {
-		names[i] = "`" + name + "`"
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(Events(), func(name string) string { return "`" + name + "`" }), ", ")
 }
 
 func (n *Notice) action() *Action { return n.Sink.Action }

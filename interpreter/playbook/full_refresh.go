@@ -84,7 +84,8 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 		if sink.Action == nil {
 			continue
 		}
-		if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.acceptsAgain() {
+		action := pb.Resolve(sink.Action)
+		if mode, known := action.mode(); action.writesTable() && known && mode == "insert" {
 			return sink
 		}
 	}
@@ -99,7 +100,8 @@ func (pb *Playbook) WritesOnce() *Sink {
 			if sink.Action == nil {
 				continue
 			}
-			if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.rewrites() {
+			action := pb.Resolve(sink.Action)
+			if mode, known := action.mode(); action.writesTable() && known && mode != "upsert" && mode != modeReplace {
 				return sink
 			}
 		}
@@ -110,10 +112,4 @@ func (pb *Playbook) WritesOnce() *Sink {
 		}
 	}
 	return nil
-}
-
-// rewrites reports whether rows of a table take the place of those that are there.
-func (a *Action) rewrites() bool {
-	mode := a.Field("mode")
-	return mode != nil && (mode.Template != nil || slices.Contains([]string{"upsert", "replace"}, expression.Text(mode.Value)))
 }

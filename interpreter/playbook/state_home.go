@@ -80,11 +80,7 @@ func attemptNames(policies []*Policy) []string {
 
 // placeNaming is the first value that says where an action writes and names one of these, nil for none.
 func (a *Action) placeNaming(names ...string) *Node {
-	values := []*Node{a.Tool, a.Auth}
-	for _, field := range a.Fields {
-		values = append(values, field.Value)
-	}
-	return lists.First(values, func(value *Node) bool { return value.Names(names...) })
+	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
 // CollectedNames are those of what calls with these policies collect.

@@ -68,3 +68,11 @@ func Shorten(text string, most int) string {
 	head := most * ofHead / (ofHead + 1)
 	return string(runes[:head]) + " … " + string(runes[len(runes)-(most-head):])
 }
+
+// Count says how many there are of something: 1 row, 2 rows.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
