@@ -86,7 +86,7 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 				b.delivery.beat(ctx)
 			}
 		case <-stopChannel(ctx):
-			return errHandedBack
+			return errReleased
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -199,7 +199,7 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	case <-timer.C:
 		return nil
 	case <-stopChannel(ctx):
-		return errHandedBack
+		return errReleased
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -125,8 +125,8 @@ func failureOf(err error) *interpreter.ErrorObject {
 // rowsWritten is what a sink has written: as the destination reports, else what it
 // was given.
 func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
-	told, _ := result.Data.Data.(map[string]any)
-	if n, ok := told["rows_affected"].(int); ok {
+	figures, _ := result.Data.Data.(map[string]any)
+	if n, ok := figures["rows_affected"].(int); ok {
 		return int64(n)
 	}
 	return int64(len(in.Rows()))

@@ -56,7 +56,7 @@ type LoopError struct {
 // NewLoopError describes a failed iteration.
 func NewLoopError(element any, iteration IterationResult) LoopError {
 	result, failure := iteration.Result, *iteration.Result.Error
-	failure.At = time.Time{} // it stands beside it
+	failure.At = time.Time{} // it is beside it
 	return LoopError{
 		Index: iteration.Index, Element: expression.Of(element), Error: &failure,
 		Attempts: result.Meta.Attempts, LastAttemptAt: result.FailedAt(),

@@ -28,7 +28,7 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		return nil, err
 	}
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
-	going, stop := workflow.WithCancel(ctx)
+	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
 	err = errors.Join(
 		workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations),
@@ -47,11 +47,11 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		return nil, err
 	}
 	b.describe(ctx)
-	b.continues(going)
+	b.continues(running)
 	controls.awaitAnswers(ctx)
 	for {
-		b.makeCalls(going)
-		if len(b.remaining) == 0 || going.Err() != nil {
+		b.makeCalls(running)
+		if len(b.remaining) == 0 || running.Err() != nil {
 			break
 		}
 		controls.answers.open(ctx)

@@ -53,7 +53,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
-			Key: in.OperationKey, Lap: task.Run.LapBelow(in.Attempt), Recall: d.recall(task, nesting, in),
+			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.recall(task, nesting, in),
 		},
 	}
 	if !callee.Wait {

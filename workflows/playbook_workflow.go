@@ -245,13 +245,13 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
-		going := r.Failure == nil && ctx.Err() == nil
-		if going && running == 0 && len(r.Routing.Waiting) > 0 {
+		open := r.Failure == nil && ctx.Err() == nil
+		if open && running == 0 && len(r.Routing.Waiting) > 0 {
 			if next := r.renew(ctx); next != nil {
 				return nil, next
 			}
 		}
-		if going && (r.stays || !historyIsLong(ctx)) {
+		if open && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {

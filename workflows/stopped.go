@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// A call that was stopped in the midst is continued by the run that replaces its run
+// A call that was stopped before its end is continued by the run that replaces its run
 // (interpreter/call/stopped.go). Its state is read from the workflow that was making it, by
 // a query, which a worker answers from the history.
 

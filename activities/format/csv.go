@@ -102,7 +102,7 @@ func dialect(step string, written map[string]any) (d Dialect, err error) {
 	return d, nil
 }
 
-// clashes reports whether a quote and a delimiter cannot be told apart.
+// clashes reports whether a quote and a delimiter cannot be distinguished.
 func (d Dialect) clashes() bool {
 	switch d.quote {
 	case 0, unusedByte:

@@ -21,7 +21,7 @@ import (
 const ledgerLock = 0x7265707269736500
 
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
-// write was made before. Another worker's write of the same page that is under way is waited
+// write was made before. Another worker's write of the same page that is running is waited
 // for. rest is what is left to write, without rows that are known.
 func enterLedger(
 	ctx context.Context, table *tableTx, w *sqltool.Write, allNew bool,

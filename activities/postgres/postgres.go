@@ -203,7 +203,7 @@ func poolConfig(url string, message int) (*pgxpool.Config, error) {
 		config.MaxConnIdleTime = sessionIdle
 	}
 	if !strings.Contains(url, "pool_health_check_period") {
-		config.HealthCheckPeriod = sessionIdleLook
+		config.HealthCheckPeriod = sessionIdleCheck
 	}
 	conn := config.ConnConfig
 	conn.MaxProtocolMessageBodyLen = message

@@ -98,7 +98,7 @@ func (q *query) prepare(ctx context.Context) error {
 }
 
 // describe prepares the unnamed statement. A parameter whose type the server
-// cannot tell becomes text, as an untyped literal would.
+// cannot know becomes text, as an untyped literal would.
 func (q *query) describe(ctx context.Context) error {
 	oids := make([]uint32, len(q.numbered.Order))
 	for {

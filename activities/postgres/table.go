@@ -378,7 +378,7 @@ var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 // copyPlace is where COPY says that it met an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
-// errorPlace is what an error of the server is about, as far as it tells.
+// errorPlace is what an error of the server is about, as far as it says.
 type errorPlace struct {
 	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known

@@ -14,7 +14,7 @@ type Column struct {
 	ReadOnly bool
 }
 
-// Kind is what the values of a column are, as far as writes tell types apart.
+// Kind is what the values of a column are, as far as writes distinguish types.
 type Kind int
 
 const (

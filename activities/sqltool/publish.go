@@ -16,7 +16,7 @@ const (
 	givenName = "reprise_given"
 )
 
-// publish puts the rows in place that stand beside the table, once.
+// publish puts the rows in place that are beside the table, once.
 func (s *stage) publish(ctx context.Context) (written Written, err error) {
 	if err := s.enter(ctx, true); err != nil {
 		return written, err

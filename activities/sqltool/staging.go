@@ -22,7 +22,7 @@ const (
 	StagingTable = "reprise_staging"
 	// StagedTable holds what each part of a call or loop has staged.
 	StagedTable = "reprise_staged"
-	// stagingPrefix begins the names of the tables that stand beside targets.
+	// stagingPrefix begins the names of the tables that are beside targets.
 	stagingPrefix = "reprise_staging_"
 )
 
@@ -231,8 +231,8 @@ func (w *Write) readWhere(in interpreter.ToolInput) error {
 	return nil
 }
 
-// Store does what a write says to its table, and to the rows that stand beside it. settled is what is left to
-// write of it. The write that is given back has what was left out.
+// Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
+// write of it. The write that is returned has what was left out.
 func Store(ctx context.Context, tx StagingTx, w, settled *Write) (Written, *Write, error) {
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
@@ -448,7 +448,7 @@ func (w *Write) Doing() string {
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
 }
 
-// InWordsOfTarget has the name of the table in a message in which the one beside it stands.
+// InWordsOfTarget has the name of the table in a message in which the one beside it is.
 func (w *Write) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
 }

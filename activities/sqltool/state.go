@@ -19,7 +19,7 @@ import (
 const (
 	// StateTable holds a row for each state.
 	StateTable = "reprise_state"
-	// SeenTable holds what rows are told apart by that may come again.
+	// SeenTable holds what rows are distinguished by that may come again.
 	SeenTable = "reprise_seen"
 	// BlocksTable holds the same of rows that came together in the order of their cursors.
 	BlocksTable = "reprise_seen_blocks"

@@ -29,7 +29,7 @@ type Write struct {
 	State *incremental.Write
 
 	given   int      // how many rows it had at first
-	known   [][]byte // each row, where rows are told apart
+	known   [][]byte // each row, where rows are distinguished
 	numbers []int    // of each row, where rows are left out
 
 	// keyForms make the values of the key's columns texts that are the same where the table has them as one.

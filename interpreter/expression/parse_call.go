@@ -68,7 +68,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	return nil
 }
 
-// countsAll looks ahead whether count has no condition: no comma stands on
+// countsAll looks ahead whether count has no condition: no comma is on
 // the level of its brackets.
 func (p *parser) countsAll(open *token, given int) bool {
 	if given > 0 {
@@ -90,7 +90,7 @@ func (p *parser) countsAll(open *token, given int) bool {
 	return false
 }
 
-// arguments parses what stands between the brackets behind given.
+// arguments parses what is between the brackets behind given.
 func (p *parser) arguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
 	for !p.accept(")") {

@@ -34,7 +34,7 @@ func checkHidden(c *checker) {
 }
 
 // hiding says of each name that hides a workload key what it is. What hides a name
-// first stands last.
+// first is last.
 func (c *checker) hiding() map[string]string {
 	by := map[string]string{}
 	for _, step := range c.pb.Steps {

@@ -197,7 +197,7 @@ func filterOf(tool string, i *Incremental) string {
 }
 
 // checkSinkRows warns of a table that gets one row for a page, where rows that come again are
-// told apart one by one.
+// distinguished one by one.
 func (c *checker) checkSinkRows(step *Step) {
 	sink := c.pb.StateHome(step)
 	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !c.pb.Resolve(sink.Action).knowsRows() {

@@ -91,7 +91,7 @@ var errorKinds = []string{
 // errorClasses are the classes of failures.
 var errorClasses = []string{DefaultFailClass, "retryable", "rate_limited"}
 
-// allOrNone may stand in place of the list of errors.
+// allOrNone may be in place of the list of errors.
 var allOrNone = []string{"all", "none"}
 
 var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)

@@ -135,7 +135,7 @@ func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.B
 
 // KeptState is a state that runs of a playbook keep, for people.
 type KeptState struct {
-	Step string // within playbooks that stand in steps, outer/inner
+	Step string // within playbooks that are in steps, outer/inner
 	Name string // see StateName
 	Home *Sink  // nil where Temporal keeps it
 	Tool string // of Home
@@ -146,7 +146,7 @@ type KeptState struct {
 	Inserts *Sink
 }
 
-// KeptStates are the states of a playbook's steps, and of playbooks that stand within it, in the
+// KeptStates are the states of a playbook's steps, and of playbooks that are within it, in the
 // order of the file.
 func (pb *Playbook) KeptStates() []KeptState {
 	var all []KeptState
