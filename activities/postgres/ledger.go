@@ -88,9 +88,7 @@ type entry struct {
 	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
 	// rows is half as much work where none can be there.
 	allNew bool
-	// noneKnown has the transaction also fail where a row is known that comes again no more.
-	noneKnown bool
-	known     map[string]bool // rows that were written before
+	known  map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
@@ -103,12 +101,8 @@ const (
 	insertKey  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3)"
 )
 
-// queueForget drops the notes that are not needed any more.
-func queueForget(batch *pgx.Batch, w *sqltool.Write) {
-	if w.Note != nil && w.Note.Forget > 0 {
-		batch.Queue("DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2", w.Note.Call, w.Note.Forget)
-	}
-}
+// forgetNotes drops the notes of a call that are not needed any more.
+const forgetNotes = "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = $1 AND written <= $2"
 
 func (e *entry) queueNote() {
 	const (
@@ -119,7 +113,9 @@ func (e *entry) queueNote() {
 			"SELECT (SELECT count(*) FROM noted) > 0, (SELECT count(*) FROM keyed) > 0"
 	)
 	w := e.write
-	queueForget(e.batch, w)
+	if w.Note != nil && w.Note.Forget > 0 {
+		e.batch.Queue(forgetNotes, w.Note.Call, w.Note.Forget)
+	}
 	isFresh := func(fresh *bool) func(pgconn.CommandTag) error {
 		return func(tag pgconn.CommandTag) error {
 			*fresh = tag.RowsAffected() > 0
@@ -156,28 +152,28 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
-// lookUp finds those of some rows that are known.
-const lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
+// Statements about known rows: lookUp finds those of some that are, and addSeen adds some that are not.
+const (
+	lookUp  = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
+	addSeen = "INSERT INTO " + sqltool.SeenTable + " SELECT unnest($1::text::bytea[])"
+)
 
 // queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
 // one index to use: a plan that is made without statistics could else read all that is known
 // of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
-	const (
-		table = sqltool.SeenTable
-		add   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
-		keep  = add + " ON CONFLICT DO NOTHING RETURNING known"
-	)
-	kept := e.queueBlocks(seen)
+	if seen.From != nil {
+		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
+	}
 	switch {
-	case len(kept) == 0:
+	case len(seen.Kept) == 0:
 	case e.allNew:
-		e.batch.Queue(add, byteaArray(kept))
+		e.batch.Queue(addSeen, byteaArray(seen.Kept))
 	default:
-		e.batch.Queue(keep, byteaArray(kept)).Query(func(rows pgx.Rows) error {
-			added := make(map[string]bool, len(kept))
+		e.batch.Queue(addSeen+" ON CONFLICT DO NOTHING RETURNING known", byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Kept))
 			err := readKnown(rows, added)
-			for _, row := range kept {
+			for _, row := range seen.Kept {
 				if !added[string(row)] {
 					e.known[string(row)] = true
 				}
@@ -185,44 +181,32 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 			return err
 		})
 	}
-	switch {
-	case len(seen.Below) == 0:
-	case e.noneKnown:
-		e.batch.Queue("SELECT 1 / CASE WHEN EXISTS ("+lookUp+") THEN 0 ELSE 1 END", byteaArray(seen.Below))
-	default:
+	if len(seen.Below) > 0 {
 		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
-	if seen.Sweep { // what is swept stays in the database: a long run has millions
-		for _, sweep := range sqltool.SweepStatements() {
-			e.batch.Queue(sweep, seen.State, seen.Floor)
-		}
+	queueSweep(e.batch, seen)
+}
+
+// queueSweep drops known rows that come again no more: what is swept stays in the database, as a long run has millions.
+func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
+	if !seen.Sweep {
+		return
+	}
+	for _, sweep := range sqltool.SweepStatements() {
+		batch.Queue(sweep, seen.State, seen.Floor)
 	}
 }
 
-// queueBlocks looks rows up in blocks. Where none may be known it adds the block of the chunk; kept are the rows that are to
-// be kept each by itself.
-func (e *entry) queueBlocks(seen *sqltool.Seen) (kept [][]byte) {
-	switch {
-	case e.noneKnown && seen.Block != nil:
-		statement, args := seen.AddBlock(dialect)
-		e.batch.Queue("WITH added AS ("+statement+" RETURNING 1) SELECT 1 / count(*) FROM added", args...)
-		return seen.Rest
-	case seen.From == nil:
-	case e.noneKnown:
-		e.batch.Queue("SELECT 1 / CASE WHEN "+sqltool.NoBlock+" THEN 1 ELSE 0 END", seen.From, seen.To)
-	default:
-		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error {
-			var hashes pgtype.DriverBytes
-			for rows.Next() {
-				if err := rows.Scan(&hashes); err != nil {
-					return err
-				}
-				seen.InBlocks(hashes, e.known)
-			}
-			return rows.Err()
-		})
+// readBlocks adds those of a chunk's rows that blocks have.
+func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.Seen) error {
+	var hashes pgtype.DriverBytes
+	for rows.Next() {
+		if err := rows.Scan(&hashes); err != nil {
+			return err
+		}
+		seen.InBlocks(hashes, e.known)
 	}
-	return seen.Kept
+	return rows.Err()
 }
 
 // readKnown adds the rows of a result.

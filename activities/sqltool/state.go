@@ -259,8 +259,9 @@ func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 		lacks = "does not exist"
 	}
 	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
-		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
-			"with `starter run --full-refresh`, or forget the state with `starter state reset`; initial_value says where it begins",
+		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
+			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
+			"initial_value says where it begins",
 		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
