@@ -176,8 +176,7 @@ func (f measuredFunc) plain() ActivityFunc {
 // pauseOthers pauses all attempts under the rate limit of one whose server asked to
 // wait, so that they need not find that out one by one.
 func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
-	var failure *tool.Error
-	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
+	if failure, ok := errors.AsType[*tool.Error](err); ok && in.RateLimit != nil && failure.RetryAfter != nil {
 		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
