@@ -206,8 +206,10 @@ func TestTokenThatStays(t *testing.T) {
 	t.Parallel()
 	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
 		"    sink: {tool: sqlite, path: a.db, table: t}\n")
-	step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
-		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{})}, nil, true)
+	step := watermark.StepOf(&request.Source{
+		Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
+		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+	}, nil, true)
 	for name, test := range map[string]struct {
 		found, given any
 		moves, sweep bool
