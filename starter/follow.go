@@ -42,16 +42,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	defer cancel()
 	ended := make(chan outcome, 1)
 	go func() { ended <- link.outcome(ctx, run) }()
-	watching := make(chan struct{})
-	watchContext, stopWatching := context.WithCancel(ctx)
-	go func() {
-		defer close(watching)
-		a.watch(watchContext, newObserver(s, run), link)
-	}()
-	stop := func() {
-		stopWatching()
-		<-watching
-	}
+	stop := beside(ctx, func(ctx context.Context) { a.watch(ctx, newObserver(s, run), link) })
 	select {
 	case end := <-ended:
 		stop()

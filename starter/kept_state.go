@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
@@ -125,7 +124,7 @@ func (a *app) keptStepsOf(book *playbook.Playbook, workload map[string]any, only
 	return all, nil
 }
 
-// stateAt is where a step keeps its state, also one that stands in a playbook within a step.
+// stateAt is where a step keeps its state, also one that is in a playbook within a step.
 func stateAt(book *playbook.Playbook, workload map[string]any, name string, element *expression.Value) (call.StateAt, *playbook.Step, error) {
 	values, err := expression.Canonical(merged(book.Workload, workload))
 	if err != nil {
@@ -196,9 +195,7 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 	s, err := server.existing(ctx)
 	if err == nil && s == nil && bringsUp {
 		a.notef("starting a local Temporal server and a worker")
-		target := *server
-		target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-		s, err = local.startLocal(ctx, localserver.Options{}, target)
+		s, err = local.startLocal(ctx, localserver.Options{}, *server)
 	} else if err == nil && s == nil {
 		s, err = server.stored(ctx) // which says how to name one
 	}

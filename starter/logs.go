@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,14 +53,11 @@ func newLogsCommand(a *app) *cobra.Command {
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
 	flags.StringVar(&options.file, "file", "", "the worker's log, - is standard input; default the local worker's, "+workerLogPath())
 	options.server.add(command)
-	flags.StringVarP(&options.output, "output", "o", "table", "table or jsonl: the lines as they were logged")
+	outputFlagOf(command, &options.output, ": the lines as they were logged", "table", "jsonl")
 	return command
 }
 
 func (o *logsOptions) check() error {
-	if o.output != "table" && o.output != "jsonl" {
-		return usageError("--output %q is unknown, expected table or jsonl", o.output)
-	}
 	if o.hasIndex && o.index < 0 {
 		return usageError("--index %d is less than 0, the first iteration", o.index)
 	}
@@ -141,18 +139,12 @@ func (a *app) logRun(ctx context.Context, s *session, id, step string) (found ru
 		a.notef("note: no Temporal server to ask, so %s is taken for a whole ID", id)
 		return whole, nil, nil
 	}
-	found, err = s.runs().Find(ctx, id, "")
+	found, err = a.find(ctx, s, id, "")
 	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
-		return whole, a.findError(s, err), nil
+		return whole, err, nil
 	}
-	if err != nil {
-		return found, nil, a.findError(s, err)
-	}
-	if id == "" {
-		a.notef("the newest run: %s", found.WorkflowID)
-	}
-	if step == "" {
-		return found, nil, nil
+	if err != nil || step == "" {
+		return found, nil, err
 	}
 	steps, err := s.runs().StepNames(ctx, found)
 	if err == nil {
@@ -166,10 +158,7 @@ func (a *app) openLog(name string) (*logTail, error) {
 	if name == "-" {
 		return newLogTail("standard input", io.NopCloser(a.In), nil), nil
 	}
-	path := name
-	if path == "" {
-		path = workerLogPath()
-	}
+	path := cmp.Or(name, workerLogPath())
 	file, err := os.Open(path)
 	switch {
 	case os.IsNotExist(err) && name == "":

@@ -91,9 +91,6 @@ type plannedPartitions struct {
 	tally  string
 }
 
-// isFree reports whether a run would begin at once.
-func (t *plannedTurn) isFree() bool { return t.Running < t.Limit && t.Waiting == 0 }
-
 // plannedSchedule is a schedule that starts runs of the playbook.
 type plannedSchedule struct {
 	Name   string      `json:"name"`

@@ -38,11 +38,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.queueGiven = command.Flags().Changed("task-queue")
-			err := a.reprocess(args[0], options)
-			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
-			}
-			return err
+			return a.refuse(a.reprocess(args[0], options), options.output)
 		},
 	}
 	options.letters.add(command)
@@ -59,7 +55,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 
 // chosen are the dead letters of a chain that a reprocess selects.
 type chosen struct {
-	open        []deadletter.Letter // and not under way in a reprocess
+	open        []deadletter.Letter // and not running in a reprocess
 	quarantined int
 	cancelled   int // left out because they were not selected
 }
@@ -120,7 +116,7 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	})
 }
 
-// reprocessChain starts the next reprocess, or follows the one under way.
+// reprocessChain starts the next reprocess, or follows the one that is open.
 func (a *app) reprocessChain(
 	s *session, chain *deadletter.Chain, filter deadletter.Filter, workload map[string]any, options *reprocessOptions,
 ) error {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
@@ -80,7 +79,7 @@ func (a *app) refuse(err error, output string) error {
 	return err
 }
 
-// oneFile refuses what is not one file. The steps of --full-refresh stand behind a =, as they
+// oneFile refuses what is not one file. The steps of --full-refresh are behind a =, as they
 // may be left out.
 func oneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, everyStep) {
@@ -232,9 +231,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 	if folder, found := devInParent(ctx); found {
 		a.notef("note: %s dev runs in %s and has connections of its own; to use it, run from there", terminal.Program(), folder)
 	}
-	target := options.server
-	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-	s, err = options.local.startLocal(ctx, localserver.Options{}, target)
+	s, err = options.local.startLocal(ctx, localserver.Options{}, options.server)
 	if err == nil {
 		a.notef("web UI: %s", s.runsLink())
 		if url := s.telemetry.URL(); url != "" {

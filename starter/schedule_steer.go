@@ -17,8 +17,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostNote bounds a note in bytes.
-const mostNote = 500
+// mostNote bounds a note, or a reason, in bytes.
+const mostNote = steer.MostReason
 
 func checkNote(flag, note string) error {
 	if len(note) > mostNote {
@@ -94,8 +94,8 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(reason) > steer.MostReason {
-				return usageError("--reason has %d bytes, more than the %d that are kept", len(reason), steer.MostReason)
+			if err := checkNote("reason", reason); err != nil {
+				return err
 			}
 			if overlap != "" {
 				if err := choice("--overlap", overlap, playbook.Overlaps); err != nil {
@@ -124,14 +124,14 @@ type triggered struct {
 }
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, reason, output string) error {
-	told, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
+	made, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, ctx.Err())
 	case err != nil:
 		return scheduleError("trigger", found.ID, err)
 	}
-	result := triggered{Schedule: found.ID, Outcome: told.Outcome, WorkflowID: told.WorkflowID, RunID: told.RunID}
+	result := triggered{Schedule: found.ID, Outcome: made.Outcome, WorkflowID: made.WorkflowID, RunID: made.RunID}
 	switch {
 	case output == "json":
 		if err := terminal.PrintJSON(a.Out, result); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,7 @@ import (
 	"reprise/internal/program/mend"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -58,9 +58,6 @@ func newValidateCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "validate FILE...", Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
-			if err := choice("--output", o.output, validateOutputs); err != nil {
-				return err
-			}
 			stdin := slices.Contains(files, "-")
 			switch {
 			case o.watch && (stdin || !o.people()):
@@ -80,11 +77,10 @@ func newValidateCommand(a *app) *cobra.Command {
 	}
 	o.values.add(command)
 	flags := command.Flags()
-	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(validateOutputs, ", "))
+	outputFlagOf(command, &o.output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.strict, "strict", false, "count warnings as problems")
 	flags.BoolVar(&o.fix, "fix", false, "rewrite what has one sure fix, in place")
 	flags.BoolVar(&o.watch, "watch", false, "check again when a file changes")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(validateOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -234,18 +230,20 @@ func tally(found source.Diagnostics) string {
 // problems are those of a file that are printed.
 func problems(found source.Diagnostics) []problem {
 	found, _ = found.First(playbook.MaxShown)
-	list := make([]problem, len(found))
-	for i, d := range found {
-		severity := "error"
-		if d.Severity == source.Warning {
-			severity = "warning"
-		}
-		list[i] = problem{
-			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message, Note: d.Note,
+	return lists.Map(found, func(d source.Diagnostic) problem {
+		return problem{
+			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity(d), Code: d.Code, Message: d.Message, Note: d.Note,
 			Docs: reference.OfDiagnostic(d.Code),
 		}
+	})
+}
+
+// severity is that of a problem in words, which GitHub and SARIF have too.
+func severity(d source.Diagnostic) string {
+	if d.Severity == source.Warning {
+		return "warning"
 	}
-	return list
+	return "error"
 }
 
 // fixed is a file that `validate --fix` has rewritten, in `--output json`.
@@ -260,7 +258,7 @@ func (v *validator) fix(name string, data []byte) ([]byte, error) {
 	result := v.mend(name, data)
 	changes := make([]change, len(result.Changes))
 	for i, c := range result.Changes {
-		changes[i] = change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What}
+		changes[i] = changeAt(c.Pos, c.What)
 		v.app.notef("%s:%s: fixed: %s", name, c.Pos, c.What)
 	}
 	switch {

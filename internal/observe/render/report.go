@@ -103,7 +103,12 @@ var (
 	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return terminal.Number(r.Attempts) }}
 	columnPages      = column{"pages", func(r workflows.StepRecord) string { return terminal.Number(r.Pages) }}
 	columnTime       = column{"time", duration}
-	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
+	columnError      = column{"error", func(r workflows.StepRecord) string { // the message in full is below
+		if r.Error == nil {
+			return ""
+		}
+		return terminal.Shorten(r.Error.Message, 60)
+	}}
 )
 
 // StepTable is a table of the steps that fits a terminal: what does not fit beside the
@@ -183,14 +188,6 @@ func duration(record workflows.StepRecord) string {
 	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
 }
 
-// failureText is an error in a table's cell; the message in full is below.
-func failureText(failure *interpreter.ErrorObject) string {
-	if failure == nil {
-		return ""
-	}
-	return terminal.Shorten(failure.Message, 60)
-}
-
 // mostFailures bounds the failed iterations that are listed.
 const mostFailures = 20
 
@@ -222,7 +219,7 @@ const (
 )
 
 // writeBody prints what an error came with: the traceback or the output of a
-// program, of which the end tells most, or the beginning of an answer. Of a run of another
+// program, of which the end says most, or the beginning of an answer. Of a run of another
 // playbook the message says it all.
 func (o Outcome) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {

@@ -41,10 +41,6 @@ type Held struct {
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
-func (c *ChildRuns) add(more ChildRuns) {
-	c.Awaited, c.Held = append(c.Awaited, more.Awaited...), append(c.Held, more.Held...)
-}
-
 // addStep adds what holds a step of a run.
 func (c *ChildRuns) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {
@@ -144,8 +140,8 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	return control
 }
 
-// mostBelow bounds the child runs of one that are queried.
-const mostBelow = 100
+// mostChildRuns bounds the child runs of one that are queried.
+const mostChildRuns = 100
 
 // AwaitingInChildren is Awaiting for the runs that steps of a run have started and that
 // are running, and their child runs. AwaitedAttempt.Run names them. It queries a
@@ -157,7 +153,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	}
 	below, left := r.open(ctx, progress.Steps)
 	for looked := 0; len(below) > 0; {
-		most := min(len(below), mostBelow-looked)
+		most := min(len(below), mostChildRuns-looked)
 		left += len(below) - most
 		below, looked = below[:most], looked+most
 		found := make([][]AwaitedAttempt, most)

@@ -18,14 +18,6 @@ const (
 	maxPageSize     = 100
 )
 
-func (s *Server) addLists() {
-	s.handleAPI("GET /api/v1/assessments", s.assessments)
-	s.handleAPI("GET /api/v1/users", s.users)
-	s.handleAPI("GET /api/v1/events", s.events)
-	s.handleAPI("GET /api/v1/orders", s.orders)
-	s.handleAPI("GET /api/v1/limited", s.limited)
-}
-
 // span returns the rows from offset on, at most limit of them, numbered from 1,
 // each made by row. It is never nil: an empty page is [] in JSON. Rows are
 // structs, which are encoded several times faster than maps: what a benchmark
@@ -164,7 +156,7 @@ func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 		next = link
 		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="next"`, link))
 	}
-	if page > 1 { // a second relation, which clients must tell apart
+	if page > 1 { // a second relation, which clients must distinguish
 		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="prev"`, pageLink(r.URL, page-1)))
 	}
 	respond(w, http.StatusOK, object{"data": rows, "links": object{"next": next}})

@@ -105,6 +105,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
 	registry.RegisterActivityWithOptions(catalogue.NotePartition, activity.RegisterOptions{Name: partition.NoteActivity})
+	registry.RegisterActivityWithOptions(catalogue.ClaimPartitions, activity.RegisterOptions{Name: partition.ClaimActivity})
 	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)
@@ -135,6 +136,18 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activit
 		return activities.Payloads{MaxBytes: min(most, interpreter.MaxInlinePayload), AnswersBytes: answers}, nil
 	}
 	return activities.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
+}
+
+// Resources are what files of the operator and the environment give to tools: connections, rate limits and limits.
+func Resources(connections, rateLimits string) (resources activities.Resources, err error) {
+	if resources.Connections, err = Connections(connections); err != nil {
+		return resources, err
+	}
+	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
+		return resources, err
+	}
+	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
+	return resources, err
 }
 
 // RateLimits are the operator's, of a YAML file: a map of keys to limits in the

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -184,9 +185,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 		if err != nil {
 			return err
 		}
-		if shown.Fault == "" {
-			shown.Fault = "Nothing was sent yet: something is missing or wrong below."
-		}
+		shown.Fault = cmp.Or(shown.Fault, "Nothing was sent yet: something is missing or wrong below.")
 		shown.number(0, v.person)
 		v.frame.Title, v.frame.Section = "Inbox", "/inbox"
 		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})
