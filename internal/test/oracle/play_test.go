@@ -53,7 +53,15 @@ type came struct {
 // predict asks the oracle what becomes of a round.
 func (r *round) predict() (ran, *oracle) {
 	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, events: events{}}
-	predicted := o.run(r.book, map[string]any{"api": "http://127.0.0.1:1"}, "", 0)
+	workload := map[string]any{"api": "http://127.0.0.1:1"}
+	if len(r.data) > 0 {
+		data, err := render(r.data, nil)
+		if err != nil {
+			panic(err)
+		}
+		workload["given"] = data
+	}
+	predicted := o.run(r.book, workload, "", 0)
 	return predicted, o
 }
 
@@ -166,7 +174,7 @@ func (r *round) play(t *testing.T) came {
 	}))
 	defer server.Close()
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
-		Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL}),
+		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
 	s.attempts.Lock()
 	defer s.attempts.Unlock()
