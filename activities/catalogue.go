@@ -174,7 +174,7 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 	return byName
 }
 
-// around is a tool with what stands around it.
+// around is a tool with what is around it.
 func (c *Catalogue) around(activity string, run attempt) attempt {
 	if c.res.Around == nil {
 		return run

@@ -100,10 +100,32 @@ type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  Reason        `json:"reason"`
 	Summary string        `json:"summary"`
+	// Phrase is the summary in pieces, nil where that says no time.
+	Phrase *WaitPhrase `json:"phrase,omitempty"`
 	// Most is how many attempts, polls or restarts its policy gives, 0 where it bounds none.
 	Most int `json:"most,omitempty"`
 	// Rest says that it began elsewhere, and this is what is left of it.
 	Rest bool `json:"rest,omitempty"`
+}
+
+// WaitPhrase is what is said of a wait before an attempt, in pieces: whoever shows it with another
+// name or time composes it anew, and takes no sentence apart.
+type WaitPhrase struct {
+	What string `json:"what"`          // follows the wait: "retry 1/4"
+	Why  string `json:"why,omitempty"` // ": HTTP 503"
+}
+
+// Of is the phrase with the name of the call and how long it waits.
+func (p *WaitPhrase) Of(name string, delay time.Duration) string {
+	return p.What + " of " + name + " after " + delay.Round(time.Millisecond).String() + p.Why
+}
+
+// At is the phrase with a text that says when the wait is over, and without a name.
+func (p *WaitPhrase) At(when string) string { return p.What + " " + when + p.Why }
+
+// PhrasedWait is a wait whose summary says the name of its call and how long it waits.
+func PhrasedWait(name string, delay time.Duration, reason Reason, phrase WaitPhrase) *Wait {
+	return &Wait{Delay: delay, Reason: reason, Summary: phrase.Of(name, delay), Phrase: &phrase}
 }
 
 // Sooner is the earlier of two times; zero, for unknown, is later than any.

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +22,8 @@ import (
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := &run{controls: controls}
-	if err := cmp.Or(r.serveUpdates(ctx), r.serveProgress(ctx)); err != nil {
+	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
+	if err := errors.Join(r.serveUpdates(ctx), workflow.SetQueryHandler(ctx, ProgressQuery, r.progress)); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -36,7 +36,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	controls.listenToParent(ctx)
 	controls.listenForTurns(ctx)
 	controls.listenForReports(ctx, r.describe)
-	if err := cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall)); err != nil {
+	if err := r.serveQueries(ctx); err != nil {
 		return nil, err
 	}
 	r.recall(ctx)
@@ -143,14 +143,12 @@ type run struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// serveProgress sets the handler of ProgressQuery, which is answered from the first task on: a run that
-// gives no answer is shown as one without a worker. The other queries are about what a run has done, and
-// unknown before it begins.
-func (r *run) serveProgress(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return nil
+// serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
+func (r *run) serveQueries(ctx workflow.Context) error {
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.stoppedCall),
+	)
 }
 
 // begin begins the run, or continues it where its last history ended.
@@ -247,13 +245,13 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
-		going := r.Failure == nil && ctx.Err() == nil
-		if going && running == 0 && len(r.Routing.Waiting) > 0 {
+		open := r.Failure == nil && ctx.Err() == nil
+		if open && running == 0 && len(r.Routing.Waiting) > 0 {
 			if next := r.renew(ctx); next != nil {
 				return nil, next
 			}
 		}
-		if going && (r.stays || !historyIsLong(ctx)) {
+		if open && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
@@ -298,15 +296,13 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 		return
 	}
 	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
-		if timer.Get(ctx, nil) != nil || r.Failure != nil {
-			return
+	after(ctx, max(left, 0), "timeout of the run", func(workflow.Context) {
+		if r.Failure == nil {
+			r.fail(&interpreter.ErrorObject{
+				Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
+				Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
+			})
 		}
-		r.fail(&interpreter.ErrorObject{
-			Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
-			Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
-		})
 	})
 }
 

@@ -51,7 +51,7 @@ type Pool struct {
 	acquired atomic.Int64 // by all attempts so far
 
 	mu         sync.Mutex
-	left       []func() // give back what is garbage now
+	left       []func() // release what is garbage now
 	collecting bool
 }
 
@@ -115,7 +115,7 @@ func (l *loan) done() {
 	l.memory.release(l.held)
 }
 
-// release gives back what was lent. A large amount is given back once the garbage
+// release returns what was lent. A large amount is returned once the garbage
 // is collected that it has become: else the next would get it while it is still
 // there.
 func (m *Pool) release(taken [stages]int64) {

@@ -68,7 +68,7 @@ type Failure struct {
 type Write struct {
 	// Input is one write to a place of its own; the suite sets the keys.
 	Input func(t *testing.T) interpreter.ToolInput
-	// Effect is what stands at the place an input has written to, in a form
+	// Effect is what is at the place an input has written to, in a form
 	// that can be compared.
 	Effect func(t *testing.T, in interpreter.ToolInput) any
 	// Overwrites is set where a write with another key leaves the same effect,

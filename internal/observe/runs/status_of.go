@@ -47,7 +47,7 @@ func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 			since, paused = interpreter.Sooner(since, said.At), true
 		}
 	}
-	for _, parent := range s.Above {
+	for _, parent := range s.HeldByParents {
 		since, paused = interpreter.Sooner(since, parent.Since), true
 	}
 	return since, paused || s.Control.Paused

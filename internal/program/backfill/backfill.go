@@ -26,7 +26,7 @@ type Row struct {
 	Start  time.Time        `json:"start,omitzero"`
 	End    time.Time        `json:"end,omitzero"`
 	Status partition.Status `json:"status"`
-	Run    string           `json:"run,omitempty"` // that goes on
+	Run    string           `json:"run,omitempty"` // that is open
 	Index  int              `json:"-"`
 }
 
