@@ -373,8 +373,6 @@ workflow:
 		require.NoError(t, err)
 		require.Equal(t, interpreter.Said{By: whoami(), Reason: reason}, found.Started)
 	}
-	_, errs := p.says(exitFailed, "trigger", name, "--reason", strings.Repeat("x", 501))
-	require.Contains(t, errs, "may have 500 bytes each")
 }
 
 // startedBy is who has started a run, and why, by its events.

@@ -58,7 +58,9 @@ func TestFileConforms(t *testing.T) {
 	put(t, dir, "large.txt", strings.Repeat("x", 1001))
 	put(t, dir, "twice.csv", "a,a\n1,2\n")
 	put(t, dir, "bomb.json.gz", tooltest.Gzip(strings.Repeat(" ", 2000)))
-	put(t, dir, "large.txt", strings.Repeat("x", 300<<10))
+	put(t, dir, "book.txt", strings.Repeat("x", 300<<10))
+	roomy := activities.NewCatalogue(activities.Resources{Directory: dir, MaxResponseBytes: 1 << 20})
+	t.Cleanup(func() { require.NoError(t, roomy.Close()) })
 	put(t, dir, "torn.json.gz", tooltest.Gzip("[1, 2, 3]")[:15])
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.json"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link.txt")))
@@ -83,7 +85,7 @@ func TestFileConforms(t *testing.T) {
 	tooltest.Run(t, tooltest.Suite{
 		Catalogue: c, Tool: "file",
 		Good:  fileInput(map[string]any{"path": "rows.jsonl"}),
-		Large: fileInput(map[string]any{"path": "large.txt"}),
+		Large: fileInput(map[string]any{"path": "book.txt"}), LargeIn: roomy,
 		// Somebody holds the lock and does not give it back.
 		SlowAsSink: true,
 		Slow: func(t *testing.T) interpreter.ToolInput {

@@ -30,14 +30,14 @@ func TestForeignTablesAreRefused(t *testing.T) {
 		CREATE TABLE mixed_near PARTITION OF mixed FOR VALUES FROM (0) TO (10);
 		CREATE FOREIGN TABLE mixed_far PARTITION OF mixed FOR VALUES FROM (10) TO (20) SERVER here OPTIONS (table_name 'behind');
 		CREATE TABLE near (id int, n int, PRIMARY KEY (id)) PARTITION BY RANGE (id);
-		CREATE TABLE near_a PARTITION OF near FOR VALUES FROM (0) TO (10);
-		INSERT INTO far VALUES (1, 1)`)
+		CREATE TABLE near_a PARTITION OF near FOR VALUES FROM (0) TO (10)`)
+	db.Exec(t, "INSERT INTO far VALUES (1, 1)")
 	rows := []any{map[string]any{"id": 2, "n": 2}}
 	for _, mode := range []map[string]any{
 		{"mode": "insert"},
-		{"mode": "insert_or_ignore", "key": "id"},
-		{"mode": "upsert", "key": "id"},
-		{"mode": "upsert", "key": "id", "delete_missing": true},
+		{"mode": "insert_or_ignore"},
+		{"mode": "upsert", "key": []any{"id"}},
+		{"mode": "upsert", "key": []any{"id"}, "delete_missing": true},
 		{"mode": "replace"},
 	} {
 		write := func(table string) error {
@@ -52,9 +52,9 @@ func TestForeignTablesAreRefused(t *testing.T) {
 		for _, table := range []string{"far", "in_file", "mixed"} {
 			failure := tooltest.ErrorObject(t, write(table))
 			require.Equal(t, interpreter.ClassFinal, failure.Class, "%s: %v", table, mode)
-			require.Contains(t, failure.Message, table+" is a foreign table, or has a partition that is one", "%v", mode)
+			require.Contains(t, failure.Message, "a foreign table", "%s: %v", table, mode)
 		}
 		require.NoError(t, write("near"), "%v", mode)
 	}
-	require.Equal(t, []any{map[string]any{"id": 1, "n": 1}}, db.Query(t, "SELECT id, n FROM behind"))
+	require.Equal(t, []map[string]any{{"id": "1"}}, db.Query(t, "SELECT id::text AS id FROM behind"), "the foreign table works, and nothing was written")
 }

@@ -31,9 +31,10 @@ type Suite struct {
 	Good func(t *testing.T) interpreter.ToolInput
 	// Slow is an attempt that takes at least 30 s unless it is stopped.
 	Slow func(t *testing.T) interpreter.ToolInput
-	// Large is an attempt whose result has at least 256 KiB. What a tool reads is acquired from
-	// activities/memory.
-	Large func(t *testing.T) interpreter.ToolInput
+	// Large is an attempt that reads so much that it is acquired from activities/memory: rows from 1 MiB,
+	// else from 64 KiB. LargeIn is a catalogue that allows it, nil for Catalogue.
+	Large   func(t *testing.T) interpreter.ToolInput
+	LargeIn *activities.Catalogue
 	// SlowAsSink is set where only a write can take long.
 	SlowAsSink bool
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
@@ -193,12 +194,13 @@ func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
 // testMemory: what an attempt reads is acquired, so that many of them wait for each other and do not
 // exhaust the worker. It is not parallel: other attempts acquire from the same memory.
 func (s *runner) testMemory(t *testing.T) {
-	const least = 256 << 10
-	before := s.Catalogue.MemoryAcquired()
-	result, err := s.run(t.Context(), Complete(s.Large(t), s.Tool))
+	const least = 64 << 10
+	catalogue := cmp.Or(s.LargeIn, s.Catalogue)
+	before := catalogue.MemoryAcquired()
+	result, err := Activity(t, catalogue, s.Tool)(t.Context(), Complete(s.Large(t), s.Tool))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
-	require.GreaterOrEqual(t, s.Catalogue.MemoryAcquired()-before, int64(least),
+	require.GreaterOrEqual(t, catalogue.MemoryAcquired()-before, int64(least),
 		"tool %s has not acquired the memory for what it read: activities/memory has AcquireBody, AcquireJSON and Rows", s.Tool)
 }
 
