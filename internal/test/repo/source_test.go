@@ -109,7 +109,6 @@ var searched = map[string]string{
 	"internal/test/testenv/browser_linux.go": "chromium says its address in a line of text",
 	"interpreter/playbook/parse.go":          "yaml.v3 has errors as text",
 	"interpreter/playbook/syntax_hint.go":    "yaml.v3 has errors as text",
-	"starter/command.go":                     "cobra has no type for a wrong number of arguments",
 }
 
 // searches are the functions that look for a text within another one.
@@ -137,7 +136,9 @@ func TestOwnTextsAreNotParsed(t *testing.T) {
 		})
 	}
 	for name := range searched {
-		require.True(t, used[name], "%s searches no text any more; take it off the list", name)
+		if !used[name] {
+			t.Errorf("%s searches no text any more; take it off the list", name)
+		}
 	}
 }
 
