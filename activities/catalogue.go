@@ -146,6 +146,9 @@ func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
 }
 
+// MemoryAcquired is how many bytes attempts have acquired so far for what they read.
+func (c *Catalogue) MemoryAcquired() int64 { return c.memory.Acquired() }
+
 // Activities are the functions to register with a worker, sorted by name: Run
 // of every tool under the tool's name and Write of every writer under
 // interpreter.WriteActivity.

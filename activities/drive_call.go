@@ -243,8 +243,7 @@ func (h *hostedCall) yield() call.Driven {
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
-// ended is the end of the call, without data that its loop does not keep. Of one stretch
-// of attempts the result says enough, unless it is the success of a call whose attempt failed.
+// ended is the end of the call, without data that its loop does not keep.
 func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	if h.step.Loop != nil && h.step.Loop.StatsOnly {
 		result.Data = expression.Value{}
@@ -252,7 +251,7 @@ func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
-	if len(h.made) > 1 || len(h.made) == 1 && (h.made[0].Turn > 0 || h.made[0].Error != nil && !result.Failed()) {
+	if !h.made.ImpliedBy(result.Error) {
 		driven.Made = h.made
 	}
 	return driven

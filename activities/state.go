@@ -17,6 +17,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
 )
 
 // statesOfOne is how many updates of one group of states the activities of a worker send at a
@@ -242,14 +243,52 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 // one. Where that is away Temporal makes it again, for an hour.
 func (c *Catalogue) NotePartition(ctx context.Context, note partition.Note) error {
 	defer heartbeat.Keep(ctx)()
-	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
-	ledger := lastingWorkflow{
-		name: partition.WorkflowName, id: partition.WorkflowID(note.Playbook), query: partition.SnapshotQuery,
-		summary: "keeps what is done of the partitions of " + note.Playbook,
-	}
+	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
 	err := c.updateStates(ctx, ledger, partition.NoteUpdate, note, nil)
 	if err != nil {
 		err = fmt.Errorf("note it in %s: %w", ledger.id, err)
 	}
 	return stateError(ctx, waited, "what is done of the partitions", err)
+}
+
+// partitionsOf is the workflow that keeps what is done of a playbook's partitions.
+func partitionsOf(playbook string) lastingWorkflow {
+	return lastingWorkflow{
+		name: partition.WorkflowName, id: partition.WorkflowID(playbook), query: partition.SnapshotQuery,
+		summary: "keeps what is done of the partitions of " + playbook,
+	}
+}
+
+// ClaimPartitions is the activity that claims the partitions of a backfill or releases them, and
+// gives the conflict for which it cannot. A claim whose run has ended is none.
+func (c *Catalogue) ClaimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	defer heartbeat.Keep(ctx)()
+	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
+	conflict, err := c.claimPartitions(ctx, request)
+	return conflict, stateError(ctx, waited, "what is done of the partitions", err)
+}
+
+func (c *Catalogue) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	ledger := partitionsOf(request.Playbook)
+	for {
+		var others []partition.Claim
+		if err := c.updateStates(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
+			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
+		}
+		if len(others) == 0 {
+			return nil, nil
+		}
+		request.Ended = nil
+		for _, other := range others {
+			open, err := isRunning(ctx, queue.Run{WorkflowID: other.Run, RunID: other.First})
+			switch {
+			case err != nil:
+				return nil, err
+			case open:
+				overlap := cmp.Or(other.Overlap(request.Claim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
+			}
+			request.Ended = append(request.Ended, other.Holder)
+		}
+	}
 }

@@ -22,6 +22,7 @@ const (
 	ReasonAnswer      Reason = "answer" // of the current attempt
 	ReasonSlot        Reason = "slot"   // in the window of its loop
 	ReasonState       Reason = "state"  // another visit has the state of the step
+	ReasonKeeper      Reason = "keeper" // what keeps the state of the step is out of reach
 )
 
 // reasonInfo is all that is to know of a reason.
@@ -45,6 +46,7 @@ var reasons = []reasonInfo{
 	{reason: ReasonAnswer, status: Awaiting},
 	{reason: ReasonSlot, status: Pending},
 	{reason: ReasonState, status: Pending},
+	{reason: ReasonKeeper, status: RetryPending},
 }
 
 // info is the row of the reason; false for one without, which is as one that ends by itself.

@@ -21,7 +21,8 @@ const (
 // make no attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
-	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.NoteActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
+	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
+	RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no

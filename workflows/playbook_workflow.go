@@ -22,7 +22,8 @@ import (
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := &run{controls: controls}
-	if err := r.serveUpdates(ctx); err != nil {
+	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
+	if err := errors.Join(r.serveUpdates(ctx), workflow.SetQueryHandler(ctx, ProgressQuery, r.progress)); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -47,7 +48,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
-	if !r.wasSkipped() {
+	if r.claimPartitions(branches); !r.wasSkipped() {
 		r.beginPartition(ctx)
 	}
 	switch {
@@ -142,10 +143,9 @@ type run struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// serveQueries sets the handlers of the run's queries.
+// serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
 func (r *run) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandler(ctx, ProgressQuery, r.progress),
 		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.keptSoFar),
 		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.stoppedCall),
 	)
@@ -279,7 +279,6 @@ func (r *run) watch(ctx workflow.Context) {
 	r.watchLate(ctx)
 	r.unpackNotices(ctx)
 	r.listenForNews(ctx)
-	r.listenForTrigger(ctx)
 }
 
 // startedAt is when the run first started; the origin of a reprocess did before.
@@ -425,6 +424,9 @@ func (r *run) isStrict(record *StepRecord) bool {
 // progress answers ProgressQuery. It is called again and again, so it leaves out the
 // errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
+	if r.book == nil { // its validation is not over
+		return Progress{Control: r.controls.Control}, nil
+	}
 	progress := Progress{Steps: r.snapshot()}
 	for i, record := range r.records {
 		step := &progress.Steps[i]
@@ -470,6 +472,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
+	r.releasePartitions(ctx)
 	r.releaseTurn(ctx)
 	r.controls.answers.open(ctx) // no step may have begun
 	switch result.Status {

@@ -94,14 +94,14 @@ func (r *run) checkRoom(update string, command Command) error {
 		r.controls.updates, cmp.Or(strings.Join(r.runningSteps(), " and "), "what is running"), urgent)
 }
 
-// maxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
+// MaxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
 // messages.
-const maxSaid = 500
+const MaxSaid = 500
 
 // commanded finds the step of a command, nil where it means the run.
 func (r *run) commanded(command Command) (*playbook.Step, error) {
-	if len(command.Reason) > maxSaid || len(command.By) > maxSaid {
-		return nil, fmt.Errorf("reason and by may have %d bytes each", maxSaid)
+	if len(command.Reason) > MaxSaid || len(command.By) > MaxSaid {
+		return nil, fmt.Errorf("reason and by may have %d bytes each", MaxSaid)
 	}
 	if command.Step == "" {
 		if command.Index != nil {

@@ -75,6 +75,9 @@ reach the run's next plain statement, and no other run.
 
 ` + sqltool.TableDoc + `
 
+A foreign table, such as one of postgres_fdw, is refused, and a table with such a partition: another server commits its rows apart
+from the ledger, so they could be written twice. That holds for statement too, where they are yours to make repeatable, and for views.
+
 Errors of the server have kind tool, its SQLSTATE as type, and a body with
 detail and hint. Failing to reach the server has kind connection and type
 econnrefused, econnreset, dns, tls or eof.`,
