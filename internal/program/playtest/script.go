@@ -141,7 +141,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 		}
 		s.lists = append(s.lists, list)
 	}
-	// Who names iterations goes first.
+	// Lists that name iterations come first.
 	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosen(b.CallName) - chosen(a.CallName) })
 	return s
 }

@@ -158,7 +158,7 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	return shown, err
 }
 
-// number makes the IDs of a card's inputs its own. Who may only look has no form.
+// number makes the IDs of a card's inputs its own. A person who may only read has no form.
 func (c *card) number(i int, person Person) {
 	c.ID = fmt.Sprintf("card-%d", i)
 	for j := range c.Form {

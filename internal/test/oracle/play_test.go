@@ -29,6 +29,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -83,7 +84,7 @@ func (r *round) stage(t *testing.T) *stage {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stage{env: suite.NewTestWorkflowEnvironment(), dir: t.TempDir()}
 	s.env.SetStartTime(began)
-	s.env.SetTestTimeout(time.Minute)
+	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout:  time.Minute,
 		BackgroundActivityContext: activities.WithHost(t.Context(), activities.Host{StopGrace: time.Second}),
