@@ -93,7 +93,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	case !b.hosted && b.delivery.state.spent(in.Lost):
 		return errSpent
 	case workerStopping(ctx):
-		return errHandedBack
+		return errReleased
 	}
 	control, err := b.gate(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func supervise(
 		case <-stopping:
 			stopping, graceOver = nil, time.After(hostOf(ctx).StopGrace)
 			if b.withdraw() {
-				end(errHandedBack)
+				end(errReleased)
 			}
 		case <-graceOver:
 			end(errCut)
@@ -330,12 +330,12 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 	return e
 }
 
-// stopCause is errHandedBack or errCut where the attempt ended because its
+// stopCause is errReleased or errCut where the attempt ended because its
 // worker stops, else nil.
 func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 	switch cause := context.Cause(bounded); {
-	case errors.Is(err, errHandedBack), workerStopping(ctx) && !b.hasBegun():
-		return errHandedBack
+	case errors.Is(err, errReleased), workerStopping(ctx) && !b.hasBegun():
+		return errReleased
 	case errors.Is(cause, errCut) && tool.IsContextError(err), workerStopped(ctx):
 		return errCut
 	}

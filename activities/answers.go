@@ -49,7 +49,7 @@ func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (in
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
-		return interpreter.Delivered{Fate: interpreter.FateTaken}, nil
+		return interpreter.Delivered{Fate: interpreter.FateAccepted}, nil
 	case errors.Is(err, answers.ErrClosed):
 		return interpreter.Delivered{Fate: interpreter.FateLate}, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:

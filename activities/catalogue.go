@@ -146,6 +146,9 @@ func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
 }
 
+// MemoryAcquired is how many bytes attempts have acquired so far for what they read.
+func (c *Catalogue) MemoryAcquired() int64 { return c.memory.Acquired() }
+
 // Activities are the functions to register with a worker, sorted by name: Run
 // of every tool under the tool's name and Write of every writer under
 // interpreter.WriteActivity.
@@ -171,7 +174,7 @@ func (c *Catalogue) wrapped() map[string]measuredFunc {
 	return byName
 }
 
-// around is a tool with what stands around it.
+// around is a tool with what is around it.
 func (c *Catalogue) around(activity string, run attempt) attempt {
 	if c.res.Around == nil {
 		return run

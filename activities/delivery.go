@@ -157,7 +157,7 @@ func (d *delivery) begin(ctx context.Context) error {
 		case <-time.After(heartbeatRetry):
 		case <-stopChannel(ctx):
 			d.state.Begun = false
-			return errHandedBack
+			return errReleased
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -238,11 +238,11 @@ func withdrawn(err error) bool {
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
-// errHandedBack is the cause of an attempt that ends before it has begun, and
+// errReleased is the cause of an attempt that ends before it has begun, and
 // errCut that of one that did not end in time, because the worker stops.
 var (
-	errHandedBack = errors.New("the worker stopped before the attempt began; another one makes it")
-	errCut        = errors.New("the worker stopped during the attempt; another one makes it again")
+	errReleased = errors.New("the worker stopped before the attempt began; another one makes it")
+	errCut      = errors.New("the worker stopped during the attempt; another one makes it again")
 	// errStopped is the end of a Drive whose worker stops.
 	errStopped = errors.New("the worker stopped; another one continues from here")
 )
@@ -283,13 +283,6 @@ func beginningIn(ctx context.Context) *beginning {
 	return b
 }
 
-// beat sends the heartbeat of an attempt that waits.
-func beat(ctx context.Context) {
-	if b := beginningIn(ctx); b != nil {
-		b.delivery.beat(ctx)
-	}
-}
-
 // Begin makes sure that the attempt may act, and that the server knows.
 func (b *beginning) Begin(ctx context.Context) error {
 	if !b.hasBegun() {
@@ -307,7 +300,7 @@ func (b *beginning) Begin(ctx context.Context) error {
 		return nil
 	}
 	if b.ended || workerStopping(ctx) {
-		return errHandedBack
+		return errReleased
 	}
 	if err := b.delivery.begin(ctx); err != nil {
 		return err
@@ -403,7 +396,7 @@ func (p *hostedSlot) keepMemory(ctx context.Context, done func()) {
 	}
 }
 
-// releaseSlot gives back the memory of the attempt before: an attempt that waits for memory
+// releaseSlot releases the memory of the attempt before: an attempt that waits for memory
 // must have none.
 func releaseSlot(ctx context.Context) {
 	if p, ok := ctx.Value(slotKey{}).(*hostedSlot); ok && p.done != nil {

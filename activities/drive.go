@@ -224,7 +224,7 @@ func (t *tally) over() *interpreter.ErrorObject {
 // left records a call whose attempt was returned, which does not end the
 // others: they stop where they are, in their own time.
 func (d *hosting) left(err error) error {
-	if !errors.Is(err, errHandedBack) && !errors.Is(err, errCut) {
+	if !errors.Is(err, errReleased) && !errors.Is(err, errCut) {
 		return err
 	}
 	d.cut.Store(true)

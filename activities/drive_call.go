@@ -129,8 +129,11 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		case call.DoWait, call.DoHold:
 			return h.here(), nil
 		case call.DoSink:
-			if end, err := h.sink(ctx, command.Sink); end != sinkDone || err != nil {
-				return h.leftAt(end), err
+			switch end, err := h.sink(ctx, command.Sink); {
+			case end == sinkFirst:
+				return h.yield(), err
+			case end != sinkDone || err != nil:
+				return h.here(), err
 			}
 			h.logVerdict()
 		case call.DoState:
@@ -180,7 +183,9 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 	}
 	h.outcome = &made.outcome
 	h.apply(made.outcome)
-	h.pauseRateLimit(ctx, input)
+	if pause, pauses := input.PausesRateLimit(h.call.View().Refused); pauses {
+		_ = h.catalogue.PauseRateLimit(ctx, pause) // it never fails
+	}
 	if made.outcome.PutOff == nil {
 		h.made = h.made.Add(input, began, h.clock.now(), cmp.Or(made.outcome.Err, h.call.View().Refused), made.turn)
 	}
@@ -193,21 +198,11 @@ func (h *hostedCall) here() call.Driven {
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
-// leftAt is the call behind a sink that has ended and is not done.
-func (h *hostedCall) leftAt(end sinkEnd) call.Driven {
-	if end == sinkFirst {
-		return h.yield()
-	}
-	return h.here()
-}
-
 // apply applies the outcome of an attempt of the call itself.
 func (h *hostedCall) apply(outcome interpreter.Outcome) {
-	h.call.Attempted(outcome, h.clock.now())
-	if outcome.PutOff != nil {
-		return
+	if h.call.Attempted(outcome, h.clock.now()); outcome.PutOff == nil {
+		h.sure, h.unlogged = false, true
 	}
-	h.sure, h.unlogged = false, true
 }
 
 // logVerdict logs what was decided about the last attempt.
@@ -248,8 +243,7 @@ func (h *hostedCall) yield() call.Driven {
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.catalogue.res.Payloads.MaxBytes)
 }
 
-// ended is the end of the call, without data that its loop does not keep. Of one stretch
-// of attempts the result says enough, unless it is the success of a call whose attempt failed.
+// ended is the end of the call, without data that its loop does not keep.
 func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	if h.step.Loop != nil && h.step.Loop.StatsOnly {
 		result.Data = expression.Value{}
@@ -257,7 +251,7 @@ func (h *hostedCall) ended(result interpreter.CallResult) call.Driven {
 	driven := call.Driven{
 		Result: &result, Noted: h.call.View().Noted, Written: h.call.View().Written, Unwritten: h.unwritten,
 	}
-	if len(h.made) > 1 || len(h.made) == 1 && (h.made[0].Turn > 0 || h.made[0].Error != nil && !result.Failed()) {
+	if !h.made.ImpliedBy(result.Error) {
 		driven.Made = h.made
 	}
 	return driven
@@ -443,7 +437,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 		return ctx.Err()
 	}
 	h.delivery.returned(ctx, false)
-	if away := h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, errHandedBack) || away < recallPatience {
+	if away := h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, errReleased) || away < recallPatience {
 		return deliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
 	}
 	return err

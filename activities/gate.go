@@ -70,9 +70,9 @@ func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error
 		return control, paused(interpreter.Hold{Version: control.Version})
 	}
 	for _, above := range by.above {
-		told := g.control(ctx, above.Run, above.Control.Version)
-		if told.IsPaused(above.Step) {
-			return control, paused(interpreter.Hold{Run: above.Run, Version: told.Version})
+		current := g.control(ctx, above.Run, above.Control.Version)
+		if current.IsPaused(above.Step) {
+			return control, paused(interpreter.Hold{Run: above.Run, Version: current.Version})
 		}
 	}
 	return control, ctx.Err()

@@ -82,9 +82,11 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 		case <-over:
 			return nil
 		case <-heartbeat:
-			beat(ctx)
+			if b := beginningIn(ctx); b != nil {
+				b.delivery.beat(ctx)
+			}
 		case <-stopChannel(ctx):
-			return errHandedBack
+			return errReleased
 		case <-ctx.Done():
 			return ctx.Err()
 		}

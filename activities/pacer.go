@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/connect"
 	"reprise/interpreter"
 	"reprise/interpreter/ratelimit"
 )
@@ -199,7 +199,7 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	case <-timer.C:
 		return nil
 	case <-stopChannel(ctx):
-		return errHandedBack
+		return errReleased
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -307,25 +307,13 @@ func firstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
 	return answered.Add(lease.Delay() - since)
 }
 
-func requestLease(ctx context.Context, id string, request ratelimit.LeaseRequest) (ratelimit.Lease, error) {
-	c := activity.GetClient(ctx)
-	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            limitSummary(request.Limit),
+func requestLease(ctx context.Context, id string, request ratelimit.LeaseRequest) (lease ratelimit.Lease, err error) {
+	err = connect.UpdateWithStart(ctx, activity.GetClient(ctx), client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: ratelimit.LeaseUpdate, Args: []any{request},
+	}, &lease, client.StartWorkflowOptions{
+		TaskQueue: activity.GetInfo(ctx).TaskQueue, StaticSummary: limitSummary(request.Limit),
 	}, ratelimit.WorkflowName, ratelimit.Limiter{})
-	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{
-			WorkflowID: id, UpdateName: ratelimit.LeaseUpdate, Args: []any{request},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	})
 	if err != nil {
-		return ratelimit.Lease{}, fmt.Errorf("lease slots of a rate limit: %w", err)
-	}
-	var lease ratelimit.Lease
-	if err := handle.Get(ctx, &lease); err != nil {
 		return ratelimit.Lease{}, fmt.Errorf("lease slots of a rate limit: %w", err)
 	}
 	return lease, nil

@@ -205,7 +205,8 @@ func (s *stepPlanner) sink(ctx context.Context, target call.Target, written map[
 	}
 	key := target.Input.Place
 	if target.ByElement && element != nil {
-		key = fmt.Sprintf("%s %s %s", key, target.Input.Auth, fieldsText(target.Input.Fields))
+		fields, _ := json.Marshal(target.Input.Fields) // of canonical values
+		key = fmt.Sprintf("%s %s %s", key, target.Input.Auth, fields)
 	}
 	if s.known[key] {
 		return
@@ -250,12 +251,6 @@ var createsTable = regexp.MustCompile(`(?is)^\s*create\s+(?:unlogged\s+)?table\s
 // tableName is a name without its schema, quotes and upper case.
 func tableName(name string) string {
 	return strings.ToLower(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
-}
-
-// fieldsText is a text by which targets with the same fields are one.
-func fieldsText(fields map[string]expression.Value) string {
-	encoded, _ := json.Marshal(fields) // of canonical values
-	return string(encoded)
 }
 
 // isTable reports whether rows are written to a table.

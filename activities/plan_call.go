@@ -160,7 +160,9 @@ func (s *stepPlanner) drive(
 		case call.DoWait:
 			of.Waited()
 		case call.DoFinish:
-			s.finish(command.Result, first)
+			if first && command.Result.Failed() && s.plan.Problem == "" {
+				s.plan.Problem = command.Result.Error.Message
+			}
 			return written
 		default:
 			return written
@@ -232,11 +234,4 @@ func (s *stepPlanner) writes(ctx context.Context, in interpreter.ToolInput) {
 	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: in.Tool, Auth: in.Auth, Target: expression.Text(in.Fields["table"].Data)}
 	s.table(ctx, in, &plan)
 	s.plan.Sinks = append(s.plan.Sinks, plan)
-}
-
-// finish shows why the call of a sample has failed.
-func (s *stepPlanner) finish(result interpreter.CallResult, first bool) {
-	if first && result.Failed() && s.plan.Problem == "" {
-		s.plan.Problem = result.Error.Message
-	}
 }

@@ -123,11 +123,3 @@ func (c *Catalogue) PauseRateLimit(ctx context.Context, in interpreter.PauseRate
 	}
 	return nil
 }
-
-// pauseRateLimit pauses the other attempts under the rate limit where a policy makes
-// such a failure of a response.
-func (h *hostedCall) pauseRateLimit(ctx context.Context, input interpreter.ToolInput) {
-	if in, pauses := input.PausesRateLimit(h.call.View().Refused); pauses {
-		_ = h.catalogue.PauseRateLimit(ctx, in) // it never fails
-	}
-}

@@ -65,7 +65,7 @@ type Resources struct {
 	Secrets *secrets.Set
 	// Telemetry records what attempts do; nil is none.
 	Telemetry Telemetry
-	// Around stands around what a tool does in an attempt, by the name of its activity; nil
+	// Around is around what a tool does in an attempt, by the name of its activity; nil
 	// is nothing. Tests of playbooks answer there in place of others.
 	Around func(activity string, run ActivityFunc) ActivityFunc
 }

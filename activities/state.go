@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -18,6 +17,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
+	"reprise/interpreter/queue"
 )
 
 // statesOfOne is how many updates of one group of states the activities of a worker send at a
@@ -82,25 +82,23 @@ type placeKeeper struct {
 	in        interpreter.ToolInput
 }
 
-func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (claimed incremental.Claimed, err error) {
-	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
-		claimed, err = keeper.ClaimState(ctx, place, claim)
-		return err
+func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error) {
+	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (incremental.Claimed, error) {
+		return keeper.ClaimState(ctx, place, claim)
 	})
-	return claimed, err
 }
 
 func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error {
-	return k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) error {
-		var moved error
+	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
 			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
-				return err
+				return struct{}{}, err
 			}
 		}
-		return moved
+		return struct{}{}, moved
 	})
+	return err
 }
 
 func isStateMoved(err error) bool {
@@ -111,12 +109,14 @@ func isStateMoved(err error) bool {
 	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
-// with has the tool of the place do something, as it makes an attempt: within its time, with
+// atPlace has the tool of the place do something, as it makes an attempt: within its time, with
 // its connection, and without its secrets in errors.
-func (k placeKeeper) with(ctx context.Context, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) error) error {
+func atPlace[R any](
+	ctx context.Context, k placeKeeper, do func(context.Context, tool.StateKeeper, interpreter.ToolInput) (R, error),
+) (done R, err error) {
 	keeper, ok := k.catalogue.tools[k.in.Tool].(tool.StateKeeper)
 	if !ok {
-		return applicationError(&interpreter.ErrorObject{
+		return done, applicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,
 			Message: fmt.Sprintf("this worker has no tool %q that keeps the state of a step", k.in.Tool),
 		})
@@ -124,11 +124,12 @@ func (k placeKeeper) with(ctx context.Context, do func(context.Context, tool.Sta
 	place := k.in
 	place.RateLimit, place.ControlID = nil, "" // no attempt of the call
 	const beginsItself = true                  // and never does: whatever is done may be done again
-	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		return interpreter.ToolResult{}, do(ctx, keeper, in)
+	attempt := k.catalogue.wrap(func(ctx context.Context, in interpreter.ToolInput) (_ interpreter.ToolResult, err error) {
+		done, err = do(ctx, keeper, in)
+		return interpreter.ToolResult{}, err
 	}, beginsItself)
-	_, _, err := attempt(ctx, place)
-	return err
+	_, _, err = attempt(ctx, place)
+	return done, err
 }
 
 // groupKeeper is the workflow that keeps the states of a group.
@@ -159,73 +160,57 @@ func (k groupKeeper) move(ctx context.Context, writes []incremental.Write) error
 
 // update sends an update to the workflow of the group.
 func (k groupKeeper) update(ctx context.Context, name string, arg, result any) error {
-	of := endlessWorkflow{
-		catalogue: k.catalogue, name: incremental.WorkflowName, id: incremental.WorkflowID(k.group),
+	of := lastingWorkflow{
+		name: incremental.WorkflowName, id: incremental.WorkflowID(k.group), query: incremental.SnapshotQuery,
 		summary: "keeps between runs the states of " + k.group,
 	}
-	if err := of.update(ctx, name, arg, result); err != nil {
+	if err := k.catalogue.updateStates(ctx, of, name, arg, result); err != nil {
 		return fmt.Errorf("%s the state in %s: %w", name, of.id, err)
 	}
 	return nil
 }
 
-// endlessWorkflow is a workflow that keeps something for runs to come, and answers SnapshotQuery.
-type endlessWorkflow struct {
-	catalogue         *Catalogue
-	name, id, summary string
-}
-
-// update sends an update to the workflow, which begins with it where there is none. It may be sent
-// again: whatever was done is not done twice.
-func (w endlessWorkflow) update(ctx context.Context, name string, arg, result any) error {
-	leave, err := w.catalogue.states.Enter(ctx, w.id)
+// updateStates sends an update, some at a time, to a workflow that keeps something for runs to come.
+// It may be sent again: whatever was done is not done twice.
+func (c *Catalogue) updateStates(ctx context.Context, of lastingWorkflow, name string, arg, result any) error {
+	leave, err := c.states.Enter(ctx, of.id)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	update := client.UpdateWorkflowOptions{
-		WorkflowID: w.id, UpdateName: name, Args: []any{arg}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	}
-	handle, err := activity.GetClient(ctx).UpdateWorkflow(ctx, update)
-	if connect.NotFound(err) {
-		handle, err = w.begin(ctx, update)
-	}
-	if err != nil {
+	return updateLasting[[]byte](ctx, of, client.UpdateWorkflowOptions{UpdateName: name, Args: []any{arg}}, result)
+}
+
+// lastingWorkflow is a workflow that keeps something for others, and begins where one of them sends it
+// an update.
+type lastingWorkflow struct {
+	name, id, summary string
+	query             string // gives what the next one begins with
+	priority          int
+}
+
+// updateLasting sends an update to a workflow that keeps a K, which begins with it where there is none, and
+// with what the last one knew: it may have been ended from outside. The error of one that cannot be
+// queried stays: without its answer everything would begin anew.
+func updateLasting[K any](ctx context.Context, w lastingWorkflow, update client.UpdateWorkflowOptions, result any) error {
+	c := activity.GetClient(ctx)
+	update.WorkflowID = w.id
+	err := connect.Update(ctx, c, update, result)
+	if !connect.NotFound(err) {
 		return err
 	}
-	return handle.Get(ctx, result)
-}
-
-// begin begins the workflow with an update, and with what the last one knew: it may have been ended
-// from outside.
-func (w endlessWorkflow) begin(ctx context.Context, update client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
-	c := activity.GetClient(ctx)
-	last, err := lastStates(ctx, c, w.id)
-	if err != nil {
-		return nil, err
-	}
-	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: w.id, TaskQueue: activity.GetInfo(ctx).TaskQueue,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            tool.CutText(w.summary, maxLimitSummary),
-	}, w.name, last)
-	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
-}
-
-// lastStates is what the last workflow of an ID knew. The error is that it cannot be queried: without
-// its answer everything would be read again.
-func lastStates(ctx context.Context, c client.Client, id string) (snapshot []byte, err error) {
-	answer, err := c.QueryWorkflow(ctx, id, "", incremental.SnapshotQuery)
-	if connect.NotFound(err) {
-		return nil, nil
-	}
+	var last K
+	answer, err := c.QueryWorkflow(ctx, w.id, "", w.query)
 	if err == nil {
-		err = answer.Get(&snapshot)
+		err = answer.Get(&last)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the workflow %s was ended from outside, and what it knew cannot be asked: %w", id, err)
+	if err != nil && !connect.NotFound(err) {
+		return fmt.Errorf("the workflow %s was ended from outside, and what it knew cannot be asked: %w", w.id, err)
 	}
-	return snapshot, nil
+	return connect.UpdateWithStart(ctx, c, update, result, client.StartWorkflowOptions{
+		TaskQueue: activity.GetInfo(ctx).TaskQueue, Priority: temporal.Priority{PriorityKey: w.priority},
+		StaticSummary: tool.CutText(w.summary, maxLimitSummary),
+	}, w.name, last)
 }
 
 // stateError is the end of the activity, which is about something: what may be over soon is left to Temporal to be done
@@ -241,9 +226,7 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 	case failure != nil && (failure.Final || failure.Class == interpreter.ClassFinal):
 		return err
 	case isFailure && failure == nil && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
-		return applicationError(&interpreter.ErrorObject{
-			Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
-		})
+		return refusedChange(err.Error())
 	}
 	if waited < recallPatience {
 		cause := err.Error()
@@ -264,14 +247,52 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 // one. Where that is away Temporal makes it again, for an hour.
 func (c *Catalogue) NotePartition(ctx context.Context, note partition.Note) error {
 	defer heartbeat.Keep(ctx)()
-	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
-	ledger := endlessWorkflow{
-		catalogue: c, name: partition.WorkflowName, id: partition.WorkflowID(note.Playbook),
-		summary: "keeps what is done of the partitions of " + note.Playbook,
-	}
-	err := ledger.update(ctx, partition.NoteUpdate, note, nil)
+	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
+	err := c.updateStates(ctx, ledger, partition.NoteUpdate, note, nil)
 	if err != nil {
 		err = fmt.Errorf("note it in %s: %w", ledger.id, err)
 	}
 	return stateError(ctx, waited, "what is done of the partitions", err)
+}
+
+// partitionsOf is the workflow that keeps what is done of a playbook's partitions.
+func partitionsOf(playbook string) lastingWorkflow {
+	return lastingWorkflow{
+		name: partition.WorkflowName, id: partition.WorkflowID(playbook), query: partition.SnapshotQuery,
+		summary: "keeps what is done of the partitions of " + playbook,
+	}
+}
+
+// ClaimPartitions is the activity that claims the partitions of a backfill or releases them, and
+// gives the conflict for which it cannot. A claim whose run has ended is none.
+func (c *Catalogue) ClaimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	defer heartbeat.Keep(ctx)()
+	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
+	conflict, err := c.claimPartitions(ctx, request)
+	return conflict, stateError(ctx, waited, "what is done of the partitions", err)
+}
+
+func (c *Catalogue) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
+	ledger := partitionsOf(request.Playbook)
+	for {
+		var others []partition.Claim
+		if err := c.updateStates(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
+			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
+		}
+		if len(others) == 0 {
+			return nil, nil
+		}
+		request.Ended = nil
+		for _, other := range others {
+			open, err := isRunning(ctx, queue.Run{WorkflowID: other.Run, RunID: other.First})
+			switch {
+			case err != nil:
+				return nil, err
+			case open:
+				overlap := cmp.Or(other.Overlap(request.Claim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
+			}
+			request.Ended = append(request.Ended, other.Holder)
+		}
+	}
 }

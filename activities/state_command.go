@@ -99,32 +99,29 @@ func holdersOf(ctx context.Context, id string) ([]string, error) {
 	return holders, nil
 }
 
-func (k placeKeeper) states(ctx context.Context, prefix string) (states []incremental.State, err error) {
-	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
-		states, err = keeper.States(ctx, place, prefix)
-		return err
+func (k placeKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {
+	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) ([]incremental.State, error) {
+		return keeper.States(ctx, place, prefix)
 	})
-	return states, err
 }
 
-func (k placeKeeper) history(ctx context.Context, name string) (changes []incremental.Change, err error) {
-	err = k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (err error) {
-		changes, err = keeper.StateHistory(ctx, place, name)
-		return err
+func (k placeKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
+	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) ([]incremental.Change, error) {
+		return keeper.StateHistory(ctx, place, name)
 	})
-	return changes, err
 }
 
 func (k placeKeeper) set(ctx context.Context, change incremental.Change) error {
-	return k.with(ctx, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) error {
-		return keeper.SetState(ctx, place, change)
+	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (struct{}, error) {
+		return struct{}{}, keeper.SetState(ctx, place, change)
 	})
+	return err
 }
 
 func (k groupKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {
 	states, within := []incremental.State{}, incremental.Range{Prefix: prefix}
 	for len(states) <= mostListed {
-		part, err := queryStates[incremental.State](ctx, k.group, incremental.StatesQuery, within)
+		part, err := queryStates[incremental.State](ctx, incremental.WorkflowID(k.group), incremental.StatesQuery, within)
 		if err != nil || len(part) == 0 {
 			return states, err
 		}
@@ -159,7 +156,7 @@ func statesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 				break
 			}
 			seen[id] = true
-			part, err := queryStatesOf[incremental.State](ctx, id, incremental.StatesQuery, incremental.Range{Prefix: prefix})
+			part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.Range{Prefix: prefix})
 			if err != nil {
 				return nil, false, err
 			}
@@ -174,19 +171,15 @@ func statesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 }
 
 func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
-	return queryStates[incremental.Change](ctx, k.group, incremental.HistoryQuery, name)
+	return queryStates[incremental.Change](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
 }
 
 func (k groupKeeper) set(ctx context.Context, change incremental.Change) error {
 	return k.update(ctx, incremental.SetUpdate, change, nil)
 }
 
-// queryStates queries the workflow of a group, of which there may be none.
-func queryStates[T any](ctx context.Context, group, query string, arg any) (found []T, err error) {
-	return queryStatesOf[T](ctx, incremental.WorkflowID(group), query, arg)
-}
-
-func queryStatesOf[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
+// queryStates queries a workflow that keeps states, of which there may be none.
+func queryStates[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
 	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, id, "", query, arg)
 	if connect.NotFound(err) {
 		return nil, nil

@@ -50,7 +50,11 @@ func (c *Catalogue) watched(run measuredFunc) measuredFunc {
 	}
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, resultSize, error) {
 		w := &watch{to: c.res.Telemetry, in: in, end: func(*interpreter.ErrorObject, bool) {}}
-		defer w.land()
+		defer func() {
+			if !w.began.IsZero() {
+				w.fly(-1)
+			}
+		}()
 		result, size, err := run(context.WithValue(ctx, watchKey{}, w), in)
 		w.ended(result, err)
 		return result, size, err
@@ -71,13 +75,6 @@ func (w *watch) begin(ctx context.Context) context.Context {
 // fly counts the attempt among those that run, or no more.
 func (w *watch) fly(n int64) {
 	w.to.Add(meter.InFlight, n, w.in.Playbook, w.in.Step, w.in.Tool, meter.Role(w.in.Place))
-}
-
-// land ends that, if the attempt has begun.
-func (w *watch) land() {
-	if !w.began.IsZero() {
-		w.fly(-1)
-	}
 }
 
 // waited notes how long the attempt has waited for its turn.
@@ -128,8 +125,8 @@ func failureOf(err error) *interpreter.ErrorObject {
 // rowsWritten is what a sink has written: as the destination reports, else what it
 // was given.
 func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 {
-	told, _ := result.Data.Data.(map[string]any)
-	if n, ok := told["rows_affected"].(int); ok {
+	figures, _ := result.Data.Data.(map[string]any)
+	if n, ok := figures["rows_affected"].(int); ok {
 		return int64(n)
 	}
 	return int64(len(in.Rows()))

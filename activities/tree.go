@@ -10,14 +10,12 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/heartbeat"
 	"reprise/internal/base/slots"
 	"reprise/internal/base/visibility"
@@ -163,53 +161,17 @@ func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
 // admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
 func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.Admitted, err error) {
-	c, info := activity.GetClient(ctx), activity.GetInfo(ctx)
-	update := client.UpdateWorkflowOptions{
-		UpdateID:   info.WorkflowExecution.RunID + "/" + info.ActivityID,
-		WorkflowID: admission.Tree.WorkflowID(), UpdateName: interpreter.TreeUpdate, Args: []any{admission},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
+	info, tree := activity.GetInfo(ctx), lastingWorkflow{
+		name: interpreter.TreeWorkflow, id: admission.Tree.WorkflowID(), query: interpreter.TreeQuery, priority: 1, // many wait for it
+		summary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", admission.Tree.Most),
 	}
-	handle, err := c.UpdateWorkflow(ctx, update)
-	if connect.NotFound(err) {
-		handle, err = beginTree(ctx, c, info.TaskQueue, update, admission.Tree)
-	}
-	if err == nil {
-		err = handle.Get(ctx, &admitted)
-	}
+	err = updateLasting[interpreter.Census](ctx, tree, client.UpdateWorkflowOptions{
+		UpdateID: info.WorkflowExecution.RunID + "/" + info.ActivityID, UpdateName: interpreter.TreeUpdate, Args: []any{admission},
+	}, &admitted)
 	if err != nil {
 		return admitted, fmt.Errorf("ask whether %d runs may start: %w", admission.Count, err)
 	}
 	return admitted, nil
-}
-
-// beginTree begins the workflow of a tree, where there is none or it has ended, with
-// what the last one knew.
-func beginTree(
-	ctx context.Context, c client.Client, queue string, update client.UpdateWorkflowOptions, tree interpreter.Tree,
-) (client.WorkflowUpdateHandle, error) {
-	census, err := lastCensus(ctx, c, tree.WorkflowID())
-	if err != nil {
-		return nil, err
-	}
-	start := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: tree.WorkflowID(), TaskQueue: queue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		Priority:      temporal.Priority{PriorityKey: 1}, // many wait for it
-		StaticSummary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", tree.Most),
-	}, interpreter.TreeWorkflow, census)
-	return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: start, UpdateOptions: update})
-}
-
-// lastCensus is what the last workflow of a tree knew. The error is that it cannot be
-// queried: without its answer more runs than the limit would start.
-func lastCensus(ctx context.Context, c client.Client, id string) (census interpreter.Census, err error) {
-	answer, err := c.QueryWorkflow(ctx, id, "", interpreter.TreeQuery)
-	if connect.NotFound(err) {
-		return census, nil
-	}
-	if err == nil {
-		err = answer.Get(&census)
-	}
-	return census, err
 }
 
 const (
@@ -304,21 +266,10 @@ func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor s
 
 // cancelAll cancels workflows, some at a time.
 func cancelAll(ctx context.Context, tree interpreter.CancelTree, open []*commonpb.WorkflowExecution) error {
-	var group sync.WaitGroup
-	places, failed := make(chan struct{}, cancelledAtOnce), make(chan error, len(open))
+	var group errgroup.Group
+	group.SetLimit(cancelledAtOnce)
 	for _, w := range open {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			failed <- requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled")
-		})
+		group.Go(func() error { return requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled") })
 	}
-	group.Wait()
-	close(failed)
-	for err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }

@@ -92,7 +92,7 @@ func (l *turnQueue) await(w *waiter, b *beginning) (time.Time, error) {
 		case <-heartbeat:
 			b.delivery.beat(w.ctx)
 		case <-stopChannel(w.ctx):
-			return time.Time{}, errHandedBack
+			return time.Time{}, errReleased
 		case <-w.ctx.Done():
 			return time.Time{}, w.ctx.Err()
 		}
@@ -354,12 +354,12 @@ type leaving struct {
 // and then releases them. A waiter that is not reported comes back by itself.
 func (l *turnQueue) release(ctx context.Context) {
 	l.mu.Lock()
-	going := l.leaving
+	dropped := l.leaving
 	l.leaving = nil
 	l.mu.Unlock()
-	if len(going) > 0 && activity.IsActivity(ctx) {
-		away := make([]ratelimit.Away, 0, len(going))
-		for _, w := range going {
+	if len(dropped) > 0 && activity.IsActivity(ctx) {
+		away := make([]ratelimit.Away, 0, len(dropped))
+		for _, w := range dropped {
 			away = append(away, ratelimit.Away{
 				Workflow: activity.GetInfo(w.ctx).WorkflowExecution.ID, Step: w.step, Index: w.index, At: w.away.until.Turn.At,
 			})
@@ -367,10 +367,10 @@ func (l *turnQueue) release(ctx context.Context) {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), awayTimeout)
 		defer stop()
 		if err := activity.GetClient(ctx).SignalWorkflow(bounded, l.id, "", ratelimit.AwaySignal, away); err != nil {
-			l.pacer.logger.Debug("cannot report to the limiter which attempts were dropped", "key", going[0].limit.Key, "error", err)
+			l.pacer.logger.Debug("cannot report to the limiter which attempts were dropped", "key", dropped[0].limit.Key, "error", err)
 		}
 	}
-	for _, w := range going {
+	for _, w := range dropped {
 		w.assigned <- assignment{putOff: w.away}
 	}
 }

@@ -13,17 +13,9 @@ import (
 // that a result of its shape does not have: they are always nil, and a sink would
 // write nothing but that (docs/concepts/expressions.md#names).
 func AbsentAtEnd(step *playbook.Step, result CallResult) []string {
-	var nodes []*playbook.Node
-	if !result.Failed() {
-		for _, entry := range step.Vars {
-			nodes = append(nodes, entry.Value)
-		}
-	}
-	for _, route := range step.Next {
-		nodes = append(nodes, route.When)
-		for _, target := range route.Targets {
-			nodes = append(nodes, target.Args)
-		}
+	nodes := routeNodes(step)
+	if result.Failed() { // then no vars are set
+		nodes = nodes[len(step.Vars):]
 	}
 	nodes = append(nodes, step.NoticeNodes()...)
 	if step.Loop != nil {

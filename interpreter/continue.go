@@ -46,8 +46,8 @@ func (r RunInfo) WholeLap() string {
 	return fmt.Sprintf("%s.%d", r.Lap, r.Round)
 }
 
-// LapBelow is RunInfo.Lap of the run that an attempt of this one starts.
-func (r RunInfo) LapBelow(attempt int) string {
+// ChildLap is RunInfo.Lap of the run that an attempt of this one starts.
+func (r RunInfo) ChildLap(attempt int) string {
 	lap := r.WholeLap()
 	if lap == "" && attempt == 1 {
 		return ""

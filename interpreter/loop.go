@@ -56,7 +56,7 @@ type LoopError struct {
 // NewLoopError describes a failed iteration.
 func NewLoopError(element any, iteration IterationResult) LoopError {
 	result, failure := iteration.Result, *iteration.Result.Error
-	failure.At = time.Time{} // it stands beside it
+	failure.At = time.Time{} // it is beside it
 	return LoopError{
 		Index: iteration.Index, Element: expression.Of(element), Error: &failure,
 		Attempts: result.Meta.Attempts, LastAttemptAt: result.FailedAt(),
@@ -110,7 +110,9 @@ func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
 	if !iteration.Cancelled && !result.Failed() {
 		l.Incremental.addPending(result.Meta.Incremental)
 	}
-	l.warn(iteration)
+	for _, warning := range iteration.Result.Warnings {
+		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
+	}
 	if iteration.Cancelled {
 		return
 	}
@@ -171,12 +173,6 @@ func (l *LoopResult) ReadAll() bool {
 // maxLoopWarnings bounds what a loop repeats of its iterations' warnings; the
 // stats count them all.
 const maxLoopWarnings = 20
-
-func (l *LoopResult) warn(iteration IterationResult) {
-	for _, warning := range iteration.Result.Warnings {
-		l.Warn(fmt.Sprintf("iteration %d: %s", iteration.Index, warning))
-	}
-}
 
 // Warn adds a warning of the loop itself.
 func (l *LoopResult) Warn(warning string) {

@@ -60,7 +60,7 @@ type Fate string
 
 // The fates of answers.
 const (
-	FateTaken   Fate = "taken"   // it counts
+	FateAccepted   Fate = "taken"   // it counts
 	FateRefused Fate = "refused" // it does not fit, and another one may
 	FateLate    Fate = "late"    // the attempt has another one, or is over
 )

@@ -22,6 +22,7 @@ const (
 	ReasonAnswer      Reason = "answer" // of the current attempt
 	ReasonSlot        Reason = "slot"   // in the window of its loop
 	ReasonState       Reason = "state"  // another visit has the state of the step
+	ReasonKeeper      Reason = "keeper" // what keeps the state of the step is out of reach
 )
 
 // reasonInfo is all that is to know of a reason.
@@ -45,6 +46,7 @@ var reasons = []reasonInfo{
 	{reason: ReasonAnswer, status: Awaiting},
 	{reason: ReasonSlot, status: Pending},
 	{reason: ReasonState, status: Pending},
+	{reason: ReasonKeeper, status: RetryPending},
 }
 
 // info is the row of the reason; false for one without, which is as one that ends by itself.
@@ -98,10 +100,32 @@ type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  Reason        `json:"reason"`
 	Summary string        `json:"summary"`
+	// Phrase is the summary in pieces, nil where that says no time.
+	Phrase *WaitPhrase `json:"phrase,omitempty"`
 	// Most is how many attempts, polls or restarts its policy gives, 0 where it bounds none.
 	Most int `json:"most,omitempty"`
 	// Rest says that it began elsewhere, and this is what is left of it.
 	Rest bool `json:"rest,omitempty"`
+}
+
+// WaitPhrase is what is said of a wait before an attempt, in pieces: whoever shows it with another
+// name or time composes it anew, and takes no sentence apart.
+type WaitPhrase struct {
+	What string `json:"what"`          // follows the wait: "retry 1/4"
+	Why  string `json:"why,omitempty"` // ": HTTP 503"
+}
+
+// Of is the phrase with the name of the call and how long it waits.
+func (p *WaitPhrase) Of(name string, delay time.Duration) string {
+	return p.What + " of " + name + " after " + delay.Round(time.Millisecond).String() + p.Why
+}
+
+// At is the phrase with a text that says when the wait is over, and without a name.
+func (p *WaitPhrase) At(when string) string { return p.What + " " + when + p.Why }
+
+// PhrasedWait is a wait whose summary says the name of its call and how long it waits.
+func PhrasedWait(name string, delay time.Duration, reason Reason, phrase WaitPhrase) *Wait {
+	return &Wait{Delay: delay, Reason: reason, Summary: phrase.Of(name, delay), Phrase: &phrase}
 }
 
 // Sooner is the earlier of two times; zero, for unknown, is later than any.

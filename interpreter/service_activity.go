@@ -21,7 +21,8 @@ const (
 // make no attempt of a step.
 var serviceActivities = []string{
 	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
-	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.NoteActivity, RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
+	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
+	RecallActivity, SettleActivity, StateActivity, StateCommandActivity, StoppedActivity,
 }
 
 // IsServiceActivity reports whether the activity of a name makes no attempt of a step: no
@@ -32,7 +33,7 @@ func IsServiceActivity(name string) bool { return slices.Contains(serviceActivit
 // notes of calls whose results are in history.
 const ForgetActivity = "forget"
 
-// A run that is stopped leaves calls in the midst of their pages. Some of these pages
+// A run that is stopped leaves calls between two pages. Some of these pages
 // have been delivered under keys that a later run has too, and the source may give
 // others by now. So the run that replaces it continues such a call from its
 // state, as another worker would, and does not begin it anew (docs/concepts/runs.md#playbooks-in-playbooks).

@@ -111,7 +111,7 @@ func (in ToolInput) Rows() []any {
 // ToolResult is the result of an attempt that has not failed; kept in workflow history.
 type ToolResult struct {
 	// Turn is how many seconds the attempt waited for its turn under a rate limit before
-	// it began. Nothing is decided by it; it stands first, so that it is read without the
+	// it began. Nothing is decided by it; it is first, so that it is read without the
 	// data. Tools leave it 0.
 	Turn float64          `json:"turn,omitempty"`
 	Data expression.Value `json:"data,omitzero"`

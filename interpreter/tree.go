@@ -30,14 +30,6 @@ type Tree struct {
 // WorkflowID is that of the workflow that counts the tree's runs.
 func (t Tree) WorkflowID() string { return "reprise-tree/" + t.Root }
 
-// check finds what no run makes of a tree.
-func (t Tree) check() error {
-	if t.Most < 0 || t.Most > 0 && t.Root == "" {
-		return fmt.Errorf("a tree of %d child runs of %q", t.Most, t.Root)
-	}
-	return nil
-}
-
 // Admission requests that runs may start under the first run of a tree. Kept in
 // workflow history.
 type Admission struct {
@@ -58,7 +50,10 @@ func (a Admission) Check() error {
 	if a.Count == 0 && a.Close == "" || a.Tree.Most < 1 {
 		return errors.New("an admission needs a count, or a run to close, and a tree with a limit")
 	}
-	return a.Tree.check()
+	if a.Tree.Root == "" {
+		return fmt.Errorf("a tree of %d child runs of %q", a.Tree.Most, a.Tree.Root)
+	}
+	return nil
 }
 
 // RunStart requests that a step may start runs now. Kept in workflow history.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
-	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
 	"reprise/internal/program/start"
 	"reprise/interpreter/partition"
@@ -111,11 +109,6 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 	}
 	options.run.local.playbooks = cmp.Or(options.run.local.playbooks, folderOf(name))
 	return a.runWith(&options.run, func(ctx context.Context, s *session) (start.Plan, error) {
-		if !options.dryRun {
-			if err := checkAlone(ctx, s, of.book); err != nil {
-				return start.Plan{}, err
-			}
-		}
 		matrix, err := a.matrix(ctx, s, of.book, now)
 		if err != nil {
 			return start.Plan{}, err
@@ -125,25 +118,29 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 		if len(keys) == 0 || options.dryRun {
 			return start.Plan{}, a.reportSelected(matrix, keys, options)
 		}
-		return a.backfillPlan(of, keys, workload, options)
+		claim := matrix.Claim(keys)
+		if err := checkClaim(ctx, s, matrix, claim); err != nil {
+			return start.Plan{}, err
+		}
+		plan, err := a.backfillPlan(of, keys, workload, options)
+		plan.Input.Claim = &claim
+		return plan, err
 	})
 }
 
-// checkAlone refuses a backfill while another one of the playbook is open: the partitions that the
-// other has not begun are missing still, and both would run them.
-func checkAlone(ctx context.Context, s *session, book *playbook.Playbook) error {
-	list, err := s.runs().List(ctx, runs.Filter{Playbook: backfill.Name(book), Limit: 1})
-	switch {
-	case errors.Is(err, runs.ErrNoAttributes): // the run itself is skipped then
-		return nil
-	case err != nil:
+// checkClaim refuses a backfill while another one is open that is to run some of its partitions. One
+// that has begun meanwhile is found by the run itself.
+func checkClaim(ctx context.Context, s *session, matrix *backfill.Matrix, claim partition.Claim) error {
+	id, keys, err := matrix.Open(ctx, s.client, claim)
+	if err != nil || id == "" {
 		return err
-	case len(list.Runs) == 0 || list.Runs[0].Ended():
-		return nil
 	}
-	id := list.Runs[0].WorkflowID
-	return fmt.Errorf("the backfill %s of %s has not ended; nothing was started. Follow it: %s follow %s. To run others, wait for its end, or cancel it",
-		id, book.Name, terminal.Program(), terminal.ShellWord(id))
+	shared := keys[0]
+	if len(keys) > 1 {
+		shared = fmt.Sprintf("%d of these partitions, %s to %s", len(keys), keys[0], keys[len(keys)-1])
+	}
+	return fmt.Errorf("the backfill %s of %s has not ended and runs %s; nothing was started. Run others with --from and --to, "+
+		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
 }
 
 // between are the indexes of the first and the last partition that are meant.

@@ -247,9 +247,9 @@ func TestStatusShowsParentRuns(t *testing.T) {
 
 	var status runs.Status
 	require.NoError(t, json.Unmarshal([]byte(d.does("status", inner, "-o", "json")), &status))
-	require.Len(t, status.Above, 1)
-	require.Equal(t, []string{id, "outer", runs.HeldByPause}, []string{status.Above[0].Run, status.Above[0].Step, status.HeldBy})
-	require.Equal(t, status.Above[0].Control.Held["outer"].At, status.Since, "it is paused since then, and runs for longer")
+	require.Len(t, status.HeldByParents, 1)
+	require.Equal(t, []string{id, "outer", runs.HeldByPause}, []string{status.HeldByParents[0].Run, status.HeldByParents[0].Step, status.HeldBy})
+	require.Equal(t, status.HeldByParents[0].Control.Held["outer"].At, status.Since, "it is paused since then, and runs for longer")
 	require.Equal(t, id+": resumed\n", d.does("resume", id))
 	require.NotContains(t, d.does("status", inner), "held by")
 	d.does("cancel", id)

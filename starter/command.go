@@ -221,13 +221,13 @@ func newGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
 	return group
 }
 
-// outputFlag adds --output, and refuses what it does not know before the command begins.
-func outputFlag(command *cobra.Command, into *string) {
-	command.Flags().StringVarP(into, "output", "o", "table", "table or json")
-	command.PreRunE = func(*cobra.Command, []string) error {
-		if *into != "table" && *into != "json" {
-			return usageError("--output %q is unknown, expected table or json", *into)
-		}
-		return nil
-	}
+// outputFlag adds --output with a table, or JSON.
+func outputFlag(command *cobra.Command, into *string) { outputFlagOf(command, into, "", "table", "json") }
+
+// outputFlagOf adds --output with formats, of which the first is the default, and refuses others before
+// the command begins. note follows the formats in the help.
+func outputFlagOf(command *cobra.Command, into *string, note string, formats ...string) {
+	command.Flags().StringVarP(into, "output", "o", formats[0], orList(formats)+note)
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	command.PreRunE = func(*cobra.Command, []string) error { return choice("--output", *into, formats) }
 }

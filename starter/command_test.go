@@ -100,3 +100,29 @@ func TestBackfillIsBehindOtherWork(t *testing.T) {
 		require.Equal(t, row.want, priority)
 	}
 }
+
+// TestOutputIsCompleted: a shell offers the formats that --output of a command takes, and no others.
+func TestOutputIsCompleted(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	each(newRoot(&app{}), func(path string, command *cobra.Command) {
+		flag := command.Flags().Lookup("output")
+		if flag == nil || path == "report" { // whose output is a file
+			return
+		}
+		seen++
+		require.NotNil(t, command.PreRunE, path)
+		complete, found := command.GetFlagCompletionFunc("output")
+		require.True(t, found, path)
+		offered, _ := complete(command, nil, "")
+		listed, _, _ := strings.Cut(flag.Usage, ":")
+		require.Equal(t, strings.FieldsFunc(strings.ReplaceAll(listed, " or ", ", "), func(r rune) bool { return r == ',' || r == ' ' }), offered, path)
+		for _, format := range offered {
+			require.NoError(t, flag.Value.Set(format), path)
+			require.NoError(t, command.PreRunE(command, nil), "%s --output %s", path, format)
+		}
+		require.NoError(t, flag.Value.Set("xml"), path)
+		require.ErrorContains(t, command.PreRunE(command, nil), "expected one of "+strings.Join(offered, ", "), path)
+	})
+	require.Greater(t, seen, 30)
+}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/activities"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
@@ -48,12 +47,11 @@ func (a *app) addCompletion(root *cobra.Command) {
 			command.ValidArgsFunction = a.completeArgument
 		}
 		for name, words := range map[string][]string{
-			"output":  {"table", "json"},
 			"status":  asTexts(interpreter.StatusesOf(interpreter.OfRun)),
 			"class":   asTexts([]interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}),
 			"overlap": playbook.Overlaps,
 		} {
-			if flag := command.Flags().Lookup(name); flag != nil && !strings.Contains(flag.Usage, "file") {
+			if command.Flags().Lookup(name) != nil {
 				_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 			}
 		}
@@ -86,9 +84,6 @@ func (a *app) completeArgument(command *cobra.Command, args []string, begun stri
 	case "STEP":
 		return beginningWith(begun, a.known(command, stepsOf(args[0]))), cobra.ShellCompDirectiveNoFileComp
 	case "NAME":
-		if command.Name() == "tools" {
-			return beginningWith(begun, activities.Default().Names()), cobra.ShellCompDirectiveNoFileComp
-		}
 		return beginningWith(begun, a.known(command, scheduleNames)), cobra.ShellCompDirectiveNoFileComp
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp

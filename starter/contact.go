@@ -31,12 +31,12 @@ type contact struct {
 	patience time.Duration // how long the server may be away
 
 	mu     sync.Mutex
-	heard  time.Time // when it answered last
+	lastAnswer  time.Time // when it answered last
 	silent int       // polls in a row that it did not answer
 }
 
 func newContact(patience time.Duration) *contact {
-	return &contact{patience: patience, heard: time.Now()}
+	return &contact{patience: patience, lastAnswer: time.Now()}
 }
 
 // answered records an answer and reports whether the server was lost before.
@@ -44,7 +44,7 @@ func (c *contact) answered() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	back = c.silent >= mostSilent
-	c.heard, c.silent = time.Now(), 0
+	c.lastAnswer, c.silent = time.Now(), 0
 	return back
 }
 
@@ -77,7 +77,7 @@ func (c *contact) pause() time.Duration {
 func (c *contact) isOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.silent >= mostSilent && time.Since(c.heard) > c.patience
+	return c.silent >= mostSilent && time.Since(c.lastAnswer) > c.patience
 }
 
 // outcome waits for the end of a run, over times in which the server is away.

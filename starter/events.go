@@ -46,7 +46,7 @@ func newEventsCommand(a *app) *cobra.Command {
 	flags.BoolVar(&options.failed, "failed", false, "only iterations and steps that failed, with their attempts")
 	flags.StringSliceVar(&options.kinds, "kind", nil, "only events of these kinds, such as action_error,step_retry")
 	options.run.add(command)
-	flags.StringVarP(&options.output, "output", "o", "table", "table, json or jsonl: a document for each line")
+	outputFlagOf(command, &options.output, ": a document for each line", "table", "json", "jsonl")
 	return command
 }
 
@@ -68,9 +68,6 @@ func (a *app) showEvents(args []string, options *eventsOptions) error {
 // filter checks the flags.
 func (o *eventsOptions) filter() (runs.EventFilter, error) {
 	filter := runs.EventFilter{Step: o.step, Failed: o.failed, Kinds: o.kinds, Follow: o.follow, Index: o.index}
-	if o.output != "table" && o.output != "json" && o.output != "jsonl" {
-		return filter, usageError("--output %q is unknown, expected table, json or jsonl", o.output)
-	}
 	for _, kind := range o.kinds {
 		if err := choice("--kind", kind, runs.KindNames()); err != nil {
 			return filter, err

@@ -125,7 +125,7 @@ func (a *app) keptStepsOf(book *playbook.Playbook, workload map[string]any, only
 	return all, nil
 }
 
-// stateAt is where a step keeps its state, also one that stands in a playbook within a step.
+// stateAt is where a step keeps its state, also one that is in a playbook within a step.
 func stateAt(book *playbook.Playbook, workload map[string]any, name string, element *expression.Value) (call.StateAt, *playbook.Step, error) {
 	values, err := expression.Canonical(merged(book.Workload, workload))
 	if err != nil {

@@ -52,14 +52,11 @@ func newLogsCommand(a *app) *cobra.Command {
 	flags.IntVar(&options.index, "index", 0, "only the iteration with this index, from 0")
 	flags.StringVar(&options.file, "file", "", "the worker's log, - is standard input; default the local worker's, "+workerLogPath())
 	options.server.add(command)
-	flags.StringVarP(&options.output, "output", "o", "table", "table or jsonl: the lines as they were logged")
+	outputFlagOf(command, &options.output, ": the lines as they were logged", "table", "jsonl")
 	return command
 }
 
 func (o *logsOptions) check() error {
-	if o.output != "table" && o.output != "jsonl" {
-		return usageError("--output %q is unknown, expected table or jsonl", o.output)
-	}
 	if o.hasIndex && o.index < 0 {
 		return usageError("--index %d is less than 0, the first iteration", o.index)
 	}

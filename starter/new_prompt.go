@@ -78,7 +78,7 @@ func (q *prompter) prompt(question, usual string) (string, error) {
 	}
 	_, _ = fmt.Fprint(q.out, question+": ")
 	line, err := q.in.ReadString('\n')
-	for err == nil && strings.HasSuffix(strings.TrimRight(line, "\r\n"), `\`) { // a line of curl goes on
+	for err == nil && strings.HasSuffix(strings.TrimRight(line, "\r\n"), `\`) { // a line of curl continues
 		var more string
 		more, err = q.in.ReadString('\n')
 		line += more

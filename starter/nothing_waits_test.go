@@ -53,14 +53,14 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 				Runs []struct {
 					Outcome  steer.Outcome
 					Message  string
-					Standing struct{ Changed bool }
+					Reply struct{ Changed bool } `json:"standing"`
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(d.say(slices.Concat(args, []string{"--output", "json"})...).out), &answered))
 			require.Len(t, answered.Runs, 1)
 			require.Contains(t, []steer.Outcome{steer.Unchanged, steer.Refused}, answered.Runs[0].Outcome, "%v", args)
 			require.Contains(t, answered.Runs[0].Message, "nothing waits", "%v", args)
-			require.False(t, answered.Runs[0].Standing.Changed, "%v", args)
+			require.False(t, answered.Runs[0].Reply.Changed, "%v", args)
 		}
 	}
 	d.awaits(child, 1, 1)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -106,7 +105,11 @@ func (o *observer) stalled(ctx context.Context, progress workflows.Progress) []l
 func (o *observer) lines(ctx context.Context, record workflows.StepRecord) []line {
 	key := fmt.Sprintf("%s#%d", record.Step, record.Visit)
 	text := o.describe(ctx, record)
-	lines := []line{{key: key, text: render.Due(text, record.NextRetryAt), live: render.CountDown(text, record.NextRetryAt, time.Now())}}
+	lines := []line{{key: key, text: text, live: text}}
+	if waitsAlone(record) {
+		lines[0].text += render.Due(record.CallStatus)
+		lines[0].live += render.CountDown(record.CallStatus, time.Now())
+	}
 	if command := o.answers(record); command != "" {
 		lines = append(lines, line{key: key + " answer", text: command})
 	}
@@ -156,6 +159,12 @@ func (o *observer) listens(ctx context.Context) (bool, error) {
 	return workers > 0, err
 }
 
+// waitsAlone reports whether all there is to say of a visit is what its call waits for.
+func waitsAlone(record workflows.StepRecord) bool {
+	return record.Loop == nil && record.Awaits == nil && record.Waiting != ""
+}
+
+// describe is what a visit of a step does, without what waitsAlone says.
 func (o *observer) describe(ctx context.Context, record workflows.StepRecord) string {
 	text := render.StepName(record) + " "
 	switch {
@@ -166,9 +175,7 @@ func (o *observer) describe(ctx context.Context, record workflows.StepRecord) st
 		if more := cmp.Or(render.Progress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
 			text += ": " + more
 		}
-	case record.Waiting != "":
-		text += strings.Replace(record.Waiting, " of "+record.Step+" ", " ", 1) // its name stands before it
-	default:
+	case !waitsAlone(record):
 		text += string(record.Status) + progressOf(record)
 	}
 	if record.Error != nil && record.Status == interpreter.Failed {
@@ -269,7 +276,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 	return text
 }
 
-// waiting counts the iterations that have neither an attempt nor a decision under way,
+// waiting counts the iterations that have neither an attempt nor a decision pending,
 // and no run of another playbook: a timer is what they wait for. A single poll may fall
 // between the two, so it takes two in a row.
 func (o *observer) waiting(ctx context.Context, open []string) int {

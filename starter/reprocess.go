@@ -59,7 +59,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 
 // chosen are the dead letters of a chain that a reprocess selects.
 type chosen struct {
-	open        []deadletter.Letter // and not under way in a reprocess
+	open        []deadletter.Letter // and not running in a reprocess
 	quarantined int
 	cancelled   int // left out because they were not selected
 }
@@ -120,7 +120,7 @@ func (a *app) reprocess(workflowID string, options *reprocessOptions) error {
 	})
 }
 
-// reprocessChain starts the next reprocess, or follows the one under way.
+// reprocessChain starts the next reprocess, or follows the one that is open.
 func (a *app) reprocessChain(
 	s *session, chain *deadletter.Chain, filter deadletter.Filter, workload map[string]any, options *reprocessOptions,
 ) error {

@@ -80,7 +80,7 @@ func (a *app) refuse(err error, output string) error {
 	return err
 }
 
-// oneFile refuses what is not one file. The steps of --full-refresh stand behind a =, as they
+// oneFile refuses what is not one file. The steps of --full-refresh are behind a =, as they
 // may be left out.
 func oneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, everyStep) {

@@ -220,16 +220,13 @@ func newScheduleShowCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "show NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := choice("--output", options.output, []string{"table", "json", "yaml"}); err != nil {
-				return err
-			}
 			return a.withSchedule(&options.server, args[0], func(ctx context.Context, s *session, found *runs.Schedule) error {
 				return a.showSchedule(ctx, s, found, options.output)
 			})
 		},
 	}
 	options.server.add(command)
-	command.Flags().StringVarP(&options.output, "output", "o", "table", "table or json, or yaml for the playbook")
+	outputFlagOf(command, &options.output, ": the playbook", "table", "json", "yaml")
 	return command
 }
 

@@ -124,14 +124,14 @@ type triggered struct {
 }
 
 func (a *app) trigger(ctx context.Context, s *session, found *runs.Schedule, overlap, reason, output string) error {
-	told, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
+	made, err := s.sender().Trigger(ctx, found, overlapPolicy(overlap), interpreter.Said{By: whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return withStatus(exitInterrupted, ctx.Err())
 	case err != nil:
 		return scheduleError("trigger", found.ID, err)
 	}
-	result := triggered{Schedule: found.ID, Outcome: told.Outcome, WorkflowID: told.WorkflowID, RunID: told.RunID}
+	result := triggered{Schedule: found.ID, Outcome: made.Outcome, WorkflowID: made.WorkflowID, RunID: made.RunID}
 	switch {
 	case output == "json":
 		if err := terminal.PrintJSON(a.Out, result); err != nil {

@@ -25,9 +25,11 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/test/samples"
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/workflows"
 )
@@ -348,6 +350,31 @@ workflow:
 	require.NotEqual(t, first.RunID, second.RunID)
 	require.Equal(t, []string{whoami(), "the API was down"}, p.startedBy(first.WorkflowID))
 	require.Equal(t, []string{whoami(), ""}, p.startedBy(second.WorkflowID))
+}
+
+// TestTriggersOfRunsThatEndAtOnce: a run that may have ended before the trigger returns has who triggered it in
+// its events and in lists.
+func TestTriggersOfRunsThatEndAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlanner(t, activities.Resources{})
+	name := p.create(p.file("short.yaml", `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: short, schedule: {cron: "@yearly"}}
+workflow:
+  - {step: start, vars: {a: 1}}
+`))
+	reader := &runs.Reader{Client: p.env.Client(), Namespace: p.env.Namespace}
+	for i := range 3 {
+		reason := fmt.Sprintf("number %d", i)
+		run := p.trigger(name, "--reason", reason)
+		p.result(run.WorkflowID, run.RunID)
+		require.Equal(t, []string{whoami(), reason}, p.startedBy(run.WorkflowID))
+		found, err := reader.Find(t.Context(), run.WorkflowID, run.RunID)
+		require.NoError(t, err)
+		require.Equal(t, interpreter.Said{By: whoami(), Reason: reason}, found.Started)
+	}
+	_, errs := p.says(exitFailed, "trigger", name, "--reason", strings.Repeat("x", 501))
+	require.Contains(t, errs, "may have 500 bytes each")
 }
 
 // startedBy is who has started a run, and why, by its events.

@@ -136,7 +136,7 @@ func (o *steering) checkIndex() error {
 	return nil
 }
 
-// parseRest reads what stands behind the step.
+// parseRest reads what is behind the step.
 func (o *steering) parseRest(rest []string) error {
 	switch o.Name {
 	case steer.Set:

@@ -31,17 +31,11 @@ type testOptions struct {
 	denyPython bool
 }
 
-// testOutputs are what reports are written as.
-var testOutputs = []string{"table", "json", "junit"}
-
 func newTestCommand(a *app) *cobra.Command {
 	o := &testOptions{}
 	command := &cobra.Command{
 		Use: "test [FILE]...",
 		RunE: func(command *cobra.Command, files []string) error {
-			if err := choice("--output", o.output, testOutputs); err != nil {
-				return err
-			}
 			return a.test(command.Context(), files, o)
 		},
 	}
@@ -52,8 +46,7 @@ func newTestCommand(a *app) *cobra.Command {
 	flags.BoolVar(&o.update, "update", false, "write what came into the keys of expect that are there")
 	flags.BoolVar(&o.coverage, "coverage", false, "show steps, policies and routes that no test took")
 	flags.StringVar(&o.postgres, "postgres", "", "URL of a database in which each test gets a schema of its own")
-	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(testOutputs, ", "))
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(testOutputs, cobra.ShellCompDirectiveNoFileComp))
+	outputFlagOf(command, &o.output, "", "table", "json", "junit")
 	return command
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,9 +57,6 @@ func newValidateCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "validate FILE...", Args: cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, files []string) error {
-			if err := choice("--output", o.output, validateOutputs); err != nil {
-				return err
-			}
 			stdin := slices.Contains(files, "-")
 			switch {
 			case o.watch && (stdin || !o.people()):
@@ -80,11 +76,10 @@ func newValidateCommand(a *app) *cobra.Command {
 	}
 	o.values.add(command)
 	flags := command.Flags()
-	flags.StringVarP(&o.output, "output", "o", "table", strings.Join(validateOutputs, ", "))
+	outputFlagOf(command, &o.output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.strict, "strict", false, "count warnings as problems")
 	flags.BoolVar(&o.fix, "fix", false, "rewrite what has one sure fix, in place")
 	flags.BoolVar(&o.watch, "watch", false, "check again when a file changes")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(validateOutputs, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

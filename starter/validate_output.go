@@ -18,9 +18,6 @@ const (
 	outputSARIF  = "sarif"
 )
 
-// validateOutputs are the formats of `validate --output`.
-var validateOutputs = []string{"table", "json", outputGitHub, outputSARIF}
-
 // writeGitHub writes problems as the commands of a GitHub workflow, which shows each beside its line.
 func writeGitHub(w io.Writer, found source.Diagnostics) error {
 	for _, d := range found {

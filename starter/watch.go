@@ -51,7 +51,7 @@ func (w *watchScreen) show(status *runs.Status) {
 func changeOf(status *runs.Status) string {
 	var b strings.Builder
 	fmt.Fprint(&b, status.Status, status.HeldBy, status.Control.Version, status.Cancel != nil, status.Late)
-	for _, parent := range status.Above {
+	for _, parent := range status.HeldByParents {
 		fmt.Fprint(&b, parent.Run, parent.Control.Version)
 	}
 	if status.Queue != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lookAgain is how often it is checked that the log file is still in its place.
-const lookAgain = time.Second
+// checkInterval is how often it is checked that the log file is still in its place.
+const checkInterval = time.Second
 
 // logFile is a file that is written to behind its end. When its place has another
 // file, or none, because somebody has moved it away, it begins a new one there.
@@ -17,11 +17,11 @@ type logFile struct {
 
 	mu     sync.Mutex
 	file   *os.File
-	looked time.Time
+	checked time.Time
 }
 
 func openLogFile(path string) (*logFile, error) {
-	l := &logFile{path: path, looked: time.Now()}
+	l := &logFile{path: path, checked: time.Now()}
 	return l, l.open()
 }
 
@@ -42,8 +42,8 @@ func (l *logFile) open() error {
 func (l *logFile) Write(record []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.looked) > lookAgain {
-		l.looked = time.Now()
+	if time.Since(l.checked) > checkInterval {
+		l.checked = time.Now()
 		if l.moved() {
 			_ = l.open()
 		}

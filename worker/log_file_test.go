@@ -18,7 +18,7 @@ func TestALogFileThatIsMovedAwayBeginsAgain(t *testing.T) {
 	require.NoError(t, err)
 	defer file.close()
 	write := func(text string) {
-		file.looked = time.Time{} // long ago
+		file.checked = time.Time{} // long ago
 		_, err := file.Write([]byte(text))
 		require.NoError(t, err)
 	}

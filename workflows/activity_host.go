@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -20,18 +19,6 @@ type activityHost struct {
 	snapshot call.Snapshot
 	// lost says that the last activity has not reported what it has done.
 	lost bool
-}
-
-// fetchPages has an activity fetch pages of the call until something else is
-// due. It reports whether the call came further: a page that is too large to
-// be fetched with others has to be fetched by an attempt of its own. The error is
-// that of a cancelled ctx.
-func (c *activityHost) fetchPages(ctx workflow.Context, machine *call.Call) (further bool, err error) {
-	input := call.DriveInput{Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: true}
-	output, further := hostCalls(ctx, input, []*call.Call{machine},
-		fmt.Sprintf("%s from page %d", indexed(c.task.Step, c.snapshot.Index), machine.View().Pages+1))
-	c.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
-	return further, ctx.Err() // a cancelled activity has given its pages too
 }
 
 // forgetTimeout bounds how long ledgers may take to forget.

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -62,7 +61,10 @@ func (c *controls) await(awaited *awaitedCall) (over func()) {
 
 // serveAnswers sets the handlers of answers, and of queries of the attempts that await them.
 func (c *controls) serveAnswers(ctx workflow.Context) error {
-	return cmp.Or(onUpdate(ctx, c, &c.answers, AnswerUpdate, c.checkAnswer, c.acceptAnswer), c.serveAttemptDetails(ctx))
+	return errors.Join(
+		onUpdate(ctx, c, &c.answers, AnswerUpdate, c.checkAnswer, c.acceptAnswer),
+		workflow.SetQueryHandler(ctx, AttemptDetailsQuery, c.describeAttempt),
+	)
 }
 
 // awaitAnswers has the workflow accept answers, by updates and signals, once the calls that begin
@@ -99,12 +101,7 @@ func (c *controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer)
 
 // drainAnswers applies answers that have arrived and were not read yet.
 func (c *controls) drainAnswers(ctx workflow.Context) {
-	signals := workflow.GetSignalChannel(ctx, AnswerSignal)
-	for {
-		var answer interpreter.Answer
-		if !signals.ReceiveAsync(&answer) {
-			return
-		}
+	for answer := range arrived[interpreter.Answer](workflow.GetSignalChannel(ctx, AnswerSignal)) {
 		c.answerSignalled(ctx, answer)
 	}
 }
@@ -211,13 +208,15 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	case found.before != nil:
 		return *found.before, nil
 	}
-	key := found.call.call.Address().Key
-	taken := found.call.call.AcceptAnswer(answer, workflow.Now(ctx))
+	now, key := workflow.Now(ctx), found.call.call.Address().Key
+	taken := found.call.call.AcceptAnswer(answer, now)
 	found.call.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
 		return taken, nil
 	}
-	c.Answered = append(c.Answered, answeredBy(key, answer, taken, workflow.Now(ctx)))
+	c.Answered = append(c.Answered, Answered{
+		Key: key, Digest: answer.Digest(), Receipt: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: now,
+	})
 	if n := len(c.Answered) - maxAnswered; n > 0 {
 		c.Answered = slices.Clone(c.Answered[n:])
 	}
@@ -416,10 +415,8 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 // await waits until the attempt is answered, its time is over, or the driver has to
 // check it again.
 func (d *driver) await(ctx workflow.Context, awaited await.Awaited) {
-	if d.waiting != nil {
-		wait := awaited.Wait(d.call.View().Reported)
-		d.waiting(d.call, &wait, time.Time{})
-	}
+	wait := awaited.Wait(d.call.View().Reported)
+	d.waiting(d.call, &wait, time.Time{})
 	over := func() bool { // progress may have come with the bell, and makes the time begin anew
 		until := awaited.Until
 		if now := d.call.View().Awaited; now != nil {

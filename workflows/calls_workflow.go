@@ -1,7 +1,7 @@
 package workflows
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,9 +28,13 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		return nil, err
 	}
 	ctx, controls := withControls(ctx, runID(input.Task), input.Control, parentsOf(input.Task))
-	going, stop := workflow.WithCancel(ctx)
+	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
-	if err := cmp.Or(b.serveIterations(ctx), serveStopped(ctx, b.stoppedCall)); err != nil {
+	err = errors.Join(
+		workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, b.stoppedCall),
+	)
+	if err != nil {
 		return nil, err
 	}
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
@@ -43,11 +47,11 @@ func CallsWorkflow(ctx workflow.Context, input CallsInput, script call.Script) (
 		return nil, err
 	}
 	b.describe(ctx)
-	b.continues(going)
+	b.continues(running)
 	controls.awaitAnswers(ctx)
 	for {
-		b.makeCalls(going)
-		if len(b.remaining) == 0 || going.Err() != nil {
+		b.makeCalls(running)
+		if len(b.remaining) == 0 || running.Err() != nil {
 			break
 		}
 		controls.answers.open(ctx)
@@ -360,7 +364,11 @@ func (b *batch) iterate(ctx workflow.Context, i int) {
 	if b.drivers[i] == nil {
 		b.drivers[i] = &driver{
 			call: call, waiting: b.waiter(ctx, i), host: &activityHost{task: b.input.Task, snapshot: b.input.Calls[i]}, slot: b.slot,
-			allowance: &b.allowance, plays: func(child string) { b.plays(ctx, i, child) }, renews: func() bool { return b.renews(ctx) },
+			allowance: &b.allowance, renews: func() bool { return b.renews(ctx) },
+			plays: func(child string) {
+				b.children[i] = child
+				b.describe(ctx)
+			},
 		}
 	}
 	if snapshot := b.drivers[i].run(ctx); snapshot != nil {

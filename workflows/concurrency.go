@@ -179,9 +179,10 @@ func (r *run) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 	r.publishOpen(ctx, r.controls.Control)
 }
 
-// wasSkipped reports whether the run ended before it began, as its playbook requires.
+// wasSkipped reports whether the run ended before it began, as its playbook requires or as another
+// backfill runs its partitions.
 func (r *run) wasSkipped() bool {
-	return r.Ticket != nil && r.Ticket.State == queue.Skipped
+	return r.Conflict != nil || r.Ticket != nil && r.Ticket.State == queue.Skipped
 }
 
 // releaseTurn releases the run's turn, and returns when the server has the message: a
@@ -189,7 +190,7 @@ func (r *run) wasSkipped() bool {
 // uses the activity with which it has requested its turn: thousands may be cancelled at
 // once, where only so many have a turn.
 func (r *run) releaseTurn(ctx workflow.Context) {
-	if r.Ticket != nil && !r.wasSkipped() {
+	if r.Ticket != nil && r.Ticket.State != queue.Skipped {
 		leaveQueue(ctx, r.Ticket, r.member(ctx))
 	}
 }

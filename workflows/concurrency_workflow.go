@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,13 +40,12 @@ func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	k := &queueKeeper{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
-	if err := workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) {
-		return state.Status(members), nil
-	}); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	if err := workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
+	err := errors.Join(
+		workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) { return state.Status(members), nil }),
+		workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }),
+	)
+	if err != nil {
+		return err
 	}
 	for {
 		k.drain(ctx)
@@ -242,11 +242,7 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	k.drain(ctx)
-	failure, next := continueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
-	if failure != nil {
-		return failure
-	}
-	return next
+	return renew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
 }
 
 // mostInDetails bounds the runs that the details of a queue name.

@@ -72,17 +72,11 @@ func (d *driver) recall(task Task, nesting *call.Nesting, in interpreter.ToolInp
 	return recall
 }
 
-// serveKept sets the query handler for the runs that replace this one.
-func (r *run) serveKept(ctx workflow.Context) error {
-	err := workflow.SetQueryHandler(ctx, interpreter.KeptQuery, func() (interpreter.Kept, error) {
-		kept := r.Kept
-		kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()
-		return kept, nil
-	})
-	if err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return nil
+// keptSoFar answers runs that replace this one.
+func (r *run) keptSoFar() (interpreter.Kept, error) {
+	kept := r.Kept
+	kept.Run, kept.Wrote, kept.Calls = r.Run, kept.Wrote || r.wrote(), r.keptCalls()
+	return kept, nil
 }
 
 // wrote reports whether the run has begun more than reads.

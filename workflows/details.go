@@ -348,14 +348,6 @@ type AttemptDetails struct {
 	Elsewhere string `json:"elsewhere,omitempty"`
 }
 
-// serveAttemptDetails sets the query handler for the details of an attempt.
-func (c *controls) serveAttemptDetails(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, AttemptDetailsQuery, c.describeAttempt); err != nil {
-		return fmt.Errorf("set query handler %s: %w", AttemptDetailsQuery, err)
-	}
-	return nil
-}
-
 // describeAttempt describes the attempt with an address.
 func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
@@ -371,11 +363,4 @@ func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, err
 		}
 	}
 	return AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
-}
-
-// answeredBy is an answer as it is remembered.
-func answeredBy(key string, answer interpreter.Answer, taken interpreter.AnswerReceipt, at time.Time) Answered {
-	return Answered{
-		Key: key, Digest: answer.Digest(), Receipt: taken, Verb: answer.Verb, Option: answer.Option, By: answer.By, At: at,
-	}
 }

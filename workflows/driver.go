@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/log"
@@ -16,11 +17,14 @@ import (
 // waiter records when a call begins and, with nil, ends a wait, for progress.
 type waiter func(call *call.Call, wait *interpreter.Wait, until time.Time)
 
+// unshown is the waiter of a call whose waits nothing shows.
+func unshown(*call.Call, *interpreter.Wait, time.Time) {}
+
 // driver drives a call until it has ended, or continues as new: it runs what the call
 // requests and applies the outcome to it.
 type driver struct {
 	call    *call.Call
-	waiting waiter // nil where nothing shows them
+	waiting waiter
 	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
 	host *activityHost
@@ -135,9 +139,18 @@ func (d *driver) next(ctx workflow.Context) {
 	}
 }
 
-// state has the state that the step keeps between runs claimed or moved.
+// state has the state that the step keeps between runs claimed or moved. Where its keeper is out of
+// reach, such as a file that another process has locked, the call waits, and says for what.
 func (d *driver) state(ctx workflow.Context, input interpreter.StateInput) {
-	output, err := sendState(ctx, input, d.call.Config().Place())
+	place := d.call.Config().Place()
+	output, err := sendState(ctx, input, place, 1)
+	if err != nil && ctx.Err() == nil && !AttemptError(err).Final && AttemptError(err).Class != interpreter.ClassFinal {
+		if d.waiting != nil {
+			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: AttemptError(err).ShortMessage()}, time.Time{})
+		}
+		output, err = sendState(ctx, input, place, mostDeliveries)
+		d.rested()
+	}
 	switch {
 	case ctx.Err() != nil:
 		d.cancel(ctx)
@@ -166,11 +179,15 @@ func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Sn
 	return &snapshot
 }
 
-// fetchPages has an activity fetch pages of the call. A page that it cannot return with
-// others is fetched alone.
+// fetchPages has an activity fetch pages of the call until something else is due. A page that
+// it cannot return with others is fetched alone.
 func (d *driver) fetchPages(ctx workflow.Context) {
-	further, err := d.host.fetchPages(ctx, d.call)
-	if d.alone = !further; err != nil {
+	host := d.host
+	input := call.DriveInput{Task: host.task, Calls: []call.Snapshot{host.snapshot}, Width: 1, Pages: true}
+	output, further := hostCalls(ctx, input, []*call.Call{d.call},
+		fmt.Sprintf("%s from page %d", indexed(host.task.Step, host.snapshot.Index), d.call.View().Pages+1))
+	host.lost = len(output.Calls) == 0 || output.Calls[0].State == nil
+	if d.alone = !further; ctx.Err() != nil { // a cancelled activity has given its pages too
 		d.cancel(ctx)
 	}
 }
@@ -272,9 +289,7 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 func (d *driver) park(
 	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
 ) (*Settlement, error) {
-	if d.waiting != nil {
-		d.waiting(d.call, wait, until)
-	}
+	d.waiting(d.call, wait, until)
 	if d.slot == nil || !long {
 		return waits()
 	}
@@ -284,9 +299,7 @@ func (d *driver) park(
 	case errors.Is(err, errRenews):
 		d.slot.stayParked()
 	case err == nil:
-		if d.waiting != nil {
-			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonSlot, Summary: interpreter.WaitsForSlot}, time.Time{})
-		}
+		d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonSlot, Summary: interpreter.WaitsForSlot}, time.Time{})
 		err = back()
 	}
 	return settlement, err
@@ -294,9 +307,7 @@ func (d *driver) park(
 
 // rested records that the call no longer waits.
 func (d *driver) rested() {
-	if d.waiting != nil {
-		d.waiting(d.call, nil, time.Time{})
-	}
+	d.waiting(d.call, nil, time.Time{})
 }
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }

@@ -14,13 +14,15 @@ import (
 // stateTimeout bounds one delivery of the activity for states.
 const stateTimeout = time.Minute
 
-// sendState has a state claimed, or states moved. place names the step.
-func sendState(ctx workflow.Context, input interpreter.StateInput, place string) (interpreter.StateOutput, error) {
+// sendState has a state claimed, or states moved, in so many tries. place names the step.
+func sendState(ctx workflow.Context, input interpreter.StateInput, place string, tries int32) (interpreter.StateOutput, error) {
 	summary := place + ": moves its state"
 	if input.Claim != nil {
 		summary = place + ": claims the state " + input.Claim.Name
 	}
-	return send[interpreter.StateOutput](ctx, toTool(interpreter.StateActivity, stateTimeout, summary), input, "the state of "+place)
+	to := toTool(interpreter.StateActivity, stateTimeout, summary)
+	to.tries = tries
+	return send[interpreter.StateOutput](ctx, to, input, "the state of "+place)
 }
 
 // PendingState are moves that wait for the run to end as completed: those of a step that writes
@@ -48,7 +50,7 @@ func (r *run) movePending(ctx workflow.Context) {
 	for _, pending := range r.Pending {
 		var failed error
 		for _, moves := range incremental.Chunks(pending.Moves) {
-			if _, err := sendState(ctx, interpreter.StateInput{Moves: moves}, pending.Step); err != nil && failed == nil {
+			if _, err := sendState(ctx, interpreter.StateInput{Moves: moves}, pending.Step, mostDeliveries); err != nil && failed == nil {
 				failed = err
 			}
 		}

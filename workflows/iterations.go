@@ -52,13 +52,6 @@ func (l *loop) iterations() (Iterations, error) {
 	return answer, nil
 }
 
-// serveIterations sets the query handler for the iterations of a child of a loop.
-func (b *batch) serveIterations(ctx workflow.Context) error {
-	b.waits, b.until = make([]*interpreter.Wait, len(b.calls)), make([]time.Time, len(b.calls))
-	b.children = make([]string, len(b.calls))
-	return workflow.SetQueryHandler(ctx, IterationsQuery, b.iterations)
-}
-
 // waiter records what an iteration, or a sink of it, waits for, and shows it.
 func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
@@ -69,12 +62,6 @@ func (b *batch) waiter(ctx workflow.Context, i int) waiter {
 			b.herald.signal(ctx, news)
 		}
 	}
-}
-
-// plays records the run of another playbook that an iteration starts, and shows it.
-func (b *batch) plays(ctx workflow.Context, i int, child string) {
-	b.children[i] = child
-	b.describe(ctx)
 }
 
 func (b *batch) iterations() (Iterations, error) {

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,10 +36,11 @@ func LoopWorkflow(ctx workflow.Context, input LoopInput, script call.Script) (*i
 	l.herald.book, l.herald.once = book, true
 	l.herald.listen(ctx)
 	controls.listenForReports(ctx, l.reportWaits)
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, l.progress); err != nil {
-		return nil, fmt.Errorf("set query handler: %w", err)
-	}
-	if err := workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations); err != nil {
+	err = errors.Join(
+		workflow.SetQueryHandler(ctx, ProgressQuery, l.progress),
+		workflow.SetQueryHandler(ctx, IterationsQuery, l.iterations),
+	)
+	if err != nil {
 		return nil, err
 	}
 	l.describe(ctx)

@@ -72,7 +72,7 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 			if over := len(m.result.Refused) - interpreter.MaxKeptAnswers; over > 0 {
 				m.result.Refused = m.result.Refused[over:]
 			}
-		case interpreter.FateTaken:
+		case interpreter.FateAccepted:
 			m.over[at] = kept.Answer.Verb != interpreter.AnswerProgress
 		case interpreter.FateLate:
 			m.over[at] = true

@@ -3,6 +3,8 @@
 package workflows
 
 import (
+	"time"
+
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
@@ -44,12 +46,19 @@ const (
 	LabelsAttribute = "RepriseLabels"
 )
 
-// The memo of a run that a person has started on the page of runs, or by its schedule: who did it,
-// and why.
+// The memo of a run that a person has started on the page of runs: who did it, and why.
 const (
 	StartedByMemo   = "started_by"
 	StartReasonMemo = "reason"
 )
+
+// TriggersMemo is the memo in which the runs of a schedule have who triggered it: an interpreter.Said for
+// each time of a trigger, as TriggerKey has it. It is the memo of the schedule's action, so that a run has it
+// from its start. The run whose ScheduledAttribute is such a time was triggered.
+const TriggersMemo = "triggers"
+
+// TriggerKey is the key of a time in TriggersMemo.
+func TriggerKey(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // ScheduledAttribute is the search attribute in which Temporal's schedules name the
 // time that they start a workflow for, without jitter.

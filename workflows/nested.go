@@ -16,6 +16,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // A step may run another playbook. The child run is a run as any other, a child of the
@@ -52,7 +53,7 @@ func (d *driver) play(ctx workflow.Context, in interpreter.ToolInput) interprete
 		Called: &Called{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
-			Key: in.OperationKey, Lap: task.Run.LapBelow(in.Attempt), Recall: d.recall(task, nesting, in),
+			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.recall(task, nesting, in),
 		},
 	}
 	if !callee.Wait {
@@ -80,15 +81,12 @@ func playChild(ctx workflow.Context, id string, input Input, in interpreter.Tool
 	scope, cancel := workflow.WithCancel(ctx)
 	late, limit := false, in.Timeout()
 	if limit > 0 {
-		workflow.Go(scope, func(ctx workflow.Context) {
-			mark := interpreter.TimerMark{Call: in.Step, Index: in.Index, Limits: in.Attempt}
-			timer := workflow.NewTimerWithOptions(ctx, limit, workflow.TimerOptions{Summary: mark.Summary("timeout of " + attemptSummary(in))})
-			if timer.Get(ctx, nil) == nil {
-				late = true
-				cancel()
-				ctx, _ := workflow.NewDisconnectedContext(ctx)
-				cancelTree(ctx, interpreter.CancelTree{Tree: input.Called.Tree, Run: id})
-			}
+		mark := interpreter.TimerMark{Call: in.Step, Index: in.Index, Limits: in.Attempt}
+		after(scope, limit, mark.Summary("timeout of "+attemptSummary(in)), func(ctx workflow.Context) {
+			late = true
+			cancel()
+			ctx, _ = workflow.NewDisconnectedContext(ctx)
+			cancelTree(ctx, interpreter.CancelTree{Tree: input.Called.Tree, Run: id})
 		})
 	}
 	to := toChild(PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
@@ -135,7 +133,7 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	case interpreter.Completed, interpreter.Partial:
 		outcome = interpreter.Outcome{Data: result.Result.Data, Partial: result.Status == interpreter.Partial}
 		if n := len(result.Warnings); n > 0 {
-			outcome.Warnings = []string{fmt.Sprintf("the playbook that it ran has %s: %s", warnings(n), id)}
+			outcome.Warnings = []string{fmt.Sprintf("the playbook that it ran has %s: %s", source.Count(n, "warning"), id)}
 		}
 		return outcome, true
 	case interpreter.Skipped: // as its playbook asks, which is no failure
@@ -145,13 +143,6 @@ func endOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	}
 	failure := cmp.Or(result.Error, &interpreter.ErrorObject{Class: interpreter.ClassRetryable, Message: "it says nothing of its failure"})
 	return interpreter.Outcome{Err: runFailed(id, failure)}, true
-}
-
-func warnings(n int) string {
-	if n == 1 {
-		return "1 warning"
-	}
-	return fmt.Sprintf("%d warnings", n)
 }
 
 // runFailed is the failure of a run as its step has it. Where the cause is in a child

@@ -134,7 +134,7 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 		if call.DueWait(workflow.Now(ctx)) != nil {
 			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
-		d := &driver{call: call, renews: func() bool { return r.notices.renewing }}
+		d := &driver{call: call, waiting: unshown, renews: func() bool { return r.notices.renewing }}
 		snapshot := d.run(ctx)
 		at := slices.Index(r.notices.open, under)
 		if at < 0 {
@@ -278,9 +278,8 @@ func (r *run) watchLate(ctx workflow.Context) {
 		return
 	}
 	left := r.book.Expect - workflow.Now(ctx).Sub(r.startedAt())
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "when the run is late"})
-		if timer.Get(ctx, nil) != nil || r.notices.ending || r.Failure != nil {
+	after(ctx, max(left, 0), "when the run is late", func(ctx workflow.Context) {
+		if r.notices.ending || r.Failure != nil {
 			return
 		}
 		r.Late = true

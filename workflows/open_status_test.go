@@ -144,12 +144,12 @@ func TestPublishedStatus(t *testing.T) {
 			[]string{"0s retry_pending until 10m0s", "0s retry_pending until 10m0s", "10m0s running", "10m0s running", "10m0s completed"},
 		},
 		{
-			"a child run is paused", nested("max_attempts: 2, delay: 1s"), first(""),
+			"a child run is paused", nested("max_attempts: 2, delay: 29s"), first(""),
 			func(s *stage) {
-				s.at(500*time.Millisecond, inner, workflows.PauseUpdate, workflows.Command{})
+				s.at(20*time.Second, inner, workflows.PauseUpdate, workflows.Command{})
 				s.at(5*time.Minute, inner, workflows.ResumeUpdate, workflows.Command{})
 			},
-			[]string{"500ms paused until 1s", "30.5s paused", "5m0s running", "5m0s running", "5m0s completed"},
+			[]string{"20s paused until 29s", "50s paused", "5m0s running", "5m0s running", "5m0s completed"},
 		},
 		{
 			"a child run awaits a person", strings.Replace(nested("max_attempts: 1"), "max_attempts: 1", "max_attempts: 1, on_exhausted: pause", 1), first(""),

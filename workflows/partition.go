@@ -63,3 +63,36 @@ func (r *run) notePartition(ctx workflow.Context, status partition.Status) {
 			note.Partition.Key, status, AttemptError(err).ShortMessage()))
 	}
 }
+
+// claimPartitions claims those that a backfill is to run. A backfill whose partitions another one
+// is to run as well is skipped: both would run those that the other has not begun.
+func (r *run) claimPartitions(ctx workflow.Context) {
+	if r.input.Claim == nil || r.Claimed || r.wasSkipped() || ctx.Err() != nil {
+		return
+	}
+	r.Claimed = true
+	conflict, err := r.sendClaim(ctx, "claims the partitions", false)
+	switch r.Conflict = conflict; {
+	case err != nil && ctx.Err() == nil:
+		r.fail(AttemptError(err))
+	case conflict != nil:
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the backfill was skipped: %s, which has not ended, runs partitions of it: %s", conflict.Run, conflict.Overlap))
+	}
+}
+
+// releasePartitions releases the claim. Where that fails, the next claim of them finds that the run has ended.
+func (r *run) releasePartitions(ctx workflow.Context) {
+	if !r.Claimed || r.Conflict != nil {
+		return
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if _, err := r.sendClaim(ctx, "releases the partitions", true); err != nil {
+		logger(ctx).Warn("cannot release the partitions of a backfill; the next one finds that this one has ended", "error", err)
+	}
+}
+
+func (r *run) sendClaim(ctx workflow.Context, summary string, release bool) (*partition.Conflict, error) {
+	request := partition.ClaimRequest{Claim: *r.input.Claim, Release: release}
+	request.Holder = partition.Holder{Run: r.id, First: r.First}
+	return send[*partition.Conflict](ctx, toTool(partition.ClaimActivity, stateTimeout, summary), request, "the partitions of the backfill")
+}

@@ -31,6 +31,12 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 				return nil
 			},
 			workflow.UpdateHandlerOptions{Validator: partition.Note.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, partition.ClaimUpdate,
+			func(_ workflow.Context, request partition.ClaimRequest) ([]partition.Claim, error) {
+				k.changed = true
+				return k.Claim(request), nil
+			},
+			workflow.UpdateHandlerOptions{Validator: func(request partition.ClaimRequest) error { return request.Check() }}),
 		workflow.SetQueryHandler(ctx, partition.SnapshotQuery, k.Snapshot),
 	)
 	if err != nil {

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +22,8 @@ import (
 func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	ctx, controls := withControls(ctx, workflow.GetInfo(ctx).WorkflowExecution.ID, interpreter.Control{}, nil)
 	r := &run{controls: controls}
-	if err := r.serveUpdates(ctx); err != nil {
+	// Progress is answered from the first task on: a run that gives no answer is shown as one without a worker.
+	if err := errors.Join(r.serveUpdates(ctx), workflow.SetQueryHandler(ctx, ProgressQuery, r.progress)); err != nil {
 		return nil, err
 	}
 	book, err := enter(ctx, &input)
@@ -48,7 +48,7 @@ func PlaybookWorkflow(ctx workflow.Context, input Input) (*Result, error) {
 	if next := r.acquireTurn(ctx, branches); next != nil {
 		return nil, next
 	}
-	if !r.wasSkipped() {
+	if r.claimPartitions(branches); !r.wasSkipped() {
 		r.beginPartition(ctx)
 	}
 	switch {
@@ -143,12 +143,12 @@ type run struct {
 	dropTimer    workflow.CancelFunc
 }
 
-// serveQueries sets the handlers of the run's queries.
+// serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.
 func (r *run) serveQueries(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, ProgressQuery, r.progress); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return cmp.Or(r.serveKept(ctx), serveStopped(ctx, r.stoppedCall))
+	return errors.Join(
+		workflow.SetQueryHandler(ctx, interpreter.KeptQuery, r.keptSoFar),
+		workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, r.stoppedCall),
+	)
 }
 
 // begin begins the run, or continues it where its last history ended.
@@ -245,13 +245,13 @@ func (r *run) execute(ctx, branches workflow.Context) (*Result, error) {
 	results := workflow.NewBufferedChannel(ctx, len(r.book.Steps))
 	running := 0
 	for {
-		going := r.Failure == nil && ctx.Err() == nil
-		if going && running == 0 && len(r.Routing.Waiting) > 0 {
+		open := r.Failure == nil && ctx.Err() == nil
+		if open && running == 0 && len(r.Routing.Waiting) > 0 {
 			if next := r.renew(ctx); next != nil {
 				return nil, next
 			}
 		}
-		if going && (r.stays || !historyIsLong(ctx)) {
+		if open && (r.stays || !historyIsLong(ctx)) {
 			for _, start := range r.graph.Startable(&r.Routing) {
 				running++
 				workflow.Go(branches, func(ctx workflow.Context) {
@@ -279,7 +279,6 @@ func (r *run) watch(ctx workflow.Context) {
 	r.watchLate(ctx)
 	r.unpackNotices(ctx)
 	r.listenForNews(ctx)
-	r.listenForTrigger(ctx)
 }
 
 // startedAt is when the run first started; the origin of a reprocess did before.
@@ -297,15 +296,13 @@ func (r *run) watchTimeout(ctx workflow.Context) {
 		return
 	}
 	left := r.book.Timeout - workflow.Now(ctx).Sub(r.startedAt())
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		timer := workflow.NewTimerWithOptions(ctx, max(left, 0), workflow.TimerOptions{Summary: "timeout of the run"})
-		if timer.Get(ctx, nil) != nil || r.Failure != nil {
-			return
+	after(ctx, max(left, 0), "timeout of the run", func(workflow.Context) {
+		if r.Failure == nil {
+			r.fail(&interpreter.ErrorObject{
+				Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
+				Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
+			})
 		}
-		r.fail(&interpreter.ErrorObject{
-			Kind: interpreter.KindTimeout, Class: interpreter.ClassFinal,
-			Message: fmt.Sprintf("the run did not end within its timeout of %s", r.book.Timeout),
-		})
 	})
 }
 
@@ -427,6 +424,9 @@ func (r *run) isStrict(record *StepRecord) bool {
 // progress answers ProgressQuery. It is called again and again, so it leaves out the
 // errors of single iterations and the bulk of the others.
 func (r *run) progress() (Progress, error) {
+	if r.book == nil { // its validation is not over
+		return Progress{Control: r.controls.Control}, nil
+	}
 	progress := Progress{Steps: r.snapshot()}
 	for i, record := range r.records {
 		step := &progress.Steps[i]
@@ -472,6 +472,7 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	result.Shrink(most)
 	r.publish(ctx, result.Status)
 	r.countRun(ctx, result)
+	r.releasePartitions(ctx)
 	r.releaseTurn(ctx)
 	r.controls.answers.open(ctx) // no step may have begun
 	switch result.Status {

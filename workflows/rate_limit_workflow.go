@@ -34,7 +34,7 @@ func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	onSignal(ctx, ratelimit.AwaySignal, k.recordAway)
 	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return continueLimiter(ctx, k.Limiter)
+			return renew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
 		}
 		for _, away := range k.Call(workflow.Now(ctx)) {
 			signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
@@ -93,17 +93,6 @@ func (k *rateLimiter) wait(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool {
 		return timer.IsReady() || k.next().Before(k.wakes) || workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 	})
-}
-
-func continueLimiter(ctx workflow.Context, limiter ratelimit.Limiter) error {
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-		return err
-	}
-	failure, next := continueAsNew(ctx, ratelimit.WorkflowName, limiter, "the rate limit")
-	if failure != nil {
-		return failure
-	}
-	return next
 }
 
 // maxLease bounds how many turns one lease may take.

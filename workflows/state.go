@@ -6,6 +6,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 )
 
@@ -22,6 +23,8 @@ type Input struct {
 	// Partition is the key of the one that the run is about; "" for the newest that was complete
 	// when the run was due or began.
 	Partition string `json:"partition,omitempty"`
+	// Claim is set for a backfill: the partitions that no other one runs meanwhile.
+	Claim *partition.Claim `json:"claim,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`
@@ -140,6 +143,10 @@ type RunState struct {
 	// the workflow of its partitions knows of the run.
 	Identity string `json:"identity,omitempty"`
 	Noted    bool   `json:"noted,omitempty"`
+	// Claimed says that a backfill has requested its partitions, and Conflict why it does not have
+	// them.
+	Claimed  bool                `json:"claimed,omitempty"`
+	Conflict *partition.Conflict `json:"conflict,omitempty"`
 	// Published is the status that the search attribute has, "" before the first.
 	Published interpreter.Status `json:"published,omitempty"`
 	// Reported is the last report to the parent workflow.

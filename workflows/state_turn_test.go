@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
@@ -73,6 +74,43 @@ const stateOfOrders = `
     params: {since: "{{ incremental.value }}"}
     incremental: {cursor_path: id, initial_value: 0%s}
 `
+
+// TestStateOutOfReach: a step whose state cannot be claimed, as what keeps it is locked, waits and says why,
+// in its progress and in the status of the run, until it is claimed.
+func TestStateOutOfReach(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, granted)
+	var deliveries int
+	var shown workflows.StepRecord
+	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+		deliveries++
+		if in.Claim == nil || deliveries > 4 {
+			return interpreter.StateOutput{}, nil
+		}
+		if deliveries > 1 {
+			shown = q.s.firstStep()
+		}
+		object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked"}
+		return interpreter.StateOutput{}, temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
+	})
+	published := q.s.publishes()
+	result, _ := q.s.run(fmt.Sprintf(stateOfOrders, ""))
+	require.Equal(t, interpreter.Completed, result.Status)
+	require.Equal(t, interpreter.RetryPending, shown.Status)
+	require.Equal(t, interpreter.ReasonKeeper, shown.Reason)
+	require.Equal(t, "the state of a step is out of reach: the file is locked", shown.Waiting)
+	require.Contains(t, (*published)[0], "retry_pending")
+	require.Contains(t, (*published)[len(*published)-1], "completed")
+}
+
+// firstStep is the first step in the progress of the run.
+func (s *stage) firstStep() workflows.StepRecord {
+	value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+	require.NoError(s.t, err)
+	var progress workflows.Progress
+	require.NoError(s.t, value.Get(&progress))
+	return progress.Steps[0]
+}
 
 func granted(int, queue.Enter) (queue.Decision, time.Duration) {
 	return queue.Decision{State: queue.Granted}, 0

@@ -42,7 +42,7 @@ type Command struct {
 
 // CommandResult is the control of a run after a command: the answer to an update.
 type CommandResult struct {
-	// Changed is false where it stood so already.
+	// Changed is false where it was so already.
 	Changed bool                `json:"changed"`
 	Control interpreter.Control `json:"control"`
 	// Ended is how many waits the command has ended in the run's own history. Those in
@@ -91,17 +91,17 @@ func (r *run) checkRoom(update string, command Command) error {
 		return nil
 	}
 	return fmt.Errorf("the run has taken %d commands and answers since it last continued as new, which it does when %s has ended; until then %s",
-		r.controls.updates, cmp.Or(strings.Join(r.going(), " and "), "what is running"), urgent)
+		r.controls.updates, cmp.Or(strings.Join(r.runningSteps(), " and "), "what is running"), urgent)
 }
 
-// maxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
+// MaxSaid bounds the texts of a command, in bytes: they are in memos, summaries and
 // messages.
-const maxSaid = 500
+const MaxSaid = 500
 
 // commanded finds the step of a command, nil where it means the run.
 func (r *run) commanded(command Command) (*playbook.Step, error) {
-	if len(command.Reason) > maxSaid || len(command.By) > maxSaid {
-		return nil, fmt.Errorf("reason and by may have %d bytes each", maxSaid)
+	if len(command.Reason) > MaxSaid || len(command.By) > MaxSaid {
+		return nil, fmt.Errorf("reason and by may have %d bytes each", MaxSaid)
 	}
 	if command.Step == "" {
 		if command.Index != nil {
@@ -144,13 +144,13 @@ func (r *run) ahead(step *playbook.Step) error {
 		}
 	}
 	if r.Routing.Visits[step.Name] > 0 {
-		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
+		return fmt.Errorf("step %s has ended; running: %s", step.Name, cmp.Or(strings.Join(r.runningSteps(), ", "), "nothing"))
 	}
 	return nil
 }
 
-// going are the names of the steps that have begun and not ended.
-func (r *run) going() []string {
+// runningSteps are the names of the steps that have begun and not ended.
+func (r *run) runningSteps() []string {
 	var names []string
 	for _, record := range r.records {
 		if record.EndedAt.IsZero() && !slices.Contains(names, record.Step) {
@@ -200,9 +200,9 @@ func (r *run) checkSettle(command Command) error {
 		return err
 	}
 	if step != nil {
-		if !slices.Contains(r.going(), step.Name) {
+		if !slices.Contains(r.runningSteps(), step.Name) {
 			return fmt.Errorf("step %s is not running, so nothing of it waits; running: %s",
-				step.Name, cmp.Or(strings.Join(r.going(), ", "), "nothing"))
+				step.Name, cmp.Or(strings.Join(r.runningSteps(), ", "), "nothing"))
 		}
 		if err := r.checkIndex(step, command.Index); err != nil {
 			return err
@@ -278,11 +278,11 @@ func (r *run) checkSet(command Command) error {
 }
 
 func (r *run) pause(ctx workflow.Context, command Command) (CommandResult, error) {
-	standing, err := r.change(ctx, command, false, Command.pauses)
-	if err == nil && standing.Changed {
+	result, err := r.change(ctx, command, false, Command.pauses)
+	if err == nil && result.Changed {
 		r.notifyPaused(ctx, command)
 	}
-	return standing, err
+	return result, err
 }
 
 func (r *run) resume(ctx workflow.Context, command Command) (CommandResult, error) {

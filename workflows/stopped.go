@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// A call that was stopped in the midst is continued by the run that replaces its run
+// A call that was stopped before its end is continued by the run that replaces its run
 // (interpreter/call/stopped.go). Its state is read from the workflow that was making it, by
 // a query, which a worker answers from the history.
 
@@ -21,13 +21,6 @@ type StoppedQuestion struct {
 	Step  string `json:"step"`
 	Visit int    `json:"visit"`
 	Index *int   `json:"index,omitempty"`
-}
-
-func serveStopped(ctx workflow.Context, answer func(StoppedQuestion) (call.Stopped, error)) error {
-	if err := workflow.SetQueryHandler(ctx, interpreter.StoppedQuery, answer); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
-	}
-	return nil
 }
 
 // continueCall has a call continue the one that by was making when it was stopped. A
@@ -197,9 +190,6 @@ func begunBetween(all []interpreter.BegunIteration, first, last int) []interpret
 // earlierLoops are the workflow IDs of the loops of a visit in the runs before a
 // reprocess, the last one first.
 func (r *run) earlierLoops(record *StepRecord) []string {
-	var loops []string
-	for _, run := range r.before() {
-		loops = append(loops, IDWithin(run, fmt.Sprintf("/%s#%d", record.Step, record.Visit)))
-	}
-	return loops
+	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
+	return lists.Map(r.before(), func(run string) string { return IDWithin(run, within) })
 }

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,19 +39,19 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		return unfit(err)
 	}
 	requests := 0
-	err := workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
-		func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
-			requests++
-			admitted := census.Admit(admission)
-			workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", census.Admitted, admission.Tree.Most))
-			return admitted, nil
-		},
-		workflow.UpdateHandlerOptions{Validator: interpreter.Admission.Check})
+	err := errors.Join(
+		workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
+			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.Admitted, error) {
+				requests++
+				admitted := census.Admit(admission)
+				workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", census.Admitted, admission.Tree.Most))
+				return admitted, nil
+			},
+			workflow.UpdateHandlerOptions{Validator: interpreter.Admission.Check}),
+		workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return census, nil }),
+	)
 	if err != nil {
-		return fmt.Errorf("set update handler: %w", err)
-	}
-	if err := workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return census, nil }); err != nil {
-		return fmt.Errorf("set query handler: %w", err)
+		return err
 	}
 	for seen := -1; seen != requests; {
 		seen = requests
@@ -60,17 +61,9 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		}); err != nil {
 			return err
 		}
-		if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			continue
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return renew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
 		}
-		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-			return err
-		}
-		failure, next := continueAsNew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
-		if failure != nil {
-			return failure
-		}
-		return next
 	}
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }

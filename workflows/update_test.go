@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,7 +111,9 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 		"states of a step": {incremental.WorkflowName, states, []sentUpdate{
 			{incremental.SetUpdate, incremental.Change{}}, {incremental.MoveUpdate, []incremental.Write{}}, {incremental.ClaimUpdate, incremental.Claim{}},
 		}, nil},
-		"partitions": {partition.WorkflowName, ledger, []sentUpdate{{partition.NoteUpdate, partition.Note{}}}, nil},
+		"partitions": {partition.WorkflowName, ledger, []sentUpdate{
+			{partition.NoteUpdate, partition.Note{}}, {partition.ClaimUpdate, partition.ClaimRequest{}},
+		}, nil},
 		"a tree of runs": {interpreter.TreeWorkflow, interpreter.Census{}, []sentUpdate{
 			{interpreter.TreeUpdate, interpreter.Admission{Tree: tree, Runs: []string{"r"}, Count: 1}},
 		}, []string{"accepted"}},
@@ -133,6 +136,26 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProgressDuringTheValidation: a run says how far it has come while it validates its playbook, which
+// may take long where no worker is free.
+func TestProgressDuringTheValidation(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, always(nil))
+	var progress workflows.Progress
+	var failed error
+	s.register(interpreter.CheckActivity, func(context.Context, interpreter.CheckInput) (interpreter.CheckResult, error) {
+		value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
+		if failed = err; err == nil {
+			failed = value.Get(&progress)
+		}
+		return interpreter.CheckResult{}, nil
+	})
+	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Hour)
+	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals})
+	require.NoError(t, failed)
+	require.Empty(t, progress.Steps)
 }
 
 // TestUpdatesOfTheNextHistory: updates may arrive with the first task of a run that has

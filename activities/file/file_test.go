@@ -58,6 +58,7 @@ func TestFileConforms(t *testing.T) {
 	put(t, dir, "large.txt", strings.Repeat("x", 1001))
 	put(t, dir, "twice.csv", "a,a\n1,2\n")
 	put(t, dir, "bomb.json.gz", tooltest.Gzip(strings.Repeat(" ", 2000)))
+	put(t, dir, "large.txt", strings.Repeat("x", 300<<10))
 	put(t, dir, "torn.json.gz", tooltest.Gzip("[1, 2, 3]")[:15])
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.json"), 0o755))
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link.txt")))
@@ -81,7 +82,8 @@ func TestFileConforms(t *testing.T) {
 
 	tooltest.Run(t, tooltest.Suite{
 		Catalogue: c, Tool: "file",
-		Good: fileInput(map[string]any{"path": "rows.jsonl"}),
+		Good:  fileInput(map[string]any{"path": "rows.jsonl"}),
+		Large: fileInput(map[string]any{"path": "large.txt"}),
 		// Somebody holds the lock and does not give it back.
 		SlowAsSink: true,
 		Slow: func(t *testing.T) interpreter.ToolInput {

@@ -46,12 +46,6 @@ func Decode(ctx context.Context, content []byte, charset string) ([]byte, error)
 	return decodeBytes(ctx, from, content)
 }
 
-// KnownCharset reports whether Decode knows a charset.
-func KnownCharset(name string) bool {
-	_, _, err := charsetOf(Charset(name))
-	return err == nil
-}
-
 // Charset is the name of a charset without what some servers write around it.
 func Charset(name string) string { return strings.Trim(name, " \t\"';") }
 

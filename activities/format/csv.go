@@ -18,6 +18,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // The keys of csv.
@@ -94,13 +95,14 @@ func dialect(step string, written map[string]any) (d Dialect, err error) {
 		return refuse(keyNull, "text, or a list of texts")
 	}
 	encoding, isText := written[keyEncoding].(string)
-	if d.Encoding = encoding; !isText && written[keyEncoding] != nil || encoding != "" && !KnownCharset(encoding) {
+	_, _, unknown := charsetOf(Charset(encoding))
+	if d.Encoding = encoding; !isText && written[keyEncoding] != nil || encoding != "" && unknown != nil {
 		return refuse(keyEncoding, "the name of a charset, such as utf-8, windows-1252 or utf-16le")
 	}
 	return d, nil
 }
 
-// clashes reports whether a quote and a delimiter cannot be told apart.
+// clashes reports whether a quote and a delimiter cannot be distinguished.
 func (d Dialect) clashes() bool {
 	switch d.quote {
 	case 0, unusedByte:
@@ -203,7 +205,7 @@ func (d Dialect) Rows(content io.Reader) iter.Seq2[any, error] {
 				names = numbered(len(record))
 			}
 			if err == nil && len(record) != len(names) {
-				err = &LineError{line, fmt.Errorf("%s, and there are %s", count(len(record), "value"), count(len(names), "column"))}
+				err = &LineError{line, fmt.Errorf("%s, and there are %s", source.Count(len(record), "value"), source.Count(len(names), "column"))}
 			}
 			if err != nil {
 				yield(nil, placed(err))
@@ -293,13 +295,6 @@ func numbered(columns int) []string {
 		names[i] = fmt.Sprintf("column%d", i+1)
 	}
 	return names
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (d Dialect) row(names, record []string) map[string]any {

@@ -45,6 +45,7 @@ func TestHTTPConforms(t *testing.T) {
 		Catalogue: c, Tool: "http", TakesAuth: true,
 		Good:    tooltest.Input(map[string]any{"url": url + "/api/v1/orders", "params": map[string]any{"page": 2}}),
 		Slow:    tooltest.Input(map[string]any{"url": url + "/slow?ms=60000"}),
+		Large:   tooltest.Input(map[string]any{"url": url + "/body?bytes=400000"}),
 		Secrets: []string{"s3cretpw", "s3crettoken", "s3cretquery"},
 		Failures: []tooltest.Failure{
 			fails("500", "/status/500?key=s3cretquery", "http", "retryable", "", 500, "HTTP 500 from GET http://127.0.0.1"),

@@ -98,12 +98,6 @@ func (c *oauth2Client) readHost(settings map[string]any) error {
 	return nil
 }
 
-func (c *oauth2Client) readScopes(settings map[string]any) error {
-	var err error
-	c.scopes, err = scopesOf(settings["scopes"])
-	return err
-}
-
 var oauth2Words = []string{"token_url", "client_id", "client_secret", "scopes", "audience", "host"}
 
 // refuseUnknownWords refuses words that nothing reads.
@@ -116,23 +110,24 @@ func refuseUnknownWords(_ *oauth2Client, settings map[string]any) error {
 	return nil
 }
 
-// scopesOf are the words of a text or the texts of a list.
-func scopesOf(v any) ([]string, error) {
-	switch v := v.(type) {
+// readScopes reads the words of a text, or the texts of a list.
+func (c *oauth2Client) readScopes(settings map[string]any) error {
+	switch v := settings["scopes"].(type) {
 	case nil:
-		return nil, nil
+		return nil
 	case string:
-		return strings.Fields(v), nil
+		c.scopes = strings.Fields(v)
+		return nil
 	case []any:
-		scopes := lists.Pick(v, func(item any) (string, bool) {
+		c.scopes = lists.Pick(v, func(item any) (string, bool) {
 			scope, isText := item.(string)
 			return scope, isText && scope != ""
 		})
-		if len(scopes) == len(v) {
-			return scopes, nil
+		if len(c.scopes) == len(v) {
+			return nil
 		}
 	}
-	return nil, errors.New("must have a list of texts as oauth2.scopes")
+	return errors.New("must have a list of texts as oauth2.scopes")
 }
 
 // config is the client as the library knows it.

@@ -67,7 +67,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	meta := interpreter.ToolMeta{
 		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
 	}
-	if wait, told := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); told {
+	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()
 		meta.RetryAfter = &seconds
 	}
@@ -240,13 +240,13 @@ const maxErrorRead = 8 * tool.MaxErrorBody
 
 // statusError is the error of a response that says it failed.
 func (t *Tool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
-	wait, told := ratelimit.RetryAfter(headers, response.StatusCode, time.Now())
+	wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now())
 	e := &tool.Error{
 		Kind: interpreter.KindHTTP, Status: response.StatusCode,
 		Class:   interpreter.ClassifyHTTP(response.StatusCode, ratelimit.Limited(headers)),
 		Message: fmt.Sprintf("HTTP %d from %s", response.StatusCode, requestLine(response.Request)), Headers: headers,
 	}
-	if told {
+	if found {
 		e.RetryAfter = &wait
 	}
 	body, _, err := readBody(ctx, response, min(t.res.MaxResponseBytes, maxErrorRead), format.Options{})
@@ -254,8 +254,8 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body, format.Options{Format: formatOfError(response)})
 	}
 	if err != nil {
-		if text := leadingText(body); format.IsText([]byte(text)) {
-			e.Body = nilIfEmpty(text)
+		if text := leadingText(body); text != "" && format.IsText([]byte(text)) {
+			e.Body = text
 		}
 	}
 	return e
@@ -281,14 +281,6 @@ func leadingText(body []byte) string {
 		body = body[:len(body)-1]
 	}
 	return string(body)
-}
-
-// nilIfEmpty is nil for a text that is empty.
-func nilIfEmpty(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // requestError is the error of a request without a usable answer. The error of

@@ -244,7 +244,7 @@ func refusedToken(where string, refused *oauth2.RetrieveError) error {
 		return e
 	}
 	e.Class = interpreter.ClassifyHTTP(status, ratelimit.Limited(headers))
-	if wait, told := ratelimit.RetryAfter(headers, status, time.Now()); told {
+	if wait, found := ratelimit.RetryAfter(headers, status, time.Now()); found {
 		e.RetryAfter = &wait
 	}
 	if refused.ErrorDescription != "" {

@@ -49,7 +49,7 @@ func estimateJSON(body []byte) jsonEstimate {
 	return e
 }
 
-// text counts a text whose quote stands before i, and gives where it ends.
+// text counts a text whose quote is before i, and gives where it ends.
 func (e *jsonEstimate) text(body []byte, i int) int {
 	start := i
 	for i < len(body) && body[i] != '"' {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -47,10 +48,15 @@ type Pool struct {
 	stages [stages]*semaphore.Weighted
 	sizes  [stages]int64
 
+	acquired atomic.Int64 // by all attempts so far
+
 	mu         sync.Mutex
-	left       []func() // give back what is garbage now
+	left       []func() // release what is garbage now
 	collecting bool
 }
+
+// Acquired is how many bytes attempts have acquired so far, released ones included.
+func (m *Pool) Acquired() int64 { return m.acquired.Load() }
 
 // stage is what memory is lent for.
 type stage int
@@ -109,7 +115,7 @@ func (l *loan) done() {
 	l.memory.release(l.held)
 }
 
-// release gives back what was lent. A large amount is given back once the garbage
+// release returns what was lent. A large amount is returned once the garbage
 // is collected that it has become: else the next would get it while it is still
 // there.
 func (m *Pool) release(taken [stages]int64) {
@@ -168,6 +174,7 @@ func (l *loan) acquire(ctx context.Context, s stage, bytes int64) error {
 			return &WaitError{err}
 		}
 	}
+	l.memory.acquired.Add(bytes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[s] = bytes

@@ -117,8 +117,16 @@ func (t *together) require(condition string, args ...any) {
 	t.conditions = append(t.conditions, t.numbered(condition, args))
 }
 
+// also adds a statement that may change none.
+func (t *together) also(name, statement string, args ...any) {
+	t.with = append(t.with, name+" AS ("+t.numbered(statement, args)+")")
+}
+
 func (t *together) queue(batch *pgx.Batch) {
-	statement := "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
+	statement := "SELECT 1"
+	if len(t.conditions) > 0 {
+		statement = "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
+	}
 	if len(t.with) > 0 {
 		statement = "WITH " + strings.Join(t.with, ", ") + " " + statement
 	}
@@ -129,7 +137,9 @@ func (t *together) queue(batch *pgx.Batch) {
 // state, and none of its rows is known. first is what else has to hold.
 func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 	if w.Note != nil {
-		queueForget(batch, w)
+		if w.Note.Forget > 0 {
+			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
+		}
 		first.add("noted", insertNote, w.Note.Call, int64(w.Note.Written), w.Note.Continuation)
 	}
 	if w.Operation != "" {
@@ -150,10 +160,30 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 		return errNotAtOnce
 	}
 	if len(chunks) > 0 {
-		entry := &entry{batch: batch, allNew: true, noneKnown: true}
-		entry.queueSeen(&chunks[0])
+		queueUnknown(batch, &chunks[0])
 	}
 	return nil
+}
+
+// queueUnknown has rows known from now on, by a statement that fails where one of them is known.
+func queueUnknown(batch *pgx.Batch, seen *sqltool.Seen) {
+	all, kept := &together{}, seen.Kept
+	switch {
+	case seen.Block != nil:
+		statement, args := seen.AddBlock(dialect)
+		all.add("block", statement, args...)
+		kept = seen.Rest
+	case seen.From != nil:
+		all.require(sqltool.NoBlock, seen.From, seen.To)
+	}
+	if len(seen.Below) > 0 {
+		all.require("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
+	}
+	if len(kept) > 0 {
+		all.also("kept", addSeen, byteaArray(kept))
+	}
+	all.queue(batch)
+	queueSweep(batch, seen)
 }
 
 // byStep reports whether a write that was not made at once is to be made step by step, which says what is wrong with it.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"reprise/activities/sqltool"
+	"reprise/activities/tool"
 )
 
 // textForm is how a value is written as text, so that it becomes what json_populate_recordset makes
@@ -39,6 +41,19 @@ type target struct {
 	copyable bool
 	// tempAllowed says that the user may make temporary tables.
 	tempAllowed bool
+	// foreign says that the table, or a partition of it, is on another server.
+	foreign bool
+}
+
+// refuseForeign refuses a table whose rows are on another server, such as one of postgres_fdw. That server commits
+// just before this one: where this one does not, the rows are written and the ledger does not know of them, and the
+// next attempt writes them twice.
+func (t *target) refuseForeign(w *sqltool.Write) error {
+	if !t.foreign {
+		return nil
+	}
+	return tool.Errorf("%s is a foreign table, or has a partition that is one: another server has its rows and commits them apart from the ledger of this one, "+
+		"so they could be written twice; write to that server with a connection of its own", w.Shown)
 }
 
 // formsOf are the forms of columns, nil where one has none.
@@ -83,14 +98,14 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Colu
 	t.described, t.unchecked = true, ""
 	if t.session == nil || w.Staged() {
 		columns, _, err := t.describe(ctx, name)
-		return columns, err
+		return columns, cmp.Or(err, t.target.refuseForeign(w))
 	}
 	if known, is := t.session.tables[name]; is && isFirst && time.Now().Before(known.until) {
 		t.target, t.unchecked = known.target, known.version
 		return slices.Clone(known.columns), nil
 	}
 	columns, version, err := t.describe(ctx, name)
-	if err != nil || version == "" {
+	if err = cmp.Or(err, t.target.refuseForeign(w)); err != nil || version == "" {
 		return columns, err
 	}
 	if t.session.tables == nil || len(t.session.tables) >= descriptionsKept {
@@ -131,14 +146,16 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				ELSE format_type(b.oid, -1) END,
 			a.attidentity = 'a' OR a.attgenerated <> '',
 			c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
-			has_database_privilege(current_database(), 'TEMPORARY')
+			has_database_privilege(current_database(), 'TEMPORARY'),
+			CASE c.relkind WHEN 'f' THEN true WHEN 'p' THEN EXISTS (
+				SELECT FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid WHERE f.relkind = 'f') ELSE false END
 		FROM pg_attribute a
 			JOIN pg_class c ON c.oid = a.attrelid
 			JOIN pg_type t ON t.oid = a.atttypid
 			JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 			LEFT JOIN pg_type e ON e.oid = b.typelem
 		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
-	t.target.forms = map[string]columnForm{}
+	t.target.forms, t.target.foreign = map[string]columnForm{}, false
 	batch := &pgx.Batch{}
 	batch.Queue(tableVersion, table).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	batch.Queue(describe, table).Query(func(rows pgx.Rows) error {
@@ -147,7 +164,7 @@ func (t *tableTx) describe(ctx context.Context, table string) (columns []sqltool
 				column sqltool.Column
 				form   columnForm
 			)
-			if err := rows.Scan(&column.Name, &column.Type, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed); err != nil {
+			if err := rows.Scan(&column.Name, &column.Type, &form.text, &form.base, &column.ReadOnly, &t.target.copyable, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
 			t.target.forms[column.Name] = form

@@ -148,26 +148,25 @@ func hasEmptyList(list []any) bool {
 
 // unsendableError is the error of a value of a column that cannot be sent to the server.
 type unsendableError struct {
+	error
+
 	column string
-	err    error
 }
 
 // unsendable is the error of a value that JSON has no form for.
 func unsendable(w *sqltool.Write, row int, column string, err error) error {
-	return &unsendableError{column, tool.Errorf("row %d, column %q, cannot be written as JSON: %w", w.Number(row), column, err)}
+	return &unsendableError{tool.Errorf("row %d, column %q, cannot be written as JSON: %w", w.Number(row), column, err), column}
 }
 
-func (e *unsendableError) Error() string { return e.err.Error() }
-
-func (e *unsendableError) Unwrap() error { return e.err }
+func (e *unsendableError) Unwrap() error { return e.error }
 
 // refuseNUL names the place of a text that PostgreSQL has no way to keep.
 func refuseNUL(w *sqltool.Write) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
-				return &unsendableError{name, tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep",
-					w.Number(i), w.Shown, name)}
+				return &unsendableError{tool.Errorf("row %d for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot keep",
+					w.Number(i), w.Shown, name), name}
 			}
 		}
 	}

@@ -21,7 +21,7 @@ import (
 const ledgerLock = 0x7265707269736500
 
 // enterLedger notes a write and moves its state, in one round trip. done is true where the
-// write was made before. Another worker's write of the same page that is under way is waited
+// write was made before. Another worker's write of the same page that is running is waited
 // for. rest is what is left to write, without rows that are known.
 func enterLedger(
 	ctx context.Context, table *tableTx, w *sqltool.Write, allNew bool,
@@ -88,9 +88,7 @@ type entry struct {
 	// allNew takes no row to be known. Where one is, the transaction fails and is made again: adding
 	// rows is half as much work where none can be there.
 	allNew bool
-	// noneKnown has the transaction also fail where a row is known that comes again no more.
-	noneKnown bool
-	known     map[string]bool // rows that were written before
+	known  map[string]bool // rows that were written before
 }
 
 // freshEntry says which entries were not there before; one that is not needed
@@ -103,12 +101,8 @@ const (
 	insertKey  = "INSERT INTO " + sqltool.WritesTable + " (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3)"
 )
 
-// queueForget drops the notes that are not needed any more.
-func queueForget(batch *pgx.Batch, w *sqltool.Write) {
-	if w.Note != nil && w.Note.Forget > 0 {
-		batch.Queue("DELETE FROM "+sqltool.NotesTable+" WHERE call_key = $1 AND written <= $2", w.Note.Call, w.Note.Forget)
-	}
-}
+// forgetNotes drops the notes of a call that are not needed any more.
+const forgetNotes = "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = $1 AND written <= $2"
 
 func (e *entry) queueNote() {
 	const (
@@ -119,7 +113,9 @@ func (e *entry) queueNote() {
 			"SELECT (SELECT count(*) FROM noted) > 0, (SELECT count(*) FROM keyed) > 0"
 	)
 	w := e.write
-	queueForget(e.batch, w)
+	if w.Note != nil && w.Note.Forget > 0 {
+		e.batch.Queue(forgetNotes, w.Note.Call, w.Note.Forget)
+	}
 	isFresh := func(fresh *bool) func(pgconn.CommandTag) error {
 		return func(tag pgconn.CommandTag) error {
 			*fresh = tag.RowsAffected() > 0
@@ -156,28 +152,28 @@ func (e *entry) queueState(chunks []sqltool.Seen) error {
 	return nil
 }
 
-// lookUp finds those of some rows that are known.
-const lookUp = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
+// Statements about known rows: lookUp finds those of some that are, and addSeen adds some that are not.
+const (
+	lookUp  = "SELECT n FROM unnest($1::text::bytea[]) AS n WHERE (SELECT true FROM " + sqltool.SeenTable + " WHERE known = n)"
+	addSeen = "INSERT INTO " + sqltool.SeenTable + " SELECT unnest($1::text::bytea[])"
+)
 
 // queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
 // one index to use: a plan that is made without statistics could else read all that is known
 // of a state to find a few rows.
 func (e *entry) queueSeen(seen *sqltool.Seen) {
-	const (
-		table = sqltool.SeenTable
-		add   = "INSERT INTO " + table + " SELECT unnest($1::text::bytea[])"
-		keep  = add + " ON CONFLICT DO NOTHING RETURNING known"
-	)
-	kept := e.queueBlocks(seen)
+	if seen.From != nil {
+		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
+	}
 	switch {
-	case len(kept) == 0:
+	case len(seen.Kept) == 0:
 	case e.allNew:
-		e.batch.Queue(add, byteaArray(kept))
+		e.batch.Queue(addSeen, byteaArray(seen.Kept))
 	default:
-		e.batch.Queue(keep, byteaArray(kept)).Query(func(rows pgx.Rows) error {
-			added := make(map[string]bool, len(kept))
+		e.batch.Queue(addSeen+" ON CONFLICT DO NOTHING RETURNING known", byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Kept))
 			err := readKnown(rows, added)
-			for _, row := range kept {
+			for _, row := range seen.Kept {
 				if !added[string(row)] {
 					e.known[string(row)] = true
 				}
@@ -185,44 +181,32 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 			return err
 		})
 	}
-	switch {
-	case len(seen.Below) == 0:
-	case e.noneKnown:
-		e.batch.Queue("SELECT 1 / CASE WHEN EXISTS ("+lookUp+") THEN 0 ELSE 1 END", byteaArray(seen.Below))
-	default:
+	if len(seen.Below) > 0 {
 		e.batch.Queue(lookUp, byteaArray(seen.Below)).Query(func(rows pgx.Rows) error { return readKnown(rows, e.known) })
 	}
-	if seen.Sweep { // what is swept stays in the database: a long run has millions
-		for _, sweep := range sqltool.SweepStatements() {
-			e.batch.Queue(sweep, seen.State, seen.Floor)
-		}
+	queueSweep(e.batch, seen)
+}
+
+// queueSweep drops known rows that come again no more: what is swept stays in the database, as a long run has millions.
+func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
+	if !seen.Sweep {
+		return
+	}
+	for _, sweep := range sqltool.SweepStatements() {
+		batch.Queue(sweep, seen.State, seen.Floor)
 	}
 }
 
-// queueBlocks looks rows up in blocks. Where none may be known it adds the block of the chunk; kept are the rows that are to
-// be kept each by itself.
-func (e *entry) queueBlocks(seen *sqltool.Seen) (kept [][]byte) {
-	switch {
-	case e.noneKnown && seen.Block != nil:
-		statement, args := seen.AddBlock(dialect)
-		e.batch.Queue("WITH added AS ("+statement+" RETURNING 1) SELECT 1 / count(*) FROM added", args...)
-		return seen.Rest
-	case seen.From == nil:
-	case e.noneKnown:
-		e.batch.Queue("SELECT 1 / CASE WHEN "+sqltool.NoBlock+" THEN 1 ELSE 0 END", seen.From, seen.To)
-	default:
-		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error {
-			var hashes pgtype.DriverBytes
-			for rows.Next() {
-				if err := rows.Scan(&hashes); err != nil {
-					return err
-				}
-				seen.InBlocks(hashes, e.known)
-			}
-			return rows.Err()
-		})
+// readBlocks adds those of a chunk's rows that blocks have.
+func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.Seen) error {
+	var hashes pgtype.DriverBytes
+	for rows.Next() {
+		if err := rows.Scan(&hashes); err != nil {
+			return err
+		}
+		seen.InBlocks(hashes, e.known)
 	}
-	return seen.Kept
+	return rows.Err()
 }
 
 // readKnown adds the rows of a result.
@@ -342,50 +326,34 @@ func createTable(ctx context.Context, tx pgx.Tx, table sqltool.NewTable) error {
 	return nil
 }
 
-// Notes reports whether a write is noted: one to a table is.
-func (t *Tool) Notes(in interpreter.ToolInput) bool { return sqltool.IsTableWrite(in) }
-
 // Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
-	pool, err := t.pool(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := pool.acquire(ctx, "")
-	if err != nil {
-		return nil, classifyError(ctx, err)
-	}
-	defer pool.release(conn, "")
-	rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
-		" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
-	if err != nil {
-		return nil, recallError(ctx, err)
-	}
-	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.LedgerEntry, error) {
-		note := interpreter.LedgerEntry{Call: in.Note.Call}
-		err := row.Scan(&note.Written, &note.Continuation)
-		return note, err
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
+	err = t.inSession(ctx, in, "", func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
+			" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
+		if err != nil {
+			return recallError(ctx, err)
+		}
+		notes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (interpreter.LedgerEntry, error) {
+			note := interpreter.LedgerEntry{Call: in.Note.Call}
+			err := row.Scan(&note.Written, &note.Continuation)
+			return note, err
+		})
+		return recallError(ctx, err)
 	})
-	return notes, recallError(ctx, err)
+	return notes, err
 }
 
 // Forget drops the notes of calls.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
-	pool, err := t.pool(ctx, in)
-	if err != nil {
-		return err
-	}
-	conn, err := pool.acquire(ctx, "")
-	if err != nil {
-		return classifyError(ctx, err)
-	}
-	defer pool.release(conn, "")
 	statement := "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = ANY($1)"
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = '' WHERE call_key = ANY($1)"
 	}
-	_, err = conn.Exec(ctx, statement, calls)
-	return recallError(ctx, err)
+	return t.inSession(ctx, in, "", func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statement, calls)
+		return recallError(ctx, err)
+	})
 }
 
 // recallError is nil for a ledger that is not there, or not for this user:

@@ -15,7 +15,7 @@ import (
 
 // Plan is what a write would do to its table, in a transaction that can only read.
 func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
-	err = t.inSession(ctx, in, func(conn *pgx.Conn) error {
+	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
 			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err == nil && plan.Exists {
 				plan.Empty, err = isEmpty(ctx, tx, in)
@@ -41,7 +41,7 @@ func isEmpty(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) (bool, er
 	if err != nil {
 		return false, err
 	}
-	table, err := lookUpTable(ctx, tx, w)
+	table, err := lookUpTable(ctx, stateTx{tx}, w)
 	return !table.HasRow, err
 }
 
@@ -51,14 +51,14 @@ func isUnique(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput, plan int
 	if err != nil {
 		return err
 	}
-	const look = `SELECT c.relkind IN ('r', 'p'), coalesce(array_agg(array_to_json(ARRAY(
+	const describe = `SELECT c.relkind IN ('r', 'p'), coalesce(array_agg(array_to_json(ARRAY(
 			SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
 		))::text) FILTER (WHERE i.indrelid IS NOT NULL), '{}')
 		FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
 		WHERE c.oid = to_regclass($1) GROUP BY c.relkind`
 	var isTable bool
 	var lists []string
-	if err := tx.QueryRow(ctx, look, w.QuotedTable()).Scan(&isTable, &lists); err != nil || !isTable {
+	if err := tx.QueryRow(ctx, describe, w.QuotedTable()).Scan(&isTable, &lists); err != nil || !isTable {
 		return err
 	}
 	indexes := make([][]string, len(lists))
@@ -81,9 +81,9 @@ func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
 		schema = w.Table[len(w.Table)-2]
 	}
 	var exists, allowed bool
-	const look = `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'CREATE'), false)
+	const describe = `SELECT n.oid IS NOT NULL, coalesce(has_schema_privilege(n.oid, 'CREATE'), false)
 		FROM (SELECT CASE WHEN $1 = '' THEN current_schema() ELSE $1 END AS name) AS s LEFT JOIN pg_namespace n ON n.nspname = s.name`
-	if err := tx.QueryRow(ctx, look, schema).Scan(&exists, &allowed); err != nil {
+	if err := tx.QueryRow(ctx, describe, schema).Scan(&exists, &allowed); err != nil {
 		return err
 	}
 	switch {

@@ -31,6 +31,7 @@ const dialTimeout = 10 * time.Second
 // Tool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type Tool struct {
+	sqltool.Keeper
 	res     tool.Resources
 	mu      sync.Mutex
 	pools   map[string]*sessionPool
@@ -44,7 +45,9 @@ var (
 
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	return &Tool{res: res, pools: map[string]*sessionPool{}}
+	t := &Tool{res: res, pools: map[string]*sessionPool{}}
+	t.Keeper = sqltool.Keeper{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	return t
 }
 
 // Spec describes the tool.
@@ -72,6 +75,9 @@ reach the run's next plain statement, and no other run.
 
 ` + sqltool.TableDoc + `
 
+A foreign table, such as one of postgres_fdw, is refused, and a table with such a partition: another server commits its rows apart
+from the ledger, so they could be written twice. That holds for statement too, where they are yours to make repeatable, and for views.
+
 Errors of the server have kind tool, its SQLSTATE as type, and a body with
 detail and hint. Failing to reach the server has kind connection and type
 econnrefused, econnreset, dns, tls or eof.`,
@@ -95,37 +101,22 @@ statement: |
 }
 
 // Run runs the statement, or writes args to the table.
-func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	sql, err := sqltool.ReadStatement(in, statement.Postgres)
+func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interpreter.ToolResult, err error) {
+	sql, write, err := sqltool.Read(in, statement.Postgres)
 	if err != nil {
-		return interpreter.ToolResult{}, err
+		return result, err
 	}
-	var write *sqltool.Write
-	if sql == nil {
-		if write, err = sqltool.PlanWrite(in); err != nil {
-			return interpreter.ToolResult{}, err
-		}
-	}
-	pool, err := t.pool(ctx, in)
-	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	run, keep := "", ""
+	run := ""
 	if sql == nil || sql.Parsed.Plain() {
 		run = sessionRun(in)
 	}
-	conn, err := pool.acquire(ctx, run)
-	if err != nil {
-		return interpreter.ToolResult{}, classifyError(ctx, err)
-	}
-	defer func() { pool.release(conn, keep) }()
-	if err := tool.Begin(ctx); err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	result, err := t.runOn(ctx, conn.Conn(), in, sql, write)
-	if err == nil {
-		keep = run
-	}
+	err = t.inSession(ctx, in, run, func(conn *pgx.Conn) error {
+		if err := tool.Begin(ctx); err != nil {
+			return err
+		}
+		result, err = t.runOn(ctx, conn, in, sql, write)
+		return err
+	})
 	return result, err
 }
 
@@ -143,9 +134,6 @@ func (t *Tool) runOn(
 	}
 	return result, err
 }
-
-// BeginsItself marks a tool that waits before it acts.
-func (*Tool) BeginsItself() {}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -215,7 +203,7 @@ func poolConfig(url string, message int) (*pgxpool.Config, error) {
 		config.MaxConnIdleTime = sessionIdle
 	}
 	if !strings.Contains(url, "pool_health_check_period") {
-		config.HealthCheckPeriod = sessionIdleLook
+		config.HealthCheckPeriod = sessionIdleCheck
 	}
 	conn := config.ConnConfig
 	conn.MaxProtocolMessageBodyLen = message

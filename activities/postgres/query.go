@@ -14,6 +14,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/statement"
 )
 
@@ -58,10 +59,7 @@ func (q *query) run(ctx context.Context) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, q.failed(ctx, err)
 	}
-	columns := make([]string, len(q.prepared.Fields))
-	for i, field := range q.prepared.Fields {
-		columns[i] = field.Name
-	}
+	columns := lists.Map(q.prepared.Fields, func(field pgconn.FieldDescription) string { return field.Name })
 	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -100,7 +98,7 @@ func (q *query) prepare(ctx context.Context) error {
 }
 
 // describe prepares the unnamed statement. A parameter whose type the server
-// cannot tell becomes text, as an untyped literal would.
+// cannot know becomes text, as an untyped literal would.
 func (q *query) describe(ctx context.Context) error {
 	oids := make([]uint32, len(q.numbered.Order))
 	for {

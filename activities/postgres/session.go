@@ -22,7 +22,7 @@ const sessionForgotten = 5 * time.Second
 // How often that is looked for comes on top.
 const (
 	sessionIdle     = 10 * time.Second
-	sessionIdleLook = 3 * time.Second
+	sessionIdleCheck = 3 * time.Second
 )
 
 // sessionPool holds the connections to one database. A session is forgotten
@@ -142,7 +142,7 @@ func readReported(conn *pgx.Conn) (reported reportedSettings) {
 
 // sessionRun names the run for which the session of an attempt may be kept: it is
 // that of one run, whatever the IDs of another one are. It is "" where the attempt
-// does not tell.
+// does not say.
 func sessionRun(in interpreter.ToolInput) string {
 	if in.RunID == "" {
 		return ""

@@ -12,7 +12,6 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/incremental"
 )
 
 var dialect = &sqltool.Dialect{
@@ -58,51 +57,10 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 	return rows.Err()
 }
 
-// ClaimState has the call hold the state.
-func (t *Tool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
-	target, err := sqltool.Target(in)
-	if err != nil {
-		return claimed, err
-	}
-	err = t.inState(ctx, in, true, func(tx stateTx) (err error) {
-		claimed, err = sqltool.ClaimState(ctx, tx, claim, func() (sqltool.Table, error) { return lookUpTable(ctx, tx.tx, target) })
-		return err
-	})
-	return claimed, err
-}
-
-// MoveState moves the state without a write of rows.
-func (t *Tool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
-	return t.inState(ctx, in, true, func(tx stateTx) error { return sqltool.MoveState(ctx, tx, &write) })
-}
-
-// States are those whose names have the prefix.
-func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
-	err = t.readState(ctx, in, func(tx stateTx) (err error) {
-		states, err = sqltool.States(ctx, tx, prefix)
-		return err
-	})
-	return states, err
-}
-
-// SetState changes a state for a person.
-func (t *Tool) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error {
-	return t.inState(ctx, in, !change.To.IsZero(), func(tx stateTx) error { return sqltool.SetState(ctx, tx, change) })
-}
-
-// StateHistory are the changes of a state.
-func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
-	err = t.readState(ctx, in, func(tx stateTx) (err error) {
-		changes, err = sqltool.StateHistory(ctx, tx, name)
-		return err
-	})
-	return changes, err
-}
-
-// inState runs do in a transaction. Where there are no tables, they are made, or there is
+// changeStates runs do in a transaction. Where there are no tables, they are made, or there is
 // nothing to do.
-func (t *Tool) inState(ctx context.Context, in interpreter.ToolInput, create bool, do func(stateTx) error) error {
-	return t.inSession(ctx, in, func(conn *pgx.Conn) error {
+func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
+	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		transact := func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return do(stateTx{tx}) })
 		}
@@ -122,9 +80,9 @@ func (t *Tool) inState(ctx context.Context, in interpreter.ToolInput, create boo
 	})
 }
 
-// readState runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
-func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
-	return t.inSession(ctx, in, func(conn *pgx.Conn) error {
+// readStates runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
+func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func(sqltool.StateTx) error) error {
+	return t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) error { return do(stateTx{tx}) })
 		if err == nil || lacksLedger(err) {
 			return nil
@@ -138,13 +96,14 @@ func readOnly(ctx context.Context, conn *pgx.Conn, do func(pgx.Tx) error) error 
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, do)
 }
 
-// inSession gives do a connection. Its session is kept for the run where do has not failed.
-func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, do func(*pgx.Conn) error) error {
+// inSession gives do a connection. Its session is that of the run, "" for a new one, and is kept for it where do has
+// not failed.
+func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run string, do func(*pgx.Conn) error) error {
 	pool, err := t.pool(ctx, in)
 	if err != nil {
 		return err
 	}
-	run, keep := sessionRun(in), ""
+	keep := ""
 	conn, err := pool.acquire(ctx, run)
 	if err != nil {
 		return classifyError(ctx, err)
@@ -170,17 +129,16 @@ func stateError(ctx context.Context, in interpreter.ToolInput, err error) error 
 }
 
 // lookUpTable finds out whether a table has rows. One that may not be read has.
-func lookUpTable(ctx context.Context, tx pgx.Tx, target *sqltool.Write) (table sqltool.Table, err error) {
+func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write) (table sqltool.Table, err error) {
+	const look = "SELECT to_regclass($1) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)"
 	table.Shown = target.Shown
 	var readable bool
-	if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)",
-		target.QuotedTable()).Scan(&table.Exists, &readable); err != nil {
+	err = tx.Query(ctx, look, []any{target.QuotedTable()}, func(scan func(...any) error) error { return scan(&table.Exists, &readable) })
+	if err != nil || !readable {
+		table.HasRow = table.Exists
 		return table, err
 	}
-	if !readable {
-		table.HasRow = table.Exists
-		return table, nil
-	}
-	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+target.QuotedTable()+")").Scan(&table.HasRow)
-	return table, err
+	return table, tx.Query(ctx, "SELECT EXISTS (SELECT FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error {
+		return scan(&table.HasRow)
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // copyRows is from how many rows on a temporary table pays, where COPY cannot write to the table itself.
@@ -230,10 +231,7 @@ func (t *tableTx) Change(ctx context.Context, w *sqltool.Write, change func() er
 
 // Misfits finds out by the database's own reading of values.
 func (t *tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
-	rows := make([]any, len(values))
-	for i, value := range values {
-		rows[i] = map[string]any{column.Name: value}
-	}
+	rows := lists.Map(values, func(value any) any { return map[string]any{column.Name: value} })
 	encoded, err := expression.Encode(rows)
 	if err != nil {
 		return nil, tool.Errorf("column %q cannot be written as JSON: %w", column.Name, err)
@@ -341,13 +339,12 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 
 // placedError is an error with the place in the rows of the call that it is about.
 type placedError struct {
+	error
+
 	place errorPlace
-	err   error
 }
 
-func (e *placedError) Error() string { return e.err.Error() }
-
-func (e *placedError) Unwrap() error { return e.err }
+func (e *placedError) Unwrap() error { return e.error }
 
 // placed adds the place to an error of the server.
 func placed(w *sqltool.Write, err error) error {
@@ -355,7 +352,7 @@ func placed(w *sqltool.Write, err error) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
-	return &placedError{placeOfError(w, pg), err}
+	return &placedError{err, placeOfError(w, pg)}
 }
 
 // placeOf is the place that an error of a write is about.
@@ -381,7 +378,7 @@ var quoted = regexp.MustCompile(`"((?:[^"]|"")*)"`)
 // copyPlace is where COPY says that it met an error, in the language of the server.
 var copyPlace = regexp.MustCompile(`(?m)^COPY .+?, \S+ (\d+)(?:, \S+ (.*)|:.*)?$`)
 
-// errorPlace is what an error of the server is about, as far as it tells.
+// errorPlace is what an error of the server is about, as far as it says.
 type errorPlace struct {
 	row    int    // of the call, from 1; 0 where it is not known
 	column string // "" where it is not known

@@ -54,8 +54,9 @@ func TestPythonConforms(t *testing.T) {
 
 	tooltest.Run(t, tooltest.Suite{
 		Catalogue: c, Tool: "python",
-		Good: pythonInput("def main(a, b=2):\n  return {'sum': a + b, 'big': 2**70, 'half': 0.5, 'none': None}", map[string]any{"a": 1}),
-		Slow: pythonInput("import time\ndef main():\n  time.sleep(60)", nil),
+		Good:  pythonInput("def main(a, b=2):\n  return {'sum': a + b, 'big': 2**70, 'half': 0.5, 'none': None}", map[string]any{"a": 1}),
+		Slow:  pythonInput("import time\ndef main():\n  time.sleep(60)", nil),
+		Large: pythonInput("def main():\n  return ['x' * 1000] * 400", nil),
 		Failures: []tooltest.Failure{
 			fails("exception", "retryable", "ValueError", "ValueError: no such dose", "def main():\n  raise ValueError('no such dose')", nil),
 			fails("exception that is final", "final", "Refused", "Refused: no",

@@ -33,7 +33,7 @@ func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.Write) ([
 	if columns, known := k.get(version, table); known {
 		return columns, nil
 	}
-	columns, err := tx.readColumns(ctx, w)
+	columns, err := readColumns(ctx, tx, w)
 	if err == nil && len(columns) > 0 {
 		k.put(version, table, columns)
 	}

@@ -34,7 +34,7 @@ type sharedHeap struct {
 }
 
 // countMemory has SQLite count what it takes, which this build of it leaves
-// out. It can be told so only before its first use.
+// out. It accepts that only before its first use.
 func countMemory() int32 {
 	tls := libc.NewTLS()
 	defer tls.Close()

@@ -137,7 +137,7 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 	for at, row := range i.Rows[first:end] {
 		for c, column := range i.Columns {
 			if sqltool.RoundsDeclared(i.types[c], row[column]) {
-				return nil, 0, &roundedError{column, tool.Errorf(
+				return nil, 0, &roundedError{column: column, error: tool.Errorf(
 					"row %d, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
 					i.Number(first+at), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
 			}
@@ -156,10 +156,9 @@ func (i *inserter) values(first, end int) (values []any, size int, _ error) {
 
 // roundedError is the error of a number whose digits a column does not keep.
 type roundedError struct {
+	error
+
 	column string
-	err    error
 }
 
-func (e *roundedError) Error() string { return e.err.Error() }
-
-func (e *roundedError) Unwrap() error { return e.err }
+func (e *roundedError) Unwrap() error { return e.error }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
@@ -38,15 +35,25 @@ func (l *ledger) enter(ctx context.Context, w *sqltool.Write) (result interprete
 	return sqltool.RowsAffected(before.Rows), true, nil
 }
 
+// Tables of the ledger.
+var (
+	writesTable = sqltool.NewTable{Name: sqltool.WritesTable, Create: []string{
+		"CREATE TABLE IF NOT EXISTS " + sqltool.WritesTable + " (operation_key TEXT PRIMARY KEY, " +
+			"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)",
+	}}
+	notesTable = sqltool.NewTable{Name: sqltool.NotesTable, Create: []string{
+		"CREATE TABLE IF NOT EXISTS " + sqltool.NotesTable + " (call_key TEXT NOT NULL, " +
+			"written INTEGER NOT NULL, continuation BLOB NOT NULL, noted_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, " +
+			"PRIMARY KEY (call_key, written))",
+	}}
+)
+
 // key notes the operation key, or gives what it was noted with before.
 func (l *ledger) key(ctx context.Context, w *sqltool.Write) (*tool.WrittenBefore, error) {
-	result, err := l.exec(ctx, l.createWrites, "INSERT INTO "+sqltool.WritesTable+
+	n, err := l.exec(ctx, writesTable, "INSERT INTO "+sqltool.WritesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		w.Operation, w.Fingerprint, len(w.Rows))
-	if err != nil {
-		return nil, err
-	}
-	if n, err := result.RowsAffected(); n > 0 || err != nil {
+	if n > 0 || err != nil {
 		return nil, err
 	}
 	before := &tool.WrittenBefore{}
@@ -57,37 +64,28 @@ func (l *ledger) key(ctx context.Context, w *sqltool.Write) (*tool.WrittenBefore
 
 // exec runs a statement on a table of the ledger, which is made first where it
 // is not there. A statement that fails leaves SQLite's transaction as it was.
-func (l *ledger) exec(ctx context.Context, create func(context.Context) error, statement string, args ...any) (sql.Result, error) {
-	result, err := l.tx.ExecContext(ctx, statement, args...)
-	if err == nil || !strings.Contains(err.Error(), "no such table") {
-		return result, err
+func (l *ledger) exec(ctx context.Context, table sqltool.NewTable, statement string, args ...any) (affected int64, err error) {
+	affected, err = stateTx{l.tx}.Exec(ctx, statement, args...)
+	if !lacksTable(err) {
+		return affected, err
 	}
-	if err := create(ctx); err != nil {
-		return nil, err
+	if err := createTables(ctx, l.tx, table); err != nil {
+		return 0, err
 	}
-	return l.tx.ExecContext(ctx, statement, args...)
-}
-
-func (l *ledger) createWrites(ctx context.Context) error {
-	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+sqltool.WritesTable+" (operation_key TEXT PRIMARY KEY, "+
-		"written_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, fingerprint TEXT, rows_written INTEGER)")
-	return err
+	return stateTx{l.tx}.Exec(ctx, statement, args...)
 }
 
 // insertNote notes how a call continues, or gives what was noted before.
 func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) (noted []byte, err error) {
 	if note.Forget > 0 {
-		if _, err := l.exec(ctx, l.createNotes, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
+		if _, err := l.exec(ctx, notesTable, "DELETE FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written <= ?",
 			note.Call, note.Forget); err != nil {
 			return nil, err
 		}
 	}
-	result, err := l.exec(ctx, l.createNotes, "INSERT INTO "+sqltool.NotesTable+
+	n, err := l.exec(ctx, notesTable, "INSERT INTO "+sqltool.NotesTable+
 		" (call_key, written, continuation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", note.Call, note.Written, note.Continuation)
-	if err != nil {
-		return nil, err
-	}
-	if n, err := result.RowsAffected(); n > 0 || err != nil {
+	if n > 0 || err != nil {
 		return nil, err
 	}
 	row := l.tx.QueryRowContext(ctx, "SELECT continuation FROM "+sqltool.NotesTable+" WHERE call_key = ? AND written = ?",
@@ -99,13 +97,6 @@ func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) 
 	return noted, err
 }
 
-func (l *ledger) createNotes(ctx context.Context) error {
-	_, err := l.tx.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+sqltool.NotesTable+" (call_key TEXT NOT NULL, "+
-		"written INTEGER NOT NULL, continuation BLOB NOT NULL, noted_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, "+
-		"PRIMARY KEY (call_key, written))")
-	return err
-}
-
 // sweep deletes notes that are too old to be needed.
 func (f *database) sweep(ctx context.Context) error {
 	return f.use(ctx, true, func(conn *guardedConn) error {
@@ -115,34 +106,44 @@ func (f *database) sweep(ctx context.Context) error {
 	})
 }
 
-// Notes reports whether a write is noted: one to a table is.
-func (t *Tool) Notes(in interpreter.ToolInput) bool { return sqltool.IsTableWrite(in) }
-
-// Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+// Recall gives the notes of a call. A file that is not there has none, and is not made.
+func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
 	path, err := t.path(ctx, in)
-	if err != nil {
+	if err != nil || !exists(path) {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, nil // and asking does not make it
-	}
-	var notes []interpreter.LedgerEntry
 	err = t.file(path).use(ctx, false, func(conn *guardedConn) error {
 		notes, err = recallNotes(ctx, conn, in.Note)
 		return err
 	})
+	if lacksTable(err) {
+		return nil, nil
+	}
 	return notes, classifyError(ctx, err)
+}
+
+func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.LedgerEntry) (notes []interpreter.LedgerEntry, err error) {
+	rows, err := conn.QueryContext(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
+		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		note := interpreter.LedgerEntry{Call: after.Call}
+		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
+			return nil, err
+		}
+		notes = append(notes, note)
+	}
+	return notes, rows.Err()
 }
 
 // Forget drops the notes of calls.
 func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
 	path, err := t.path(ctx, in)
-	if err != nil {
+	if err != nil || !exists(path) {
 		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	keys, err := json.Marshal(calls)
 	if err != nil {
@@ -156,30 +157,8 @@ func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []str
 		_, err := conn.ExecContext(ctx, statement, string(keys))
 		return err
 	})
-	if err != nil && strings.Contains(err.Error(), "no such table") {
+	if lacksTable(err) {
 		return nil
 	}
 	return classifyError(ctx, err)
-}
-
-func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.LedgerEntry) ([]interpreter.LedgerEntry, error) {
-	var tables int
-	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = ?", sqltool.NotesTable).Scan(&tables); err != nil || tables == 0 {
-		return nil, err
-	}
-	rows, err := conn.QueryContext(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
-		" WHERE call_key = ? AND written > ? ORDER BY written", after.Call, after.Written)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var notes []interpreter.LedgerEntry
-	for rows.Next() {
-		note := interpreter.LedgerEntry{Call: after.Call}
-		if err := rows.Scan(&note.Written, &note.Continuation); err != nil {
-			return nil, err
-		}
-		notes = append(notes, note)
-	}
-	return notes, rows.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 	if err != nil {
 		return plan, err
 	}
-	look := func(tx *sql.Tx) (err error) {
+	query := func(tx *sql.Tx) (err error) {
 		table := &tableTx{stateTx: stateTx{tx}}
 		if plan, err = sqltool.Plan(ctx, table, in); err != nil || !plan.Exists {
 			return err
@@ -34,7 +35,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		if err != nil {
 			return err
 		}
-		there, err := lookUpTable(ctx, tx, target)
+		there, err := lookUpTable(ctx, table, target)
 		if err != nil {
 			return err
 		}
@@ -45,52 +46,46 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		}
 		lower := plan
 		lower.Key = slices.Clone(plan.Key)
-		for i, column := range plan.Key { // SQLite does not tell letter case apart
+		for i, column := range plan.Key { // SQLite ignores letter case
 			lower.Key[i] = strings.ToLower(column)
 		}
 		return sqltool.CheckUnique(lower, indexes)
 	}
-	isThere, err := t.readOnly(ctx, path, look)
-	if !isThere && err == nil {
-		err = t.readAt(ctx, "file::memory:", look) // what a file has that was just made
-		plan.NewFile = true
+	if exists(path) {
+		return plan, classifyError(ctx, t.readOnly(ctx, path, query))
 	}
+	err = t.readAt(ctx, "file::memory:", query) // what a file has that was just made
+	plan.NewFile = true
 	return plan, classifyError(ctx, err)
 }
 
-// unique are the columns, in lower case, of the indexes by which the table tells rows apart, the primary key among them.
+// unique are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.
 func (t tableTx) unique(ctx context.Context, w *sqltool.Write) (indexes [][]string, err error) {
-	const look = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
+	const query = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
 		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
 	columns := map[int][]string{}
-	err = t.Query(ctx, look, []any{w.Table[len(w.Table)-1]}, func(scan func(...any) error) error {
+	err = t.Query(ctx, query, []any{w.Table[len(w.Table)-1]}, func(scan func(...any) error) error {
 		var at int
 		var name sql.NullString // of an expression there is none
 		err := scan(&at, &name)
 		columns[at] = append(columns[at], name.String)
 		return err
 	})
-	for _, list := range columns {
-		indexes = append(indexes, list)
-	}
-	return indexes, err
+	return slices.Collect(maps.Values(columns)), err
 }
 
-// readOnly runs do in a transaction that can only read. It reports whether the file is there.
-func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) (isThere bool, err error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
+// readOnly runs do in a transaction that can only read.
+func (t *Tool) readOnly(ctx context.Context, path string, do func(*sql.Tx) error) error {
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	settings := readSettings
 	if restsWithLog(path) {
 		settings += "&immutable=1"
 	}
-	return true, t.readAt(ctx, uri.String()+settings, do)
+	return t.readAt(ctx, uri.String()+settings, do)
 }
 
 // restsWithLog reports whether a file keeps a log that is not there, since nobody has it open. SQLite
-// would make one to read the file, unless it is told that the file does not change.
+// would make one to read the file, unless it knows that the file does not change.
 func restsWithLog(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // readOnly are the statements that need no turn to write. WITH may write.
@@ -92,10 +93,7 @@ func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
 
 func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
-	args := make([]any, len(numbered.Order))
-	for i, index := range numbered.Order {
-		args[i] = parameter(query.Values[index])
-	}
+	args := lists.Map(numbered.Order, func(index int) any { return parameter(query.Values[index]) })
 	columns, err := conn.columns(numbered.Text)
 	if err != nil {
 		return nil, 0, err
@@ -112,10 +110,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement
 	if err != nil {
 		return nil, 0, err
 	}
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = t.Name()
-	}
+	names := lists.Map(types, (*sql.ColumnType).Name)
 	rows, err := sqltool.NewRows(query.Step, names, limit)
 	if err != nil {
 		return nil, 0, err

@@ -26,6 +26,7 @@ const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL
 // Tool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
 type Tool struct {
+	sqltool.Keeper
 	res     tool.Resources
 	mu      sync.Mutex
 	files   map[string]*database
@@ -39,7 +40,9 @@ var (
 
 // New makes the tool.
 func New(res tool.Resources) *Tool {
-	return &Tool{res: res, files: map[string]*database{}}
+	t := &Tool{res: res, files: map[string]*database{}}
+	t.Keeper = sqltool.Keeper{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	return t
 }
 
 // Spec describes the tool.
@@ -99,15 +102,9 @@ statement: |
 
 // Run runs the statement, or writes args to the table.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	query, err := sqltool.ReadStatement(in, statement.SQLite)
+	query, write, err := sqltool.Read(in, statement.SQLite)
 	if err != nil {
 		return interpreter.ToolResult{}, err
-	}
-	var write *sqltool.Write
-	if query == nil {
-		if write, err = sqltool.PlanWrite(in); err != nil {
-			return interpreter.ToolResult{}, err
-		}
 	}
 	path, err := t.path(ctx, in)
 	if err != nil {
@@ -125,9 +122,6 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	}
 	return result, classifyError(ctx, err)
 }
-
-// BeginsItself marks a tool that waits before it acts.
-func (*Tool) BeginsItself() {}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

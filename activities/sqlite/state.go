@@ -11,7 +11,6 @@ import (
 
 	"reprise/activities/sqltool"
 	"reprise/interpreter"
-	"reprise/interpreter/incremental"
 )
 
 var dialect = &sqltool.Dialect{
@@ -81,13 +80,8 @@ func (s stateTx) Query(ctx context.Context, statement string, args []any, read f
 	return rows.Err()
 }
 
-// createStates makes the tables of states.
-func createStates(ctx context.Context, tx *sql.Tx) error {
-	return createTables(ctx, tx, dialect.StateTables())
-}
-
 // createTables makes tables that are not there.
-func createTables(ctx context.Context, tx *sql.Tx, tables []sqltool.NewTable) error {
+func createTables(ctx context.Context, tx *sql.Tx, tables ...sqltool.NewTable) error {
 	for _, table := range tables {
 		for _, statement := range table.Create {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -98,96 +92,46 @@ func createTables(ctx context.Context, tx *sql.Tx, tables []sqltool.NewTable) er
 	return nil
 }
 
-// ClaimState has the call hold the state.
-func (t *Tool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
-	target, err := sqltool.Target(in)
-	if err != nil {
-		return claimed, err
-	}
-	err = t.changeState(ctx, in, func(tx stateTx) (err error) {
-		claimed, err = sqltool.ClaimState(ctx, tx, claim, func() (sqltool.Table, error) { return lookUpTable(ctx, tx.tx, target) })
-		return err
-	})
-	return claimed, err
-}
-
-// MoveState moves the state without a write of rows.
-func (t *Tool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
-	return t.changeState(ctx, in, func(tx stateTx) error { return sqltool.MoveState(ctx, tx, &write) })
-}
-
-// States are those whose names have the prefix.
-func (t *Tool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
-	err = t.readState(ctx, in, func(tx stateTx) (err error) {
-		states, err = sqltool.States(ctx, tx, prefix)
-		return err
-	})
-	return states, err
-}
-
-// SetState changes a state for a person.
-func (t *Tool) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error {
-	set := func(tx stateTx) error { return sqltool.SetState(ctx, tx, change) }
-	if change.To.IsZero() {
-		return t.forget(ctx, in, set)
-	}
-	return t.changeState(ctx, in, set)
-}
-
-// StateHistory are the changes of a state.
-func (t *Tool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
-	err = t.readState(ctx, in, func(tx stateTx) (err error) {
-		changes, err = sqltool.StateHistory(ctx, tx, name)
-		return err
-	})
-	return changes, err
-}
-
-// changeState runs do in a transaction. The file and the tables are made where they are not there.
-func (t *Tool) changeState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
+// changeStates runs do in a transaction. The file and the tables are made where they are not there; without create
+// there is nothing to do then.
+func (t *Tool) changeStates(ctx context.Context, in interpreter.ToolInput, create bool, do func(sqltool.StateTx) error) error {
 	path, err := t.path(ctx, in)
-	if err != nil {
+	if err != nil || !create && !exists(path) {
 		return err
 	}
-	return classifyError(ctx, t.file(path).transact(ctx, func(tx *sql.Tx) error {
+	err = t.file(path).transact(ctx, func(tx *sql.Tx) error {
 		err := do(stateTx{tx})
-		if !lacksTable(err) {
+		if !create || !lacksTable(err) {
 			return err
 		}
-		if err := createStates(ctx, tx); err != nil {
+		if err := createTables(ctx, tx, dialect.StateTables()...); err != nil {
 			return err
 		}
 		return do(stateTx{tx})
-	}))
-}
-
-// forget runs do in a transaction. A file or a table that is not there holds nothing.
-func (t *Tool) forget(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
-	path, err := t.path(ctx, in)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	})
+	if !create && lacksTable(err) {
 		return nil
 	}
-	err = t.file(path).transact(ctx, func(tx *sql.Tx) error { return do(stateTx{tx}) })
+	return classifyError(ctx, err)
+}
+
+// readStates runs do in a transaction that can only read. A file or a table that is not there holds nothing.
+func (t *Tool) readStates(ctx context.Context, in interpreter.ToolInput, do func(sqltool.StateTx) error) error {
+	path, err := t.path(ctx, in)
+	if err != nil || !exists(path) {
+		return err
+	}
+	err = t.readOnly(ctx, path, func(tx *sql.Tx) error { return do(stateTx{tx}) })
 	if lacksTable(err) {
 		return nil
 	}
 	return classifyError(ctx, err)
 }
 
-// readState runs do in a transaction that can only read. A file or a table that is not there holds nothing.
-func (t *Tool) readState(ctx context.Context, in interpreter.ToolInput, do func(stateTx) error) error {
-	path, err := t.path(ctx, in)
-	if err != nil {
-		return err
-	}
-	isThere, err := t.readOnly(ctx, path, func(tx *sql.Tx) error { return do(stateTx{tx}) })
-	if !isThere || lacksTable(err) {
-		return nil
-	}
-	return classifyError(ctx, err)
+// exists reports whether a file is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // lacksTable reports whether an error is that a table is not there.
@@ -209,23 +153,25 @@ func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // lookUpTable finds out whether a table has rows.
-func lookUpTable(ctx context.Context, tx *sql.Tx, target *sqltool.Write) (table sqltool.Table, err error) {
+func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write) (table sqltool.Table, err error) {
 	table.Shown = target.Shown
-	columns, err := (&tableTx{stateTx: stateTx{tx}}).Columns(ctx, target)
+	columns, err := readColumns(ctx, tx, target)
 	if err != nil || len(columns) == 0 {
 		return table, err
 	}
 	table.Exists = true
-	return table, tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")").Scan(&table.HasRow)
+	return table, tx.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error {
+		return scan(&table.HasRow)
+	})
 }
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
-	err := sqltool.MoveWithRows(ctx, stateTx{l.tx}, w)
+	err := sqltool.Move(ctx, stateTx{l.tx}, w.State, w.WritesRows())
 	if !lacksTable(err) {
 		return err
 	}
-	if err := createStates(ctx, l.tx); err != nil {
+	if err := createTables(ctx, l.tx, dialect.StateTables()...); err != nil {
 		return err
 	}
 	return sqltool.NotHeld(ctx, stateTx{l.tx}, w.State)
@@ -239,7 +185,7 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 	for i := range chunks {
 		err := l.see(ctx, &chunks[i], known)
 		if lacksTable(err) { // the tables of states are older than blocks
-			if err = createStates(ctx, l.tx); err == nil {
+			if err = createTables(ctx, l.tx, dialect.StateTables()...); err == nil {
 				err = l.see(ctx, &chunks[i], known)
 			}
 		}

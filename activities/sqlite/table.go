@@ -13,6 +13,7 @@ import (
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // write writes all rows in one transaction.
@@ -67,7 +68,7 @@ func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool
 		}
 	}
 	if w.Staged() {
-		if err := createTables(ctx, tx, dialect.StagingTables()); err != nil {
+		if err := createTables(ctx, tx, dialect.StagingTables()...); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -96,10 +97,7 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 	}
 	defer func() { _ = statement.Close() }()
 	for _, row := range w.Deletes {
-		values := make([]any, len(columns))
-		for i, column := range columns {
-			values[i] = columnValue(row[column])
-		}
+		values := lists.Map(columns, func(column string) any { return columnValue(row[column]) })
 		result, err := statement.ExecContext(ctx, values...)
 		if err != nil {
 			return 0, err
@@ -160,12 +158,11 @@ func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
 	if !errors.As(err, &refused) {
 		return nil
 	}
-	switch refused.Code() & 0xff { // extended codes hold the primary one in their low byte
+	switch primaryCode(refused.Code()) {
 	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG:
-		_, _, name := kindOfCode(refused.Code())
 		_, constraint, _ := strings.Cut(refused.Error(), "CHECK constraint failed: ")
 		constraint, _, _ = strings.Cut(constraint, " ")
-		return &sqltool.Refusal{Code: name, Reason: refused.Error(), Constraint: constraint}
+		return &sqltool.Refusal{Code: kindOfCode(refused.Code()).name, Reason: refused.Error(), Constraint: constraint}
 	}
 	return nil
 }
@@ -176,16 +173,16 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Colu
 		t.known = nil
 		return known.of(ctx, t, w)
 	}
-	return t.readColumns(ctx, w)
+	return readColumns(ctx, t, w)
 }
 
-func (t *tableTx) readColumns(ctx context.Context, w *sqltool.Write) (columns []sqltool.Column, err error) {
+func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.Write) (columns []sqltool.Column, err error) {
 	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
 	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
 		query, args = fmt.Sprintf(describe, "?, ?"), append(args, w.Table[0])
 	}
-	err = t.Query(ctx, query, args, func(scan func(...any) error) error {
+	err = tx.Query(ctx, query, args, func(scan func(...any) error) error {
 		var column sqltool.Column
 		err := scan(&column.Name, &column.Type, &column.ReadOnly)
 		columns = append(columns, column)
@@ -242,40 +239,40 @@ func classifyError(ctx context.Context, err error) error {
 	case !errors.As(err, &db):
 		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: "SQLite: " + err.Error(), Err: err}
 	}
-	kind, class, name := kindOfCode(db.Code())
-	return &tool.Error{Kind: kind, Class: class, Type: name, Message: err.Error(), Err: err}
+	of := kindOfCode(db.Code())
+	return &tool.Error{Kind: of.kind, Class: of.class, Type: of.name, Message: err.Error(), Err: err}
 }
 
-// kindOfCode reads a result code (sqlite.org/rescode.html). What other
-// users of the file, or the disk, may change by themselves is retryable, as
-// SQLSTATE classes 53 and 57 are.
-func kindOfCode(code int) (kind interpreter.Kind, class interpreter.Class, name string) {
-	const primary = 0xff // extended codes hold the primary one in their low byte
-	switch code & primary {
-	case codes.SQLITE_BUSY:
-		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"
-	case codes.SQLITE_TOOBIG:
-		return interpreter.KindPayloadTooLarge, interpreter.ClassFinal, "SQLITE_TOOBIG"
-	case codes.SQLITE_AUTH:
-		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_AUTH"
-	case codes.SQLITE_LOCKED:
-		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_LOCKED"
-	case codes.SQLITE_FULL:
-		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_FULL"
-	case codes.SQLITE_NOMEM:
-		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_NOMEM"
-	case codes.SQLITE_IOERR:
-		return interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_IOERR"
-	case codes.SQLITE_CANTOPEN:
-		return interpreter.KindConnection, interpreter.ClassRetryable, "SQLITE_CANTOPEN"
-	case codes.SQLITE_CONSTRAINT:
-		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CONSTRAINT"
-	case codes.SQLITE_READONLY:
-		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_READONLY"
-	case codes.SQLITE_NOTADB:
-		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_NOTADB"
-	case codes.SQLITE_CORRUPT:
-		return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"
+// codeKind is what a result code means to a playbook.
+type codeKind struct {
+	kind  interpreter.Kind
+	class interpreter.Class
+	name  string
+}
+
+// kindsOfCodes are the result codes that have kinds of their own (sqlite.org/rescode.html). What other
+// users of the file, or the disk, may change by themselves is retryable, as SQLSTATE classes 53 and 57 are.
+var kindsOfCodes = map[int]codeKind{
+	codes.SQLITE_BUSY:       {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_BUSY"},
+	codes.SQLITE_TOOBIG:     {interpreter.KindPayloadTooLarge, interpreter.ClassFinal, "SQLITE_TOOBIG"},
+	codes.SQLITE_AUTH:       {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_AUTH"},
+	codes.SQLITE_LOCKED:     {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_LOCKED"},
+	codes.SQLITE_FULL:       {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_FULL"},
+	codes.SQLITE_NOMEM:      {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_NOMEM"},
+	codes.SQLITE_IOERR:      {interpreter.KindTool, interpreter.ClassRetryable, "SQLITE_IOERR"},
+	codes.SQLITE_CANTOPEN:   {interpreter.KindConnection, interpreter.ClassRetryable, "SQLITE_CANTOPEN"},
+	codes.SQLITE_CONSTRAINT: {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CONSTRAINT"},
+	codes.SQLITE_READONLY:   {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_READONLY"},
+	codes.SQLITE_NOTADB:     {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_NOTADB"},
+	codes.SQLITE_CORRUPT:    {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"},
+}
+
+// primaryCode is the primary code of an extended one, which holds it in its low byte.
+func primaryCode(code int) int { return code & 0xff }
+
+func kindOfCode(code int) codeKind {
+	if known, found := kindsOfCodes[primaryCode(code)]; found {
+		return known
 	}
-	return interpreter.KindTool, interpreter.ClassFinal, "SQLITE_ERROR"
+	return codeKind{interpreter.KindTool, interpreter.ClassFinal, "SQLITE_ERROR"}
 }

@@ -14,7 +14,7 @@ type Column struct {
 	ReadOnly bool
 }
 
-// Kind is what the values of a column are, as far as writes tell types apart.
+// Kind is what the values of a column are, as far as writes distinguish types.
 type Kind int
 
 const (
@@ -195,12 +195,10 @@ func columnsOf(rows []map[string]any) []string {
 }
 
 func hasAll(row map[string]any, columns []string) bool {
-	for _, column := range columns {
-		if _, has := row[column]; !has {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(columns, func(column string) bool {
+		_, has := row[column]
+		return !has
+	})
 }
 
 // appendNew appends a text unless the list has it.

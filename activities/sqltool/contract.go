@@ -8,6 +8,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -114,10 +115,7 @@ func (w *Write) conformColumns(d *Dialect, table []Column, isNew func(string) bo
 	case freeze:
 		return w.lacksColumn(table, added[0], w.placeOf(added[0], false))
 	case evolve:
-		names := make([]string, len(table))
-		for i, column := range table {
-			names[i] = column.Name
-		}
+		names := lists.Map(table, nameOf)
 		for _, column := range added {
 			typed := w.typeOf(d, column)
 			if typed == "" { // nil in every row: there is nothing to write yet
@@ -159,11 +157,7 @@ func (w *Write) conformToNothing(d *Dialect) error {
 	case freeze:
 		return tool.Errorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS, or write schema_contract: evolve", w.Shown)
 	case discardValue, discardRow:
-		all := make([]bool, len(w.Rows))
-		for i := range all {
-			all[i] = true
-		}
-		w.discardRows(all)
+		w.discardRows(slices.Repeat([]bool{true}, len(w.Rows)))
 		w.Deletes = nil
 		return nil
 	}
@@ -278,16 +272,15 @@ func (w *Write) leaveColumns(left map[string]bool) {
 
 // lacksColumn is the error of a column that the table does not have, with what it might be.
 func (w *Write) lacksColumn(table []Column, column, place string) error {
-	existing := make([]string, len(table))
-	for i, one := range table {
-		existing[i] = one.Name
-	}
+	existing := lists.Map(table, nameOf)
 	hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
 	if near := expression.Suggest(column, existing); near != "" {
 		hint = `did you mean "` + near + `"?`
 	}
 	return tool.Errorf("%stable %q has no column %q: %s", place, w.Shown, column, hint)
 }
+
+func nameOf(column Column) string { return column.Name }
 
 // placeOf is the first row that has a value for the column, as the head of a message; "" for none.
 func (w *Write) placeOf(column string, valued bool) string {

@@ -65,13 +65,6 @@ func (s *Sweeper) Due(name string) bool {
 	return known
 }
 
-// IsTableWrite reports whether a call writes to a table, and not with a statement.
-func IsTableWrite(in interpreter.ToolInput) bool {
-	_, statement := in.Fields["statement"]
-	_, table := in.Fields["table"]
-	return table && !statement
-}
-
 // LogSweep logs that a ledger was not rid of its old notes. The write before has
 // been made, whatever comes of that.
 func LogSweep(ctx context.Context, logger *slog.Logger, in interpreter.ToolInput, err error) {

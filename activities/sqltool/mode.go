@@ -3,6 +3,8 @@ package sqltool
 import (
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // The modes of table mode.
@@ -13,14 +15,14 @@ const (
 	modeReplace        = "replace"
 )
 
-// mode is how rows meet those that are there. All that modes differ in stands here: a further
+// mode is how rows meet those that are there. All that modes differ in is here: a further
 // mode is a further entry of modes, and what it needs that these lack a further member.
 type mode struct {
 	name string
 	// upsert says that rows take the place of those with their key. A write may be made again
 	// then, so that neither its operation key nor its rows are noted.
 	upsert bool
-	// replace says that rows stand beside the table until they take the place of those in it.
+	// replace says that rows are beside the table until they take the place of those in it.
 	replace bool
 	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
 	conflict func(*Write) string
@@ -34,11 +36,7 @@ var modes = []mode{
 }
 
 func modeNames() []string {
-	names := make([]string, len(modes))
-	for i, mode := range modes {
-		names[i] = mode.name
-	}
-	return names
+	return lists.Map(modes, func(mode mode) string { return mode.name })
 }
 
 func modeOf(name string) mode {

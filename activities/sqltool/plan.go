@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// fromRows stands in a statement for a type that follows from rows which are not known.
+// fromRows is in a statement for a type that follows from rows which are not known.
 const fromRows = "…"
 
 // Plan is what a write would do to its table as the table is now. It decides by the code of Settle,
@@ -19,7 +19,7 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
 	}
-	w, err := PlanWrite(in)
+	w, err := planWrite(in)
 	if err != nil {
 		return plan, err
 	}
@@ -37,11 +37,11 @@ func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan int
 	}
 	plan.Exists = len(table) > 0
 	if plan.Exists && w.Staged() {
-		looked := *w
+		inspected := *w
 		if w.contract.columns == evolve {
-			looked.staging.where = nil // rows may have its column
+			inspected.staging.where = nil // rows may have its column
 		}
-		if _, err := (&stage{tx: tx, write: &looked}).inspect(ctx); err != nil {
+		if _, err := (&stage{tx: tx, write: &inspected}).inspect(ctx); err != nil {
 			return plan, err
 		}
 	}

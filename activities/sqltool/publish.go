@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // The names that a target and the table beside it have in statements.
@@ -14,7 +16,7 @@ const (
 	givenName = "reprise_given"
 )
 
-// publish puts the rows in place that stand beside the table, once.
+// publish puts the rows in place that are beside the table, once.
 func (s *stage) publish(ctx context.Context) (written Written, err error) {
 	if err := s.enter(ctx, true); err != nil {
 		return written, err
@@ -194,11 +196,9 @@ func (p *difference) value(column string, fallback func(InspectedColumn) string)
 
 // values are the columns of staged rows as the target gets them.
 func (p *difference) values() string {
-	values := make([]string, len(p.columns))
-	for i, column := range p.columns {
-		values[i] = p.value(column, func(c InspectedColumn) string { return c.Default })
-	}
-	return strings.Join(values, ", ")
+	return strings.Join(lists.Map(p.columns, func(column string) string {
+		return p.value(column, func(c InspectedColumn) string { return c.Default })
+	}), ", ")
 }
 
 func (p *difference) insert(condition string) string {

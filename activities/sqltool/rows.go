@@ -20,9 +20,17 @@ type Statement struct {
 	Values []any
 }
 
-// ReadStatement parses the statement of a call again and pairs it with the
+// Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
+func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, write *Write, err error) {
+	if sql, err = readStatement(in, dialect); sql == nil && err == nil {
+		write, err = planWrite(in)
+	}
+	return sql, write, err
+}
+
+// readStatement parses the statement of a call again and pairs it with the
 // values the workflow rendered. Without a statement it gives nil.
-func ReadStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statement, error) {
+func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statement, error) {
 	source, err := tool.TextField(in, "statement")
 	if err != nil || strings.TrimSpace(source) == "" {
 		return nil, err

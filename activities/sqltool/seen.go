@@ -9,12 +9,13 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // seenChunk is how many rows are looked up at once.
 const seenChunk = 10_000
 
-// planState reads what the write does to a state. Of rows that are told apart and come twice
+// planState reads what the write does to a state. Of rows that are distinguished and come twice
 // the first is written.
 func (w *Write) planState(in interpreter.ToolInput) error {
 	w.State = in.State
@@ -103,7 +104,7 @@ func belowRows(name string, position []byte) []byte {
 	return append(ofState(name, withCursor), position...)
 }
 
-// keepsRows makes count rows what is kept of them. A row is told from the same row of another table: a
+// keepsRows makes count rows what is kept of them. A row is distinguished from the same row of another table: a
 // call may write to several of the database that keeps its state.
 func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
@@ -145,11 +146,7 @@ func (w *Write) Number(i int) int {
 
 // Unseen is the write without rows that are known.
 func (w *Write) Unseen(known map[string]bool) *Write {
-	marked := make([]bool, len(w.Rows))
-	for i, row := range w.known {
-		marked[i] = known[string(row)]
-	}
-	return w.without(marked)
+	return w.without(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.
@@ -174,7 +171,7 @@ type Seen struct {
 	Sweep bool
 }
 
-// Seen are the chunks of a write, at least one where rows are told apart at all.
+// Seen are the chunks of a write, at least one where rows are distinguished at all.
 func (w *Write) Seen() (chunks []Seen) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil

@@ -50,7 +50,7 @@ func (w *Write) newest() *Write {
 	return w.without(lost)
 }
 
-// keyOf tells the keys of rows apart.
+// keyOf distinguishes the keys of rows.
 func (w *Write) keyOf(row map[string]any) string {
 	if len(w.Key) == 1 {
 		return w.keyForms[0](row[w.Key[0]])

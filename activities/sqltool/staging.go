@@ -11,6 +11,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -21,7 +22,7 @@ const (
 	StagingTable = "reprise_staging"
 	// StagedTable holds what each part of a call or loop has staged.
 	StagedTable = "reprise_staged"
-	// stagingPrefix begins the names of the tables that stand beside targets.
+	// stagingPrefix begins the names of the tables that are beside targets.
 	stagingPrefix = "reprise_staging_"
 )
 
@@ -230,8 +231,8 @@ func (w *Write) readWhere(in interpreter.ToolInput) error {
 	return nil
 }
 
-// Store does what a write says to its table, and to the rows that stand beside it. settled is what is left to
-// write of it. The write that is given back has what was left out.
+// Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
+// write of it. The write that is returned has what was left out.
 func Store(ctx context.Context, tx StagingTx, w, settled *Write) (Written, *Write, error) {
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
@@ -447,7 +448,7 @@ func (w *Write) Doing() string {
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
 }
 
-// InWordsOfTarget has the name of the table in a message in which the one beside it stands.
+// InWordsOfTarget has the name of the table in a message in which the one beside it is.
 func (w *Write) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
 }
@@ -626,17 +627,10 @@ func (s *stage) inspect(ctx context.Context) (*Inspected, error) {
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
 	if where := w.staging.where; where != nil && !slices.ContainsFunc(target.Columns, func(c InspectedColumn) bool { return c.Name == where.column }) {
-		return nil, w.lacksColumn(target.columns(), where.column, "replace_where: ")
+		columns := lists.Map(target.Columns, func(c InspectedColumn) Column { return Column{Name: c.Name, Type: c.Type} })
+		return nil, w.lacksColumn(columns, where.column, "replace_where: ")
 	}
 	return target, nil
-}
-
-func (i *Inspected) columns() []Column {
-	columns := make([]Column, len(i.Columns))
-	for at, column := range i.Columns {
-		columns[at] = Column{Name: column.Name, Type: column.Type}
-	}
-	return columns
 }
 
 // whereCheck is the constraint that a row is among those that are replaced.

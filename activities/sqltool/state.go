@@ -19,7 +19,7 @@ import (
 const (
 	// StateTable holds a row for each state.
 	StateTable = "reprise_state"
-	// SeenTable holds what rows are told apart by that may come again.
+	// SeenTable holds what rows are distinguished by that may come again.
 	SeenTable = "reprise_seen"
 	// BlocksTable holds the same of rows that came together in the order of their cursors.
 	BlocksTable = "reprise_seen_blocks"
@@ -195,8 +195,8 @@ type Table struct {
 	Exists, HasRow bool
 }
 
-// ClaimState has a call hold a state. The table is looked up for a state that has moved.
-func ClaimState(
+// claimState has a call hold a state. The table is looked up for a state that has moved.
+func claimState(
 	ctx context.Context, tx StateTx, claim incremental.Claim, lookUp func() (Table, error),
 ) (claimed incremental.Claimed, err error) {
 	state, err := lockState(ctx, tx, claim.Name)
@@ -259,8 +259,9 @@ func withoutTable(state incremental.State, table Table) *incremental.Refusal {
 		lacks = "does not exist"
 	}
 	return &incremental.Refusal{Type: incremental.TypeWithoutTable, Message: fmt.Sprintf(
-		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Read from the beginning "+
-			"with `starter run --full-refresh`, or forget the state with `starter state reset`; initial_value says where it begins",
+		"the state %q has moved to %s, and table %q %s: rows before that would never be read again. Forget the state "+
+			"with `starter state reset`, or read from the beginning with `starter run --full-refresh` if the sink does not insert; "+
+			"initial_value says where it begins",
 		state.Name, expression.Text(state.Watermark.Value.Data), table.Shown, lacks)}
 }
 
@@ -385,17 +386,8 @@ func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 	return err
 }
 
-// MoveState moves a state without a write of rows.
-func MoveState(ctx context.Context, tx StateTx, w *incremental.Write) error {
-	return moveState(ctx, tx, w, false)
-}
-
-// MoveWithRows moves the state of a write, before its rows are written.
-func MoveWithRows(ctx context.Context, tx StateTx, w *Write) error {
-	return moveState(ctx, tx, w.State, w.WritesRows())
-}
-
-func moveState(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+// Move moves the state of a write, before its rows are written.
+func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
 	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err
@@ -441,8 +433,8 @@ func findState(ctx context.Context, tx StateTx, name string) (s storedState, fou
 	return s, found, err
 }
 
-// States are those whose names have the prefix, in the order of their names.
-func States(ctx context.Context, tx StateTx, prefix string) (states []incremental.State, err error) {
+// findStates gives those whose names have the prefix, in the order of their names.
+func findStates(ctx context.Context, tx StateTx, prefix string) (states []incremental.State, err error) {
 	var all []storedState
 	err = tx.Query(ctx, "SELECT "+stateColumns(tx.Dialect())+" FROM "+StateTable+" WHERE substr(name, 1, length(CAST($1 AS text))) = $1", []any{prefix},
 		func(scan func(...any) error) error {
@@ -457,9 +449,9 @@ func States(ctx context.Context, tx StateTx, prefix string) (states []incrementa
 	return states, err
 }
 
-// SetState changes a state for a person, or forgets it with the rows that it knows. A write of
+// setState changes a state for a person, or forgets it with the rows that it knows. A write of
 // the call that held it is refused from now on.
-func SetState(ctx context.Context, tx StateTx, change incremental.Change) error {
+func setState(ctx context.Context, tx StateTx, change incremental.Change) error {
 	state, found, err := findAndLock(ctx, tx, change)
 	if err != nil || !found {
 		return err
@@ -499,8 +491,8 @@ func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s 
 	return s, true, err
 }
 
-// StateHistory are the changes of a state, the oldest first.
-func StateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.Change, err error) {
+// stateHistory are the changes of a state, the oldest first.
+func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.Change, err error) {
 	d := tx.Dialect()
 	err = tx.Query(ctx, "SELECT "+d.TimeText("changed_at")+", changed_by, from_watermark, from_position, to_watermark, to_position, note FROM "+
 		StateHistoryTable+" WHERE name = $1 ORDER BY id", []any{name}, func(scan func(...any) error) error {

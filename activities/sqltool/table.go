@@ -11,6 +11,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -28,7 +29,7 @@ type Write struct {
 	State *incremental.Write
 
 	given   int      // how many rows it had at first
-	known   [][]byte // each row, where rows are told apart
+	known   [][]byte // each row, where rows are distinguished
 	numbers []int    // of each row, where rows are left out
 
 	// keyForms make the values of the key's columns texts that are the same where the table has them as one.
@@ -149,9 +150,9 @@ rows are identified by that may come again, which modes insert and insert_or_ign
 leave out; and in reprise_state_history how the state has changed. These are made when
 such a step first runs. A write of a call that no longer holds the state writes nothing.`
 
-// PlanWrite reads the fields and rows of table mode and reports what cannot be
+// planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
-func PlanWrite(in interpreter.ToolInput) (*Write, error) {
+func planWrite(in interpreter.ToolInput) (*Write, error) {
 	w, err := Target(in)
 	if err != nil {
 		return nil, err
@@ -316,18 +317,10 @@ func quoteName(name string) string {
 
 // QuoteNames makes a list of SQL identifiers.
 func QuoteNames(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = quoteName(name)
-	}
-	return strings.Join(quoted, ", ")
+	return strings.Join(lists.Map(names, quoteName), ", ")
 }
 
 // QuotedTable is the table as SQL has it.
 func (w *Write) QuotedTable() string {
-	quoted := make([]string, len(w.Table))
-	for i, part := range w.Table {
-		quoted[i] = quoteName(part)
-	}
-	return strings.Join(quoted, ".")
+	return strings.Join(lists.Map(w.Table, quoteName), ".")
 }

@@ -60,7 +60,7 @@ func unusableName(name string) string {
 	return ""
 }
 
-// typeForm is the form of a type's name, which stands in SQL as it is.
+// typeForm is the form of a type's name, which is in SQL as it is.
 var typeForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?( [A-Za-z]+)*( ?\( ?\d+( ?, ?\d+)? ?\))?( with(out)? time zone)?(\[\])*$`)
 
 // constraintWords begin what a type cannot have.

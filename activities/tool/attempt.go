@@ -21,7 +21,7 @@ type Attempt interface {
 	Answered()
 	// Receives is called before the tool reads much at once.
 	Receives(ctx context.Context)
-	// Propagate adds to the headers of a request what tells the other side of the
+	// Propagate adds to the headers of a request what identifies to the other side the
 	// attempt.
 	Propagate(ctx context.Context, headers http.Header)
 }
@@ -63,7 +63,7 @@ func Receives(ctx context.Context) {
 	}
 }
 
-// Propagate adds to the headers of a request what tells the other side of the attempt.
+// Propagate adds to the headers of a request what identifies to the other side the attempt.
 func Propagate(ctx context.Context, headers http.Header) {
 	if host := AttemptOf(ctx); host != nil {
 		host.Propagate(ctx, headers)

@@ -52,7 +52,7 @@ type Writer interface {
 }
 
 // Ledger is a Writer that can note, in the transaction of a write, how the call
-// goes on that writes (docs/concepts/written-once.md#a-write-that-is-made-again).
+// continues that writes (docs/concepts/written-once.md#a-write-that-is-made-again).
 type Ledger interface {
 	Writer
 
@@ -73,7 +73,7 @@ type Ledger interface {
 
 	// Forget drops the notes of calls, by their keys. With again only what they hold
 	// is dropped: a write that was noted still finds that it was, and has nothing to
-	// go on from. in is that of Recall.
+	// continue from. in is that of Recall.
 	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 

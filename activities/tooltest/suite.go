@@ -31,6 +31,9 @@ type Suite struct {
 	Good func(t *testing.T) interpreter.ToolInput
 	// Slow is an attempt that takes at least 30 s unless it is stopped.
 	Slow func(t *testing.T) interpreter.ToolInput
+	// Large is an attempt whose result has at least 256 KiB. What a tool reads is acquired from
+	// activities/memory.
+	Large func(t *testing.T) interpreter.ToolInput
 	// SlowAsSink is set where only a write can take long.
 	SlowAsSink bool
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
@@ -64,7 +67,7 @@ type Failure struct {
 type Write struct {
 	// Input is one write to a place of its own; the suite sets the keys.
 	Input func(t *testing.T) interpreter.ToolInput
-	// Effect is what stands at the place an input has written to, in a form
+	// Effect is what is at the place an input has written to, in a form
 	// that can be compared.
 	Effect func(t *testing.T, in interpreter.ToolInput) any
 	// Overwrites is set where a write with another key leaves the same effect,
@@ -94,11 +97,13 @@ func Run(t *testing.T, suite Suite) {
 	t.Helper()
 	require.NotNil(t, suite.Good, "an attempt that succeeds")
 	require.NotNil(t, suite.Slow, "an attempt that takes long unless it is stopped")
+	require.NotNil(t, suite.Large, "an attempt that reads much: a worker bounds the memory of all attempts together, so what a tool reads is acquired from activities/memory")
 	s := &runner{Suite: suite, run: Activity(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
 	t.Run("spec", s.testSpec)
 	t.Run("example", s.testExample)
 	t.Run("result", s.testResult)
+	t.Run("memory", s.testMemory)
 	t.Run("unknown fields", s.testUnknownFields)
 	t.Run("concurrent use", s.testConcurrent)
 	t.Run("cancelled", s.testCancelled)
@@ -183,6 +188,18 @@ func ErrorObject(t *testing.T, err error) interpreter.ErrorObject {
 	require.EqualValues(t, application.Type(), object.Kind)
 	require.NotEmpty(t, object.Message)
 	return object
+}
+
+// testMemory: what an attempt reads is acquired, so that many of them wait for each other and do not
+// exhaust the worker. It is not parallel: other attempts acquire from the same memory.
+func (s *runner) testMemory(t *testing.T) {
+	const least = 256 << 10
+	before := s.Catalogue.MemoryAcquired()
+	result, err := s.run(t.Context(), Complete(s.Large(t), s.Tool))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
+	require.GreaterOrEqual(t, s.Catalogue.MemoryAcquired()-before, int64(least),
+		"tool %s has not acquired the memory for what it read: activities/memory has AcquireBody, AcquireJSON and Rows", s.Tool)
 }
 
 func (s *runner) testCancelled(t *testing.T) {

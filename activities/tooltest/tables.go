@@ -174,7 +174,6 @@ func sequenceWithinAWrite(s *TableTest) {
 	}, s.Content("id, at, n"))
 }
 
-// sequenceOfKinds: within a write rows are compared as the column compares them.
 // keysWithinAWrite: values that a column has as one are one key, in whatever form they come.
 func keysWithinAWrite(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, n bigint")
@@ -205,6 +204,7 @@ func keysWithinAWrite(s *TableTest) {
 	}
 }
 
+// sequenceOfKinds: within a write rows are compared as the column compares them.
 func sequenceOfKinds(s *TableTest) {
 	collation := map[string]string{"postgres": `"und-x-icu"`, "sqlite": "NOCASE"}[s.db.Name] // neither goes by code points
 	s.Create("id bigint PRIMARY KEY, number numeric, word text COLLATE " + collation + ", at timestamp with time zone, n bigint")

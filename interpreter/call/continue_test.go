@@ -21,7 +21,7 @@ func TestLapsTellRunsApart(t *testing.T) {
 		return run
 	}
 	below := func(run interpreter.RunInfo, attempt int) interpreter.RunInfo {
-		return interpreter.RunInfo{Key: "k", Lap: run.LapBelow(attempt)}
+		return interpreter.RunInfo{Key: "k", Lap: run.ChildLap(attempt)}
 	}
 	require.Empty(t, below(origin, 1).Lap)
 	require.Empty(t, below(below(origin, 1), 1).Lap)

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -94,10 +93,10 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 	}
 	turn := *off.Turn
 	c.state.Turn = &turn
-	c.state.again(&interpreter.Wait{
-		Delay: max(turn.At.Sub(now), 0), Reason: interpreter.ReasonTurn,
-		Summary: fmt.Sprintf("slot of %s after %s, under its rate limit", c.config.Name(), turn.Promised.Sub(now).Round(time.Millisecond)),
-	})
+	phrase := interpreter.WaitPhrase{What: "slot", Why: ", under its rate limit"}
+	wait := interpreter.PhrasedWait(c.config.Name(), turn.Promised.Sub(now), interpreter.ReasonTurn, phrase)
+	wait.Delay = max(turn.At.Sub(now), 0)
+	c.state.again(wait)
 }
 
 // refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).

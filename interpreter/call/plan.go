@@ -8,6 +8,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/request"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -34,15 +35,11 @@ type Target struct {
 // Targets are those of all sinks that the call may write to, without an element of a loop also those of
 // its iterations.
 func (c *Config) Targets(now time.Time) []Target {
-	var all []Target
 	sinks := c.All()
 	if loop := c.Step.Loop; loop != nil && c.Index == nil && loop.Sink != nil {
 		sinks = append(sinks, loop.Sink)
 	}
-	for _, sink := range sinks {
-		all = append(all, c.target(sink, now))
-	}
-	return all
+	return lists.Map(sinks, func(sink *playbook.Sink) Target { return c.target(sink, now) })
 }
 
 func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
@@ -67,10 +64,8 @@ func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
 
 // placeNodes are what says where an action goes, and how.
 func placeNodes(action *playbook.Action) []*playbook.Node {
-	nodes := []*playbook.Node{action.Tool, action.Auth}
-	for _, field := range action.Fields {
-		nodes = append(nodes, field.Value)
-	}
+	fields := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })
+	nodes := append(fields, action.Tool, action.Auth)
 	return slices.DeleteFunc(nodes, func(node *playbook.Node) bool { return node == nil })
 }
 

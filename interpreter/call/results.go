@@ -42,7 +42,7 @@ func (r results) success(d decided) *interpreter.CallResult {
 		result.Meta.Truncated = true
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
-			where, d.Spent, r.config.from(d.Spent), pages(s.Successes), d.Why))
+			where, d.Spent, r.config.from(d.Spent), source.Count(s.Successes, "page"), d.Why))
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
 		if lacks := s.Pages.CutShort(r.config.Policies, s.Last.Data.Data, s.Last.Contribution.Data); lacks != "" {
 			result.Meta.Truncated = true
@@ -54,14 +54,6 @@ func (r results) success(d decided) *interpreter.CallResult {
 		}
 	}
 	return result
-}
-
-// pages counts pages in a message.
-func pages(n int) string {
-	if n == 1 {
-		return "1 page"
-	}
-	return fmt.Sprintf("%d pages", n)
 }
 
 // data is that of a call that succeeds: what the policy that ends it says, what
@@ -122,30 +114,32 @@ func (r results) wait(decision retry.Decision) *interpreter.Wait {
 	if decision.Delay <= 0 {
 		return nil
 	}
-	wait := &interpreter.Wait{Delay: decision.Delay, Reason: decision.Reason, Summary: r.waitSummary(decision)}
+	wait := interpreter.PhrasedWait(r.config.Name(), decision.Delay, decision.Reason, r.phrase(decision))
 	if r.config.Policies.Then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
 		wait.Most = decision.Limit
 	}
 	return wait
 }
 
-// waitSummary says what follows after which time. It is kept, also beside timers in Temporal's UI,
-// so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
+// phrase says what follows the wait, and why. The summary of it is kept, also beside timers in Temporal's
+// UI, so it is no countdown. Its numbers are those of the policy, which counts retries; attempts
 // are those of the call.
-func (r results) waitSummary(decision retry.Decision) string {
-	name, delay := r.config.Name(), decision.Delay.Round(time.Millisecond)
+func (r results) phrase(decision retry.Decision) interpreter.WaitPhrase {
+	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
+		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.Short()}
+	}
 	if r.config.Policies.Then(decision.Policy).Restart {
-		return fmt.Sprintf("restart %d/%d of %s after %s: %s", decision.Count, decision.Limit, name, delay, r.state.Last.Error.Short())
+		return after("", "restart %d/%d", decision.Count, decision.Limit)
 	}
 	switch decision.Reason {
 	case interpreter.ReasonPage:
-		return fmt.Sprintf("page %d of %s after %s", r.state.Successes+1, name, delay)
+		return interpreter.WaitPhrase{What: fmt.Sprintf("page %d", r.state.Successes+1)}
 	case interpreter.ReasonPoll:
-		return fmt.Sprintf("poll %d/%d of %s after %s", decision.Count+1, decision.Limit, name, delay)
+		return interpreter.WaitPhrase{What: fmt.Sprintf("poll %d/%d", decision.Count+1, decision.Limit)}
 	case interpreter.ReasonRateLimited:
-		return fmt.Sprintf("retry %d of %s after %s, as the server requested: %s", r.state.RequestAttempts, name, delay, r.state.Last.Error.Short())
+		return after(", as the server requested", "retry %d", r.state.RequestAttempts)
 	}
-	return fmt.Sprintf("retry %d/%d of %s after %s: %s", decision.Count, decision.Limit-1, name, delay, r.state.Last.Error.Short())
+	return after("", "retry %d/%d", decision.Count, decision.Limit-1)
 }
 
 // shown is an answer as errors show it.

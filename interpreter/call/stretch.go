@@ -68,3 +68,17 @@ func (s Stretches) Cover(first, last int) bool {
 	}
 	return true
 }
+
+// ImpliedBy reports whether the failure that a call ended with, nil for none, says all of these: they are one
+// stretch without waits for its turn, which failed with it or succeeded before it.
+func (s Stretches) ImpliedBy(failure *interpreter.ErrorObject) bool {
+	switch {
+	case len(s) == 0:
+		return true
+	case len(s) > 1 || s[0].Turn > 0:
+		return false
+	case s[0].Error != nil:
+		return failure != nil && failure.Kind == s[0].Error.Kind
+	}
+	return failure == nil || failure.Page > 0 && failure.Page <= max(s[0].Page, s[0].PageTo)
+}

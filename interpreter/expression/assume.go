@@ -105,7 +105,7 @@ func (a assume) of(node ast.Node) Fact {
 	return literal(node)
 }
 
-// literal is the fact about a value that stands in the expression.
+// literal is the fact about a value that is in the expression.
 func literal(node ast.Node) Fact {
 	switch n := node.(type) {
 	case *ast.NilNode:

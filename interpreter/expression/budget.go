@@ -19,7 +19,7 @@ type Limits struct {
 // ends far inside the second that Temporal gives a workflow task.
 var DecisionLimits = Limits{Steps: 200_000, Bytes: 4 << 20}
 
-// Charges. They stand here together because they belong to the replay
+// Charges. They are here together because they belong to the replay
 // contract as much as the limits do.
 const (
 	textPerStep  = 64 // bytes of text that are read, compared or made for one step

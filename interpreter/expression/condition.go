@@ -35,7 +35,7 @@ func ParseCondition(source string) (*Template, []Problem) {
 	return t, problems
 }
 
-// hasBraces reports whether {{ stands outside quotes, so that x == '{{' is read
+// hasBraces reports whether {{ is outside quotes, so that x == '{{' is read
 // as an expression without braces. A quote that is never closed begins nothing.
 func hasBraces(text []rune) bool {
 	for i := 0; i+1 < len(text); i++ {

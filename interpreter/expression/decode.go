@@ -14,7 +14,7 @@ import (
 
 // Decode reads one JSON text into a canonical value. Text behind it, nesting
 // of more than 1000 levels, and what is not JSON are errors; so are numbers of
-// more than 1000 digits, whose error wraps ErrLongNumber. A key that stands twice
+// more than 1000 digits, whose error wraps ErrLongNumber. A key that is twice
 // has its last value, and bytes that are not UTF-8 become U+FFFD, as in
 // encoding/json.
 func Decode(data []byte) (any, error) {
@@ -299,7 +299,7 @@ func (r *reader) digits() (worth int) {
 	return worth
 }
 
-// fraction reads what may stand behind the whole part of a number.
+// fraction reads what may be behind the whole part of a number.
 func (r *reader) fraction() (isNone, ok bool) {
 	isNone, ok = true, true
 	if r.among(".") {

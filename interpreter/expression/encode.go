@@ -225,7 +225,7 @@ func Hash(vs ...any) string { return Digest(vs...)[:16] }
 // Digest is a stable digest of values.
 func Digest(vs ...any) string { return hex.EncodeToString(Sum(vs...)) }
 
-// clearID is how much of an ID stands in clear, in bytes. Temporal accepts 1,000.
+// clearID is how much of an ID is in clear, in bytes. Temporal accepts 1,000.
 const clearID = 900
 
 // BoundedID is a workflow ID that Temporal accepts, whatever the length of the one that is

@@ -154,7 +154,7 @@ func layoutProblem(layout string) error {
 	return nil
 }
 
-// timeIn reads a time and the zone that may stand as an argument.
+// timeIn reads a time and the zone that may be as an argument.
 func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Location, error) {
 	t, err := readTime(b, name, args[:1])
 	if err != nil {

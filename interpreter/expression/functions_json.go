@@ -46,7 +46,7 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	if err := b.text(len(s)); err != nil {
 		return nil, err
 	}
-	// At most one value stands behind each of these.
+	// At most one value is behind each of these.
 	n := 1
 	for _, mark := range []string{",", "[", "{", ":"} {
 		n += strings.Count(s, mark)

@@ -113,7 +113,7 @@ func callReverse(b *Budget, args []any) (any, error) {
 	return out, nil
 }
 
-// callUniq tells elements apart by their JSON, which takes linear time.
+// callUniq distinguishes elements by their JSON, which takes linear time.
 func callUniq(b *Budget, args []any) (any, error) {
 	list, err := opList(b, args[0], "uniq")
 	if err != nil {

@@ -317,7 +317,7 @@ func unescape(body []rune, offset int) string {
 	return out.String()
 }
 
-// unescapeHex writes the character of the \x, \u or \U whose letter stands at
+// unescapeHex writes the character of the \x, \u or \U whose letter is at
 // i and returns the offset of its last digit. Two \u that are the halves of
 // one character are taken together, as in JSON.
 func unescapeHex(out *strings.Builder, body []rune, i, digits, offset int) int {

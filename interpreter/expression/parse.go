@@ -29,7 +29,7 @@ type tree struct {
 	spans map[ast.Node]file.Location
 }
 
-// parser builds the tree. A problem behind which it can go on is collected by
+// parser builds the tree. A problem behind which it can continue is collected by
 // report, any other ends the parse by fail.
 type parser struct {
 	tree
@@ -102,7 +102,7 @@ func (p *parser) closing(open token, bracket string) {
 	}
 }
 
-// unexpected ends the parse at a token that cannot stand there. Some tokens
+// unexpected ends the parse at a token that cannot be there. Some tokens
 // have a better explanation than what was expected.
 func (p *parser) unexpected(t token, expected string) {
 	message := fmt.Sprintf("unexpected %s; %s", t.describe(), expected)
@@ -133,7 +133,7 @@ func (p *parser) expectEnd() {
 	}
 }
 
-// report collects a problem behind which the parse can go on.
+// report collects a problem behind which the parse can continue.
 func (p *parser) report(t token, code, message string) {
 	p.problems = append(p.problems, Problem{Offset: t.from, End: t.to, Code: code, Message: message})
 }

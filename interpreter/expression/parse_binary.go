@@ -40,7 +40,7 @@ var (
 )
 
 // operatorAhead returns the binary operator that comes next, whether not
-// stands before it, and its level.
+// is before it, and its level.
 func (p *parser) operatorAhead() (op token, negated bool, level int) {
 	op = p.peek()
 	if op.word("not") && p.peekAt(1).kind == tokenName && slices.Contains(negatable, p.peekAt(1).text) {

@@ -68,7 +68,7 @@ func (p *parser) resolve(name token, open *token, given []ast.Node) *function {
 	return nil
 }
 
-// countsAll looks ahead whether count has no condition: no comma stands on
+// countsAll looks ahead whether count has no condition: no comma is on
 // the level of its brackets.
 func (p *parser) countsAll(open *token, given int) bool {
 	if given > 0 {
@@ -90,7 +90,7 @@ func (p *parser) countsAll(open *token, given int) bool {
 	return false
 }
 
-// arguments parses what stands between the brackets behind given.
+// arguments parses what is between the brackets behind given.
 func (p *parser) arguments(f *function, open token, given []ast.Node) []ast.Node {
 	arguments := given
 	for !p.accept(")") {
@@ -125,8 +125,10 @@ func refuseKeyword(f *function, keyword token) {
 func (p *parser) predicate(f *function) ast.Node {
 	t := p.peek()
 	if len(p.closures) == maxClosures {
+		inside := slices.Clone(p.closures)
+		slices.Reverse(inside)
 		fail(t.from, t.to, codeTooLarge, fmt.Sprintf("%s inside %s: predicates may be nested %d deep; "+
-			"compute the inner list in vars first", f.name, strings.Join(reversed(p.closures), " inside "), maxClosures))
+			"compute the inner list in vars first", f.name, strings.Join(inside, " inside "), maxClosures))
 	}
 	p.closures = append(p.closures, f.name)
 	defer func() { p.closures = p.closures[:len(p.closures)-1] }()
@@ -144,12 +146,6 @@ func (p *parser) predicate(f *function) ast.Node {
 			"member or filter: write %s(xs, .%s) or %s(xs, %s(#))", text.Value, f.name, text.Value, f.name, text.Value))
 	}
 	return p.add(&ast.PredicateNode{Node: body}, t, t.from)
-}
-
-func reversed(names []string) []string {
-	out := slices.Clone(names)
-	slices.Reverse(out)
-	return out
 }
 
 // mapAhead reports whether the { that comes next starts a map rather than a

@@ -105,7 +105,7 @@ func (p *parser) inlineIf(yes ast.Node, from int) ast.Node {
 }
 
 // ternary parses the rest of c ? a : b, and of c ?: b, which gives c if it is
-// true. Its condition then stands in the tree twice.
+// true. Its condition then is in the tree twice.
 func (p *parser) ternary(cond ast.Node, from int) ast.Node {
 	mark := p.next()
 	yes := cond

@@ -74,7 +74,7 @@ type foundPart struct {
 	text string
 }
 
-// visit looks for parts in a node. Those of operands stand before what is made of them.
+// visit looks for parts in a node. Those of operands are before what is made of them.
 func (f *partFinder) visit(node ast.Node) {
 	switch n := withoutChain(node).(type) {
 	case *ast.IdentifierNode:

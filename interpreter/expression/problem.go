@@ -32,7 +32,7 @@ const (
 type parseFailure struct{ problem Problem }
 
 // fail ends the parse of one expression. Problems behind which the parser can
-// go on are collected by parser.report instead.
+// continue are collected by parser.report instead.
 func fail(from, to int, code, message string) {
 	panic(parseFailure{Problem{Offset: from, End: to, Code: code, Message: message}})
 }

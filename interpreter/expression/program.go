@@ -83,7 +83,7 @@ func Compile(source string) (*Program, []Problem) {
 	return p, nil
 }
 
-// compileTree hands a lowered tree to expr. Nothing else in the package uses
+// compileTree passes a lowered tree to expr. Nothing else in the package uses
 // expr's checker, compiler or machine. expr's optimizer stays off: it would
 // turn "x and true" into x. Its builtins stay unregistered: they would give a
 // type to names such as count.
@@ -215,7 +215,7 @@ func (p *Program) Source() string { return p.source }
 // its value as it is.
 func (p *Program) Raw() bool { return p.raw }
 
-// Written reports whether every value of the expression is text that stands in
+// Written reports whether every value of the expression is text that is in
 // it, such as one of '/a' if x else '/b': it is the author's, not the data's.
 func (p *Program) Written() bool { return isWritten(p.tree) }
 

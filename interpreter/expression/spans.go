@@ -48,7 +48,7 @@ func findSpans(text []rune) []span {
 }
 
 // findSpan returns the span that starts at from. If the expression's brackets
-// or quotes do not match up, it ends at the next }} whatever stands there, so
+// or quotes do not match up, it ends at the next }} whatever is there, so
 // that the expressions behind it are found.
 func findSpan(text []rune, from int) span {
 	s := span{Span: Span{Start: from}, inner: from + 2}
@@ -93,7 +93,7 @@ func isNumberAt(text []rune, at int) bool {
 	return at < len(text) && (isDigit(text[at]) || text[at] == '.' && at+1 < len(text) && isDigit(text[at+1]))
 }
 
-// closeBraces returns where the }} stands that closes an expression: the first
+// closeBraces returns where the }} is that closes an expression: the first
 // one outside texts while no { is open.
 func closeBraces(text []rune, from int) (int, bool) {
 	depth := 0

@@ -137,7 +137,7 @@ type Range struct {
 	To   int `json:"to"`
 }
 
-// RenderPlaced is Render, and says where in the text of the value data stands. What
+// RenderPlaced is Render, and says where in the text of the value data is. What
 // an expression gives that depends on none, such as {{ '{{' }}, is the author's.
 func (t *Template) RenderPlaced(scope Scope, b *Budget) (value any, data []Range, err error) {
 	if len(t.segments) < 2 || t.single != nil {
@@ -216,17 +216,13 @@ func (t *Template) Refs() []Ref {
 
 // Names reports whether an expression takes one of the roots from its scope.
 func (t *Template) Names(roots ...string) bool {
-	for _, s := range t.segments {
-		if s.Program != nil && slices.ContainsFunc(s.Program.roots, func(root string) bool { return slices.Contains(roots, root) }) {
-			return true
-		}
-	}
-	return false
+	named := func(root string) bool { return slices.Contains(roots, root) }
+	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }
 
-// Nested finds templates that stand in the strings of expressions, where they
+// Nested finds templates that are in the strings of expressions, where they
 // are text: in Jinja's place somebody meant their values. A run that is under
-// way goes on with them, so they are no problems of parsing. Offsets are those
+// way continues with them, so they are no problems of parsing. Offsets are those
 // of the strings in the template.
 func (t *Template) Nested() []Problem {
 	var problems []Problem
@@ -296,8 +292,8 @@ func unnested(body []rune, quote rune) (string, bool) {
 	return strings.Join(parts, " ~ "), true
 }
 
-// operand puts an expression of several parts in brackets where it does not
-// stand alone.
+// operand puts an expression of several parts in brackets where it is not
+// alone.
 func operand(text string, source []rune, from, to int) string {
 	alone := strings.TrimSpace(string(source[:from])) == "" && strings.TrimSpace(string(source[to:])) == ""
 	if alone || !strings.Contains(text, " ~ ") {

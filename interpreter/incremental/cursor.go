@@ -124,12 +124,22 @@ func integer(value any) (int64, bool) {
 
 // integerPosition turns the sign, so that negative numbers come first.
 func integerPosition(n int64) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(n)^1<<63)
+	return appendInteger(nil, n)
+}
+
+func appendInteger(position []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(position, uint64(n)^1<<63)
 }
 
 func timePosition(at time.Time) []byte {
-	return binary.BigEndian.AppendUint32(integerPosition(at.Unix()), uint32(at.Nanosecond()))
+	return binary.BigEndian.AppendUint32(appendInteger(make([]byte, 0, timeBytes), at.Unix()), uint32(at.Nanosecond()))
 }
+
+// Bytes of the positions of days and times.
+const (
+	dateBytes = 8
+	timeBytes = 12
+)
 
 // timeAt is the time of a position.
 func timeAt(position []byte) time.Time {
@@ -183,12 +193,11 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 // TimeOf is the time that a cursor stands for, of type date the beginning of its day in UTC; other
 // types are no times.
 func TimeOf(as Type, c Cursor) (at time.Time, ok bool) {
-	const days, times = 8, 12 // bytes of a position
 	switch {
 	case c.IsZero():
-	case as == Time && len(c.Position) == times:
+	case as == Time && len(c.Position) == timeBytes:
 		return timeAt(c.Position), true
-	case as == Date && len(c.Position) == days:
+	case as == Date && len(c.Position) == dateBytes:
 		return time.Unix(integerAt(c.Position)*secondsPerDay, 0).UTC(), true
 	}
 	return time.Time{}, false

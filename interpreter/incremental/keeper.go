@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Bounds of what a Keeper keeps. One that continues as new has to fit into one payload.
@@ -319,12 +320,7 @@ func (s *kept) state() State {
 
 // History are the changes of a state, the oldest first. The moves of one call are one.
 func (k *Keeper) History(name string) []Change {
-	changes := []Change{}
-	for _, change := range k.changes {
-		if change.Name == name {
-			changes = append(changes, change)
-		}
-	}
+	changes := append([]Change{}, lists.Filter(k.changes, func(change Change) bool { return change.Name == name })...)
 	s, _ := k.get(name)
 	if change, moved := s.change(); moved {
 		changes = append(changes, change)

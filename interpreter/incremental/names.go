@@ -29,7 +29,7 @@ func WorkflowID(group string) string {
 }
 
 // WorkflowIDPrefix begins the IDs of groups whose names begin with a prefix, unless they are so long
-// that a digest stands in their place.
+// that a digest is in their place.
 func WorkflowIDPrefix(prefix string) string { return "reprise-state/" + url.PathEscape(prefix) }
 
 // Range is a part of the states of a group, in the order of their names.

@@ -22,7 +22,7 @@ var (
 // HashLength is 128 bits: two rows with the same hash would be taken for one.
 const HashLength = 16
 
-// Of is what tells a row apart that a page has contributed.
+// Of is what distinguishes a row that a page has contributed.
 func (r *Rows) Of(row any) KnownRow {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
 		return KnownRow{Hash: expression.Sum(row)[:HashLength], Position: belowToken}
@@ -53,7 +53,7 @@ func (r *Rows) Of(row any) KnownRow {
 }
 
 // Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:
-// such rows cannot be told apart.
+// such rows cannot be distinguished.
 func (r *Rows) Lacks(row any) (column string, lacks bool) {
 	if len(r.Key) == 0 || r.Type == Token {
 		return "", false

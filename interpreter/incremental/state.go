@@ -74,7 +74,7 @@ type Write struct {
 	Number int    `json:"number"` // of the call's writes to its state, from 1
 	// Move is where the watermark goes; nil leaves it where it is.
 	Move *Move `json:"move,omitempty"`
-	// Rows tells rows apart that come again; nil where the mode takes them.
+	// Rows distinguishes rows that come again; nil where the mode takes them.
 	Rows *Rows `json:"rows,omitempty"`
 }
 
@@ -87,7 +87,7 @@ type Move struct {
 	Rows int `json:"rows,omitempty"`
 }
 
-// Rows says how rows are told apart that a source gives again. Kept in workflow history.
+// Rows says how rows are distinguished that a source gives again. Kept in workflow history.
 type Rows struct {
 	CursorPath string   `json:"cursor_path"`
 	Type       Type     `json:"type"`

@@ -154,7 +154,7 @@ func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, 
 	return []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}, true
 }
 
-// lines are the first and last line of a key that stands in lines of its own,
+// lines are the first and last line of a key that is in lines of its own,
 // comments above it included.
 func (e extent) lines(key, value *yaml.Node) (first, last int, ok bool) {
 	end := e.end(value)

@@ -1,6 +1,6 @@
 // Package migrate rewrites the older forms in the file of a playbook. What the
 // forms mean it has from interpreter/playbook; what it knows itself is where
-// they stand in the text, and how to change that and nothing else.
+// they are in the text, and how to change that and nothing else.
 package migrate
 
 import (
@@ -34,7 +34,7 @@ type Change struct {
 func (m *Migration) Changed() bool { return len(m.Changes) > 0 }
 
 // File rewrites the older forms of retry and of requests, the words of noetl.io/v1,
-// what it keeps in metadata beside labels, sinks of loops that have to stand in
+// what it keeps in metadata beside labels, sinks of loops that have to be in
 // loop.sink, and the word data where it has another name now, in the playbooks that
 // steps write out too. Only what changes is touched:
 // comments, order and quoting of all else stay. Each edit is checked by reading
@@ -71,7 +71,7 @@ type migrator struct {
 	found source.Diagnostics
 }
 
-// rewrite has a function change the tree of the text as it stands, and say by which edits
+// rewrite has a function change the tree of the text as it is, and say by which edits
 // the text holds the same. A text that does not, or lacks a comment, is refused.
 func (m *migrator) rewrite(change func(e extent, root *yaml.Node) ([]edit, bool)) bool {
 	wanted, err := yamltree.Parse(m.Text)

@@ -41,7 +41,7 @@ func (m *migrator) names(book *playbook.Playbook) {
 	}
 }
 
-// scalarPlaces are the scalars of a tree by where they stand.
+// scalarPlaces are the scalars of a tree by where they are.
 func scalarPlaces(root *yaml.Node) map[source.Position]*yaml.Node {
 	places := map[source.Position]*yaml.Node{}
 	yamltree.EachScalar(root, func(n *yaml.Node) { places[yamltree.Position(n)] = n })

@@ -42,8 +42,8 @@ func (m *migrator) paginations() {
 // that they write out.
 func stepsOf(root *yaml.Node) []stepSite { return sitesOf(root).steps }
 
-// rewritePagination rewrites the one of a step, told by its number. Comments
-// stay beside the words that they stand at; with plain they all stand above
+// rewritePagination rewrites the one of the step with a number. Comments
+// stay beside the words that they are at; with plain they all are above
 // the list.
 func (m *migrator) rewritePagination(number int, plain bool) bool {
 	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {

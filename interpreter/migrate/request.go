@@ -13,7 +13,7 @@ import (
 type requestSite struct {
 	node, newer *yaml.Node
 	kind        *yaml.Node // the value of kind
-	flow        bool       // it stands in brackets
+	flow        bool       // it is in brackets
 }
 
 // requests rewrites every request in the older form, of notices and of on_start, one
@@ -44,7 +44,7 @@ func (m *migrator) rewriteRequest(number int) bool {
 	})
 }
 
-// requestText is the newer form of a request. Comments that have no place in it stand
+// requestText is the newer form of a request. Comments that have no place in it are
 // above.
 func (e extent) requestText(site requestSite, start, end int) string {
 	newer := yamltree.Resolved(site.newer, true)

@@ -18,11 +18,11 @@ type retrySite struct {
 	at         int        // index of the value in parent.Content
 	key, value *yaml.Node
 	tool       string
-	flow       bool // it stands inside of brackets
+	flow       bool // it is inside of brackets
 }
 
 // retries rewrites every older form of retry, those inside of others first.
-// Sites are told apart by their number: rewriting changes neither how many
+// Sites are distinguished by their number: rewriting changes neither how many
 // there are nor their order.
 func (m *migrator) retries() {
 	original := sitesOf(m.root).retries
@@ -91,7 +91,7 @@ func behindAlias(site retrySite) bool {
 	return len(inside.retries) > 1
 }
 
-// behindAliases reports older forms that stand elsewhere and are only named
+// behindAliases reports older forms that are elsewhere and are only named
 // in a retry.
 func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
@@ -123,7 +123,7 @@ func target(n *yaml.Node) *yaml.Node {
 }
 
 // rewriteRetries replaces some sections at once. Comments stay beside the words that
-// they stand at; with plain they all stand above the list.
+// they are at; with plain they all are above the list.
 func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 	return m.rewrite(func(e extent, root *yaml.Node) (edits []edit, ok bool) {
 		found := sitesOf(root).retries
@@ -183,7 +183,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	return edit{colon, lastLine, strings.TrimRight(beside, " \t") + broken + indentBlock(text, site.key.Column-1+2, broken)}, true
 }
 
-// keepComments leaves in the list the comments that stand in the section, and
+// keepComments leaves in the list the comments that are in the section, and
 // returns those that have no place in it.
 func keepComments(list, written *yaml.Node, inside string, plain bool) []string {
 	wanted := lists.Filter(commentLines(written), func(line string) bool { return strings.Contains(inside, line) })
@@ -202,7 +202,7 @@ func keepComments(list, written *yaml.Node, inside string, plain bool) []string 
 
 func dropComments(n *yaml.Node) { filterComments(n, "") }
 
-// filterComments drops the comments that do not stand in a text: the parser
+// filterComments drops the comments that are not in a text: the parser
 // gives what follows a section to the section's last node.
 func filterComments(n *yaml.Node, text string) {
 	for _, comment := range []*string{&n.HeadComment, &n.LineComment, &n.FootComment} {

@@ -76,7 +76,7 @@ func (m *migrator) moveSink(path string) bool {
 	})
 }
 
-// sinkEdits move a step's sink to the end of its loop. Both must stand in lines of their
+// sinkEdits move a step's sink to the end of its loop. Both must be in lines of their
 // own.
 func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 	sinkAt, loopAt := indexOfSink(step), yamltree.IndexOf(step, "loop")

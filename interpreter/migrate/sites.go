@@ -26,7 +26,7 @@ type sites struct {
 type stepSite struct {
 	node *yaml.Node
 	path string // its name, behind those of the steps around it
-	flow bool   // it stands inside of brackets
+	flow bool   // it is inside of brackets
 }
 
 // wordSite is a key that has a newer spelling.
@@ -154,7 +154,7 @@ func sinkOf(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// indexOfSink is where the key of a sink stands in the content of a map, -1 if
+// indexOfSink is where the key of a sink is in the content of a map, -1 if
 // nowhere.
 func indexOfSink(n *yaml.Node) int {
 	if n.Kind != yaml.MappingNode {

@@ -40,7 +40,7 @@ func versionOf(top *yaml.Node) string {
 }
 
 // words rewrites the spellings of noetl.io/v1 and then apiVersion itself. That
-// stays where metadata has keys that only the older version lets stand.
+// stays where metadata has keys that only the older version allows.
 func (m *migrator) words() {
 	top := m.root.Content[0]
 	if versionOf(top) != playbook.OlderVersion {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"reprise/interpreter/expression"
 )
@@ -104,6 +103,7 @@ type Ledger struct {
 	spans   []span // in their order, none over another
 	listed  []listed
 	running []running
+	claims  []Claim // of backfills
 }
 
 // Note applies what a run says. One that was applied before changes nothing.
@@ -224,7 +224,7 @@ func status(failed, stale bool) Status {
 }
 
 // Len is how many entries are kept.
-func (l *Ledger) Len() int { return len(l.spans) + len(l.listed) + len(l.running) }
+func (l *Ledger) Len() int { return len(l.spans) + len(l.listed) + len(l.running) + len(l.claims) }
 
 // snapshot is a Ledger as it is packed; kept in workflow history.
 type snapshot struct {
@@ -234,13 +234,14 @@ type snapshot struct {
 	Spans   []int64   `json:"spans,omitempty"`
 	Listed  []listed  `json:"listed,omitempty"`
 	Running []running `json:"running,omitempty"`
+	Claims  []Claim   `json:"claims,omitempty"`
 }
 
 const perSpan = 4
 
 // Snapshot packs what is kept.
 func (l *Ledger) Snapshot() ([]byte, error) {
-	packed := snapshot{Listed: l.listed, Running: l.running}
+	packed := snapshot{Listed: l.listed, Running: l.running, Claims: l.claims}
 	end := int64(0)
 	for _, s := range l.spans {
 		identity := slices.Index(packed.Identities, s.identity)
@@ -291,21 +292,24 @@ func ReadLedger(packed []byte) (*Ledger, error) {
 		s := span{end + gap, end + gap + length, read.Identities[identity], read.Spans[i+3] == 1}
 		l.spans, end = append(l.spans, s), s.to
 	}
-	l.listed, l.running = read.Listed, read.Running
+	l.listed, l.running, l.claims = read.Listed, read.Running, read.Claims
 	return l, nil
 }
 
 // Describe shows what is kept, as Markdown.
 func (l *Ledger) Describe() string {
 	const most = 20
-	var text strings.Builder
-	fmt.Fprintf(&text, "%d spans of time, %d partitions of lists, %d runs\n", len(l.spans), len(l.listed), len(l.running))
+	var lines strings.Builder
+	fmt.Fprintf(&lines, "%d spans of time, %d partitions of lists, %d runs\n", len(l.spans), len(l.listed), len(l.running))
 	for _, s := range l.spans[max(len(l.spans)-most, 0):] {
 		word := Done
 		if s.failed {
 			word = Failed
 		}
-		fmt.Fprintf(&text, "- %s to %s: %s, `%s`\n", time.Unix(s.from, 0).UTC().Format(time.RFC3339), time.Unix(s.to, 0).UTC().Format(time.RFC3339), word, s.identity)
+		fmt.Fprintf(&lines, "- %s to %s: %s, `%s`\n", text(s.from), text(s.to), word, s.identity)
 	}
-	return text.String()
+	for _, c := range l.claims[:min(len(l.claims), most)] {
+		fmt.Fprintf(&lines, "- claimed by `%s`: %s\n", c.Run, c.Words())
+	}
+	return lines.String()
 }

@@ -202,7 +202,7 @@ func (s *Set) key(start, end time.Time) string {
 	return start.Format(time.RFC3339) + rangeSign + end.Format(time.RFC3339)
 }
 
-// rangeSign stands between the times of a key, as in ISO 8601 where a slash is none.
+// rangeSign is between the times of a key, as in ISO 8601 where a slash is none.
 const rangeSign = "--"
 
 // hourKey has the offset where the clocks show an hour twice, and minutes where the hour does not

@@ -17,7 +17,7 @@ type Approval struct {
 	Message string         `json:"message,omitempty"` // Markdown, but for what Data says
 	Options []string       `json:"options"`
 	Form    []ApprovalItem `json:"form,omitempty"`
-	// Data is where values stand in Message, in order. They are text, whatever
+	// Data is where values are in Message, in order. They are text, whatever
 	// Markdown would make of them.
 	Data []expression.Range `json:"message_data,omitempty"`
 }
@@ -247,7 +247,7 @@ func (i ApprovalItem) read(v any) (any, error) {
 	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(shorten(expression.Text(v))))
 }
 
-// mostFaults bounds the faults of a form that are told at once.
+// mostFaults bounds the faults of a form that are reported at once.
 const mostFaults = 20
 
 // Fill gives the values of the form, which were given as they are or as text; partly

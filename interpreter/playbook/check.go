@@ -95,7 +95,7 @@ func rules() []func(*checker) {
 	}
 }
 
-// check asks all rules about the playbook, and about those that stand within it.
+// check asks all rules about the playbook, and about those that are within it.
 func (c *checker) check() {
 	for _, rule := range rules() {
 		rule(c)
@@ -115,12 +115,12 @@ type checker struct {
 	tools   Tools
 	options CheckOptions
 	// partial is set when decoding failed somewhere, so that what is missing may
-	// stand in the file after all.
+	// are in the file after all.
 	partial bool
 	// workload holds the keys of the defaults and of the overlay.
 	workload map[string]any
 	// unclear is set when a tool or a field is unknown, so that what seems to be
-	// missing may be said there; meant are the texts that stand there.
+	// missing may be said there; meant are the texts that are there.
 	unclear bool
 	meant   map[string]bool
 	vars    map[string]bool // that steps set
@@ -131,7 +131,7 @@ type checker struct {
 	resolved map[*Action]string
 	// specs remembers what Tools has said; nil for tools that it does not have.
 	specs map[string]*ToolSpec
-	// inner check the playbooks that stand within this one.
+	// inner check the playbooks that are within this one.
 	inner []*checker
 }
 

@@ -12,15 +12,15 @@ type CodeProblem struct {
 	Message      string
 }
 
-// CodeCompiler is a catalogue of tools that can tell whether code compiles.
+// CodeCompiler is a catalogue of tools that can check whether code compiles.
 type CodeCompiler interface {
 	// Compile reads the codes of a playbook without running them and gives the
 	// first problem of each, nil where there is none. It is bounded in time, and
-	// gives nothing where it cannot tell.
+	// gives nothing where that is unknown.
 	Compile(codes []string) []*CodeProblem
 }
 
-// checkCode checks the code of calls as far as it can be told without running
+// checkCode checks the code of calls as far as that is possible without running
 // it: docs/reference/tools.md#python.
 func checkCode(c *checker) {
 	var nodes []*Node

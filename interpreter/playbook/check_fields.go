@@ -171,7 +171,7 @@ func (a actionAt) who() string {
 	return fmt.Sprintf("the workbook entry %q", a.action.Name)
 }
 
-// section is the section that the call stands in.
+// section is the section that the call is in.
 func (a actionAt) section() *section {
 	switch {
 	case a.spot&atNotices != 0:
@@ -189,34 +189,34 @@ func (a actionAt) section() *section {
 func (c *checker) unknownField(call actionAt, spec ToolSpec, entry *Entry) {
 	section := call.section()
 	hint := fieldHint(entry.Key, section, spec)
-	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, shorten(entry.Key), hint)
-	c.offer(entry.Key, certainKey(entry.Key, hint, append(spec.FieldNames(), section.names()...)))
+	c.errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, shorten(entry.Key), hint.text)
+	c.offer(entry.Key, hint.certain(entry.Key, append(spec.FieldNames(), section.names()...)))
 }
 
 // fieldHint says what is meant by a key that is neither a field of the tool nor a
 // word of the section.
-func fieldHint(name string, s *section, spec ToolSpec) string {
+func fieldHint(name string, s *section, spec ToolSpec) hint {
 	if known, ok := s.find(name, true); ok {
-		return "; " + Version + " writes " + quote(known.name)
+		return writes(known.name)
 	}
 	if newer, ok := olderFields[name]; ok {
 		if _, known := spec.field(newer); known {
-			return "; " + Version + " writes " + quote(newer)
+			return writes(newer)
 		}
 	}
-	if write := foreignKey(name, s, &spec); write != "" {
-		return "; " + write
+	if found := foreignKey(name, s, &spec); found.text() != "" {
+		return foreignHint(found)
 	}
-	if hint := otherLevel(name, s, sections, false); hint != "" {
+	if hint, found := otherLevel(name, s, sections, false); found {
 		return hint
 	}
 	if near := expression.Suggest(name, append(spec.FieldNames(), s.names()...)); near != "" {
-		return "; did you mean " + quote(near) + "?"
+		return meant(near)
 	}
-	if hint := otherLevel(name, s, sections, true); hint != "" {
+	if hint, found := otherLevel(name, s, sections, true); found {
 		return hint
 	}
-	return "; its fields are " + listed(spec.FieldNames())
+	return says("; its fields are " + listed(spec.FieldNames()))
 }
 
 // kindRule says what is wrong with a value of a kind, "" if nothing is.
@@ -226,7 +226,7 @@ type kindRule struct {
 	// template is asked of what has one, nil where all is right: what it gives is not
 	// known here.
 	template func(Field, *Node) string
-	// empty is true where nothing may stand, or written says so itself.
+	// empty is true where nothing may be, or written says so itself.
 	empty bool
 }
 

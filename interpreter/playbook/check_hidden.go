@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -35,7 +34,7 @@ func checkHidden(c *checker) {
 }
 
 // hiding says of each name that hides a workload key what it is. What hides a name
-// first stands last.
+// first is last.
 func (c *checker) hiding() map[string]string {
 	by := map[string]string{}
 	for _, step := range c.pb.Steps {
@@ -53,9 +52,4 @@ func (c *checker) hiding() map[string]string {
 		by[word.name] = "the word of the language"
 	}
 	return by
-}
-
-// loops are the loops of the playbook in the order of the file.
-func (pb *Playbook) loops() []*Loop {
-	return lists.Pick(pb.Steps, func(step *Step) (*Loop, bool) { return step.Loop, step.Loop != nil })
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
@@ -198,7 +197,7 @@ func filterOf(tool string, i *Incremental) string {
 }
 
 // checkSinkRows warns of a table that gets one row for a page, where rows that come again are
-// told apart one by one.
+// distinguished one by one.
 func (c *checker) checkSinkRows(step *Step) {
 	sink := c.pb.StateHome(step)
 	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !c.pb.Resolve(sink.Action).knowsRows() {
@@ -227,17 +226,10 @@ func (c *checker) checkRestartFull(step *Step) {
 	}
 }
 
-// acceptsAgain reports whether rows that are written to a table again stay single, however long ago
-// they were written first.
-func (a *Action) acceptsAgain() bool {
-	mode := a.Field("mode")
-	return mode != nil && (mode.Template != nil || expression.Text(mode.Value) != "insert")
-}
-
 // knowsRows reports whether a table leaves out rows that it has from an earlier write of the step.
 func (a *Action) knowsRows() bool {
-	mode := a.Field("mode")
-	return mode == nil || mode.Template == nil && slices.Contains([]string{"insert", "insert_or_ignore"}, expression.Text(mode.Value))
+	mode, known := a.mode()
+	return known && slices.Contains([]string{"insert", "insert_or_ignore"}, mode)
 }
 
 func (i *Incremental) value(word string) source.Position { return i.Values.at(word, i.Pos) }

@@ -20,7 +20,7 @@ func (c *checker) checkKeys(field Field, written *Node) {
 		i := slices.Index(names, entry.Key)
 		if i < 0 {
 			hint := "its keys are " + listed(names)
-			if write := foreignIn(foreignKeys, entry.Key, 0, nil); write != "" {
+			if write := foreignIn(foreignKeys, entry.Key, 0, nil).text(); write != "" {
 				hint = write
 			} else if near := expression.Suggest(entry.Key, names); near != "" {
 				hint = "did you mean " + quote(near) + "?"

@@ -15,7 +15,7 @@ var secretKeys = []string{
 	"apisecret", "appsecret", "secretaccesskey", "privatekey", "cookie",
 }
 
-// checkLiteralSecrets warns of a password, token or key that stands in the file itself: files are
+// checkLiteralSecrets warns of a password, token or key that is in the file itself: files are
 // committed, sent and shown, and a connection of the worker is not.
 func checkLiteralSecrets(c *checker) {
 	for _, key := range SortedKeys(c.pb.Workload) {

@@ -9,9 +9,11 @@ const (
 // checkLoop checks the numbers of a loop. Names of a loop are checked where
 // they are used: check_names.go.
 func checkLoop(c *checker) {
-	for _, loop := range c.pb.loops() {
-		c.checkWindow(loop)
-		c.checkShares(loop)
+	for _, step := range c.pb.Steps {
+		if step.Loop != nil {
+			c.checkWindow(step.Loop)
+			c.checkShares(step.Loop)
+		}
 	}
 }
 

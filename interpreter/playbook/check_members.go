@@ -140,7 +140,7 @@ func (c *checker) checkMember(pos place, owner, key string, known []string) {
 		return
 	}
 	hint := "its members are " + listed(known)
-	if meant := foreignIn(foreignMembers[ownerWord(owner)], key, 0, nil); meant != "" {
+	if meant := foreignIn(foreignMembers[ownerWord(owner)], key, 0, nil).write; meant != "" {
 		hint = "write " + meant
 	} else if near := expression.Suggest(key, known); near != "" {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)

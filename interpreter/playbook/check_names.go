@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -14,13 +12,16 @@ import (
 )
 
 // checkNames checks every name that an expression takes from its scope against
-// the place where it stands: docs/concepts/expressions.md#names.
+// the place where it is: docs/concepts/expressions.md#names.
 func checkNames(c *checker) {
 	check := func(at site, node *Node, ref expression.Ref) {
 		if at.field != "" && !c.understands(at.action, at.field) {
 			return
 		}
-		c.checkRef(at, c.place(node, ref.Offset), ref)
+		pos := c.place(node, ref.Offset) // a name of the language comes before one of the playbook
+		if !c.checkLanguageName(at, pos, ref) && !c.checkPlaybookName(at, pos, ref) {
+			c.unknownName(at, pos, ref.Root)
+		}
 	}
 	for _, at := range c.pb.values() {
 		for leaf := range at.node.Templates() {
@@ -32,7 +33,7 @@ func checkNames(c *checker) {
 	c.statementRefs(check)
 }
 
-// place is where a name stands. The position is worked out for those that are a
+// place is where a name is. The position is worked out for those that are a
 // problem: it takes a walk over the text.
 type place struct {
 	node   *Node
@@ -60,13 +61,6 @@ func (p *placing) at(node *Node, offset int) source.Position {
 		p.node, p.places = node, node.positions()
 	}
 	return p.places[min(max(offset, 0), len(p.places)-1)]
-}
-
-// checkRef checks a name: one of the language comes before one of the playbook.
-func (c *checker) checkRef(at site, pos place, ref expression.Ref) {
-	if !c.checkLanguageName(at, pos, ref) && !c.checkPlaybookName(at, pos, ref) {
-		c.unknownName(at, pos, ref.Root)
-	}
 }
 
 // checkLanguageName is false for a name that the language does not give.
@@ -134,7 +128,7 @@ func beginWord(at site) string {
 	return "tool"
 }
 
-// checkWord checks a word of the language: where it stands, and its members.
+// checkWord checks a word of the language: where it is, and its members.
 func (c *checker) checkWord(at site, pos place, ref expression.Ref, w word) {
 	switch {
 	case w.loop && at.spot == atStepSink && at.step.Loop != nil:
@@ -251,66 +245,53 @@ func (c *checker) unknownName(at site, pos place, name string) {
 		c.errorf(pos.at(), codeUnavailableName, "%q is what step %q collects into, known in the when and then of its retry; after the step write %s for its result", name, step.Name, step.Name)
 		return
 	}
-	if hint := cmp.Or(c.workloadHint(name), c.unknownHint(at, name)); hint != "" {
-		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint)
-		c.offer(name, c.certainName(at, name, hint))
+	if hint := cmp.Or(says(c.workloadHint(name)), c.unknownHint(at, name)); hint.text != "" {
+		c.errorf(pos.at(), codeUnknownName, "unknown name %q%s", name, hint.text)
+		c.offer(name, hint.certain(name, c.namesAt(at)))
 	}
 }
 
-// unknownHint says what is meant, or missing, where nobody knows a name; it is ""
+// unknownHint says what is meant, or missing, where nobody knows a name; it is empty
 // where what is not seen here may give it.
-func (c *checker) unknownHint(at site, name string) string {
+func (c *checker) unknownHint(at site, name string) hint {
 	if c.options.Open || c.options.caller != nil && c.options.caller.open {
-		return ""
+		return hint{}
 	}
-	near, meant := c.nearName(at, name), c.foreignName(at, name)
+	near, foreign := "", c.foreignName(at, name)
+	if len(c.workload) <= mostSuggested {
+		near = expression.Suggest(name, c.namesAt(at))
+	}
 	switch {
 	case name == CallbackWord:
-		return fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields))
+		return says(fmt.Sprintf(": it is known in %s of the tools that await an answer", oneOf(RequestFields)))
 	case at.spot&(atBegin|atState) == 0 && c.argsHave(at, name):
-		return fmt.Sprintf("; did you mean args.%s?", name)
+		return meantMember("args", name)
 	case at.spot&(atBegin|atState) == 0 && c.vars[name]:
-		return fmt.Sprintf("; did you mean vars.%s?", name)
-	case meant != "":
-		return meant
+		return meantMember("vars", name)
+	case foreign != "":
+		return says(foreign)
 	case near != "":
-		return fmt.Sprintf("; did you mean %q?", near)
+		return meant(near)
 	case expression.IsFunction(name):
-		return fmt.Sprintf("; the function is called with brackets: %s(…)", name)
+		return says(fmt.Sprintf("; the function is called with brackets: %s(…)", name))
 	case slices.Contains(noticeNames, name) && len(c.pb.Notify) > 0:
-		return ": it is known in notify, and in on_success and on_failure of the playbook"
+		return says(": it is known in notify, and in on_success and on_failure of the playbook")
 	case c.unnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
-		return "" // it may be what could not be decoded
+		return hint{} // it may be what could not be decoded
 	case c.options.caller != nil:
-		return ": it is no step, no workload key and no word of the language; if it is to be passed, add it to the workload of the step that runs this playbook"
+		return says(": it is no step, no workload key and no word of the language; if it is to be passed, add it to the workload of the step that runs this playbook")
 	}
-	return fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name)
+	return says(fmt.Sprintf(": it is no step, no workload key and no word of the language; if only a run supplies it, validate with --set %s=…", name))
+}
+
+// meantMember is the hint to a member of args or vars.
+func meantMember(owner, name string) hint {
+	word := owner + "." + name
+	return hint{text: fmt.Sprintf("; did you mean %s?", word), word: word}
 }
 
 // mostSuggested is how many names are looked through for one that was meant.
 const mostSuggested = 1000
-
-// nearName is the name that was meant, "" where none is near.
-func (c *checker) nearName(at site, name string) string {
-	if len(c.workload) > mostSuggested {
-		return ""
-	}
-	return expression.Suggest(name, c.namesAt(at))
-}
-
-// meantMember is a hint that names a member of args or vars.
-var meantMember = regexp.MustCompile(`^; did you mean ((?:args|vars)\.\w+)\?$`)
-
-// certainName is what an unknown name is meant to be for sure, "" for nothing.
-func (c *checker) certainName(at site, name, hint string) string {
-	switch match := meantMember.FindStringSubmatch(hint); {
-	case match != nil:
-		return match[1]
-	case !strings.Contains(hint, "did you mean"):
-		return ""
-	}
-	return expression.Certain(name, c.namesAt(at))
-}
 
 // argsHave reports whether the args of the step at a site may have a member:
 // its own, those of its pages, and those of routes that lead to it.

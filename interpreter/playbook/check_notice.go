@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// checkNotices checks what is to be told of a run: docs/concepts/runs.md#notices.
+// checkNotices checks what is to be sent about a run: docs/concepts/runs.md#notices.
 func checkNotices(c *checker) {
 	if expect, limit := c.pb.Expect, c.pb.Timeout; limit > 0 && expect >= limit {
 		c.warnf(c.pb.ExpectPos, codeNoEffect, "expect has no effect: no run takes longer than its timeout of %s", limit)

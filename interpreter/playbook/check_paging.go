@@ -22,7 +22,7 @@ func checkPaging(c *checker) {
 	}
 }
 
-// checkPageIndex looks at the templates below a value; key is the one that it stands
+// checkPageIndex looks at the templates below a value; key is the one that it is
 // behind.
 func (c *checker) checkPageIndex(key string, node *Node) {
 	if node == nil {

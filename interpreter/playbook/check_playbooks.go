@@ -11,11 +11,11 @@ import (
 	"reprise/interpreter/source"
 )
 
-// caller says what a playbook that is called by another one is handed.
+// caller says what a playbook that is called by another one receives.
 type caller struct {
 	outer *checker
 	call  actionAt
-	// open says that the names of what it is handed are not known here: they come
+	// open says that the names of what it receives are not known here: they come
 	// from one template. Its own run checks them.
 	open bool
 }

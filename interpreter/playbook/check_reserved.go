@@ -7,7 +7,7 @@ import (
 )
 
 // checkReserved refuses names of steps, elements and into that expressions
-// could not tell from words (docs/concepts/expressions.md#names).
+// could not distinguish from words (docs/concepts/expressions.md#names).
 func checkReserved(c *checker) {
 	for _, named := range c.pb.names {
 		c.checkLength(named.what, named.name, named.pos)
@@ -45,7 +45,7 @@ func (c *checker) checkName(what, name string, pos source.Position, step string)
 }
 
 // checkLength refuses a name that is too long. Decoding takes it: runs of older
-// playbooks go on.
+// playbooks continue.
 func (c *checker) checkLength(what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {

@@ -29,7 +29,6 @@ func (c *checker) checkRestart(step *Step) {
 // idempotentByRow reports whether a sink replaces rows that it writes again,
 // also where they are in another page by then.
 func (s *Sink) idempotentByRow() bool {
-	mode := s.Action.Field("mode")
-	return s.Action.Field(statementField) == nil && s.Action.Field("table") != nil &&
-		mode != nil && mode.Template == nil && mode.Value == "upsert"
+	mode, _ := s.Action.mode()
+	return s.Action.Field(statementField) == nil && s.Action.Field("table") != nil && mode == "upsert"
 }

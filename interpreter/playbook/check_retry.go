@@ -119,7 +119,7 @@ func (c *checker) checkBounds(policy *Policy) {
 	}
 }
 
-// word is the place of a key, value that of what stands behind it.
+// word is the place of a key, value that of what is behind it.
 func (t *Then) word(name string) source.Position  { return t.Words.at(name, t.Pos) }
 func (t *Then) value(name string) source.Position { return t.Values.at(name, t.Pos) }
 
@@ -271,7 +271,7 @@ func (c *checker) specOf(action *Action) (ToolSpec, bool) {
 }
 
 // checkStrategies refuses policies that collect in different ways: what one has
-// made of the pages before is nothing that another could go on with.
+// made of the pages before is nothing that another could continue with.
 func (c *checker) checkStrategies(step *Step) {
 	var first *Policy
 	for _, policy := range step.Retry {

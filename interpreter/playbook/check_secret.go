@@ -157,7 +157,7 @@ func (c *checker) secretPlaces() map[*Node]bool {
 
 const argsWord = "args"
 
-// spotName says in words where a value stands.
+// spotName says in words where a value is.
 func (c *checker) spotName(at site) string {
 	switch at.spot {
 	case atToolName:

@@ -21,7 +21,7 @@ func checkStaging(c *checker) {
 	}
 }
 
-// stagingWord is the word for which an action stages rows, and where it stands.
+// stagingWord is the word for which an action stages rows, and where it is.
 func (a *Action) stagingWord() (word string, at *Node) {
 	if deletes := a.Field(fieldDeleteMissing); deletes != nil && deletes.Value != false && deletes.Value != "false" {
 		return "delete_missing", deletes

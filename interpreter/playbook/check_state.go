@@ -1,6 +1,9 @@
 package playbook
 
-// checkStates refuses states that two steps, or the iterations of a loop, would share.
+import "fmt"
+
+// checkStates refuses states that two steps, or the iterations of a loop, would share. Names that differ as templates may still
+// render to one.
 func checkStates(c *checker) {
 	first := map[string]*Step{}
 	for _, step := range c.pb.Steps {
@@ -15,13 +18,13 @@ func checkStates(c *checker) {
 			c.checkElementState(step)
 			continue
 		}
-		if i.State != nil && i.State.Template != nil {
-			continue
-		}
 		name := c.pb.StateName(step)
 		if earlier := first[name]; earlier != nil {
 			other := c.pb.StateGroup(step)
-			if other == name {
+			switch {
+			case i.State != nil && i.State.Template != nil: // which renders to one name in both
+				other = fmt.Sprintf("%q", step.Name+"/"+name)
+			case other == name:
 				other = c.pb.StateGroup(earlier)
 			}
 			c.errorf(i.value("state"), codeStateName,

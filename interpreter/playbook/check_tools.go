@@ -177,7 +177,7 @@ func (c *checker) checkCall(call actionAt, name string) {
 		c.errorf(pos, codeUnknownTool, "there is no tool %q; %s", name, formerTools[name])
 		return
 	case !ok:
-		if write := foreignIn(foreignTools, name, 0, nil); write != "" {
+		if write := foreignIn(foreignTools, name, 0, nil).text(); write != "" {
 			c.errorf(pos, codeUnknownTool, "there is no tool %q; %s", name, write)
 			return
 		}

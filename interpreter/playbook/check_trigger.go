@@ -6,7 +6,7 @@ import (
 )
 
 // checkTriggers refuses triggers by which one delivery could start several runs, or
-// tell what proves that another one is genuine.
+// know what proves that another one is genuine.
 func checkTriggers(c *checker) {
 	for i, trigger := range c.pb.Triggers {
 		c.checkSender(trigger, c.pb.Triggers[:i])

@@ -7,10 +7,10 @@ import (
 	"reprise/interpreter/source"
 )
 
-// What stands below an unknown tool or field is not understood, so nothing is
+// What is below an unknown tool or field is not understood, so nothing is
 // said about it: one message per thing that is not there.
 
-// readUnknown notes what stands below unknown tools and fields.
+// readUnknown notes what is below unknown tools and fields.
 func (c *checker) readUnknown() {
 	c.meant = map[string]bool{}
 	for _, text := range c.pb.unread {

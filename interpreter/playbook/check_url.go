@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// checkURL tells of values in a url that are probably not meant to be escaped, and
+// checkURL warns of values in a url that are probably not meant to be escaped, and
 // of | raw where nothing is escaped: docs/concepts/expressions.md#values-in-a-url.
 func checkURL(c *checker) {
 	urls := map[*Node]bool{}

@@ -2,7 +2,7 @@ package playbook
 
 import "slices"
 
-// checkWorkbook refuses entries that steps could not tell apart and warns of
+// checkWorkbook refuses entries that steps could not distinguish and warns of
 // those that no step uses.
 func checkWorkbook(c *checker) {
 	first := map[string]*Action{}

@@ -2,7 +2,7 @@ package playbook
 
 import "cmp"
 
-// Concurrency says how many runs of what Key names go on at a time, on all workers
+// Concurrency says how many runs of what Key names run at a time, on all workers
 // of a namespace: those of the playbook, or with Shared those of all playbooks that
 // share it.
 type Concurrency struct {

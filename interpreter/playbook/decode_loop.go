@@ -139,7 +139,7 @@ var thresholdsSection = sectionOf(section{name: "thresholds", prefix: "threshold
 		asNumber(func(s *shares, v float64) { s.partial = &v }).from(0).to(1).byRule().or(DefaultPartialSuccess)),
 })
 
-// thresholds reads the shares. Where only completed is given and stands below
+// thresholds reads the shares. Where only completed is given and is below
 // the other's default, the other follows it.
 func (d *decoder) thresholds(n *yaml.Node, t *Thresholds, places Words) {
 	f, ok := d.fields(n, thresholdsSection, thresholdsSection.title())

@@ -7,7 +7,7 @@ import (
 )
 
 // routeSection is read into the target that an entry may be itself. What when,
-// then and else mean depends on which of them stand together: see route.
+// then and else mean depends on which of them are together: see route.
 var routeSection = sectionOf(section{name: "next entry", called: "an entry of next"}, []keyOf[Target]{
 	accept(key{name: "when", doc: "a condition; the first that is true is taken"}, asPart[Target](WordCondition)),
 	accept(key{name: "then", doc: "the steps to start"}, asPart[Target](WordTargets).of(targetSection)),

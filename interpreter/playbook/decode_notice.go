@@ -12,7 +12,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// The events that notify tells of.
+// The events that notify sends.
 const (
 	EventCompleted = "completed"
 	EventPartial   = "partial_success"
@@ -49,16 +49,12 @@ var notifySection = sectionOf(section{name: "notify", called: "an entry of notif
 }, noticeWords...))
 
 func eventNames() string {
-	names := Events()
-	for i, name := range names {
-		names[i] = "`" + name + "`"
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(lists.Map(Events(), func(name string) string { return "`" + name + "`" }), ", ")
 }
 
 func (n *Notice) action() *Action { return n.Sink.Action }
 
-// readsNotices is a decoder. That a step knows no more of it lets notices stand in
+// readsNotices is a decoder. That a step knows no more of it lets notices be in
 // steps, and steps in a call of a notice: see inner.
 type readsNotices interface {
 	notices(n *yaml.Node, s *section, place string) []*Notice
@@ -176,7 +172,7 @@ func (pb *Playbook) Notices(event string) []*Sink {
 	return all
 }
 
-// Notifies reports whether anybody is told of an event.
+// Notifies reports whether a notice is sent about an event.
 func (pb *Playbook) Notifies(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }

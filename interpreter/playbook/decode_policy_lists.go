@@ -17,15 +17,15 @@ import (
 // useWord stands for a list of policies that has a name: docs/concepts/runs.md#workbook-and-named-policies.
 const useWord = "use"
 
-// Lent says where a policy stands that a retry takes from elsewhere: a list of the
+// Lent says where a policy is that a retry takes from elsewhere: a list of the
 // playbook's policies, or the retry of a workbook entry.
 type Lent struct {
 	From   string // such as "policies.api"
 	Number int    // there, from 1
 }
 
-// From names the place of a policy that stands elsewhere, for messages that name its
-// number: " (policies.api[2])"; "" for one that stands in the retry itself.
+// From names the place of a policy that is elsewhere, for messages that name its
+// number: " (policies.api[2])"; "" for one that is in the retry itself.
 func (p *Policy) From() string {
 	if p.Lent == nil {
 		return ""
@@ -58,7 +58,7 @@ type lending struct {
 }
 
 // policyLists reads `policies`. The lists are read before all else, since they may
-// stand behind their uses; each is decoded once by itself, so that its problems are
+// are behind their uses; each is decoded once by itself, so that its problems are
 // reported also where nobody uses it, and once more for every use.
 func (d *decoder) policyLists(n *yaml.Node) {
 	if n == nil || isNull(n) || d.broken[n] {
@@ -138,7 +138,7 @@ func (d *decoder) usedPolicies(name *yaml.Node, place string, before int) []*Pol
 	return d.lend(list, d.policiesFrom(list.node, place, before))
 }
 
-// lend marks policies as those of a list. What a list takes from another one stands
+// lend marks policies as those of a list. What a list takes from another one is
 // there.
 func (d *decoder) lend(list *lentList, policies []*Policy) []*Policy {
 	for i, policy := range policies {
@@ -198,7 +198,7 @@ func (d *decoder) lendRetry(pb *Playbook) {
 	}
 }
 
-// usedLists are the lists that a playbook needs which stands within this one and has
+// usedLists are the lists that a playbook needs which is within this one and has
 // used them since a point.
 func (d *decoder) usedLists(before int) *yaml.Node {
 	names := d.lent.usedHere[before:]

@@ -19,7 +19,7 @@ func asRetry[T any](set func(*T, []*Policy)) reader[T] {
 }
 
 // retry reads a list of policies, or an older form of it; place is where it
-// stands, such as "fetch.retry", and tool the tool whose failures it handles.
+// is, such as "fetch.retry", and tool the tool whose failures it handles.
 func (d *decoder) retry(n *yaml.Node, place, tool string) []*Policy {
 	if d.broken[n] {
 		return nil
@@ -52,7 +52,7 @@ func (d *decoder) olderRetry(n *yaml.Node, place, tool string) []*Policy {
 
 func (d *decoder) policies(n *yaml.Node, place string) []*Policy { return d.policiesFrom(n, place, 0) }
 
-// policiesFrom reads policies that stand behind others, so many of them.
+// policiesFrom reads policies that are behind others, so many of them.
 func (d *decoder) policiesFrom(n *yaml.Node, place string, before int) []*Policy {
 	var policies []*Policy
 	for _, item := range n.Content {

@@ -105,21 +105,9 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 		}
 	}
 	for _, field := range f.rest {
-		hint := "; the fields of a call need a tool beside them, such as tool: http"
-		if known, ok := stepSection.find(field.spelt, true); ok {
-			hint = "; " + Version + " writes " + quote(known.name)
-			if known.name == "tool" {
-				hint += ", such as tool: http"
-			}
-		} else if newer, ok := olderFields[field.spelt]; ok {
-			hint = "; " + Version + " writes " + quote(newer)
-		} else if meant := d.meantKey(field.spelt, stepSection); meant != "" {
-			hint = meant
-		} else if near := expression.Suggest(field.spelt, accepted); near != "" {
-			hint = "; did you mean " + quote(near) + "?"
-		}
-		d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint)
-		d.offer(field.spelt, certainKey(field.spelt, hint, accepted))
+		hint := d.fieldWithoutTool(field.spelt, accepted)
+		d.errorf(field.pos, codeUnknownKey, "unknown key %q in step %q, which has no tool%s", shorten(field.spelt), step.Name, hint.text)
+		d.offer(field.spelt, hint.certain(field.spelt, accepted))
 	}
 	for _, k := range callKeys {
 		if f.words.Has(k.name) {
@@ -128,4 +116,23 @@ func (d *decoder) stepAction(f *fields, step *Step) *Action {
 		}
 	}
 	return nil
+}
+
+// fieldWithoutTool is the hint to what is meant by an unknown key of a step that has no tool.
+func (d *decoder) fieldWithoutTool(name string, accepted []string) hint {
+	if known, ok := stepSection.find(name, true); ok && known.name == "tool" {
+		return says(writes(known.name).text + ", such as tool: http")
+	} else if ok {
+		return writes(known.name)
+	}
+	if newer, ok := olderFields[name]; ok {
+		return writes(newer)
+	}
+	if hint, found := d.meantKey(name, stepSection); found {
+		return hint
+	}
+	if near := expression.Suggest(name, accepted); near != "" {
+		return meant(near)
+	}
+	return says("; the fields of a call need a tool beside them, such as tool: http")
 }

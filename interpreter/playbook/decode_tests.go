@@ -79,7 +79,7 @@ func (d *decoder) tests(n *yaml.Node, what string) []*Test {
 	return tests
 }
 
-// testWord is a word of a test that any YAML value can stand behind.
+// testWord is a word of a test that any YAML value can be behind.
 func testWord[T any](set func(*T, any)) reader[T] {
 	return as(WordValue, func(d *decoder, w written, into *T) { set(into, d.plain(w.node)) })
 }
@@ -313,7 +313,7 @@ func said(name, doc string) keyOf[TestAnswer] {
 		a.Says = d.plainMap(w.node, w.what)
 		for _, word := range SortedKeys(a.Says) {
 			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
-				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, accepted))
+				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, accepted).text)
 			}
 		}
 	})}
@@ -408,7 +408,7 @@ func act(name, doc string) keyOf[TestAct] {
 			case word == "step", word == "reason":
 				d.errorf(position(w.node), codeWrongType, "%s.%s must be text", w.what, word)
 			default:
-				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, []string{"step", "reason"}))
+				d.errorf(position(w.node), codeUnknownKey, "unknown key %q in %s%s", shorten(word), w.what, nearOr(word, []string{"step", "reason"}).text)
 			}
 		}
 	})}

@@ -56,7 +56,7 @@ func (t *Trigger) SignatureHeader() string {
 }
 
 // Identity is the name of who signs for the trigger. Deliveries of one identity are
-// told apart by what is signed of them.
+// distinguished by what is signed of them.
 func (t *Trigger) Identity() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
@@ -142,7 +142,7 @@ func (d *decoder) bodyPath(n *yaml.Node, what string) []string {
 	return path
 }
 
-// headerNames reads headers that runs are handed. What is in history can be read, so
+// headerNames reads headers that runs receive. What is in history can be read, so
 // no header that proves who somebody is can be among them.
 func (d *decoder) headerNames(n *yaml.Node, what string) []string {
 	items, ok := d.items(n, what)

@@ -6,10 +6,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// WordKind is the type of what stands behind a word.
+// WordKind is the type of what is behind a word.
 type WordKind string
 
-// The kinds of values. A template may stand in a value only.
+// The kinds of values. A template may be in a value only.
 const (
 	WordText       WordKind = "text"
 	WordName       WordKind = "name" // text that is not empty
@@ -43,18 +43,18 @@ const (
 	WordTargets    WordKind = "targets"          // the name of a step, a section, or a list of both
 )
 
-// domain says what may stand behind a word: what a tool that completes or
+// domain says what may be behind a word: what a tool that completes or
 // checks a playbook needs to know of it, beside its name and meaning.
 type domain struct {
 	kind        WordKind
-	accepted    []string        // of a choice, else words that may stand in place of the kind
+	accepted    []string        // of a choice, else words that may be in place of the kind
 	least, most *float64        // bounds, nil for none
 	byRule      bool            // the bounds are reported by a rule of check
 	absent      any             // what counts where the word is left out; nil for nothing, or no one thing
-	of          func() *section // what stands there, nil for no section
+	of          func() *section // what is there, nil for no section
 }
 
-// reader reads what stands behind a word into a T. A word without read is read
+// reader reads what is behind a word into a T. A word without read is read
 // by its section, as it says something together with others.
 type reader[T any] struct {
 	domain domain
@@ -91,13 +91,13 @@ func (r reader[T]) also(accepted ...string) reader[T] {
 	return r
 }
 
-// of names the section that stands there.
+// of names the section that is there.
 func (r reader[T]) of(s *section) reader[T] {
 	r.domain.of = func() *section { return s }
 	return r
 }
 
-// at is where a section stands, and what is known of the call around it.
+// at is where a section is, and what is known of the call around it.
 type at struct {
 	place string // within the playbook, such as "fetch.retry[1].then"
 	tool  string // of the call, "" where it is not literal
@@ -106,7 +106,7 @@ type at struct {
 // under is the place of a word's value.
 func (a at) under(word string) string { return a.place + "." + word }
 
-// written is a word as it stands in a file.
+// written is a word as it is in a file.
 type written struct {
 	*key
 
@@ -148,7 +148,7 @@ func (d *decoder) needs(f *fields, word string) bool {
 }
 
 // inner is a type that a section becomes. That readers know the type and not
-// the section lets sections stand in each other: a sink has retry, and retry
+// the section lets sections be in each other: a sink has retry, and retry
 // has sinks.
 type inner[U any] interface {
 	*U

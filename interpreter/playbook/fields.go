@@ -91,48 +91,49 @@ func (d *decoder) field(f *fields, s *section, path string, keyNode, value *yaml
 	default:
 		f.unknown = append(f.unknown, name)
 		hint := d.nearKey(name, s)
-		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, hint)
-		d.offer(name, certainKey(name, hint, s.names()))
+		d.errorf(pos, codeUnknownKey, "unknown key %q in %s%s", shorten(name), path, hint.text)
+		d.offer(name, hint.certain(name, s.names()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
 
 // nearKey completes a message about an unknown key. Words of noetl.io/v1, of other
-// levels and of other systems are told apart from misspelt ones.
-func (d *decoder) nearKey(name string, s *section) string {
+// levels and of other systems are distinguished from misspelt ones.
+func (d *decoder) nearKey(name string, s *section) hint {
 	if known, ok := s.find(name, true); ok {
-		return "; " + Version + ` writes "` + known.name + `"`
+		return writes(known.name)
 	}
 	if s.below != nil {
 		if _, ok := s.below.find(name, false); ok {
-			return otherLevel(name, s, d.sections, false)
+			hint, _ := otherLevel(name, s, d.sections, false)
+			return hint
 		}
 	}
 	if legacyWord(name) {
 		switch {
 		case s.below != nil:
-			return "; it is a word of an older form of retry, which has no list; the list says it with when and then"
+			return says("; it is a word of an older form of retry, which has no list; the list says it with when and then")
 		case slices.Contains(legacySections, s):
-			return "; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it"
+			return says("; it is a word of another older form of retry, and the forms cannot be mixed; write the list of policies for all of it")
 		}
 	}
-	if hint := d.meantKey(name, s); hint != "" {
+	if hint, found := d.meantKey(name, s); found {
 		return hint
 	}
 	return nearOr(name, s.names())
 }
 
-// meantKey says what is meant by a word of another system or another level; "" for
+// meantKey is the hint to what is meant by a word of another system or another level; false for
 // one that is neither.
-func (d *decoder) meantKey(name string, s *section) string {
-	if write := foreignKey(name, s, nil); write != "" {
-		return "; " + write
+func (d *decoder) meantKey(name string, s *section) (hint, bool) {
+	if found := foreignKey(name, s, nil); found.text() != "" {
+		return foreignHint(found), true
 	}
-	if hint := otherLevel(name, s, d.sections, false); hint != "" {
-		return hint
+	if hint, found := otherLevel(name, s, d.sections, false); found {
+		return hint, true
 	}
 	if near := expression.Suggest(name, s.names()); near != "" {
-		return ""
+		return hint{}, false
 	}
 	return otherLevel(name, s, d.sections, true)
 }
@@ -160,7 +161,7 @@ func (d *decoder) require(f *fields, path, name, hint string) bool {
 	// A misspelt key, or one of another system, is reported as unknown; that it is
 	// missing follows.
 	for _, unknown := range f.unknown {
-		if expression.Suggest(unknown, []string{name}) != "" || strings.Contains(foreignKey(unknown, f.section, nil), quote(name)) {
+		if expression.Suggest(unknown, []string{name}) != "" || foreignKey(unknown, f.section, nil).names(name) {
 			return false
 		}
 	}
@@ -191,7 +192,7 @@ func readEach[T any](items []*yaml.Node, read func(*yaml.Node) *T) []*T {
 	return all
 }
 
-// oneOrMore are the items of a list, or what stands in place of one.
+// oneOrMore are the items of a list, or what is in place of one.
 func oneOrMore(n *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		return n.Content

@@ -30,7 +30,7 @@ const (
 type Files struct {
 	read    func(name string) ([]byte, error)
 	texts   map[string]string
-	checked map[string]bool // with the names that they are handed
+	checked map[string]bool // with the names that they receive
 	size    int
 }
 

@@ -8,8 +8,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// level says where in a playbook a word stands, as far as the tables of words of
-// other systems tell places apart.
+// level says where in a playbook a word is, as far as the tables of words of
+// other systems distinguish places.
 type level uint8
 
 const (
@@ -41,8 +41,20 @@ type foreignWord struct {
 	// field is the field of a tool that the words stand for; a tool without it has
 	// another meaning for them, or none.
 	field string
-	write string
+	// word is the one to write instead, else write says what to do; neither is that of no foreign word.
+	word, write string
 }
+
+// text says what to write, "" for no foreign word.
+func (w foreignWord) text() string {
+	if w.word != "" {
+		return "write " + quote(w.word)
+	}
+	return w.write
+}
+
+// names reports whether a key is one of those to write.
+func (w foreignWord) names(key string) bool { return strings.Contains(w.text(), quote(key)) }
 
 // retryPolicy is how a policy for failures is written.
 const retryPolicy = `retry: [{when: error is defined, then: {max_attempts: 4, initial_delay: 5s}}]`
@@ -69,9 +81,9 @@ var foreignWords = []foreignWord{
 	{words: "on triggers trigger", level: levelPlaybook, write: `write metadata: {triggers: […]} for deliveries that start a run, metadata: {schedule: {…}} for times`},
 	{words: "schedule scheduleinterval cron timetable crontab", level: levelPlaybook | levelCall, write: times},
 	{words: "env inputs input variables parameters params vars defaults", level: levelPlaybook, write: `inputs and constants are "workload"`},
-	{words: "outputs outputvalues return", level: levelPlaybook, write: `write "output"`},
+	{words: "outputs outputvalues return", level: levelPlaybook, word: "output"},
 	{words: "errors onerror catch onfailurecallback", level: levelPlaybook, write: `write "on_failure", a notice once the run has failed`},
-	{words: "onsuccesscallback", level: levelPlaybook | levelCall, write: `write "on_success"`},
+	{words: "onsuccesscallback", level: levelPlaybook | levelCall, word: "on_success"},
 	{words: "name id dagid", level: levelPlaybook, write: `write metadata: {name: …}`},
 	{words: "tags", level: levelPlaybook | levelMetadata, write: `write metadata: {labels: {…}}`},
 	{words: "version specversion", level: levelPlaybook, write: `write apiVersion: ` + Version},
@@ -79,7 +91,7 @@ var foreignWords = []foreignWord{
 	{words: "maxactiveruns concurrencylimit", level: levelPlaybook, write: `write concurrency: {key: …, limit: 1}`},
 
 	{words: "name id taskid stepid nodename activity", level: levelCall, write: stepName},
-	{words: "description comment notes doc", level: levelCall, write: `write "desc"`},
+	{words: "description comment notes doc", level: levelCall, word: "desc"},
 	{words: "needs dependson upstream requires after waitfor", level: levelCall, write: dependency},
 	{words: "goto transition transitions connections nextstep", level: levelCall, write: `write "next" with the name of the step that follows`},
 	{words: "if condition runif only unless", level: levelCall, write: `whether a step runs is decided in the step before: next: [{when: "{{ … }}", then: load}, {else: …}]`},
@@ -90,11 +102,11 @@ var foreignWords = []foreignWord{
 	{words: "retries maxretries maxtries attempts", level: levelRetry, write: `write "max_attempts", which counts the first attempt too`},
 	{words: "retrydelay retryinterval waitbetweentries backoff retrybackoff", level: levelCall, write: `write "retry" with initial_delay: ` + retryPolicy},
 	{words: "interval retrydelay wait sleep waitbetweentries retryinterval", level: levelRetry, write: `write "delay" for a fixed delay, "initial_delay" for one that grows`},
-	{words: "backofffactor multiplier backoffcoefficient exponentialbase", level: levelRetry, write: `write "backoff_multiplier"`},
-	{words: "maxinterval maximuminterval", level: levelRetry, write: `write "max_delay"`},
+	{words: "backofffactor multiplier backoffcoefficient exponentialbase", level: levelRetry, word: "backoff_multiplier"},
+	{words: "maxinterval maximuminterval", level: levelRetry, word: "max_delay"},
 	{words: "statusforcelist statuscodes retryon httpcodes onstatus", level: levelCall | levelRetry, write: `the condition says which failures: when: error.status in [500, 502, 503]`},
 	{words: "raise throw error abort failif failwhen errormessage", level: levelRetry, write: `write "fail" with the message, in a policy whose when names the answer`},
-	{words: "if condition on matches", level: levelRetry | levelRoute, write: `write "when"`},
+	{words: "if condition on matches", level: levelRetry | levelRoute, word: "when"},
 	{words: "goto target to", level: levelRoute, write: `write "step" or "then" with the name of the step`},
 	{words: "timeoutminutes timeoutseconds timeoutms executiontimeout maxtime readtimeout", level: levelCall, write: `write "timeout", such as timeout: 5m`},
 	{words: "strategy matrix foreach withitems loopover iterate map each expand split", level: levelCall, write: stepLoop},
@@ -109,36 +121,36 @@ var foreignWords = []foreignWord{
 	{words: "register outputs output setvariable", level: levelCall, write: `the result of a step is known by its name; other values are set with "vars"`},
 	{words: "destination saveto writeto target load", level: levelCall, write: `write "sink": sink: {tool: postgres, auth: …, table: …}`},
 
-	{words: "items values over foreach list data elements", level: levelLoop, write: `write "collection"`},
-	{words: "as item var name itemname loopvar", level: levelLoop, write: `write "element"`},
+	{words: "items values over foreach list data elements", level: levelLoop, word: "collection"},
+	{words: "as item var name itemname loopvar", level: levelLoop, word: "element"},
 	{words: "concurrent concurrency concurrencylimit maxparallel parallelism workers threads batchsize", level: levelLoop, write: `write mode: parallel and "max_concurrency"`},
 	{words: "parallel async", level: levelLoop, write: `write mode: parallel`},
 	{words: "continueonerror failfast", level: levelLoop, write: `the other iterations continue after a failure; "failure_budget" ends the loop early`},
 
-	{words: "cursor cursorfield cursorcolumn defaultcursorfield replicationkey bookmark bookmarkkey bookmarkproperties field column path updatedfield partitionfield", level: levelState, write: `write "cursor_path"`},
-	{words: "startdate startdatetime startvalue start since from initial initialstate default defaultvalue initialbookmark", level: levelState, write: `write "initial_value"`},
-	{words: "lookbackwindow lookback overlap window attributionwindow delay buffer", level: levelState, write: `write "lag"`},
+	{words: "cursor cursorfield cursorcolumn defaultcursorfield replicationkey bookmark bookmarkkey bookmarkproperties field column path updatedfield partitionfield", level: levelState, word: "cursor_path"},
+	{words: "startdate startdatetime startvalue start since from initial initialstate default defaultvalue initialbookmark", level: levelState, word: "initial_value"},
+	{words: "lookbackwindow lookback overlap window attributionwindow delay buffer", level: levelState, word: "lag"},
 	{words: "primarykey keyproperties uniquekey mergekey tablekeyproperties keys deduplicationkey", level: levelState, write: `write "key", or leave it out where the sink has one`},
 	{words: "syncmode destinationsyncmode replicationmethod writedisposition mode strategy", level: levelState, write: `how rows are written is "mode" of the sink, such as mode: upsert; a step with incremental reads what is new`},
 	{words: "cursordatatype cursortype datatype dtype format datetimeformat cursordatetimeformats", level: levelState, write: `write "type": time, date, integer or text`},
-	{words: "oncursorvaluemissing missing onnull nulls", level: levelState, write: `write "on_missing"`},
+	{words: "oncursorvaluemissing missing onnull nulls", level: levelState, word: "on_missing"},
 	{words: "roworder order sort sorted sortorder issorted", level: levelState, write: `write "row_order", such as row_order: asc`},
 	{words: "startrangeclosed inclusive rangetype closed", level: levelState, write: `write "range_start": closed or open`},
 	{words: "lastvaluefunc lastvaluefunction comparator", level: levelState, write: `the watermark is always the largest cursor; leave it out`},
 	{words: "end endvalue enddate enddatetime rangeend until to", level: levelState, write: `there is no end: a run reads up to what the source has; leave it out`},
 	{words: "step stepsize cursorgranularity granularity slice partition partitionby", level: levelState, write: `loop over what the source is read by, with "loop" in the step; each element has a state`},
-	{words: "name statename statekey statepath stateid id namespace", level: levelState, write: `write "state"`},
+	{words: "name statename statekey statepath stateid id namespace", level: levelState, word: "state"},
 	{words: "synctoken deltatoken nextsynctoken deltalink changetoken", level: levelState, write: `write "token", such as token: "{{ response.next_sync_token }}"`},
 
 	{words: "json data payload jsonbody rawbody requestbody content", level: levelCall | levelSink | levelRetry, field: "body", write: `write "body", which sends maps and lists as JSON; "form" sends form fields`},
-	{words: "formdata files urlencoded", level: levelCall | levelSink, field: "form", write: `write "form"`},
-	{words: "query querystring queryparams queryparameters search", level: levelCall | levelSink | levelRetry, field: "params", write: `write "params"`},
-	{words: "verb httpmethod requestmethod", level: levelCall | levelSink | levelRetry, field: "method", write: `write "method"`},
-	{words: "uri endpoint urlbase baseurl host address link", level: levelCall | levelSink | levelRetry, field: "url", write: `write "url"`},
+	{words: "formdata files urlencoded", level: levelCall | levelSink, field: "form", word: "form"},
+	{words: "query querystring queryparams queryparameters search", level: levelCall | levelSink | levelRetry, field: "params", word: "params"},
+	{words: "verb httpmethod requestmethod", level: levelCall | levelSink | levelRetry, field: "method", word: "method"},
+	{words: "uri endpoint urlbase baseurl host address link", level: levelCall | levelSink | levelRetry, field: "url", word: "url"},
 	{words: "cookies cookie", level: levelCall, field: "headers", write: `write "headers": headers: {Cookie: "session=…"}`},
 	{words: "contenttype accept useragent", level: levelCall, field: "headers", write: `write "headers": headers: {Content-Type: …}`},
-	{words: "allowredirects redirect followredirect maxredirects", level: levelCall, field: "follow_redirects", write: `write "follow_redirects"`},
-	{words: "sql query command stmt", level: levelCall | levelSink, field: "statement", write: `write "statement"`},
+	{words: "allowredirects redirect followredirect maxredirects", level: levelCall, field: "follow_redirects", word: "follow_redirects"},
+	{words: "sql query command stmt", level: levelCall | levelSink, field: "statement", word: "statement"},
 	{words: "primarykey uniquekey conflictkey keycolumns mergekey keyproperties dedupkey deduplicationkey", level: levelCall | levelSink, field: "key", write: `write "key" with mode: upsert`},
 	{words: "onconflict conflictaction onduplicate insertignore ignoreduplicates", level: levelCall | levelSink, field: "mode", write: `write mode: insert_or_ignore to keep the rows that are there, or mode: upsert with "key" to replace them`},
 	{words: "dedup dedupe deduplicate upsert merge append overwrite replace truncate truncatetable fullrefresh emptyfirst", level: levelCall | levelSink, field: "key", write: `write "mode": insert appends, upsert with "key" merges, replace takes the place of all rows`},
@@ -153,7 +165,7 @@ var foreignWords = []foreignWord{
 	{words: "tablename into schema", level: levelCall | levelSink, field: "table", write: `write "table", with the schema before it: public.orders`},
 	{words: "parameters params values bind", level: levelCall | levelSink, field: "statement", write: `values are in the statement as templates, which are bound: WHERE id = {{ id }}`},
 	{words: "writedisposition ifexists loadtype loadmethod syncmode destinationsyncmode incrementalstrategy materialized", level: levelCall | levelSink, field: "mode", write: `write "mode", such as mode: upsert with "key"`},
-	{words: "filename file filepath output", level: levelCall | levelSink, field: "path", write: `write "path"`},
+	{words: "filename file filepath output", level: levelCall | levelSink, field: "path", word: "path"},
 	{words: "script source pythoncallable callable function", level: levelCall | levelSink, field: "code", write: `write "code" with def main(…)`},
 	{words: "delimiter sep separator quote quotechar encoding charset header", level: levelCall, field: "csv", write: `write "csv": csv: {delimiter: ";", encoding: windows-1252}`},
 	{words: "decompress compressed uncompress unzip gunzip gzip", level: levelCall, field: "compression", write: `write "compression", which is gzip, zstd or none`},
@@ -232,7 +244,7 @@ func plainWord(name string) string {
 }
 
 // foreignIn finds a word in a table; spec is the tool's, nil for none.
-func foreignIn(table []foreignWord, name string, at level, spec *ToolSpec) string {
+func foreignIn(table []foreignWord, name string, at level, spec *ToolSpec) foreignWord {
 	plain := plainWord(name)
 	for _, one := range table {
 		if one.level != 0 && one.level&at == 0 || !slices.Contains(strings.Fields(one.words), plain) {
@@ -246,19 +258,19 @@ func foreignIn(table []foreignWord, name string, at level, spec *ToolSpec) strin
 				continue
 			}
 		}
-		return one.write
+		return one
 	}
-	return ""
+	return foreignWord{}
 }
 
-// foreignKey says what to write for a key of another system, "" where it is none.
+// foreignKey is the foreign word that a key is, zero where it is none.
 // Fields of the tool come before words of the language.
-func foreignKey(name string, s *section, spec *ToolSpec) string {
+func foreignKey(name string, s *section, spec *ToolSpec) foreignWord {
 	at := levels[s.name]
 	if spec != nil {
 		fields := slices.DeleteFunc(slices.Clone(foreignWords), func(w foreignWord) bool { return w.field == "" })
-		if write := foreignIn(fields, name, at, spec); write != "" {
-			return write
+		if found := foreignIn(fields, name, at, spec); found.text() != "" {
+			return found
 		}
 	}
 	return foreignIn(foreignWords, name, at, spec)
@@ -288,9 +300,9 @@ var shared = []string{"tool", "args", "auth", "step", "name", "key", "when", "ki
 
 // otherLevel finds a word of another section: as it is written, or with near one
 // that it resembles.
-func otherLevel(name string, here *section, all []*section, near bool) string {
+func otherLevel(name string, here *section, all []*section, near bool) (hint, bool) {
 	if levels[here.name] == 0 {
-		return ""
+		return hint{}, false
 	}
 	for _, one := range elsewhere {
 		if one.section == here.name || one.section == "step" && here.name == "workbook entry" ||
@@ -303,12 +315,12 @@ func otherLevel(name string, here *section, all []*section, near bool) string {
 		}
 		if word := wordOf(all[i], name, near); word != "" {
 			if here.below == all[i] {
-				return misplaced(name, word, "under "+one.section, one.section+": {%: …}")
+				return misplaced(name, word, "under "+one.section, one.section+": {%: …}"), true
 			}
-			return misplaced(name, word, one.place, one.shown)
+			return misplaced(name, word, one.place, one.shown), true
 		}
 	}
-	return ""
+	return hint{}, false
 }
 
 // wordOf is the word of a section that a name is, or with near resembles.
@@ -324,15 +336,16 @@ func wordOf(s *section, name string, near bool) string {
 	return ""
 }
 
-func misplaced(name, word, place, shown string) string {
-	text := "; it belongs " + place
+func misplaced(name, word, place, shown string) hint {
+	found := says("; it belongs " + place)
 	if word != name {
-		text = "; did you mean " + quote(word) + "? It belongs " + place
+		found = meant(word)
+		found.text += " It belongs " + place
 	}
 	if shown != "" {
-		text += ": " + strings.ReplaceAll(shown, "%", word)
+		found.text += ": " + strings.ReplaceAll(shown, "%", word)
 	}
-	return text
+	return found
 }
 
 // foreignName says what to write for a name of another system at a site.
@@ -343,7 +356,7 @@ func (c *checker) foreignName(at site, name string) string {
 	if slices.Contains(errorTexts, name) && at.spot&atAfter != 0 {
 		return "; a text needs quotes: '" + name + "'"
 	}
-	if write := foreignIn(foreignNames, name, 0, nil); write != "" {
+	if write := foreignIn(foreignNames, name, 0, nil).text(); write != "" {
 		return "; " + write
 	}
 	return ""
@@ -361,6 +374,6 @@ func (a *Action) meant(spec ToolSpec, s *section, name string) bool {
 		if _, known := spec.field(entry.Key); known {
 			return false
 		}
-		return strings.Contains(foreignKey(entry.Key, s, &spec), quote(name)) || expression.Suggest(entry.Key, []string{name}) != ""
+		return foreignKey(entry.Key, s, &spec).names(name) || expression.Suggest(entry.Key, []string{name}) != ""
 	})
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // FullRefreshable are the steps of a playbook that keep a state, in the order of the file: those of
-// a playbook that stands within a step as STEP/INNER.
+// a playbook that is within a step as STEP/INNER.
 func (pb *Playbook) FullRefreshable() []string {
 	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
 }
 
 // StepWithin finds a step by its name, or that of a playbook within a step by STEP/INNER, and the
-// playbook that it stands in; nil where there is none.
+// playbook that it is in; nil where there is none.
 func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
 	outer, inner, isWithin := strings.Cut(name, "/")
 	step = pb.Step(outer)
@@ -30,7 +30,7 @@ func (pb *Playbook) StepWithin(name string) (of *Playbook, step *Step) {
 	return step.Action.Inline.StepWithin(inner)
 }
 
-// Within are those of some names, STEP/INNER, that stand within a step, as its playbook has them.
+// Within are those of some names, STEP/INNER, that are within a step, as its playbook has them.
 func Within(step string, names []string) []string {
 	return lists.Pick(names, func(name string) (string, bool) { return strings.CutPrefix(name, step+"/") })
 }
@@ -84,7 +84,8 @@ func (pb *Playbook) insertsTwice(step *Step) *Sink {
 		if sink.Action == nil {
 			continue
 		}
-		if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.acceptsAgain() {
+		action := pb.Resolve(sink.Action)
+		if mode, known := action.mode(); action.writesTable() && known && mode == "insert" {
 			return sink
 		}
 	}
@@ -99,7 +100,8 @@ func (pb *Playbook) WritesOnce() *Sink {
 			if sink.Action == nil {
 				continue
 			}
-			if action := pb.Resolve(sink.Action); action.Traits().KeepsStates && action.Field("table") != nil && !action.rewrites() {
+			action := pb.Resolve(sink.Action)
+			if mode, known := action.mode(); action.writesTable() && known && mode != "upsert" && mode != modeReplace {
 				return sink
 			}
 		}
@@ -110,10 +112,4 @@ func (pb *Playbook) WritesOnce() *Sink {
 		}
 	}
 	return nil
-}
-
-// rewrites reports whether rows of a table take the place of those that are there.
-func (a *Action) rewrites() bool {
-	mode := a.Field("mode")
-	return mode != nil && (mode.Template != nil || slices.Contains([]string{"upsert", "replace"}, expression.Text(mode.Value)))
 }

@@ -23,7 +23,7 @@ const (
 	FieldPartition = "partition"
 )
 
-// inline is what a playbook has that stands within another one.
+// inline is what a playbook has that is within another one.
 type inline struct {
 	// source is its text as a document of its own.
 	source   string
@@ -32,7 +32,7 @@ type inline struct {
 	older    bool       // noetl.io/v1
 }
 
-// Source is the text of a playbook that stands within another one, as a document of
+// Source is the text of a playbook that is within another one, as a document of
 // its own: what the run of it is given. It follows from the file alone.
 func (pb *Playbook) Source() string {
 	if pb.inline != nil {

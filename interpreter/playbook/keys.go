@@ -43,7 +43,7 @@ func accept[T any](k key, into reader[T]) keyOf[T] { return keyOf[T]{k, into} }
 type section struct {
 	name   string // as the documentation calls it
 	called string // as messages call it, where that is not name
-	prefix string // stands before the words in messages about their values
+	prefix string // is before the words in messages about their values
 	keys   []key
 	open   bool // other keys are fields of the tool
 	labels bool // other keys are labels in noetl.io/v1

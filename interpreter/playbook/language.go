@@ -24,14 +24,14 @@ type Key struct {
 	Older   []string // spellings of noetl.io/v1 only
 	Doc     string
 	Kind    WordKind
-	// Accepted are the words of a choice, else words that may stand in place of the kind.
+	// Accepted are the words of a choice, else words that may be in place of the kind.
 	Accepted []string
 	// Least and Most are bounds of a number, nil for none.
 	Least, Most *float64
 	// Default is what counts where the key is left out, as an author writes it; "" for
 	// nothing, or no one thing.
 	Default string
-	// Of is the name of the section that stands there, "" for none.
+	// Of is the name of the section that is there, "" for none.
 	Of       string
 	Required bool
 	Nullable bool // without a value it counts as left out

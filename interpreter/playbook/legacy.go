@@ -134,7 +134,7 @@ func (l *legacy) mixed() bool {
 	return false
 }
 
-// legacySections hold the words that stand at the level of retry itself.
+// legacySections hold the words that are at the level of retry itself.
 var legacySections = []*section{flatSection, eventSection, secondsSection, classSection, millisecondsSection, pageRetrySection}
 
 // legacyWord reports whether a word belongs to any older form.

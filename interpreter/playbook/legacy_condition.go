@@ -211,7 +211,7 @@ func (w *rewriter) replace(program *expression.Program, status string, names *pa
 	return changed
 }
 
-// operand puts a test in parentheses unless it stands beside and, or, or
+// operand puts a test in parentheses unless it is beside and, or, or
 // nothing.
 func (w *rewriter) operand(test string, from, to int) string {
 	before := strings.TrimSpace(string(w.source[:from]))

@@ -3,7 +3,7 @@ package playbook
 import "gopkg.in/yaml.v3"
 
 // eventForm is retry: {on_error: {…}, on_success: {…}}. The policy for errors
-// comes first, wherever it stands.
+// comes first, wherever it is.
 var eventForm = &form{
 	name:    "the form of on_error and on_success",
 	own:     []string{"on_error", "on_success"},
@@ -71,7 +71,7 @@ func (l *legacy) onError() *yaml.Node {
 	return p.done()
 }
 
-// onSuccess repeats only where it says how to go on: a sink alone does not.
+// onSuccess repeats only where it says how to continue: a sink alone does not.
 func (l *legacy) onSuccess() *yaml.Node {
 	p := l.policy()
 	p.conditions("while", "when", "error is not defined", afterSuccess)

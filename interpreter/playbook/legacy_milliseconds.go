@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"reprise/interpreter/lists"
 )
 
 // millisecondsForm is retry: {max_attempts: 3, backoff: jittered_exponential,
@@ -89,7 +91,7 @@ var errorKinds = []string{
 // errorClasses are the classes of failures.
 var errorClasses = []string{DefaultFailClass, "retryable", "rate_limited"}
 
-// allOrNone may stand in place of the list of errors.
+// allOrNone may be in place of the list of errors.
 var allOrNone = []string{"all", "none"}
 
 var errorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]*$`)
@@ -132,14 +134,9 @@ func (p *policyDraft) retriable() (condition *yaml.Node, some bool) {
 			p.errorf(position(item), codeWrongValue, "retriable_errors must name statuses such as 429, kinds such as timeout, or types such as econnrefused, not %s", describeYAML(item))
 		}
 	}
-	var parts []string
-	for _, part := range []string{
+	parts := slices.DeleteFunc([]string{
 		among("error.status", statuses, false), among("error.kind", kinds, true), among("error.type", types, true),
-	} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
+	}, func(part string) bool { return part == "" })
 	return p.condition(strings.Join(parts, " or "), "retriable_errors"), true
 }
 
@@ -153,11 +150,8 @@ func (p *policyDraft) statusText(n *yaml.Node) string {
 
 // among writes the condition that a name has one of the values.
 func among(name string, values []string, text bool) string {
-	values = slices.Clone(values)
 	if text {
-		for i, value := range values {
-			values[i] = "'" + value + "'"
-		}
+		values = lists.Map(values, func(value string) string { return "'" + value + "'" })
 	}
 	switch len(values) {
 	case 0:

@@ -14,7 +14,7 @@ const dataWord = "data"
 type OlderName struct {
 	Pos          source.Position
 	Older, Newer string
-	Scalar       source.Position // of the scalar that the name stands in
+	Scalar       source.Position // of the scalar that the name is in
 	Offset       int             // in the scalar's text, in runes
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // loop: {pagination: {continue_while, next_page, …}} is an older form of retry
-// that stands under loop. A loop that holds nothing else is none.
+// that is under loop. A loop that holds nothing else is none.
 
 var paginationSection = &section{name: "loop.pagination", keys: []key{
 	{name: "type", doc: "`response_based`"},
@@ -35,7 +35,7 @@ var pageRetrySection = &section{name: "loop.pagination.retry", keys: []key{
 
 const defaultMaxIterations = 1000
 
-// Pagination is a loop.pagination beside what else stands in the loop.
+// Pagination is a loop.pagination beside what else is in the loop.
 type Pagination struct {
 	Key, Value *yaml.Node
 	Loop       *yaml.Node // the loop without it, nil where nothing else is in it
@@ -253,7 +253,7 @@ func (p *pageNames) path(written string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(written, "data"), ".")
 }
 
-// dataMember is the member data as it may stand behind response.
+// dataMember is the member data as it may be behind response.
 var dataMember = regexp.MustCompile(`^\s*(\??\.\s*data\b|\[\s*(?:'data'|"data")\s*\])`)
 
 // newer is what a name is called in the list and where what it stands for

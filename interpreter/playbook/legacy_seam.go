@@ -63,7 +63,7 @@ func olderDecoder(file *source.File) *decoder {
 	return &decoder{problems: problems{file: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
-// Spelling looks a word up in one of Sections, told by its name. It gives how the word is
+// Spelling looks a word up in one of Sections, by the name of that. It gives how the word is
 // written now, which is the word itself where that is so; "" where the
 // section does not have it in any version.
 func Spelling(of, word string) string {

@@ -31,10 +31,10 @@ type Playbook struct {
 	Output      *Node          // nil: the result of the step that ended last
 	Workbook    []*Action
 	Steps       []*Step
-	// OnSuccess and OnFailure tell how the run has ended, Notify of more events.
+	// OnSuccess and OnFailure report how the run has ended, Notify more events.
 	OnSuccess, OnFailure, Notify []*Notice
 	// Expect is how long a run may take before it is late; 0 is for ever. ExpectPos
-	// is where that stands.
+	// is where that is.
 	Expect    time.Duration
 	ExpectPos source.Position
 	StatePos  source.Position // of State
@@ -42,7 +42,7 @@ type Playbook struct {
 	secrets []string
 	// lent are the lists of policies, and the retries of workbook entries, that steps take.
 	lent []*lentList
-	// inline is set for a playbook that stands within another one.
+	// inline is set for a playbook that is within another one.
 	inline *inline
 	// unread are the texts below keys that no section has. They may be names
 	// that the playbook gives to something.
@@ -55,25 +55,25 @@ type Trigger struct {
 	Sender  Sender
 	Name    string   // of who sends; "": that of the secret
 	Secret  string   // name of a connection
-	Headers []string // that runs are handed besides the sender's own
+	Headers []string // that runs receive besides the sender's own
 	Events  []string // nil: all
 	// The rest is how a Sender of HMAC signs.
 	Header    string
-	Prefix    string   // stands before the signature
+	Prefix    string   // is before the signature
 	Algorithm string   // SHA256 or SHA512
 	Encoding  string   // Hex or Base64
 	Body      string   // BodyJSON, BodyForm or BodyText
 	ID        []string // leads to the name of a delivery in its body; nil: it is known by its body
 }
 
-// headName is a name of metadata, and where it stands.
+// headName is a name of metadata, and where it is.
 type headName struct {
 	what, name string
 	pos        source.Position
 }
 
 // Words holds the place of every key that the author wrote in a map, for
-// checks that need to know whether and where a word stands.
+// checks that need to know whether and where a word is.
 type Words map[string]source.Position
 
 // Has reports whether the author wrote the word.
@@ -104,9 +104,9 @@ type Step struct {
 	// Incremental is what the step keeps between runs; nil for nothing.
 	Incremental *Incremental
 	Retry       []*Policy
-	ownRetry    bool // it stands in the step, and not in a workbook entry
+	ownRetry    bool // it is in the step, and not in a workbook entry
 	Sink        *Sink
-	// OnSuccess and OnFailure tell others how a visit of the step has ended.
+	// OnSuccess and OnFailure report to others how a visit of the step has ended.
 	OnSuccess, OnFailure []*Notice
 	Vars                 []*Entry
 	Next                 []*Route
@@ -197,8 +197,8 @@ type Sink struct {
 	Place string
 }
 
-// Notice is an action that tells others what has happened. Its failure is a
-// warning and never changes what it tells of.
+// Notice is an action that reports to others what has happened. Its failure is a
+// warning and never changes what it reports.
 type Notice struct {
 	Sink *Sink
 	On   []string // the events; of notify only
@@ -284,7 +284,7 @@ type Policy struct {
 	When     *Node // a condition
 	StopWhen *Node // a condition, nil when absent
 	Then     Then
-	Lent     *Lent // nil for a policy that stands in the retry itself
+	Lent     *Lent // nil for a policy that is in the retry itself
 }
 
 // Backoff names how delays grow.
@@ -442,9 +442,9 @@ type Node struct {
 
 	kind     nodeKind
 	constant bool         // Value holds all of it
-	file     *source.File // with style, where the runes of Raw stand; nil in tests
+	file     *source.File // with style, where the runes of Raw are; nil in tests
 	style    source.Style
-	origin   *origin // what Raw was rewritten from, nil if it stands in the file
+	origin   *origin // what Raw was rewritten from, nil if it is in the file
 }
 
 type nodeKind uint8

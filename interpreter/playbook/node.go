@@ -45,7 +45,7 @@ func (n *Node) Render(scope expression.Scope, b *expression.Budget) (any, error)
 }
 
 // RenderPlaced is Render for a node that is shown as text, and says where in the
-// text data stands. The error is always an *EvalError.
+// text data is. The error is always an *EvalError.
 func (n *Node) RenderPlaced(scope expression.Scope, b *expression.Budget) (value any, data []expression.Range, err error) {
 	switch {
 	case n == nil || n.constant:
@@ -134,7 +134,7 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 }
 
 // Names reports whether a template below the node takes one of the roots from
-// its scope: what Refs tells, without a list of all.
+// its scope: what Refs gives, without a list of all.
 func (n *Node) Names(roots ...string) bool {
 	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
 	for one := range n.All() {

@@ -2,8 +2,6 @@ package playbook
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -92,7 +90,7 @@ func (p *problems) add(severity source.Severity, pos source.Position, code, mess
 	})
 }
 
-// offer gives the last problem a fix: a text that stands at its place, and what to write instead.
+// offer gives the last problem a fix: a text that is at its place, and what to write instead.
 // An empty text is none.
 func (p *problems) offer(written, instead string) {
 	if instead != "" && written != instead {
@@ -100,31 +98,57 @@ func (p *problems) offer(written, instead string) {
 	}
 }
 
-// oneWord is a hint that says no more than the word to write.
-var oneWord = regexp.MustCompile(`^; (?:write|\S+ writes) "(\w+)"$`)
+// hint completes a message about a word that is not known.
+type hint struct {
+	text string
+	// word is what to write instead for sure, "" where the text leaves a choice. resembles says
+	// that the text names what the word resembles, which is sure where nothing else comes near.
+	word      string
+	resembles bool
+}
 
-// certainKey is what to write for an unknown key for sure, "" for nothing: the word of a hint
-// that has one only, else the one that the key resembles.
-func certainKey(name, hint string, known []string) string {
-	if match := oneWord.FindStringSubmatch(hint); match != nil {
-		return match[1]
-	}
-	if strings.Contains(hint, "did you mean") {
-		return expression.Certain(name, known)
+// says is a hint that explains, and names no word to write in place of the unknown one.
+func says(text string) hint { return hint{text: text} }
+
+// writes is a hint that the present version of the language has another word.
+func writes(word string) hint {
+	return hint{text: "; " + Version + " writes " + quote(word), word: named(word)}
+}
+
+// meant is a hint that asks whether a word was meant which the unknown one resembles.
+func meant(word string) hint {
+	return hint{text: "; did you mean " + quote(word) + "?", resembles: true}
+}
+
+// foreignHint is the hint to what is written in place of a word of another system.
+func foreignHint(of foreignWord) hint { return hint{text: "; " + of.text(), word: of.word} }
+
+// named is the word if it is one name, "" for a path.
+func named(word string) string {
+	if namePattern.MatchString(word) {
+		return word
 	}
 	return ""
 }
 
-// nearOr completes a message about a word that is not known: the word it
-// resembles, else the words accepted.
-func nearOr(name string, accepted []string) string {
+// certain is what to write for the unknown name for sure, "" for nothing: the word of the hint,
+// else the one of those known that the name resembles.
+func (h hint) certain(name string, known []string) string {
+	if h.word == "" && h.resembles {
+		return expression.Certain(name, known)
+	}
+	return h.word
+}
+
+// nearOr is the hint to the word that an unknown one resembles, else to the words accepted.
+func nearOr(name string, accepted []string) hint {
 	if near := expression.Suggest(name, accepted); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
+		return meant(near)
 	}
 	if len(accepted) == 1 {
-		return fmt.Sprintf("; only %q is accepted", accepted[0])
+		return says(fmt.Sprintf("; only %q is accepted", accepted[0]))
 	}
-	return "; accepted are " + listed(accepted)
+	return says("; accepted are " + listed(accepted))
 }
 
 func position(n *yaml.Node) source.Position { return yamltree.Position(n) }

@@ -108,7 +108,7 @@ func insideBrackets(text string) (string, bool) {
 	return "", false
 }
 
-// splitTop parts a text at the commas that stand in no brackets.
+// splitTop parts a text at the commas that are in no brackets.
 func splitTop(text string) []string {
 	var parts []string
 	depth, from := 0, 0
@@ -142,7 +142,7 @@ func blankPython(code string) string {
 	return string(out)
 }
 
-// eachPythonText calls visit for what stands in each string and comment. kind
+// eachPythonText calls visit for what is in each string and comment. kind
 // is "#" for comments, else the letters before the quotes, in lower case.
 func eachPythonText(code []rune, visit func(from, to int, kind string)) {
 	for i := 0; i < len(code); i++ {
@@ -197,7 +197,7 @@ var templateInCode = regexp.MustCompile(`\{\{[-\s]*[\pL_][^{}\n]*\}\}`)
 type codeTemplate struct {
 	at   int    // the offset in runes
 	text string // with its braces
-	// quoted says that it stands in a string, where it is text.
+	// quoted says that it is in a string, where it is text.
 	quoted bool
 }
 

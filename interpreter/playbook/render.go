@@ -12,7 +12,7 @@ import (
 )
 
 // attachStatements parses the SQL of every statement field once, so that
-// nothing has to parse it again while a run goes on. Its problems are reported
+// nothing has to parse it again while a run is open. Its problems are reported
 // by Check. The dialect follows the literal name of the tool.
 func attachStatements(pb *Playbook) {
 	for _, call := range pb.actions() {
@@ -176,7 +176,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }
 
-// StepSinkNodes are the values of the sink that stands on the step itself.
+// StepSinkNodes are the values of the sink that is on the step itself.
 func (s *Step) StepSinkNodes() []*Node {
 	if s.Sink == nil {
 		return nil

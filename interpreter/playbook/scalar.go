@@ -64,7 +64,7 @@ func (d *decoder) oneOf(n *yaml.Node, what string, accepted ...string) string {
 			return text
 		}
 	}
-	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted))
+	d.errorf(position(n), codeWrongValue, "%s cannot be %q%s", what, shorten(text), nearOr(text, accepted).text)
 	d.offer(text, expression.Certain(text, accepted))
 	return ""
 }

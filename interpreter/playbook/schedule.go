@@ -25,7 +25,7 @@ type Schedule struct {
 	Offset time.Duration     // added to the times of Every
 	Zone   string            // of the IANA database, "" for UTC
 	Jitter time.Duration     // each time is put off by up to this, at random
-	// Overlap is one of Overlaps, what happens while the run before goes on; "" is
+	// Overlap is one of Overlaps, what happens while the run before is open; "" is
 	// the first.
 	Overlap string
 	// CatchUp is how old a time may be that the server has missed; 0 is its default.
@@ -34,7 +34,7 @@ type Schedule struct {
 }
 
 // Overlaps are the words of overlap: what happens to a run that is due while the one
-// before goes on.
+// before is open.
 var Overlaps = []string{"skip", "buffer-one", "buffer-all", "cancel-other", "terminate-other", "allow"}
 
 // The bounds of a schedule. Temporal knows no shorter time between two runs, and
@@ -52,11 +52,11 @@ type ScheduleProblem struct {
 	Word    string // of the section schedule; "" is the schedule as a whole
 	Index   int    // of Cron
 	Code    string
-	Message string // goes on behind the name of the word
+	Message string // follows the name of the word
 	Warning bool
 }
 
-// Problems tells what is wrong with a schedule. zone refuses names that are no time
+// Problems finds what is wrong with a schedule. zone refuses names that are no time
 // zones; nil takes all.
 func (s *Schedule) Problems(zone func(string) error) []ScheduleProblem {
 	return slices.Concat(s.timesProblems(), s.offsetProblems(), s.catchUpProblems(), s.zoneProblems(zone), s.cronProblems(), s.momentProblems())

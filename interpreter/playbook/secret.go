@@ -67,7 +67,7 @@ func (pb *Playbook) withoutSecret(path []string) []string {
 }
 
 // NewTemplate makes a value of a text with expressions, as a playbook has it. It
-// stands in no file.
+// is in no file.
 func NewTemplate(text string) (*Node, []expression.Problem) {
 	template, problems := expression.ParseTemplate(text)
 	return &Node{Raw: text, Template: template, kind: templateNode}, problems

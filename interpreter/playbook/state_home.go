@@ -80,11 +80,7 @@ func attemptNames(policies []*Policy) []string {
 
 // placeNaming is the first value that says where an action writes and names one of these, nil for none.
 func (a *Action) placeNaming(names ...string) *Node {
-	values := []*Node{a.Tool, a.Auth}
-	for _, field := range a.Fields {
-		values = append(values, field.Value)
-	}
-	return lists.First(values, func(value *Node) bool { return value.Names(names...) })
+	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
 }
 
 // CollectedNames are those of what calls with these policies collect.
@@ -139,7 +135,7 @@ func (pb *Playbook) StateKey(step *Step, scope expression.Scope, b *expression.B
 
 // KeptState is a state that runs of a playbook keep, for people.
 type KeptState struct {
-	Step string // within playbooks that stand in steps, outer/inner
+	Step string // within playbooks that are in steps, outer/inner
 	Name string // see StateName
 	Home *Sink  // nil where Temporal keeps it
 	Tool string // of Home
@@ -150,7 +146,7 @@ type KeptState struct {
 	Inserts *Sink
 }
 
-// KeptStates are the states of a playbook's steps, and of playbooks that stand within it, in the
+// KeptStates are the states of a playbook's steps, and of playbooks that are within it, in the
 // order of the file.
 func (pb *Playbook) KeptStates() []KeptState {
 	var all []KeptState

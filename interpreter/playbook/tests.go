@@ -99,7 +99,7 @@ type TestAnswer struct {
 	Complete any
 	Says     map[string]any
 	After    time.Duration
-	// Recorded is a file whose answers stand here.
+	// Recorded is a file whose answers are here.
 	Recorded string
 	// Repeat says that the answer is for all attempts that follow as well.
 	Repeat bool

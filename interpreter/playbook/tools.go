@@ -185,5 +185,5 @@ type Tools interface {
 }
 
 // WorkbookTool is the name under which a step calls an entry of the workbook.
-// It is resolved by the interpreter and stands in no catalogue.
+// It is resolved by the interpreter and is in no catalogue.
 const WorkbookTool = "workbook"

@@ -153,7 +153,7 @@ var (
 type urlPlace int
 
 const (
-	urlHead urlPlace = iota // the beginning, where scheme and host stand
+	urlHead urlPlace = iota // the beginning, where scheme and host are
 	urlHost
 	urlPath
 	urlQuery
@@ -179,7 +179,7 @@ func placeInURL(before string) urlPlace {
 	return urlPath
 }
 
-// endsHost reports whether a character ends a host or cannot stand in one.
+// endsHost reports whether a character ends a host or cannot be in one.
 func endsHost(char rune) bool {
 	return strings.ContainsRune(`/?#@\`, char) || unicode.IsSpace(char) || unicode.IsControl(char)
 }

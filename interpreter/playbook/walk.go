@@ -8,7 +8,7 @@ import (
 	"reprise/interpreter/source"
 )
 
-// spot says where in a playbook a value stands; which names an expression may
+// spot says where in a playbook a value is; which names an expression may
 // use depends on it (docs/concepts/expressions.md#names).
 type spot uint16
 

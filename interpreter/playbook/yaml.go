@@ -15,7 +15,7 @@ import (
 const (
 	maxAliases = 100
 	maxSteps   = 500
-	// maxName is how many characters a name may have: it stands in workflow IDs
+	// maxName is how many characters a name may have: it is in workflow IDs
 	// and in every message.
 	maxName = 64
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map
@@ -42,7 +42,7 @@ func (d *decoder) inspect(root *yaml.Node) bool {
 	return !in.fatal
 }
 
-// walk inspects a node; label is what stands before it in its line, such as
+// walk inspects a node; label is what is before it in its line, such as
 // "url:", for messages.
 func (in *inspector) walk(n *yaml.Node, depth int, inFlow bool, label string) {
 	if in.fatal {

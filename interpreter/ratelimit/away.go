@@ -13,7 +13,7 @@ import (
 // limiter knows who is away, and calls those next in line back for turns that
 // nobody takes.
 
-// Names of the signals with which a worker tells the limiter who has gone away, and
+// Names of the signals with which a worker reports to the limiter which attempts were dropped, and
 // the limiter a workflow that one of its calls may come back.
 const (
 	AwaySignal = "away"
@@ -28,7 +28,7 @@ type Away struct {
 	At       time.Time `json:"at"` // when it comes back by itself, by the clock of the server
 }
 
-// TurnCall tells a workflow that calls of it may come back for their turns; kept in
+// TurnCall signals a workflow that calls of it may come back for their turns; kept in
 // workflow history.
 type TurnCall struct {
 	Step  string `json:"step"`
@@ -54,7 +54,7 @@ const (
 	maxAwayName = 2000
 )
 
-// CheckAway finds what no worker tells of those that have gone away.
+// CheckAway finds what no worker reports of attempts that were dropped.
 func CheckAway(away []Away) error {
 	if len(away) > mostAway {
 		return errors.New("more than can be called")

@@ -69,7 +69,7 @@ func retryAfterValue(text string, now time.Time) (time.Duration, bool) {
 }
 
 // reset is when a limit begins anew. spent says that it is used up; else the
-// response does not tell.
+// response does not say.
 type reset struct {
 	wait  time.Duration
 	spent bool
@@ -84,11 +84,11 @@ func nextReset(headers map[string]string, now time.Time) (reset, bool) {
 		if !ok {
 			continue
 		}
-		left, told := parseSeconds(strings.TrimSpace(headers[prefix+"remaining"]))
-		if told && left > 0 {
+		left, known := parseSeconds(strings.TrimSpace(headers[prefix+"remaining"]))
+		if known && left > 0 {
 			continue
 		}
-		return reset{wait: untilReset(seconds, now), spent: told}, true
+		return reset{wait: untilReset(seconds, now), spent: known}, true
 	}
 	return rateLimitField(headers["ratelimit"], headers["ratelimit-policy"], now)
 }
@@ -106,17 +106,17 @@ func untilReset(seconds float64, now time.Time) time.Duration {
 // the one that takes longest counts.
 func rateLimitField(field, policy string, now time.Time) (found reset, ok bool) {
 	for name, item := range rateLimitItems(field) {
-		left, told := item["r"]
+		left, known := item["r"]
 		seconds, timed := item["t"]
-		if !timed && told {
+		if !timed && known {
 			seconds, timed = windowOf(name, policy)
 		}
-		if !timed || told && left > 0 || ok && found.spent && !told {
+		if !timed || known && left > 0 || ok && found.spent && !known {
 			continue
 		}
 		wait := untilReset(seconds, now)
-		if !ok || told && !found.spent || wait > found.wait {
-			found, ok = reset{wait: wait, spent: told}, true
+		if !ok || known && !found.spent || wait > found.wait {
+			found, ok = reset{wait: wait, spent: known}, true
 		}
 	}
 	return found, ok
@@ -165,7 +165,7 @@ func rateLimitItems(field string) iter.Seq2[string, map[string]float64] {
 	}
 }
 
-// splitUnquoted splits a text where a separator stands outside of quotes.
+// splitUnquoted splits a text where a separator is outside of quotes.
 func splitUnquoted(text string, separator byte) []string {
 	var parts []string
 	quoted, start := false, 0

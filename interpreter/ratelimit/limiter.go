@@ -61,10 +61,10 @@ type LeaseRequest struct {
 	AfterSeconds float64 `json:"after_seconds,omitempty"`
 	// WithinSeconds bounds how far ahead the turns may be. What is leased is
 	// gone, and a holder that dies wastes no more than that. 0 is no bound; it
-	// stands in histories of before.
+	// is in histories of before.
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
 	// Promises says that the holder knows promises: who gets no turn now is
-	// promised one. In the order of Count stand first those whose promised time has
+	// promised one. In the order of Count are first those whose promised time has
 	// come, Due of them, then those whose time is still to come, and last those who
 	// were promised nothing, Fresh of them.
 	Promises bool `json:"promises,omitempty"`
@@ -89,7 +89,7 @@ type Lease struct {
 	Promise  time.Time `json:"promise,omitzero"`
 }
 
-// Turn is where an attempt stands that has given up its place to wait for its
+// Turn is the position of an attempt that has released its slot to wait for its
 // turn under a rate limit. Its times are by the clock of the server. Kept in
 // workflow history.
 type Turn struct {
@@ -109,7 +109,7 @@ func (l Lease) Interval() time.Duration {
 	return time.Duration(l.IntervalSeconds * float64(time.Second))
 }
 
-// Limiter hands out turns. It knows no clock: its decisions follow from the
+// Limiter gives turns. It knows no clock: its decisions follow from the
 // times it is given. Kept in workflow history.
 type Limiter struct {
 	Next time.Time `json:"next,omitzero"` // when the next turn may be taken
@@ -118,7 +118,7 @@ type Limiter struct {
 	Promised time.Time `json:"promised,omitzero"`
 	// Asked is until when the other side has asked for patience, where that was more
 	// than anybody else had to wait for. Until then it is not heard again: who is
-	// told as much waits alone.
+	// asked for as much waits alone.
 	Asked time.Time `json:"asked,omitzero"`
 	// Away are those that have given up their places, the soonest first.
 	Away []Away `json:"away,omitempty"`
@@ -134,7 +134,7 @@ type Limiter struct {
 // nobody has come for it by then, they are taken to be gone, all of them.
 const turnGrace = 5 * time.Second
 
-// Lease hands out turns behind those handed out before. A promise reserves no
+// Lease gives turns behind those given before. A promise reserves no
 // turn, or one that nobody comes for would be lost: it says when to come back,
 // and keeps those away from the turns until then who asked later.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {

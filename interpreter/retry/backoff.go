@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// maxNamedWaits bounds how often one call may be told to wait.
+// maxNamedWaits bounds how often one call may be asked to wait by the other side.
 const maxNamedWaits = 1000
 
 // backoff is a policy's schedule with every default filled in. It knows no
@@ -102,8 +102,8 @@ func (b backoff) spread(delay time.Duration, random float64) time.Duration {
 	return delay
 }
 
-// namedWait is the wait for the n-th told wait in a row: what the other side asked
-// for as a floor, with a spread above it so that callers told the same time do
+// namedWait is the wait for the n-th requested wait in a row: what the other side asked
+// for as a floor, with a spread above it so that callers that got the same time do
 // not come back together.
 func (b backoff) namedWait(retryAfter time.Duration, n int, random float64) time.Duration {
 	if b.jitter == playbook.JitterNone {

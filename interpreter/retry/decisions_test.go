@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/test/tables"
@@ -53,6 +55,50 @@ func TestDecisions(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, rows, 200, "rows of all decision tables")
+}
+
+// decidedElsewhere are the words of policies about which nothing is decided here, and what has their tests.
+var decidedElsewhere = map[string]string{
+	"use":                "interpreter/playbook puts the policies that are named in its place",
+	"class":              "interpreter/call makes the failure that fail names",
+	"type":               "interpreter/call makes the failure that fail names",
+	"retry_after":        "interpreter/call makes the failure that fail names",
+	"allow_repeat":       "interpreter/call compares requests and pages",
+	"end_on_repeat":      "interpreter/call compares requests and pages",
+	"per_iteration":      "interpreter/call writes pages",
+	"pages_per_activity": "activities fetch pages",
+}
+
+// TestEachWordHasADecision: a word of a policy has a row in the decision tables, unless something else
+// decides about it.
+func TestEachWordHasADecision(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/decisions/*.txt")
+	require.NoError(t, err)
+	var tables strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		tables.Write(text)
+	}
+	words := map[string]bool{}
+	for _, section := range playbook.Sections() {
+		if section.Name != "then" && section.Name != "retry policy" {
+			continue
+		}
+		for _, key := range section.Keys {
+			words[key.Name] = true
+			hasRow := regexp.MustCompile(`[\s{]` + key.Name + `:`).MatchString(tables.String())
+			elsewhere := decidedElsewhere[key.Name]
+			assert.True(t, hasRow || elsewhere != "", "%s has no row: write a case in testdata/decisions whose policies have it, "+
+				"or name in decidedElsewhere what decides about it", key.Name)
+			assert.False(t, hasRow && elsewhere != "", "%s has a row, so it is none of decidedElsewhere", key.Name)
+		}
+	}
+	require.Greater(t, len(words), 20)
+	for word := range decidedElsewhere {
+		assert.True(t, words[word], "%s is no word of a policy", word)
+	}
 }
 
 type table struct {
@@ -151,7 +197,7 @@ func describe(d retry.Decision, err error) string {
 	}
 	return text + map[retry.Ruling]string{
 		retry.RulingFails: ", fails", retry.RulingSucceeds: ", succeeds, truncated",
-		retry.RulingTruncates: ", truncated", retry.RulingIgnores: ", ignored",
+		retry.RulingTruncates: ", truncated", retry.RulingRefuses: ", refused", retry.RulingIgnores: ", ignored",
 	}[d.Ruling]
 }
 

@@ -80,7 +80,7 @@ func (c *Counters) Resumed(policies []*playbook.Policy) {
 }
 
 // NewRequest starts the polls of a new request at 0; only policies that page
-// go on counting.
+// continue counting.
 func (c *Counters) NewRequest(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if policy.Then.NextCall == nil {
@@ -101,7 +101,7 @@ const (
 	RulingIgnores                 // the failure is an empty answer
 	RulingRefuses                 // the success is a failure, and the policies are asked about that
 	RulingGivesUp                 // the failure stays
-	RulingHolds                   // people decide how the call goes on
+	RulingHolds                   // people decide how the call continues
 	RulingSucceeds                // the failure is a success, which may lack pages
 	RulingFails                   // the success is a failure: a poll that never became ready
 	RulingTruncates               // the success stays, and may lack pages
@@ -131,7 +131,7 @@ type Decision struct {
 	// Policy where another one matched behind it; Why says in words how.
 	Spent int
 	Why   string
-	// Cut tells of a policy that ended by the operator's limit before its own.
+	// Cut names a policy that ended by the operator's limit before its own.
 	Cut string
 }
 
@@ -158,7 +158,7 @@ func Decide(
 		counters.NamedInRow = 0
 	}
 	var decision Decision
-	counted := false // a told wait counts once, however many policies are asked
+	counted := false // a requested wait counts once, however many policies are asked
 	for _, policy := range policies {
 		stop, match, err := evaluate(conditions, policy)
 		if err != nil {
@@ -211,7 +211,7 @@ type round struct {
 	counters *Counters
 	now      time.Time
 	random   func() float64
-	counted  bool // a told wait that a policy before this one has counted
+	counted  bool // a requested wait that a policy before this one has counted
 }
 
 // repeat counts the match and decides between another attempt and exhaustion.
@@ -219,7 +219,7 @@ func (r round) repeat(decision *Decision) {
 	then := &r.policy.Then
 	count, since := r.count()
 	decision.Count, decision.Limit = *count, r.limit()
-	told := r.waitIsNamed()
+	named := r.waitIsNamed()
 	if r.spent(*count, decision.Limit) {
 		r.exhaust(decision, "max_attempts reached")
 		return
@@ -239,13 +239,13 @@ func (r round) repeat(decision *Decision) {
 		return
 	}
 	decision.Spent, decision.Why, decision.Cut = 0, "", ""
-	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(told)
+	decision.Ruling, decision.Delay, decision.Reason = RulingRepeats, delay, r.reason(named)
 	if !r.outcome.Failed() && then.NextCall != nil {
 		decision.Reason = interpreter.ReasonPage
 	}
 }
 
-// count counts the match, unless the wait was told, and notes when the policy
+// count counts the match, unless the wait was requested, and notes when the policy
 // began to count.
 func (r round) count() (count *int, since time.Time) {
 	counter := &r.counters.Policies[r.policy.Number-1]
@@ -338,9 +338,9 @@ func (r round) namedPollWait() time.Duration {
 	return ratelimit.Seconds(*r.outcome.Meta.RetryAfter)
 }
 
-func (r round) reason(told bool) interpreter.Reason {
+func (r round) reason(named bool) interpreter.Reason {
 	switch {
-	case told:
+	case named:
 		return interpreter.ReasonRateLimited
 	case r.outcome.Failed():
 		return interpreter.ReasonFailure
@@ -355,7 +355,7 @@ func (r round) exhaust(decision *Decision, why string) {
 
 // exhausted applies on_exhausted and its defaults: a failure stays one, pages give
 // what there is and say so, a poll that never became ready fails. Where the policies
-// go on and none of them repeats, a success still lacks what this one would have gone
+// continue and none of them repeats, a success still lacks what this one would have gone
 // on for.
 func (r round) exhausted() Ruling {
 	then := &r.policy.Then
@@ -380,7 +380,7 @@ func (r round) exhausted() Ruling {
 }
 
 // MostAttempts is how many attempts the policies of a step give one request that
-// goes on failing: those of the most patient one, within the operator's limits; 1
+// keeps failing: those of the most patient one, within the operator's limits; 1
 // where none repeats. A policy that only pages or polls may count too; what a
 // call waits for says what its own policy gives.
 func MostAttempts(step *playbook.Step, limits interpreter.RunLimits) int {

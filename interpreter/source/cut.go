@@ -31,7 +31,7 @@ func closing(text []rune) string {
 			open = append(open, popEmbedding)
 		case '\u2066', '\u2067', '\u2068':
 			open = append(open, popIsolate)
-		case popEmbedding: // of no embedding that stands outside of an isolate
+		case popEmbedding: // of no embedding that is outside of an isolate
 			if last := len(open) - 1; last >= 0 && open[last] == popEmbedding {
 				open = open[:last]
 			}

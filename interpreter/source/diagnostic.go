@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Severity tells whether a playbook with the diagnostic may run.
+// Severity reports whether a playbook with the diagnostic may run.
 type Severity int
 
 // The severities: an error keeps a playbook from running, a warning does not.

@@ -125,12 +125,12 @@ type Position struct{ Line, Column int }
 // IsZero reports whether the place is unknown.
 func (p Position) IsZero() bool { return p.Line == 0 }
 
-// Compare is -1 where p stands before q in the same file, 0 where they are one, else +1.
+// Compare is -1 where p is before q in the same file, 0 where they are one, else +1.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column))
 }
 
-// Before reports whether p stands before q in the same file.
+// Before reports whether p is before q in the same file.
 func (p Position) Before(q Position) bool { return p.Compare(q) < 0 }
 
 // String gives "line:column", "" for an unknown place.

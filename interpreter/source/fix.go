@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Fix is a replacement of a text that stands at the place of a diagnostic, maybe behind a quote. It is
-// no fix where something else stands there.
+// Fix is a replacement of a text that is at the place of a diagnostic, maybe behind a quote. It is
+// no fix where something else is there.
 type Fix struct{ Old, New string }
 
 // IsZero reports whether there is no fix.

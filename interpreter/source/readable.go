@@ -17,7 +17,7 @@ const (
 const blanks = "\u115f\u1160\u2800\u3164\uffa0"
 
 // Readable is a text of somebody else as people can read it beside the words of another:
-// what is not seen, changes the direction of what stands beside it, or would be drawn
+// what is not seen, changes the direction of what is beside it, or would be drawn
 // over it, is shown as an escape. Line breaks stay.
 func Readable(text string) string {
 	var out strings.Builder
@@ -67,4 +67,12 @@ func Shorten(text string, most int) string {
 	const ofHead = 3 // parts of four
 	head := most * ofHead / (ofHead + 1)
 	return string(runes[:head]) + " … " + string(runes[len(runes)-(most-head):])
+}
+
+// Count says how many there are of something: 1 row, 2 rows.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -63,7 +63,7 @@ func (r *replay) run(style Style) bool {
 	return !r.failed && len(r.places) == len(r.value)
 }
 
-// properties moves past tags and anchors, which stand before the scalar.
+// properties moves past tags and anchors, which are before the scalar.
 func (r *replay) properties() {
 	for r.peek() == '!' || r.peek() == '&' {
 		for !r.atEnd() && !isBlank(r.peek()) && !isBreak(r.peek()) {

@@ -33,7 +33,7 @@ type token struct {
 // longer expressions are refused anyway, and the bound keeps lexing linear.
 const spanWindow = 5000
 
-// maxProblems is how many problems of one statement are told; behind them it is
+// maxProblems is how many problems of one statement are reported; behind them it is
 // not read on.
 const maxProblems = 100
 
@@ -221,7 +221,7 @@ func (l *lexer) word() {
 	}
 }
 
-// isPrefix tells whether a word directly before a quote belongs to the literal.
+// isPrefix reports whether a word directly before a quote belongs to the literal.
 func isPrefix(word string, d Dialect) bool {
 	if d == SQLite {
 		return word == "x"

@@ -29,7 +29,7 @@ func (p *piece) addSpan(source []rune, from, to int) {
 	p.spans = append(p.spans, extent{start, len(p.text)})
 }
 
-// bare reads a template that stands outside literals.
+// bare reads a template that is outside literals.
 func (l *lexer) bare() {
 	start := l.at
 	l.at = l.span(start)

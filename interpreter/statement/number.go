@@ -46,7 +46,7 @@ func (s *Statement) SQL(values []any, share, cast bool) Numbered {
 }
 
 // SourceOffset is the place in the source of a rune of the text, from 0.
-// inParam tells that a parameter stands there.
+// inParam says that a parameter is there.
 func (n Numbered) SourceOffset(at int) (offset int, inParam bool) {
 	for i := len(n.marks) - 1; i >= 0; i-- {
 		m := n.marks[i]

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// notAValue is the message for a place where no value can stand.
+// notAValue is the message for a place where no value can be.
 func notAValue(what, hint string) string {
 	return fmt.Sprintf("a template becomes a bind parameter, which is a value and cannot be %s: %s", what, hint)
 }
@@ -17,7 +17,7 @@ type frame struct {
 	names  bool   // a list of column names
 }
 
-// checkPlaces reports every template that stands where SQL takes no value, as
+// checkPlaces reports every template that is where SQL takes no value, as
 // far as that can be said without the server.
 func (p *parser) checkPlaces() {
 	if !p.hasParams() {
@@ -93,8 +93,8 @@ func (p *parser) tableAs() int {
 	return 0
 }
 
-// refusal says what would have to stand in the place of param i if not a
-// value; "" where a value may stand. It is not the first token: see takesParams.
+// refusal says what would have to be in the place of param i if not a
+// value; "" where a value may be. It is not the first token: see takesParams.
 func (p *parser) refusal(i int, in frame) (what, hint string) {
 	if p.is(i-1, ".") || p.is(i+1, ".") {
 		return "part of a name with dots", "write the name"
@@ -123,7 +123,7 @@ func (p *parser) refusal(i int, in frame) (what, hint string) {
 	return "directly behind another operand", "an operator or a comma is missing"
 }
 
-// glued tells whether a bare template touches a name, number or quote.
+// glued reports whether a bare template touches a name, number or quote.
 func (p *parser) glued(i int) bool {
 	t := p.tokens[i]
 	touches := func(other token) bool {
@@ -158,7 +158,7 @@ func (p *parser) behindPunct(i int, in frame) (what, hint string) {
 	return "", ""
 }
 
-// alone tells whether nothing is calculated from param i.
+// alone reports whether nothing is calculated from param i.
 func (p *parser) alone(i int) bool {
 	if i+1 >= len(p.tokens) {
 		return true
@@ -192,7 +192,7 @@ func (p *parser) behindWord(i int, in frame) (what, hint string) {
 	return "directly behind " + quote(word), hint
 }
 
-// opensNames tells whether the parenthesis at i opens a list of column names:
+// opensNames reports whether the parenthesis at i opens a list of column names:
 // INSERT INTO t (…), ON CONFLICT (…), JOIN … USING (…), AS t(…), WITH t(…).
 func (p *parser) opensNames(i int) bool {
 	if p.is(i+1, "select", "with", "values", "(") {

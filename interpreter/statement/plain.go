@@ -36,7 +36,7 @@ var harmless = set("count", "sum", "min", "max", "avg", "array_agg", "string_agg
 	"json_array_length", "jsonb_array_length", "json_extract_path_text", "jsonb_extract_path_text", "jsonb_set",
 	"json_to_recordset", "jsonb_to_recordset", "json_populate_recordset", "jsonb_populate_recordset")
 
-// plain tells of a statement of PostgreSQL whether all it does by itself is to
+// plain reports of a statement of PostgreSQL whether all it does by itself is to
 // read and write rows: it leaves nothing in its session, but for what is defined
 // in the database under its words, such as triggers. What is not sure is not
 // plain.
@@ -60,12 +60,12 @@ func (p *parser) plain() bool {
 	return true
 }
 
-// isText tells whether token i is a literal, or was one.
+// isText reports whether token i is a literal, or was one.
 func (p *parser) isText(i int) bool {
 	return i >= 0 && (p.tokens[i].kind == literalToken || p.tokens[i].param != nil && !p.tokens[i].param.bare)
 }
 
-// namesCatalog tells whether a name may be of the server's own tables: UPDATE of
+// namesCatalog reports whether a name may be of the server's own tables: UPDATE of
 // pg_settings is SET. A name with escapes may be any.
 func (t token) namesCatalog() bool {
 	switch t.kind {
@@ -77,7 +77,7 @@ func (t token) namesCatalog() bool {
 	return false
 }
 
-// opensPlainly tells whether the parenthesis at i opens the arguments of a
+// opensPlainly reports whether the parenthesis at i opens the arguments of a
 // harmless function, or those of none.
 func (p *parser) opensPlainly(i int) bool {
 	if i == 0 {
@@ -98,13 +98,13 @@ func (p *parser) opensPlainly(i int) bool {
 	return false
 }
 
-// ascii tells whether all of token i is.
+// ascii reports whether all of token i is.
 func (p *parser) ascii(i int) bool {
 	word := p.source[p.tokens[i].start:p.tokens[i].end]
 	return !slices.ContainsFunc(word, func(r rune) bool { return r >= 0x80 })
 }
 
-// listsColumns tells whether the parenthesis at i follows a name that is being
+// listsColumns reports whether the parenthesis at i follows a name that is being
 // given, or written to: INSERT INTO t (…), WITH t (…), AS t (…), or a type's.
 func (p *parser) listsColumns(i int) bool {
 	if i > 1 && p.tokens[i-2].kind == operatorToken && p.tokens[i-2].text == "::" ||
@@ -118,9 +118,9 @@ func (p *parser) listsColumns(i int) bool {
 	return p.is(name-1, "into")
 }
 
-// opensClause tells whether the parenthesis at i follows words that only together
+// opensClause reports whether the parenthesis at i follows words that only together
 // are no function: ORDER BY (…), count(*) FILTER (…), ON CONFLICT (…) DO. What
-// stands behind the last tells it from the condition of a JOIN.
+// is behind the last distinguishes it from the condition of a JOIN.
 func (p *parser) opensClause(i int) bool {
 	switch {
 	case p.is(i-1, "by"):

@@ -13,7 +13,7 @@ type parser struct {
 
 func quote(text string) string { return strconv.Quote(text) }
 
-// is tells whether token i is one of the words, or of what punctuates them.
+// is reports whether token i is one of the words, or of what punctuates them.
 func (p *parser) is(i int, texts ...string) bool {
 	if i < 0 || i >= len(p.tokens) {
 		return false
@@ -67,7 +67,7 @@ func (p *parser) statementEnd() int {
 	return len(p.tokens)
 }
 
-// hasBody tells whether the statement may hold statements: CREATE TRIGGER of
+// hasBody reports whether the statement may hold statements: CREATE TRIGGER of
 // SQLite, CREATE FUNCTION … BEGIN ATOMIC of PostgreSQL.
 func (p *parser) hasBody() bool {
 	if !p.is(0, "create") {
@@ -113,7 +113,7 @@ func (p *parser) checkPlaceholders() {
 	}
 }
 
-// operand tells whether token i can end an operand, so that a ? behind it is
+// operand reports whether token i can end an operand, so that a ? behind it is
 // PostgreSQL's operator and no placeholder.
 func (p *parser) operand(i int) bool {
 	if i < 0 {

@@ -99,7 +99,7 @@ func Parse(source string, d Dialect) (*Statement, []Problem) {
 // Verb is the statement's first word in lower case, such as "select".
 func (s *Statement) Verb() string { return s.verb }
 
-// Plain tells of a statement without errors that all it does by itself is to read
+// Plain says of a statement without errors that all it does by itself is to read
 // and write rows: it leaves nothing in its session. It is false where that is not
 // sure, and for other dialects than Postgres.
 func (s *Statement) Plain() bool { return s.plain }

@@ -3,7 +3,7 @@ package statement
 import "slices"
 
 // mergeTyped turns INTERVAL '…' and its like into one token: a parameter
-// cannot stand behind a type, CAST($1 AS interval) means the same.
+// cannot be behind a type, CAST($1 AS interval) means the same.
 func (p *parser) mergeTyped() {
 	if p.dialect != Postgres {
 		return

@@ -8,7 +8,7 @@ func set(words ...string) map[string]bool {
 	return m
 }
 
-// beforeValue are the words directly behind which a value may stand.
+// beforeValue are the words directly behind which a value may be.
 var beforeValue = set("select", "distinct", "all", "any", "some", "where", "and", "or", "not", "on", "having",
 	"when", "then", "else", "case", "between", "symmetric", "asymmetric", "like", "ilike", "to", "escape",
 	"returning", "limit", "offset", "first", "next", "rows", "range", "groups", "zone", "variadic")
@@ -36,20 +36,20 @@ var withParams = map[Dialect]map[string]bool{
 // PLACING.
 var fromInside = set("extract", "substring", "trim", "overlay", "position")
 
-// insideFrom are the words that part them, or stand in front of one.
+// insideFrom are the words that part them, or are in front of one.
 var insideFrom = set("from", "for", "in", "placing", "both", "leading", "trailing")
 
-// types may stand before a literal in PostgreSQL: INTERVAL '…'.
+// types may be before a literal in PostgreSQL: INTERVAL '…'.
 var types = set("interval", "date", "time", "timetz", "timestamp", "timestamptz", "json", "jsonb", "uuid", "inet",
 	"cidr", "macaddr", "numeric", "decimal", "real", "float", "float4", "float8", "int", "integer", "int2", "int4",
 	"int8", "smallint", "bigint", "bool", "boolean", "text", "varchar", "bytea", "point", "box", "xml", "bit",
 	"jsonpath", "money", "tsquery", "tsvector", "daterange", "tsrange", "tstzrange", "int4range", "int8range",
 	"numrange", "regclass", "oid")
 
-// intervalFields may stand behind INTERVAL '…'.
+// intervalFields may be behind INTERVAL '…'.
 var intervalFields = set("year", "month", "day", "hour", "minute", "second")
 
-// instead says what stands in the place directly behind a word, and what to
+// instead says what is in the place directly behind a word, and what to
 // write there.
 type instead struct{ what, hint string }
 

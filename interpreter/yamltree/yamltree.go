@@ -83,7 +83,7 @@ func Keys(n *yaml.Node) map[string]*yaml.Node {
 	return keys
 }
 
-// IndexOf is where a key stands in the content of a map, -1 if nowhere.
+// IndexOf is where a key is in the content of a map, -1 if nowhere.
 func IndexOf(n *yaml.Node, key string) int {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

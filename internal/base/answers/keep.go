@@ -15,8 +15,8 @@ import (
 // ErrFull says that as much is kept for an attempt as may be.
 var ErrFull = fmt.Errorf("%d answers to the attempt are kept, or %d bytes of them, which is the most", interpreter.MaxKeptAnswers, interpreter.MaxKeptBytes)
 
-// lookedAt is how many events of a mailbox that no worker has read are no answers.
-const lookedAt = 2
+// otherEvents is how many events of a mailbox that no worker has read are no answers.
+const otherEvents = 2
 
 // Keeps reports whether answers to the attempt are kept that no workflow has accepted
 // yet: new ones belong behind them. The error is ErrFull where there is no room.
@@ -33,7 +33,7 @@ func Keeps(ctx context.Context, c client.Client, kept interpreter.KeptAnswer) (b
 
 // full reports whether an open mailbox has no room.
 func full(info *workflowpb.WorkflowExecutionInfo) bool {
-	return info.GetHistoryLength() >= lookedAt+interpreter.MaxKeptAnswers || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
+	return info.GetHistoryLength() >= otherEvents+interpreter.MaxKeptAnswers || info.GetHistorySizeBytes() >= interpreter.MaxKeptBytes
 }
 
 // Keep keeps an answer until a worker delivers it. Of reports of progress the newest is

@@ -58,7 +58,7 @@ func ReadFile(folder, file string) ([]byte, error) {
 	return text, nil
 }
 
-// testSuffix ends the names of files of tests, which stand beside their playbooks.
+// testSuffix ends the names of files of tests, which are beside their playbooks.
 const testSuffix = "_test.yaml"
 
 // Names are those of the playbooks in a folder, sorted; none of a folder that cannot

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/sleep"
@@ -16,8 +17,27 @@ const droppedWait = 20 * time.Millisecond
 // ends with it and something else arrives meanwhile, such as a signal: the update had no effect, and is sent again.
 func Update(ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any) error {
 	options.WaitForStage = client.WorkflowUpdateStageCompleted
+	return resend(ctx, result, func() (client.WorkflowUpdateHandle, error) { return c.UpdateWorkflow(ctx, options) })
+}
+
+// UpdateWithStart is Update, of a workflow that starts with it where none runs.
+func UpdateWithStart(
+	ctx context.Context, c client.Client, options client.UpdateWorkflowOptions, result any,
+	start client.StartWorkflowOptions, workflow string, input any,
+) error {
+	options.WaitForStage = client.WorkflowUpdateStageCompleted
+	start.ID, start.WorkflowIDConflictPolicy = options.WorkflowID, enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	return resend(ctx, result, func() (client.WorkflowUpdateHandle, error) {
+		return c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+			StartWorkflowOperation: c.NewWithStartWorkflowOperation(start, workflow, input), UpdateOptions: options,
+		})
+	})
+}
+
+// resend sends an update until the server has not dropped it, and reads its result.
+func resend(ctx context.Context, result any, send func() (client.WorkflowUpdateHandle, error)) error {
 	for {
-		handle, err := c.UpdateWorkflow(ctx, options)
+		handle, err := send()
 		if err == nil {
 			err = handle.Get(ctx, result)
 		}

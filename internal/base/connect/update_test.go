@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -18,6 +19,7 @@ type updated struct {
 
 	errors []error
 	sent   int
+	begun  client.StartWorkflowOptions
 }
 
 func (u *updated) UpdateWorkflow(_ context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
@@ -26,6 +28,17 @@ func (u *updated) UpdateWorkflow(_ context.Context, options client.UpdateWorkflo
 		return nil, serviceerror.NewInvalidArgument("the stage is missing")
 	}
 	return u, nil
+}
+
+func (u *updated) NewWithStartWorkflowOperation(options client.StartWorkflowOptions, _ any, _ ...any) client.WithStartWorkflowOperation {
+	u.begun = options
+	return nil
+}
+
+func (u *updated) UpdateWithStartWorkflow(
+	ctx context.Context, options client.UpdateWithStartWorkflowOptions,
+) (client.WorkflowUpdateHandle, error) {
+	return u.UpdateWorkflow(ctx, options.UpdateOptions)
 }
 
 func (u *updated) Get(_ context.Context, result any) error {
@@ -55,4 +68,18 @@ func TestUpdate(t *testing.T) {
 	endless := &updated{errors: []error{dropped, dropped, dropped}}
 	require.ErrorIs(t, connect.Update(ended, endless, client.UpdateWorkflowOptions{}, &result), dropped)
 	require.Equal(t, 1, endless.sent)
+}
+
+// TestUpdateWithStart: so is one that starts its workflow, which may have been started meanwhile.
+func TestUpdateWithStart(t *testing.T) {
+	t.Parallel()
+	var result string
+	once := &updated{errors: []error{serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}}
+	options := client.UpdateWorkflowOptions{WorkflowID: "of states"}
+	require.NoError(t, connect.UpdateWithStart(t.Context(), once, options, &result, client.StartWorkflowOptions{TaskQueue: "here"}, "StateWorkflow", nil))
+	require.Equal(t, "done", result)
+	require.Equal(t, 2, once.sent)
+	require.Equal(t, client.StartWorkflowOptions{
+		ID: "of states", TaskQueue: "here", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, once.begun)
 }

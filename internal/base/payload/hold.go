@@ -30,7 +30,7 @@ const (
 	checkFailures = 5
 )
 
-// Hold takes workflow tasks out of a worker's hands that can only fail, because values
+// Hold takes workflow tasks from a worker that can only fail, because values
 // of their run cannot be read or none can be written. The SDK reports the first such
 // failure of a task and then keeps silent, and the server waits longer each time, up to
 // ten minutes, in which the run gets nothing: not even its cancel. A held task is
@@ -203,7 +203,7 @@ func (h *heldTask) release(ctx context.Context) {
 }
 
 // cancel ends the run as cancelled. If something has happened that the task does
-// not know of, the server refuses, and hands out another task.
+// not know of, the server refuses, and dispatches another task.
 func (h *heldTask) cancel(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

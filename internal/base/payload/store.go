@@ -1,6 +1,6 @@
 // Package payload keeps large values outside of Temporal. Temporal refuses
 // values over 2 MB, and a history full of values just below that ends its run,
-// so the SDK hands what is large to a store and puts a reference in its place
+// so the SDK passes what is large to a store and puts a reference in its place
 // (docs/concepts/loops.md#large-values). Every program that reads the
 // values of a run needs the run's store: workers, starters and replayers.
 package payload

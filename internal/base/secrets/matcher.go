@@ -1,7 +1,7 @@
 package secrets
 
 // matcher finds patterns in a text. It reads every few bytes of it only: the last two
-// of a window as long as the shortest pattern tell how far the next window can be (Wu
+// of a window as long as the shortest pattern say how far the next window can be (Wu
 // and Manber, A Fast Algorithm For Multi-Pattern Searching).
 type matcher struct {
 	least int // bytes of the shortest pattern

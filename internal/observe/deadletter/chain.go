@@ -52,7 +52,7 @@ type Chain struct {
 	Rounds  []*runs.Run
 	Letters []Letter // newest first
 	// Cancelled are the iterations that neither failed nor succeeded in any run, newest
-	// first: they were cancelled, did not begin, or were under way when the run was
+	// first: they were cancelled, did not begin, or were running when the run was
 	// terminated. Empty while the origin is running.
 	Cancelled []Letter
 	// Lost counts failed iterations that the histories no longer describe.

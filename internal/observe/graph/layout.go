@@ -28,7 +28,7 @@ const (
 	boxGap   = 28.0
 )
 
-// layOut places boxes, and gives the width and the height of all. Boxes stand in
+// layOut places boxes, and gives the width and the height of all. Boxes are in
 // the order of their reading; the first begins.
 func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
 	turn(boxes, lines)

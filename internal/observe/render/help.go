@@ -73,7 +73,7 @@ func resumeCommands(status *runs.Status) []string {
 	if status.Control.AnyPaused() {
 		help = append(help, ResumeCommand(status.WorkflowID, status.Control))
 	}
-	for _, parent := range status.Above {
+	for _, parent := range status.HeldByParents {
 		help = append(help, ResumeCommand(parent.Run, Held(parent)))
 	}
 	return help
@@ -104,7 +104,7 @@ func Help(status *runs.Status) []string {
 		return deadLettersOf(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return []string{"to start one: worker --task-queue " + terminal.ShellWord(status.TaskQueue)}
-	case len(status.Above) > 0 || status.Control.AnyPaused():
+	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
 		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}

@@ -222,7 +222,7 @@ const (
 )
 
 // writeBody prints what an error came with: the traceback or the output of a
-// program, of which the end tells most, or the beginning of an answer. Of a run of another
+// program, of which the end says most, or the beginning of an answer. Of a run of another
 // playbook the message says it all.
 func (o Outcome) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {

@@ -30,7 +30,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	if held := Paused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
-	for _, parent := range status.Above {
+	for _, parent := range status.HeldByParents {
 		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(Held(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil {

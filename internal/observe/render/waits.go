@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"reprise/internal/base/terminal"
@@ -43,35 +42,23 @@ func waitsFor(group runs.WaitsFor) string {
 	return verb + what + ": " + terminal.Visible(group.Why)
 }
 
-// lengthOf finds how long a wait is, in what is said of it: "retry 1/4 after 5m0s: HTTP 503".
-var lengthOf = regexp.MustCompile(` after [0-9][0-9a-zµ.]*`)
-
-// Due has the text of a wait say when that is over, in place of how long it is.
-func Due(text string, at time.Time) string {
-	if at.IsZero() {
-		return text
+// Due is what an item waits for, and when that is over: for a line that stays.
+func Due(item interpreter.CallStatus) string {
+	if item.Phrase == nil || item.NextRetryAt.IsZero() {
+		return item.Waiting
 	}
-	return replaceFirst(lengthOf, text, " at "+at.UTC().Format("15:04:05 UTC"))
+	return item.Phrase.At("at " + item.NextRetryAt.UTC().Format("15:04:05 UTC"))
 }
 
-// CountDown has the text of a wait say how much of it is left, for a line that is drawn again and
-// again.
-func CountDown(text string, at, now time.Time) string {
-	left := at.Sub(now)
+// CountDown is what an item waits for, and how much of the wait is left: for a line that is drawn
+// again and again.
+func CountDown(item interpreter.CallStatus, now time.Time) string {
+	left := item.NextRetryAt.Sub(now)
 	switch {
-	case at.IsZero():
-		return text
+	case item.Phrase == nil || item.NextRetryAt.IsZero():
+		return item.Waiting
 	case left < time.Second/2:
-		return replaceFirst(lengthOf, text, " due")
+		return item.Phrase.At("due")
 	}
-	return replaceFirst(lengthOf, text, " in "+terminal.Duration(left.Round(time.Second)))
-}
-
-// replaceFirst replaces the first match: what comes behind is of others.
-func replaceFirst(of *regexp.Regexp, text, by string) string {
-	at := of.FindStringIndex(text)
-	if at == nil {
-		return text
-	}
-	return text[:at[0]] + by + text[at[1]:]
+	return item.Phrase.At("in " + terminal.Duration(left.Round(time.Second)))
 }

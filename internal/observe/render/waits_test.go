@@ -34,18 +34,21 @@ func TestWaitsInWords(t *testing.T) {
 func TestWaitsCountDown(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 23, 0, 14, 0, time.UTC)
+	retry := &interpreter.WaitPhrase{What: "retry 1/4", Why: ": HTTP 503 after 3s"}
 	for _, row := range []struct {
-		text       string
+		phrase     *interpreter.WaitPhrase
 		at         time.Time
 		stays, now string
 	}{
-		{"call retry 1/4 after 5m0s: HTTP 503 after 3s", now.Add(51 * time.Second), "call retry 1/4 at 23:01:05 UTC: HTTP 503 after 3s", "call retry 1/4 in 51s: HTTP 503 after 3s"},
-		{"call retry 1/4 after 5m0s: HTTP 503", now, "call retry 1/4 at 23:00:14 UTC: HTTP 503", "call retry 1/4 due: HTTP 503"},
-		{"job poll 2/4 after 1.5s", now.Add(time.Second), "job poll 2/4 at 23:00:15 UTC", "job poll 2/4 in 1s"},
-		{"call running", time.Time{}, "call running", "call running"},
+		{retry, now.Add(51 * time.Second), "retry 1/4 at 23:01:05 UTC: HTTP 503 after 3s", "retry 1/4 in 51s: HTTP 503 after 3s"},
+		{retry, now, "retry 1/4 at 23:00:14 UTC: HTTP 503 after 3s", "retry 1/4 due: HTTP 503 after 3s"},
+		{&interpreter.WaitPhrase{What: "poll 2/4"}, now.Add(time.Second), "poll 2/4 at 23:00:15 UTC", "poll 2/4 in 1s"},
+		{retry, time.Time{}, "in words", "in words"},
+		{nil, now, "in words", "in words"},
 	} {
-		require.Equal(t, row.stays, Due(row.text, row.at))
-		require.Equal(t, row.now, CountDown(row.text, row.at, now))
+		item := interpreter.CallStatus{Waiting: "in words", Phrase: row.phrase, NextRetryAt: row.at}
+		require.Equal(t, row.stays, Due(item))
+		require.Equal(t, row.now, CountDown(item, now))
 	}
 }
 

@@ -85,7 +85,7 @@ func Write(w io.Writer, doc Document) error {
 type view struct {
 	Document
 	Title     string
-	Going     bool
+	Open     bool
 	Took      string
 	Tiles     []tile
 	Boxes     []box
@@ -125,9 +125,9 @@ type bar struct {
 }
 
 func (doc Document) view() view {
-	v := view{Document: doc, Title: doc.Status.WorkflowID, Going: !doc.Status.Ended(), Drawing: doc.Timeline.draw()}
+	v := view{Document: doc, Title: doc.Status.WorkflowID, Open: !doc.Status.Ended(), Drawing: doc.Timeline.draw()}
 	end := doc.Status.EndedAt
-	if v.Going {
+	if v.Open {
 		end = doc.At
 	}
 	v.Took = took(end.Sub(doc.Status.StartedAt))
@@ -202,7 +202,7 @@ func (v *view) box(name string) box {
 	drawn := box{Name: name, State: interpreter.Pending}
 	visits := v.Status.Visits(name)
 	if len(visits) == 0 {
-		if len(v.Status.Steps) > 0 && !v.Going {
+		if len(v.Status.Steps) > 0 && !v.Open {
 			drawn.State = interpreter.Skipped
 		}
 		return drawn
@@ -242,7 +242,7 @@ func (v *view) facts(last *runs.Step, visits int) (facts []string) {
 	if last.Waiting != "" {
 		fact("%s", cut(last.Waiting, mostText))
 	}
-	if !last.NextRetryAt.IsZero() && v.Going {
+	if !last.NextRetryAt.IsZero() && v.Open {
 		fact("next attempt at %s", last.NextRetryAt.UTC().Format("15:04:05 UTC"))
 	}
 	return facts

@@ -20,7 +20,7 @@ const (
 	mostBands, allBands = 40, 100
 )
 
-// Timeline is what was under way when. It takes spans as they come, and what it
+// Timeline is what was running when. It takes spans as they come, and what it
 // holds depends on the bounds above and not on the size of the run.
 type Timeline struct {
 	from, to time.Time
@@ -47,7 +47,7 @@ type lane struct {
 }
 
 // band is one iteration, or some whose indexes follow each other. The series hold
-// for each column how many were under way on average.
+// for each column how many were running on average.
 type band struct {
 	open, busy, waiting [columns]float32
 	failed              [columns]int32 // that ended in it
@@ -186,7 +186,7 @@ func (t *Timeline) add(series *[columns]float32, span stats.Span) {
 	}
 }
 
-// scale is how many were under way at most, in one band and one column.
+// scale is how many were running at most, in one band and one column.
 func (l *lane) scale() float32 {
 	most := float32(1)
 	for _, band := range append(l.bands, &l.own) {

@@ -144,8 +144,8 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 	return control
 }
 
-// mostBelow bounds the child runs of one that are queried.
-const mostBelow = 100
+// mostChildRuns bounds the child runs of one that are queried.
+const mostChildRuns = 100
 
 // AwaitingInChildren is Awaiting for the runs that steps of a run have started and that
 // are running, and their child runs. AwaitedAttempt.Run names them. It queries a
@@ -157,7 +157,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 	}
 	below, left := r.open(ctx, progress.Steps)
 	for looked := 0; len(below) > 0; {
-		most := min(len(below), mostBelow-looked)
+		most := min(len(below), mostChildRuns-looked)
 		left += len(below) - most
 		below, looked = below[:most], looked+most
 		found := make([][]AwaitedAttempt, most)

@@ -222,7 +222,7 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	attribute(fields, workflows.DeadLettersAttribute, &run.DeadLetters)
 	attribute(fields, workflows.StatusAttribute, &run.Status)
 	attribute(fields, workflows.OriginAttribute, &run.Origin)
-	run.Started = startedBy(info.GetMemo())
+	run.Started = startedBy(info.GetMemo(), fields)
 	run.Status = interpreter.RunStatus(info.GetStatus().String(), run.Status)
 	if run.Status.Ended() {
 		return run
@@ -242,9 +242,16 @@ func found(info *workflowpb.WorkflowExecutionInfo) Found {
 	return run
 }
 
-// startedBy reads from the memo of a run who has started it, and why.
-func startedBy(memo *commonpb.Memo) interpreter.Said {
+// startedBy reads from the memo of a run who has started it or triggered its schedule, and why. Fields are its
+// search attributes.
+func startedBy(memo *commonpb.Memo, fields map[string]*commonpb.Payload) interpreter.Said {
 	var said interpreter.Said
+	var scheduled time.Time
+	var triggers map[string]interpreter.Said
+	if attribute(fields, workflows.ScheduledAttribute, &scheduled); !scheduled.IsZero() {
+		attribute(memo.GetFields(), workflows.TriggersMemo, &triggers)
+		said = triggers[workflows.TriggerKey(scheduled)]
+	}
 	attribute(memo.GetFields(), workflows.StartedByMemo, &said.By)
 	attribute(memo.GetFields(), workflows.StartReasonMemo, &said.Reason)
 	return said

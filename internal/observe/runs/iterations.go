@@ -164,11 +164,11 @@ func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) 
 	var looked atomic.Int64
 	severalAtOnce(len(step.Iterations), func(i int) {
 		if of := &step.Iterations[i]; of.Child != "" && of.Status == interpreter.Running {
-			of.ChildRuns, _ = r.describeChild(ctx, of.Child, func() bool { return looked.Add(1) <= mostBelow })
+			of.ChildRuns, _ = r.describeChild(ctx, of.Child, func() bool { return looked.Add(1) <= mostChildRuns })
 		}
 	})
-	if looked.Load() > mostBelow {
-		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were queried for what they wait for", step.Step, mostBelow))
+	if looked.Load() > mostChildRuns {
+		run.Notes = append(run.Notes, fmt.Sprintf("of the runs that step %s has started, %d were queried for what they wait for", step.Step, mostChildRuns))
 	}
 }
 

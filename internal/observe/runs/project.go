@@ -160,17 +160,6 @@ func (p *projector) lastOf(kind string, call callID) *Event {
 // call is what the event is about.
 func (e *Event) call() callID { return callID{e.Step, e.Visit, indexOr(e.Index), e.Sink} }
 
-// triggeredBy is who had a schedule start the run, and why, as far as the history says so.
-func (p *projector) triggeredBy(recorded []*historypb.HistoryEvent) (said interpreter.Said) {
-	for _, event := range recorded {
-		signal := event.GetWorkflowExecutionSignaledEventAttributes()
-		if signal.GetSignalName() == workflows.TriggeredSignal && p.decode(p.workflowID, signal.GetInput(), &said) == nil && said.By != "" {
-			return interpreter.Said{By: said.By, Reason: said.Reason}
-		}
-	}
-	return interpreter.Said{}
-}
-
 // begin reads what calls bring along into this history.
 func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 	first := recorded[0]
@@ -178,10 +167,8 @@ func (p *projector) begin(recorded []*historypb.HistoryEvent) error {
 	case workflows.PlaybookWorkflowName:
 		p.queued = queueOf(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
 		if p.first {
-			said := startedBy(first.GetWorkflowExecutionStartedEventAttributes().GetMemo())
-			if said.By == "" {
-				said = p.triggeredBy(recorded)
-			}
+			started := first.GetWorkflowExecutionStartedEventAttributes()
+			said := startedBy(started.GetMemo(), started.GetSearchAttributes().GetIndexedFields())
 			p.add(first.GetEventId(), "", Event{Event: ExecutionStarted, At: first.GetEventTime().AsTime(), By: said.By, Reason: said.Reason})
 			return nil
 		}

@@ -61,13 +61,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot cal
 	p.unwritten(id, which, event, driven.Unwritten, ended)
 	attempted := event.At
 	if after.Attempts > before.Attempts {
-		made := driven.Made
-		if !made.Cover(before.Attempts+1, after.Attempts) {
-			made = stretches(before, after, failure, driven.Result, ended)
-		} else if failure != nil {
-			made = append(made[:len(made)-1:len(made)-1], made[len(made)-1])
-			made[len(made)-1].Error = failure // it has all of it
-		}
+		made, failure := attemptsMade(before, after, driven, failure, ended)
 		// A page may be behind the last attempt, and what comes first is the next.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
 		attempted = p.attempts(id, which, event, made, ended)
@@ -80,6 +74,28 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot cal
 		event.Page, event.PageTo = pagesWritten(before, after, driven)
 		p.add(id, which, event)
 	}
+}
+
+// attemptsMade are the attempts of a hosted call since a state, and the failure of the last. failure is the one by
+// which the call has ended or waits, which has more than what was kept of the attempt; it may have come behind an
+// attempt that succeeded, or that failed with another one.
+func attemptsMade(
+	before, after call.State, driven call.Driven, failure *interpreter.ErrorObject, ended time.Time,
+) (call.Stretches, *interpreter.ErrorObject) {
+	if !driven.Made.Cover(before.Attempts+1, after.Attempts) {
+		return stretches(before, after, failure, driven.Result, ended), failure
+	}
+	made := slices.Clone(driven.Made)
+	switch last := &made[len(made)-1]; {
+	case last.Error == nil:
+		return made, nil
+	case failure == nil:
+	case failure.Kind != last.Error.Kind:
+		failure = last.Error
+	default:
+		last.Error = failure
+	}
+	return made, failure
 }
 
 // unwritten adds the attempts of a hosted call's sinks that failed, which were made from
@@ -214,10 +230,16 @@ func reached(driven call.Driven) (after call.State, failure *interpreter.ErrorOb
 		final.Attempt = after.Attempts
 		return after, &final
 	}
-	if failure != nil && (failure.Attempt != after.Attempts || slices.Contains(behindAttempts, failure.Kind)) {
+	if failure != nil && (failure.Attempt != after.Attempts || behindSuccess(failure, after.Successes)) {
 		failure = nil
 	}
 	return after, failure
+}
+
+// behindSuccess reports whether the last attempt of the call that a failure ended, with so many successes, was one
+// of these: a failed attempt is one for the page behind them.
+func behindSuccess(failure *interpreter.ErrorObject, successes int) bool {
+	return slices.Contains(behindAttempts, failure.Kind) || failure.Page > 0 && failure.Page <= successes
 }
 
 // behindAttempts are the kinds of failures of calls whose last attempt succeeded.

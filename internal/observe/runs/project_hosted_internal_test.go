@@ -2,6 +2,7 @@ package runs
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,6 +114,45 @@ func TestEventsOfHostedSinks(t *testing.T) {
 				events = append(events, sinkWait(t))
 			}
 			p, err := project(from, events, EventFilter{}, values{resolve: inline})
+			require.NoError(t, err)
+			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sorted()))
+		})
+	}
+}
+
+// TestEventsOfFailuresBehindAttempts: an attempt that succeeded is action_completed where the call fails
+// behind it, and one that failed keeps its own error.
+func TestEventsOfFailuresBehindAttempts(t *testing.T) {
+	t.Parallel()
+	from := source{workflow: workflows.CallsWorkflowName, step: "s", visit: 1, first: true}
+	const started = `    0.000s action_started         {"attempt":1,"index":2,"page":1,"step":"s","visit":1}`
+	completed := func(seconds int) string {
+		return fmt.Sprintf(`    %d.000s action_completed       {"attempt":1,"duration":%d,"index":2,"page":1,"step":"s","visit":1}`, seconds, seconds)
+	}
+	gave := func(page, pages int, made string) string {
+		return fmt.Sprintf(`[{"result": {"status": "error", "meta": {"attempts": 1, "pages": %d, "started_at": "2026-03-01T12:00:01Z",
+			"ended_at": "2026-03-01T12:00:03Z"}, "error": {"kind": "expression", "class": "final", "message": "x is nil",
+			"attempt": 1, "page": %d}}%s}]`, pages, page, made)
+	}
+	const made = `, "made": [{"attempt": 1, "page": 1, "began": "2026-03-01T12:00:01Z", "ended": "2026-03-01T12:00:02Z"%s}]`
+	for _, row := range []struct {
+		name, gave string
+		want       []string
+	}{
+		{"the next page has no request", gave(1, 1, ""), []string{started, completed(2)}},
+		{"the request of the next page cannot be sent", gave(2, 1, fmt.Sprintf(made, "")), []string{started, completed(1)}},
+		{
+			"a condition is wrong behind a failure",
+			gave(1, 0, fmt.Sprintf(made, `, "error": {"kind": "http", "class": "retryable", "message": "HTTP 503", "attempt": 1, "page": 1}`)),
+			[]string{
+				started,
+				`    1.000s action_error           {"attempt":1,"duration":1,"error":"retryable http: HTTP 503","index":2,"page":1,"step":"s","visit":1}`,
+			},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := project(from, hosted(t, `[{"index": 2}]`, row.gave), EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sorted()))
 		})

@@ -53,7 +53,7 @@ func (p *projector) turnOf(of *made, event *historypb.HistoryEvent) (float64, er
 	return firstTurn(result.GetPayloads()[0].GetData()), nil
 }
 
-// firstTurn reads the figure that stands first in an encoded ToolResult; 0 where another
+// firstTurn reads the figure that is first in an encoded ToolResult; 0 where another
 // field does.
 func firstTurn(encoded []byte) float64 {
 	read := json.NewDecoder(bytes.NewReader(encoded))

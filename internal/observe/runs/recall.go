@@ -190,22 +190,22 @@ func (r *Reader) question(ctx context.Context, id, runID string, into any, query
 	return "", fmt.Errorf("query what %s has done: %w", id, err)
 }
 
-// mostHandedOn bounds how often a queried workflow names another one that has the call.
-const mostHandedOn = 20
+// mostHops bounds how often a queried workflow names another one that has the call.
+const mostHops = 20
 
 // Stopped reads how far a call had come when it was stopped. The error says that this
 // is unknown.
 func (r *Reader) Stopped(ctx context.Context, in call.StoppedInput) (call.Stopped, error) {
 	question := workflows.StoppedQuestion{Step: in.Step, Visit: in.Visit, Index: in.Index}
 	id := in.By
-	for range mostHandedOn {
+	for range mostHops {
 		stopped, err := r.stoppedBy(ctx, id, in.Key, question)
 		if err != nil || stopped.By == "" {
 			return stopped, err
 		}
 		id = stopped.By
 	}
-	return call.Stopped{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHandedOn)
+	return call.Stopped{}, fmt.Errorf("%s: more than %d runs have left it to the one before", in.By, mostHops)
 }
 
 // stoppedBy queries the workflow with an ID that was of the runs of a key. Others may

@@ -38,9 +38,9 @@ type Status struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// Control is what people have said of the run, of one that is open.
 	Control interpreter.Control `json:"control,omitzero"`
-	// Above are the parent runs that are paused, or their step which has started this
+	// HeldByParents are the parent runs that are paused, or their step which has started this
 	// one, the next one first.
-	Above []Held `json:"held_above,omitempty"`
+	HeldByParents []Held `json:"held_above,omitempty"`
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`

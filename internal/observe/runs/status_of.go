@@ -47,7 +47,7 @@ func (s *Status) pausedSince(step string) (since time.Time, paused bool) {
 			since, paused = interpreter.Sooner(since, said.At), true
 		}
 	}
-	for _, parent := range s.Above {
+	for _, parent := range s.HeldByParents {
 		since, paused = interpreter.Sooner(since, parent.Since), true
 	}
 	return since, paused || s.Control.Paused
@@ -132,7 +132,7 @@ var holders = map[interpreter.Reason]string{
 	interpreter.ReasonFailure: HeldByWait, interpreter.ReasonRateLimited: HeldByWait, interpreter.ReasonPoll: HeldByWait,
 	interpreter.ReasonPage: HeldByWait, interpreter.ReasonTurn: HeldByRateLimit, interpreter.ReasonPaused: HeldByPause,
 	interpreter.ReasonPerson: HeldByPerson, interpreter.ReasonAnswer: HeldByAnswer, interpreter.ReasonSlot: HeldByWindow,
-	interpreter.ReasonState: HeldByConcurrency,
+	interpreter.ReasonState: HeldByConcurrency, interpreter.ReasonKeeper: HeldByWait,
 }
 
 // itemOf is a step or an iteration by what its workflow says of its call.

@@ -56,7 +56,7 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 	if run.Ended() {
 		return status, q.ended(ctx)
 	}
-	return status, q.going(ctx)
+	return status, q.open(ctx)
 }
 
 // lastEvents is how many of a run's last events are searched for a cancel: what
@@ -82,8 +82,8 @@ func (q *inquiry) cancelled(ctx context.Context) {
 	}
 }
 
-// going queries a run that has not ended, and meanwhile its workers.
-func (q *inquiry) going(ctx context.Context) error {
+// open queries a run that has not ended, and meanwhile its workers.
+func (q *inquiry) open(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress workflows.Progress
 	var unanswered, unknown error
@@ -114,7 +114,7 @@ func (q *inquiry) going(ctx context.Context) error {
 	}
 	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
 	var missed string
-	if q.status.Above, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
+	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
 	}
 	for _, record := range progress.Steps {
@@ -144,13 +144,13 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 		}
 		q.status.Queue.Stopped = q.spend() && q.stopped(ctx, ticket.Queue)
 	case ticket != nil && ticket.State == queue.Granted && q.spend():
-		standing, err := q.queryQueue(ctx, ticket.Queue, nil)
+		described, err := q.queryQueue(ctx, ticket.Queue, nil)
 		if err != nil {
 			q.notef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
 			return
 		}
 		q.status.Turn = &Turn{
-			Name: ticket.Name, Line: ticket.Queue, Limit: standing.Limit, Running: standing.Running, Waiting: standing.Waiting,
+			Name: ticket.Name, Line: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 	}
 	step := q.stepOf(record)
 	if record.EndedAt.IsZero() && isOpenLoop(record.Loop) {
-		if len(q.status.Above) > 0 {
+		if len(q.status.HeldByParents) > 0 {
 			step.Status, step.HeldBy = interpreter.Paused, HeldByPause
 		}
 		q.loop(ctx, &step)

@@ -122,7 +122,7 @@ func (s *Step) addWait(one WaitsFor) {
 const (
 	// maxGist bounds the text of a group.
 	maxGist = 120
-	// cutMark is what stands behind a query that a message does not show as a whole.
+	// cutMark is what is behind a query that a message does not show as a whole.
 	cutMark = " … (cut)"
 )
 

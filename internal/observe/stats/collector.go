@@ -50,7 +50,7 @@ type Collector struct {
 	noted    []string        // these notes, in their order
 }
 
-// stepKey tells the figures of steps apart.
+// stepKey distinguishes the figures of steps.
 type stepKey struct {
 	playbook, step string
 	child          bool

@@ -18,7 +18,7 @@ const (
 	Step      = "step" // a visit of it
 )
 
-// Span is a time in which something was under way.
+// Span is a time in which something was running.
 type Span struct {
 	Of       string
 	From, To time.Time
@@ -32,7 +32,7 @@ type Span struct {
 }
 
 // Spans turns the events of one run, in their order, into spans. It holds what is
-// under way and no more.
+// running and no more.
 type Spans struct {
 	emit  func(Span)
 	items map[item]*openItem

@@ -26,7 +26,7 @@ type Row struct {
 	Start  time.Time        `json:"start,omitzero"`
 	End    time.Time        `json:"end,omitzero"`
 	Status partition.Status `json:"status"`
-	Run    string           `json:"run,omitempty"` // that goes on
+	Run    string           `json:"run,omitempty"` // that is open
 	Index  int              `json:"-"`
 }
 
@@ -37,6 +37,7 @@ type Matrix struct {
 	Counts   map[partition.Status]int `json:"counts"`
 	Rows     []Row                    `json:"partitions"`
 	unit     string                   // of the partitions, "" for those of a length or a list
+	ledger   *partition.Ledger
 }
 
 // Read reads what became of the partitions that are complete.
@@ -59,7 +60,7 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 
 // matrix is what a ledger knows of partitions.
 func matrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
-	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit()}
+	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.Unit(), ledger: ledger}
 	for _, p := range all {
 		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.Of(p, m.Identity), Run: ledger.Run(p)})
 	}
@@ -114,18 +115,68 @@ func settleRuns(ctx context.Context, c client.Client, rows []Row) error {
 }
 
 func settleRun(ctx context.Context, c client.Client, row *Row) error {
-	found, err := c.DescribeWorkflowExecution(ctx, row.Run, "")
+	first, err := openRun(ctx, c, row.Run)
 	switch {
-	case err == nil && found.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case err != nil:
+		return err
+	case first != "":
 		row.Status = partition.Running
 		return nil
-	case err != nil && !connect.NotFound(err):
-		return err
 	}
 	if row.Run = ""; row.Status == partition.Missing {
 		row.Status = partition.Failed
 	}
 	return nil
+}
+
+// openRun is the ID of the first history of a run that is open, "" for none.
+func openRun(ctx context.Context, c client.Client, id string) (first string, err error) {
+	found, err := c.DescribeWorkflowExecution(ctx, id, "")
+	info := found.GetWorkflowExecutionInfo()
+	switch {
+	case connect.NotFound(err), err == nil && info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return info.GetFirstRunId(), nil
+}
+
+// Claim is what a backfill of some partitions claims.
+func (m *Matrix) Claim(keys []string) partition.Claim {
+	chosen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		chosen[key] = true
+	}
+	var all []partition.Partition
+	for _, row := range m.Rows {
+		if chosen[row.Key] {
+			all = append(all, partition.Partition{Key: row.Key, Index: row.Index, Start: row.Start, End: row.End})
+		}
+	}
+	return partition.ClaimOf(m.Playbook, all)
+}
+
+// Open is the workflow ID of an open backfill that runs some of the partitions which a claim is
+// about, and the keys of these; "" for none.
+func (m *Matrix) Open(ctx context.Context, c client.Client, claim partition.Claim) (id string, keys []string, err error) {
+	for _, other := range m.ledger.Claims(claim) {
+		first, err := openRun(ctx, c, other.Run)
+		if err != nil {
+			return "", nil, fmt.Errorf("find out whether the backfill %s is open: %w", other.Run, err)
+		}
+		if first != other.First {
+			continue
+		}
+		both := other.Overlap(claim)
+		for _, row := range m.Rows {
+			if both.Holds(partition.Partition{Key: row.Key, Start: row.Start, End: row.End}) {
+				keys = append(keys, row.Key)
+			}
+		}
+		return other.Run, keys, nil
+	}
+	return "", nil, nil
 }
 
 // Choices of which partitions a backfill runs.
@@ -182,14 +233,12 @@ func Name(book *playbook.Playbook) string { return book.Name + ".backfill" }
 
 // Source is the playbook of a backfill: a loop whose elements are keys, and whose step runs the
 // playbook. Its workload are keys, and given, which is the workload of each run. A partition that
-// fails makes it a partial success. While another backfill of the playbook is open it is skipped:
-// both may have been given the same keys.
+// fails makes it a partial success.
 func Source(book *playbook.Playbook, file string, concurrency int) []byte {
 	return fmt.Appendf(nil, `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: %q, description: %q}
 workload: {keys: [], given: {}}
-concurrency: {key: backfill, limit: 1, on_conflict: skip}
 workflow:
   - step: backfill
     tool: playbook

@@ -15,7 +15,7 @@ type Hold struct {
 
 	mu      sync.Mutex
 	waiting int
-	gate    chan struct{} // closed when they may go on
+	gate    chan struct{} // closed when they may continue
 	open    bool
 }
 
@@ -46,7 +46,7 @@ func (h *Hold) Waiting() int {
 	return h.waiting
 }
 
-// Release lets those go on that wait, and holds no more.
+// Release lets those continue that wait, and holds no more.
 func (h *Hold) Release() {
 	h.server.mu.Lock()
 	h.server.holds = slices.DeleteFunc(h.server.holds, func(other *Hold) bool { return other == h })
@@ -59,7 +59,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// wait returns once the request may go on, and false when its client went away
+// wait returns once the request may continue, and false when its client went away
 // before.
 func (s *Server) wait(r *http.Request, done bool) bool {
 	s.mu.Lock()

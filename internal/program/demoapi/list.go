@@ -164,7 +164,7 @@ func (s *Server) orders(w http.ResponseWriter, r *http.Request) {
 		next = link
 		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="next"`, link))
 	}
-	if page > 1 { // a second relation, which clients must tell apart
+	if page > 1 { // a second relation, which clients must distinguish
 		w.Header().Add("Link", fmt.Sprintf(`<%s>; rel="prev"`, pageLink(r.URL, page-1)))
 	}
 	respond(w, http.StatusOK, object{"data": rows, "links": object{"next": next}})

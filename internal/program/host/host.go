@@ -105,6 +105,7 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	registry.RegisterActivityWithOptions(catalogue.Plan, activity.RegisterOptions{Name: interpreter.PlanActivity})
 	registry.RegisterActivityWithOptions(catalogue.State, activity.RegisterOptions{Name: interpreter.StateActivity})
 	registry.RegisterActivityWithOptions(catalogue.NotePartition, activity.RegisterOptions{Name: partition.NoteActivity})
+	registry.RegisterActivityWithOptions(catalogue.ClaimPartitions, activity.RegisterOptions{Name: partition.ClaimActivity})
 	registry.RegisterActivityWithOptions(catalogue.StateCommand, activity.RegisterOptions{Name: interpreter.StateCommandActivity})
 	registry.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
 	store, _ := catalogue.Payloads().Store.(*payload.Store)

@@ -42,7 +42,7 @@ func parse(line string) (written, bool) {
 	return w, true
 }
 
-// placeOf finds out where a cursor is, from what stands before it. The document need not be
+// placeOf finds out where a cursor is, from what is before it. The document need not be
 // YAML while somebody is typing it, so indentation and braces say it.
 func placeOf(t text, line, at int) place {
 	before := t.line(line)[:min(at, len(t.line(line)))]
@@ -147,7 +147,7 @@ var sections = map[string]string{
 	"sink": "sink", "on_success": "notice", "on_failure": "notice", "notify": "notify", "expect": "expect", "next": "next entry",
 }
 
-// section is the name of the section whose keys may stand at a place; "" where keys are free.
+// section is the name of the section whose keys may be at a place; "" where keys are free.
 func (p place) section() string {
 	last := ""
 	if len(p.keys) > 0 {

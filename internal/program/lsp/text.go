@@ -94,7 +94,7 @@ func (d *document) wordAt(place source.Position) protocol.Range {
 	return span(d.text, line, from, to)
 }
 
-// isWord reports whether a byte may stand in a name.
+// isWord reports whether a byte may be in a name.
 func isWord(b byte) bool {
 	return b == '_' || b == '-' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }

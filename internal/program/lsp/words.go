@@ -56,14 +56,14 @@ func (s *Server) complete(at protocol.TextDocumentPositionParams) *protocol.Comp
 	return list
 }
 
-// proposed is a key that may stand somewhere.
+// proposed is a key that may be somewhere.
 type proposed struct {
 	playbook.Key
 
 	detail string
 }
 
-// keys are those that may stand at a place: of its section, and the fields of its tool.
+// keys are those that may be at a place: of its section, and the fields of its tool.
 func (s *Server) keys(p place) []proposed {
 	var all []proposed
 	for _, section := range playbook.Sections() {

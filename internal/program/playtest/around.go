@@ -16,7 +16,7 @@ import (
 	"reprise/workflows"
 )
 
-// around stands around the workflows and activities of a test.
+// around wraps the workflows and activities of a test.
 type around struct {
 	interceptor.WorkerInterceptorBase
 
@@ -120,7 +120,7 @@ func (a *attempts) Init(out interceptor.ActivityOutboundInterceptor) error {
 
 type lostKey struct{}
 
-// ExecuteActivity runs an activity, until its worker is lost: then it is handed out again,
+// ExecuteActivity runs an activity, until its worker is lost: then it is dispatched again,
 // and what it has done meanwhile is lost with it.
 func (a *attempts) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	type ended struct {

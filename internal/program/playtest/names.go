@@ -46,7 +46,7 @@ func (n *names) known(place string) bool {
 	return n.steps[place] != nil || n.places[place] || n.places[notice] || n.opaque && strings.Contains(place, "/")
 }
 
-// cutLast is what stands before and behind the last dot.
+// cutLast is what is before and behind the last dot.
 func cutLast(place string) (before, behind string, found bool) {
 	at := strings.LastIndexByte(place, '.')
 	if at < 0 {

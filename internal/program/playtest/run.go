@@ -105,8 +105,7 @@ func (s *Suite) keepsStateInPostgres() string {
 func failedBefore(records []interpreter.StepRecord) string {
 	var texts []string
 	for _, record := range records {
-		if failure := record.Error; failure != nil && failure.Kind != interpreter.KindCancelled &&
-			!strings.Contains(failure.Message, errUnanswered.Error()) && !strings.Contains(failure.Message, "the test has failed") {
+		if failure := record.Error; failure != nil && failure.Kind != interpreter.KindCancelled && failure.Type != typeTestFailed {
 			texts = append(texts, fmt.Sprintf("step %s has failed: %s", record.Step, failure.Message))
 		}
 	}

@@ -171,7 +171,7 @@ func problem(file *source.File, pos source.Position, code, format string, args .
 	return source.Diagnostic{File: file.Name, Pos: pos, Severity: source.Error, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// recorded are the answers that stand in the place of an entry with recorded.
+// recorded are the answers that are in the place of an entry with recorded.
 func (s *Suite) recorded(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
 	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {

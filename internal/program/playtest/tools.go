@@ -24,7 +24,7 @@ func (s *stage) around(name string, run activities.ActivityFunc) activities.Acti
 		ctx = context.WithValue(ctx, doingKey{}, attempt)
 		who, writes := s.callerOf(ctx, in), name == interpreter.WriteActivity(in.Tool)
 		if why := s.stopped.Load(); why != nil {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("the test has failed: %s", *why)
+			return interpreter.ToolResult{}, testFailedf("the test has failed: %s", *why)
 		}
 		if s.attemptsMade.Add(1) > mostAttempts {
 			s.script.complain(s.test.Pos, fmt.Sprintf("the run makes more than %d attempts; does it end?", mostAttempts))
@@ -46,7 +46,7 @@ func (s *stage) around(name string, run activities.ActivityFunc) activities.Acti
 		}
 		switch {
 		case attempt.unanswered:
-			err = tool.ConfigErrorf("step %q: %v", in.Step, errUnanswered)
+			err = testFailedf("step %q: %v", in.Step, errUnanswered)
 		case attempt.timedOut && err != nil:
 			err = timedOut(in)
 		}
@@ -72,7 +72,7 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 	case answer == nil && scripted && !writes:
 		s.script.miss(unanswered{who: who, request: requestOf(in), needs: "{result: []}"})
 		s.stop("a query has no answer")
-		return interpreter.ToolResult{}, true, tool.ConfigErrorf("the test has no answer left for this query")
+		return interpreter.ToolResult{}, true, testFailedf("the test has no answer left for this query")
 	case answer == nil && scripted:
 		return interpreter.ToolResult{}, true, tool.Begin(ctx)
 	case answer == nil:
@@ -94,6 +94,16 @@ func (s *stage) answered(ctx context.Context, who caller, in interpreter.ToolInp
 		return interpreter.ToolResult{}, true, timedOut(in)
 	}
 	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
+}
+
+// typeTestFailed is the type of the errors that the test makes, and not the playbook.
+const typeTestFailed = "TestFailed"
+
+// testFailedf is the failure of an attempt that was not made, because the test has failed.
+func testFailedf(format string, args ...any) *tool.Error {
+	failure := tool.ConfigErrorf(format, args...)
+	failure.Type = typeTestFailed
+	return failure
 }
 
 // timedOut is the failure of an attempt whose time is over. It takes none of the test's clock.

@@ -15,7 +15,7 @@ import (
 
 // Updated is a file of tests with what came in the place of what is expected: in the
 // keys of expect that are there. Comments and all else stay. It reports how many tests have
-// changed. A test whose run had no result, or whose expect stands in a map in one line, is left as
+// changed. A test whose run had no result, or whose expect is in a map in one line, is left as
 // it is, and is one of those left.
 func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
@@ -98,7 +98,7 @@ func (r *Report) edit(test *yaml.Node, lines []string) (edit, bool) {
 	return edit{from, to, b.String()}, true
 }
 
-// belongs reports whether a line is one of a value whose key stands at a column, from 0.
+// belongs reports whether a line is one of a value whose key is at a column, from 0.
 func belongs(line string, column int) bool {
 	text := strings.TrimLeft(line, " ")
 	return strings.TrimSpace(text) == "" || len(line)-len(text) > column

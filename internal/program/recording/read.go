@@ -70,7 +70,7 @@ func (r *reader) errorf(at *yaml.Node, code, format string, args ...any) {
 	})
 }
 
-// part is a value with the node that says where it stands.
+// part is a value with the node that says where it is.
 type part struct {
 	node  *yaml.Node
 	value any

@@ -40,7 +40,7 @@ type Step struct {
 // Entry is what came of one attempt: an answer of HTTP, a failure without an answer, or what
 // another tool returned. Exactly one of Status, Error and Result is set.
 type Entry struct {
-	Pos     source.Position   // where it stands; zero where it was not read
+	Pos     source.Position   // where it is; zero where it was not read
 	Request *Request          // nil for not said
 	Element *expression.Value // of the loop; nil outside of one
 	Status  int               // 0 for none

@@ -67,7 +67,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 	}
 }
 
-// types say what may stand behind keys.
+// types say what may be behind keys.
 var types = map[playbook.WordKind]string{
 	playbook.WordText:       "text, without templates",
 	playbook.WordName:       "text that is not empty, without templates",
@@ -101,7 +101,7 @@ var types = map[playbook.WordKind]string{
 	playbook.WordTargets:    "the name of a step, a map, or a list of both",
 }
 
-// Type says what may stand behind a key.
+// Type says what may be behind a key.
 func Type(key playbook.Key) string {
 	text := types[key.Kind]
 	if key.Kind == playbook.WordBoolean || key.Kind == playbook.WordInteger {
@@ -229,7 +229,7 @@ func (r *Reference) walk(section string, parts []string) (Entry, bool) {
 	return r.walk(of, parts[1:])
 }
 
-// Child is the section that stands behind a key of a section, "" for none.
+// Child is the section that is behind a key of a section, "" for none.
 func (r *Reference) Child(section, key string) string {
 	for _, one := range r.sections[section].Keys {
 		if one.Name == key || slices.Contains(one.Aliases, key) || slices.Contains(one.Older, key) {

@@ -54,7 +54,7 @@ type Entry struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"` // as people ask for it, such as retry.then.max_wait
 	Doc  string `json:"doc"`  // Markdown, one paragraph
-	// Type says what may stand there, Bounds from where to where a number may be, and Default
+	// Type says what may be there, Bounds from where to where a number may be, and Default
 	// what counts where the word is left out; each is "" for nothing to say.
 	Type    string `json:"type,omitempty"`
 	Bounds  string `json:"bounds,omitempty"`
@@ -62,7 +62,7 @@ type Entry struct {
 	// Words are those that are accepted: values of a choice, members of a name, or the keys
 	// and fields below a section or tool.
 	Words []string `json:"words,omitempty"`
-	// Where are the places in which it may stand.
+	// Where are the places in which it may be.
 	Where    []string `json:"where,omitempty"`
 	Required bool     `json:"required,omitempty"`
 	// Example is YAML, or a call of a function with what it gives: see Playbook.
@@ -345,7 +345,7 @@ func cutLast(path string) (before, last string, found bool) {
 	return path[:i], path[i+1:], true
 }
 
-// below are the words that stand below a path.
+// below are the words that are below a path.
 func (r *Reference) below(path string) []string {
 	var names []string
 	for _, e := range r.Find(path) {

@@ -199,7 +199,7 @@ func (c *curl) word(words []string) ([]string, error) {
 	return rest, nil
 }
 
-// letters reads short options, which may stand together with a value behind the last.
+// letters reads short options, which may be together with a value behind the last.
 func (c *curl) letters(letters string, rest []string) ([]string, error) {
 	for i := range len(letters) {
 		name, known := curlShort[letters[i]]

@@ -105,7 +105,7 @@ func (w *writer) guess() {
 	}
 }
 
-// queried supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it stands.
+// queried supposes the answer of a query of GraphQL that asks for a pageInfo: the query says where it is.
 func (w *writer) queried() bool {
 	query, _ := expression.MapOf(w.of.Body)["query"].(string)
 	path := pageInfoPath(query)
@@ -145,7 +145,7 @@ func pageInfoPath(query string) []string {
 			isAliased = true
 		case token == "pageInfo" && len(open) > 1:
 			return slices.Clone(open[1:])
-		case isAliased: // what stands behind the alias, under which the answer has it
+		case isAliased: // what is behind the alias, under which the answer has it
 			isAliased = false
 		default:
 			last = token

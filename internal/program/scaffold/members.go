@@ -127,12 +127,12 @@ func expressionOf(root string, path []string) string {
 	return root
 }
 
-// collectable reports whether a path can stand in collect, which is dotted.
+// collectable reports whether a path can be in collect, which is dotted.
 func collectable(path []string) bool {
 	return !slices.ContainsFunc(path, func(key string) bool { return strings.ContainsAny(key, ".[]") || key == "" })
 }
 
-// keyOf is the column by which rows are told apart, "" where that is not known.
+// keyOf is the column by which rows are distinguished, "" where that is not known.
 func keyOf(rows any) string {
 	list, _ := rows.([]any)
 	if len(list) == 0 {

@@ -325,7 +325,7 @@ func (w *writer) request(step *yaml.Node) {
 	}
 }
 
-// body is that of the request, with the number of rows of a page where that stands in it.
+// body is that of the request, with the number of rows of a page where that is in it.
 func (w *writer) body() any {
 	if w.paging.sized && w.found.inBody(w.found.size) {
 		return set(w.of.Body, []string{w.found.size}, template("{{ "+pageSize+" }}"))
@@ -333,7 +333,7 @@ func (w *writer) body() any {
 	return w.of.Body
 }
 
-// withPair replaces or adds a pair, unless it stands elsewhere.
+// withPair replaces or adds a pair, unless it is elsewhere.
 func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
 	for i := range pairs {
 		if pairs[i].Name == pair.Name {

@@ -19,7 +19,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// File is where the schema stands in the repository.
+// File is where the schema is in the repository.
 const File = "schema/playbook.schema.json"
 
 // node is a schema, or a part of one.
@@ -98,7 +98,7 @@ func (g *generator) section(s playbook.Section) node {
 	}
 	definition := node{"type": "object", "properties": properties}
 	switch s.Name {
-	case "retry policy": // a use stands alone
+	case "retry policy": // a use is alone
 		definition["if"], definition["then"], definition["else"] = node{"required": []string{"use"}}, node{"maxProperties": 1}, node{"required": []string{"when"}}
 	case "next entry":
 		all = append(all, routeRules()...)

@@ -13,7 +13,7 @@ import (
 // routing are the words of a step that calls nothing.
 var routing = []string{"step", "desc", "vars", "next", "join", "on_success", "on_failure"}
 
-// calls are the rules of a section that calls a tool: which fields stand beside it, for each
+// calls are the rules of a section that calls a tool: which fields are beside it, for each
 // tool.
 func (g *generator) calls(s playbook.Section) []node {
 	rules := lists.Map(g.callable(s.Name), func(name string) node { return node{"if": isTool(name), "then": g.call(s, g.spec(name))} })

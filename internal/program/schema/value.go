@@ -24,7 +24,7 @@ func list(items node, least int) node {
 
 func types(names ...string) node { return node{"type": names} }
 
-// value is what may stand behind a key of a section.
+// value is what may be behind a key of a section.
 func (g *generator) value(s playbook.Section, key playbook.Key) node {
 	value := g.kind(s, key)
 	if len(key.Accepted) > 0 && key.Kind != playbook.WordChoice && key.Kind != playbook.WordChoices {

@@ -16,7 +16,7 @@ type Certificate struct {
 	certificate, key string // paths
 
 	mu     sync.Mutex
-	looked time.Time
+	checked time.Time
 	read   [2]fileState
 	failed [2]fileState // of files that cannot be used, and that the log has
 	pair   *tls.Certificate
@@ -57,10 +57,10 @@ func (c *Certificate) refresh() (known bool, err error) {
 func (c *Certificate) newest(logger *slog.Logger) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.looked) < certificateKept {
+	if time.Since(c.checked) < certificateKept {
 		return c.pair
 	}
-	c.looked = time.Now()
+	c.checked = time.Now()
 	before := c.pair
 	switch known, err := c.refresh(); {
 	case err != nil && !known:

@@ -62,7 +62,7 @@ type ordered struct {
 	source   []byte
 	workload map[string]any
 	wait     time.Duration
-	told     bool // the caller may read the run's status
+	readable bool // the caller may read the run's status
 	// instead is the answer to a request that starts nothing.
 	instead *answer
 }
@@ -145,7 +145,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return order, nil, err
 	}
-	order = ordered{request: request{Caller: caller.name, Playbook: name}, source: source, told: true}
+	order = ordered{request: request{Caller: caller.name, Playbook: name}, source: source, readable: true}
 	if order.wait, err = waitOf(r); err != nil {
 		return order, nil, err
 	}
@@ -178,7 +178,7 @@ func (o *ordered) check() error {
 // caller is the sender of a request with a token.
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if s.Callers != nil {
-		if err := s.Callers.refresh(); err != nil { // those known before go on
+		if err := s.Callers.refresh(); err != nil { // those known before continue
 			s.Logger.Error("the callers cannot be read again", "error", err)
 		}
 	}
@@ -258,7 +258,7 @@ func hashOf(text []byte) string {
 // begin starts a run, or finds the one that an earlier request has started.
 func (s *Server) begin(ctx context.Context, order ordered) (runDocument, error) {
 	document := runDocument{WorkflowID: order.workflowID(), Status: interpreter.Running, Warnings: []string{}, caller: order.Caller}
-	if order.told {
+	if order.readable {
 		document.StatusURL = "/v1/runs/" + url.PathEscape(document.WorkflowID)
 	}
 	begun, err := s.Start(ctx, Order{

@@ -81,8 +81,8 @@ type Options struct {
 // defaults.
 type Limits struct {
 	Connections int           // open ones
-	Requests    int           // of callers under way, those that wait for a result apart
-	Deliveries  int           // requests without a token that are under way
+	Requests    int           // of callers that run, those that wait for a result apart
+	Deliveries  int           // requests without a token that run
 	Waits       int           // requests that wait for a result
 	Answers     int           // answers that wait for what a worker says of them
 	Header      time.Duration // until a request's header is there
@@ -92,7 +92,7 @@ type Limits struct {
 	Room        int           // bytes of bodies that are on their way: those of callers, and as much of others
 	Idle        time.Duration // between requests of a connection
 	Write       time.Duration // to send an answer
-	Stop        time.Duration // for requests under way when the server ends
+	Stop        time.Duration // for requests that run when the server ends
 }
 
 func (l *Limits) fill() {

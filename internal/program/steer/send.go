@@ -55,26 +55,26 @@ func (s *sending) send(ctx context.Context, run runs.Found) Result {
 	if s.command.settles() {
 		waits, whole = s.Runs.Waits(ctx, run, s.command.Step, s.command.Index, s.command.Name == Skip)
 	}
-	standing, err := s.update(ctx, run)
+	reply, err := s.update(ctx, run)
 	if err != nil {
 		result.Outcome, result.Message = s.refusal(ctx, run, err)
 		return result
 	}
-	result.Outcome, result.Standing = Done, &standing
+	result.Outcome, result.Reply = Done, &reply
 	if s.command.settles() {
 		result.settled(waits, whole)
 	}
-	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !standing.Changed {
-		result.Outcome, standing.Changed = Unchanged, false
+	if nothing := result.Waits != nil && *result.Waits == 0 && !result.WaitsMore; nothing || !reply.Changed {
+		result.Outcome, reply.Changed = Unchanged, false
 	}
 	result.Message = s.command.describe(result)
 	if result.Outcome == Unchanged && s.command.Name == RetryNow {
 		result.Message += s.awaited(ctx, run)
 	}
 	if s.command.Name == Resume || s.command.Name == RetryNow {
-		result.Above, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
+		result.HeldByParents, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
 	}
-	for _, parent := range result.Above {
+	for _, parent := range result.HeldByParents {
 		result.Message += fmt.Sprintf("; still held by its parent run %s: %s (%s)", terminal.Visible(parent.Run),
 			render.Paused(render.Held(parent), time.Now()), render.ResumeCommand(parent.Run, render.Held(parent)))
 	}
@@ -104,8 +104,8 @@ func (s *sending) awaited(ctx context.Context, run runs.Found) string {
 // settled records how many waits a command has ended, of which those in loops were
 // counted before; whole is false where that was not all of them.
 func (r *Result) settled(waits int, whole bool) {
-	if waits = max(waits, r.Standing.Ended); !r.Standing.Signalled {
-		waits, whole = r.Standing.Ended, true
+	if waits = max(waits, r.Reply.Ended); !r.Reply.Signalled {
+		waits, whole = r.Reply.Ended, true
 	}
 	r.Waits, r.WaitsMore = &waits, !whole
 }
@@ -129,11 +129,11 @@ func (s *sending) listening(ctx context.Context, queue string) (int, error) {
 func (s *sending) update(ctx context.Context, run runs.Found) (workflows.CommandResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, sendPatience)
 	defer cancel()
-	var standing workflows.CommandResult
+	var reply workflows.CommandResult
 	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
 		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.Command},
-	}, &standing)
-	return standing, err
+	}, &reply)
+	return reply, err
 }
 
 // refusal says why an update came to nothing, and what would work.

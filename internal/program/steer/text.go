@@ -12,7 +12,7 @@ import (
 
 // describe describes a run after a command.
 func (c Command) describe(result Result) string {
-	what, standing := "", *result.Standing
+	what, reply := "", *result.Reply
 	if c.Index != nil {
 		what = fmt.Sprintf("step %s[%d] ", c.Step, *c.Index)
 	} else if c.Step != "" {
@@ -20,16 +20,16 @@ func (c Command) describe(result Result) string {
 	}
 	switch c.Name {
 	case Pause:
-		if standing.Changed {
+		if reply.Changed {
 			return what + "paused; no new attempt starts"
 		}
-		return what + "already paused" + render.Since(standing.Control.PausedBy(c.Step), time.Now())
+		return what + "already paused" + render.Since(reply.Control.PausedBy(c.Step), time.Now())
 	case Resume:
-		return c.resumed(what, standing)
+		return c.resumed(what, reply)
 	case Set:
-		return what + "now has " + TuningText(standing.Control.Tuned(c.Step))
+		return what + "now has " + TuningText(reply.Control.Tuned(c.Step))
 	}
-	if result.Queue != nil && c.Name == RetryNow && standing.Ended == 1 {
+	if result.Queue != nil && c.Name == RetryNow && reply.Ended == 1 {
 		return "its slot was requested again"
 	}
 	return c.settled(what, result)
@@ -46,7 +46,7 @@ func (c Command) settled(what string, result Result) string {
 		return fmt.Sprintf("%s%s: at least %s ended", what, verb, terminal.Count(n, "wait"))
 	case n > 0:
 		return fmt.Sprintf("%s%s: %s ended", what, verb, terminal.Count(n, "wait"))
-	case result.Standing.Signalled && result.WaitsMore:
+	case result.Reply.Signalled && result.WaitsMore:
 		return fmt.Sprintf("%s%s: what waits there, if anything does", what, verb)
 	}
 	if what != "" {
@@ -55,12 +55,12 @@ func (c Command) settled(what string, result Result) string {
 	return strings.TrimSuffix("nothing waits "+what, " ") + ", so nothing was changed"
 }
 
-func (c Command) resumed(what string, standing workflows.CommandResult) string {
+func (c Command) resumed(what string, reply workflows.CommandResult) string {
 	text := what + "resumed"
-	if !standing.Changed {
+	if !reply.Changed {
 		text = what + "was not paused"
 	}
-	if held := render.Paused(standing.Control, time.Now()); held != "" {
+	if held := render.Paused(reply.Control, time.Now()); held != "" {
 		text += "; still " + held
 	}
 	return text

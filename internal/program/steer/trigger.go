@@ -3,11 +3,19 @@ package steer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	schedulepb "go.temporal.io/api/schedule/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"reprise/internal/base/sleep"
 	"reprise/internal/observe/runs"
@@ -25,8 +33,8 @@ const (
 // Triggered is what came of a trigger. Without IDs the run has not begun.
 type Triggered struct{ Outcome, WorkflowID, RunID string }
 
-// Trigger has a schedule start a run now, waits so long for the run, and signals to it who did that
-// and why. A run that begins later, or has ended at once, does not know.
+// Trigger has a schedule start a run now, and waits so long for the run. Who did that, and why, is kept with the
+// schedule first, for the time of the trigger: so the run has it from its start, whenever that is.
 func (s *Sender) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
 ) (Triggered, error) {
@@ -37,14 +45,84 @@ func (s *Sender) Trigger(
 			return Triggered{}, err
 		}
 	}
-	if err := s.Client.ScheduleClient().GetHandle(ctx, found.ID).Trigger(ctx, client.ScheduleTriggerOptions{Overlap: overlap}); err != nil {
+	if max(len(said.By), len(said.Reason)) > workflows.MaxSaid {
+		return Triggered{}, fmt.Errorf("who triggers the schedule and the reason may have %d bytes each", workflows.MaxSaid)
+	}
+	at := time.Now().UTC().Truncate(time.Second)
+	if err := s.keepTrigger(ctx, found.ID, at, said); err != nil {
 		return Triggered{}, err
 	}
-	result, err := s.awaitTriggered(ctx, found, patience)
-	if err == nil && result.Outcome == Started {
-		_ = s.Client.SignalWorkflow(ctx, result.WorkflowID, result.RunID, workflows.TriggeredSignal, said) // it may have ended
+	_, err := s.Client.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
+		Namespace: s.Namespace, ScheduleId: found.ID, RequestId: uuid.NewString(),
+		Patch: &schedulepb.SchedulePatch{TriggerImmediately: &schedulepb.TriggerImmediatelyRequest{
+			OverlapPolicy: overlap, ScheduledTime: timestamppb.New(at),
+		}},
+	})
+	if err != nil {
+		return Triggered{}, err
 	}
-	return result, err
+	return s.awaitTriggered(ctx, found, patience)
+}
+
+const (
+	// mostTriggers is how many triggers a schedule keeps: those whose runs may not have begun.
+	mostTriggers = 20
+	// mostKeeping is how often one is kept that another update of the schedule has undone.
+	mostKeeping = 5
+)
+
+// keepTrigger keeps in the memo of a schedule's action who triggers it at a time. The server leaves out, without
+// an error, an update of a schedule that has changed since it was described.
+func (s *Sender) keepTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
+	for range mostKeeping {
+		described, err := s.Client.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: s.Namespace, ScheduleId: id})
+		if err != nil {
+			return err
+		}
+		isKept, err := addTrigger(described.GetSchedule().GetAction().GetStartWorkflow(), workflows.TriggerKey(at), said)
+		if isKept || err != nil {
+			return err
+		}
+		_, err = s.Client.WorkflowService().UpdateSchedule(ctx, &workflowservice.UpdateScheduleRequest{
+			Namespace: s.Namespace, ScheduleId: id, Schedule: described.GetSchedule(), ConflictToken: described.GetConflictToken(), RequestId: uuid.NewString(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil // others change it all the time: who triggers it is not worth refusing the trigger
+}
+
+// addTrigger adds who triggers a schedule at a time to the memo of its action; true where that is there already.
+func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said interpreter.Said) (isKept bool, err error) {
+	if action == nil {
+		return true, nil // it starts no workflow
+	}
+	triggers, plain := map[string]interpreter.Said{}, converter.GetDefaultDataConverter()
+	if payload := action.GetMemo().GetFields()[workflows.TriggersMemo]; payload != nil {
+		_ = plain.FromPayload(payload, &triggers) // what cannot be read is replaced
+	}
+	said = interpreter.Said{By: said.By, Reason: said.Reason}
+	if triggers[key] == said {
+		return true, nil
+	}
+	triggers[key] = said
+	keys := slices.Sorted(maps.Keys(triggers))
+	for _, old := range keys[:max(len(keys)-mostTriggers, 0)] {
+		delete(triggers, old)
+	}
+	payload, err := plain.ToPayload(triggers)
+	if err != nil {
+		return false, err
+	}
+	if action.Memo == nil {
+		action.Memo = &commonpb.Memo{}
+	}
+	if action.Memo.Fields == nil {
+		action.Memo.Fields = map[string]*commonpb.Payload{}
+	}
+	action.Memo.Fields[workflows.TriggersMemo] = payload
+	return false, nil
 }
 
 // awaitTriggered finds the run that was not there before.

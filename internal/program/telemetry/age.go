@@ -52,7 +52,7 @@ func (a *ages) put(key string, one age) {
 }
 
 // Mark records a time, in seconds since 1970, whose age a gauge shows. One of a playbook or a step
-// that is not told apart says nothing.
+// that is not distinguished says nothing.
 func (r *recorder) Mark(m *meter.Metric, seconds float64, values ...string) {
 	bounded := r.names.bounded(m.Labels, values)
 	if slices.Contains(bounded, Other) {

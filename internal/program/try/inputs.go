@@ -119,7 +119,7 @@ func (o *Options) data() (interpreter.Data, any, error) {
 	return data, args, nil
 }
 
-// place is where the call stands in the loop of its step.
+// place is where the call is in the loop of its step.
 func (t *trial) place(task call.Task) (call.Snapshot, error) {
 	loop := t.step.Loop
 	if loop == nil {

@@ -91,7 +91,7 @@ const (
 	NextRequest = "request" // another one, for which Changes say how it differs
 	NextWait    = "wait"    // the same request again, after Seconds
 	NextEnd     = "end"     // the step has ended
-	NextStop    = "stop"    // it would go on, and is left here
+	NextStop    = "stop"    // it would continue, and is left here
 )
 
 // NextThing is what follows an attempt.

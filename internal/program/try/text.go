@@ -104,7 +104,7 @@ func (p Printer) Value(margin string, value any) {
 	p.verbatim(margin, b.String())
 }
 
-// indented writes a value as JSON in which what fits a line stands in one.
+// indented writes a value as JSON in which what fits a line is in one.
 func indented(b *strings.Builder, value any, margin string, width int) {
 	short, err := expression.Encode(value)
 	members, isMap := value.(map[string]any)
@@ -313,7 +313,7 @@ func (p Printer) sink(sink Sink) {
 	}
 }
 
-// mostAcross is how many columns stand side by side; more are written below each other.
+// mostAcross is how many columns are side by side; more are written below each other.
 const mostAcross = 6
 
 // rows writes the first rows as a table, whose header has the types.

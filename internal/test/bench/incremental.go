@@ -53,7 +53,7 @@ type load struct {
 	name, mode string
 	state      bool
 	lag        bool    // all rows are within the lag
-	slowest    float64 // of its time to that without state
+	slowest    float64 // of its time for a page to that without state
 	plain      bool
 	same       bool // all rows have one cursor
 	pages      int
@@ -65,6 +65,7 @@ type loadFigures struct {
 
 	payload  int64         // the largest, in a history or in the store
 	database time.Duration // processor time of PostgreSQL
+	page     time.Duration // from one page to the next: what a run costs once, such as its claim of the state, is not in it
 }
 
 // databaseEach is the processor time that a page costs PostgreSQL, in ms.
@@ -125,11 +126,11 @@ func (l *loads) compare(ctx context.Context, stdout io.Writer, rounds int, cases
 		slices.Reverse(order)
 	}
 	t := newTable(fmt.Sprintf("incremental: %d pages of 100 rows into PostgreSQL, %s, %d rounds", cases[0].pages, cases[0].mode, rounds), 2,
-		"", "per second", "to "+cases[0].name, "least", "most", "time to "+cases[1].name, "least", "most", "bytes each",
+		"", "per second", "to "+cases[0].name, "least", "most", "page to "+cases[1].name, "least", "most", "bytes each",
 		"worker CPU ms each", "PostgreSQL CPU ms each", "server CPU ms each", "peak MB")
 	var missed []error
 	for i, c := range cases {
-		speed, slower := ratios(all[i], all[0], figures.rate), ratios(all[i], all[1], seconds)
+		speed, slower := ratios(all[i], all[0], loadFigures.speed), ratios(all[i], all[1], loadFigures.perPage)
 		t.AppendRow(loadRow(c, all[i], speed, slower))
 		missed = append(missed, c.missed(median(speed), median(slower)))
 	}
@@ -153,13 +154,15 @@ func (c *load) missed(speed, slower float64) error {
 	return errors.Join(missed...)
 }
 
-func seconds(f figures) float64 { return f.took.Seconds() }
+func (f loadFigures) speed() float64 { return f.rate() }
+
+func (f loadFigures) perPage() float64 { return f.page.Seconds() }
 
 // ratios are what a case is to another one in each round, in order.
-func ratios(rounds, to []loadFigures, figure func(figures) float64) []float64 {
+func ratios(rounds, to []loadFigures, figure func(loadFigures) float64) []float64 {
 	all := make([]float64, len(rounds))
 	for i := range rounds {
-		all[i] = figure(rounds[i].figures) / figure(to[i].figures)
+		all[i] = figure(rounds[i]) / figure(to[i])
 	}
 	slices.Sort(all)
 	return all
@@ -236,6 +239,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	defer func() {
 		ended, read := l.postgres.familyCPU()
 		f.database, err = ended-began, errors.Join(err, read)
+		f.page = l.api.perPage()
 	}()
 	url := l.api.url(c.pages, c.same)
 	job := one{group: incremental, name: c.name, n: c.pages, source: loadBook(url, name, c)}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,10 +19,41 @@ import (
 	"reprise/activities/tool"
 )
 
-// rowsAPI answers pages of 100 rows, each dated a second after the one before, or all alike.
-type rowsAPI struct{ *httptest.Server }
+// rowsAPI answers pages of 100 rows, each dated a second after the one before, or all alike. It serves one load at a time.
+type rowsAPI struct {
+	*httptest.Server
 
-func newRowsAPI() *rowsAPI { return &rowsAPI{httptest.NewServer(http.HandlerFunc(serveRows))} }
+	mu          sync.Mutex
+	first, last time.Time // requests of the load
+	requests    int
+}
+
+func newRowsAPI() *rowsAPI {
+	a := &rowsAPI{}
+	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		a.note()
+		serveRows(w, request)
+	}))
+	return a
+}
+
+func (a *rowsAPI) note() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = time.Now()
+	if a.requests++; a.requests == 1 {
+		a.first = a.last
+	}
+}
+
+// perPage is the time from one request to the next, the mean of a load; then another load begins.
+func (a *rowsAPI) perPage() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	mean := a.last.Sub(a.first) / time.Duration(max(a.requests-1, 1))
+	a.requests = 0
+	return mean
+}
 
 func (a *rowsAPI) url(pages int, same bool) string {
 	return fmt.Sprintf("%s/rows/%d/%t", a.URL, pages, same)

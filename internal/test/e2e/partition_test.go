@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,10 +117,63 @@ func (w *world) backfill(text string, concurrency int, given map[string]any) (ru
 	w.t.Helper()
 	m, book := w.matrix(text)
 	keys := m.Select(backfill.OnlyMissing)
+	return w.backfillOf(text, m, book, keys, concurrency, given), len(keys)
+}
+
+// backfillOf starts a run of some partitions.
+func (w *world) backfillOf(text string, m *backfill.Matrix, book *playbook.Playbook, keys []string, concurrency int, given map[string]any) client.WorkflowRun {
+	w.t.Helper()
+	claim := m.Claim(keys)
 	return w.startWith(workflows.Input{
 		Name: backfill.FileName("book.yaml"), Source: string(backfill.Source(book, "book.yaml", concurrency)),
 		Files: map[string]string{"book.yaml": text}, Workload: expression.Of(backfill.Workload(keys, given)),
-	}, time.Time{}), len(keys)
+		Claim: &claim,
+	}, time.Time{})
+}
+
+// TestBackfillsAtOnce: of backfills that begin at once those run whose partitions no other one has,
+// and the others are skipped and say why; a run that was terminated has none any more.
+func TestBackfillsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.spawn()
+	text := daily("at-once-"+w.queue, `  - step: read
+    tool: http
+    url: http://127.0.0.1:1/
+    retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 10m}}]
+`)
+	m, book := w.matrix(text)
+	keys := m.Select(backfill.OnlyMissing)
+	begin := func(from, to int) client.WorkflowRun { return w.backfillOf(text, m, book, keys[from:to], 2, nil) }
+	first := begin(0, 10)
+	w.awaitClaim(text, keys[:1], first)
+	result := w.endsAs(begin(9, 20), interpreter.Skipped)
+	require.Equal(t, []string{fmt.Sprintf("the backfill was skipped: %s, which has not ended, runs partitions of it: from %s to %s",
+		first.GetID(), m.Rows[9].Start.UTC().Format(time.RFC3339), m.Rows[9].End.UTC().Format(time.RFC3339))}, result.Warnings)
+	second := begin(10, 20)
+	w.awaitClaim(text, keys[19:20], second)
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), first.GetID(), "", "a test"))
+	third := begin(0, 10)
+	w.awaitClaim(text, keys[:1], third)
+	for _, run := range []client.WorkflowRun{second, third} {
+		require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), ""))
+		w.endsAs(run, interpreter.Cancelled)
+	}
+	last := begin(0, 20)
+	w.awaitClaim(text, keys[:20], last)
+	require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), last.GetID(), ""))
+	w.endsAs(last, interpreter.Cancelled)
+}
+
+// awaitClaim waits until a backfill has claimed partitions.
+func (w *world) awaitClaim(text string, keys []string, run client.WorkflowRun) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		m, _ := w.matrix(text)
+		id, found, err := m.Open(w.t.Context(), w.env.Client(), m.Claim(keys))
+		require.NoError(w.t, err)
+		return id == run.GetID() && slices.Equal(found, keys)
+	}, patience, tick, "%s did not claim %v", run.GetID(), keys)
 }
 
 // afterBackfill: what a run by itself has done is not run again by a backfill, and what that has

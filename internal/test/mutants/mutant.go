@@ -23,7 +23,7 @@ var patches embed.FS
 //	What it breaks, in one or more lines.
 //
 //	test: internal/test/e2e TestName/subtest
-//	chaos: TestName (not where a rule of the language is broken, which internal/test/oracle notices)
+//	chaos: TestName (not where internal/test/oracle notices, or a test of internal/test/e2e without a disturbance)
 //
 //	--- a/file.go
 //	+++ b/file.go

@@ -58,7 +58,20 @@ func (r *round) compare(t *testing.T, f ran, o *oracle, c came) disagreements {
 	d.records(f, o, c)
 	d.warnings(o, c)
 	d.events(o, c)
+	if *verboseFlag && len(d) > 0 {
+		d.details(o, c)
+	}
 	return d
+}
+
+// details adds what was predicted and what came of requests, events and the result.
+func (d *disagreements) details(o *oracle, c came) {
+	_, predicted := byPath(o.log)
+	_, real := byPath(c.log)
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(mapKeys(predicted)), mapKeys(real))))) {
+		d.say("%s:\n%s", path, side(predicted[path], real[path]))
+	}
+	d.say("events: %v\nresult: %s", c.events, canonical(c.result))
 }
 
 // byPath are requests by what they are of: a step and an element, or a sink and an element.
@@ -122,7 +135,7 @@ func (d *disagreements) begun(path string, f, came []made, real, crowded bool) {
 }
 
 func short(text string) string {
-	if len(text) > 60 {
+	if len(text) > 60 && !*verboseFlag {
 		return text[:60] + "…"
 	}
 	return text

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// shrinking is how long a round that disagrees is made smaller.
-const shrinking = 30 * time.Second
-
 // parts are what can be left out of a round, in an order that its seed decides.
 func (r *round) parts() []func() {
 	all := []func(){func() { r.steers = nil }}
@@ -72,7 +69,7 @@ func shrink(seed uint64, build func(uint64) *round, found func(*round) disagreem
 	var gone []int
 	last := build(seed)
 	d := found(last)
-	until := time.Now().Add(shrinking)
+	until := time.Now().Add(*shrinkFlag)
 	for i := range last.parts() {
 		if time.Now().After(until) {
 			break

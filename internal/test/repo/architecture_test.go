@@ -33,6 +33,25 @@ func TestFilesInTheArchitectureExist(t *testing.T) {
 	}
 }
 
+// goName is an exported name of Go in a document, maybe behind its package or type.
+var goName = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Z][a-z]+[A-Za-z]*)`")
+
+// TestNamesInTheArchitectureExist: a type or function that the document names is in the code.
+func TestNamesInTheArchitectureExist(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-hoE", "[A-Z][a-z]+[A-Za-z]*", "--", "*.go").Output()
+	require.NoError(t, err)
+	code := map[string]bool{}
+	for name := range strings.FieldsSeq(string(out)) {
+		code[name] = true
+	}
+	all := goName.FindAllStringSubmatch(read(t, filepath.Join("docs", "architecture.md")), -1)
+	require.Greater(t, len(all), 40)
+	for _, match := range all {
+		require.True(t, code[match[1]], "nothing in the code is named %s", match[1])
+	}
+}
+
 var (
 	// pathIn is a path of a file in a document, maybe with a star.
 	pathIn = regexp.MustCompile("`([a-zA-Z0-9_*.-]+/[a-zA-Z0-9_*./-]*\\.[a-z]+)`")

@@ -26,7 +26,7 @@ func (r RunHistory) String() string {
 }
 
 // Ending is how the run ended: Completed, Failed, TimedOut, Canceled, Terminated
-// or ContinuedAsNew. A run that goes on gives the type of its last event whole.
+// or ContinuedAsNew. A run that is open gives the type of its last event whole.
 func (r RunHistory) Ending() string {
 	events := r.History.GetEvents()
 	if len(events) == 0 {

@@ -100,7 +100,7 @@ func externalPostgres(text string) (func(name string) string, error) {
 	}, nil
 }
 
-// newDatabase creates a database with a name that tells the test, and arranges
+// newDatabase creates a database with a name that has the test, and arranges
 // for its end.
 func newDatabase(t testing.TB, urlOf func(string) string, own *pgServer) *Database {
 	t.Helper()

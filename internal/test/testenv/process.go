@@ -19,7 +19,7 @@ func startProcess(cmd *exec.Cmd, as *account) (*childproc.Process, error) {
 }
 
 // A port that a server may give up and take again must not be one that the
-// system hands to outgoing connections meanwhile; those begin at 32768 on Linux
+// system assigns to outgoing connections meanwhile; those begin at 32768 on Linux
 // and at 49152 elsewhere.
 const firstPort, lastPort = 15_000, 30_000
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy stands between a client and a server and can cut what goes through it.
+// Proxy is between a client and a server and can cut what goes through it.
 type Proxy struct {
 	target   string
 	listener net.Listener

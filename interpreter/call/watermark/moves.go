@@ -70,7 +70,7 @@ func (s *Step) EndMove(w *Watermark, end End) (*incremental.Move, error) {
 		return w.move(w.Largest, s.writes()), nil
 	}
 	token, err := s.Section.Token.Render(end.Scope(), expression.DecisionBudget(end.At))
-	if err != nil || token == nil {
+	if err != nil || token == nil || token == "" {
 		return nil, err
 	}
 	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: w.Rows}, nil
@@ -116,11 +116,12 @@ func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, 
 }
 
 // rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
-// read may, until it has ended well, because it may begin again, or go back for its order.
+// read may, until it has ended well, because it may begin again, or go back for its order. Nor does a token that the source
+// gives once more forget any: the next call gets the same rows with it.
 func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
 	section := s.Section
 	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
-	known.Sweep = move != nil && ends
+	known.Sweep = move != nil && ends && (section.Token == nil || !move.To.Equal(w.reached()))
 	floor := w.Found
 	if known.Sweep {
 		floor = move.To

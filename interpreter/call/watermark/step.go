@@ -1,9 +1,9 @@
 package watermark
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"reprise/interpreter"
@@ -141,52 +141,82 @@ func (s *Step) isHome(sink *playbook.Sink, now time.Time) bool {
 
 // About is what the state is about, by an action with the scope in which its requests are rendered.
 func (s *Step) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.Source {
-	budget := expression.DecisionBudget(now)
-	var parts []any
+	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
 		if field.Key == playbook.FieldURL {
-			if url, err := field.Value.RenderURL(scope, budget); err == nil {
-				parts = append(parts, withoutQuery(expression.Text(url)))
-			}
-			continue
+			of.addURL(field.Value)
+		} else {
+			of.addField(field.Key, field.Value)
 		}
-		for leaf := range field.Value.Templates() {
-			if !s.namesSource(leaf) {
-				continue
-			}
-			if value, err := leaf.Render(scope, budget); err == nil {
-				parts = append(parts, field.Key, value)
-			}
-		}
+	}
+	if action.Args != nil {
+		of.addField("args", action.Args)
 	}
 	if action.Auth != nil {
-		if auth, err := action.Auth.Render(scope, budget); err == nil {
-			parts = append(parts, expression.Text(auth))
+		if auth, err := action.Auth.Render(scope, of.budget); err == nil {
+			of.parts = append(of.parts, expression.Text(auth))
 		}
 	}
-	return incremental.Source{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(parts...)}
+	return incremental.Source{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
 }
 
-// namesSource reports whether a value of the request names workload or the element, and
-// nothing that differs from run to run.
-func (s *Step) namesSource(leaf *playbook.Node) bool {
-	names := false
-	for _, ref := range leaf.Refs() {
-		_, isWorkload := s.Book.Workload[ref.Root]
-		isElement := s.Step.Loop != nil && ref.Root == s.Step.Loop.Element
-		if !isWorkload && !isElement && ref.Root != "workload" {
-			return false
+// source collects what distinguishes the source of a step from others.
+type source struct {
+	step   *Step
+	scope  *interpreter.Scope
+	budget *expression.Budget
+	parts  []any
+}
+
+// addURL adds a URL without its query, and what the query names of workload and element.
+func (of *source) addURL(url *playbook.Node) {
+	rendered, err := url.RenderURL(of.scope, of.budget)
+	if err != nil {
+		return
+	}
+	text := expression.Text(rendered)
+	at := strings.IndexAny(text, "?#")
+	if at < 0 {
+		of.parts = append(of.parts, text)
+		return
+	}
+	of.parts = append(of.parts, text[:at])
+	of.addNamed(playbook.FieldURL, url.Refs())
+}
+
+// addField adds the values of a field that name workload or the element. One that names nothing else is rendered, of others
+// counts what they name: all of them may differ from run to run, as incremental.value does.
+func (of *source) addField(key string, field *playbook.Node) {
+	for leaf := range field.Templates() {
+		refs := leaf.Refs()
+		if slices.ContainsFunc(refs, func(ref expression.Ref) bool { return !of.step.namesSource(ref) }) {
+			of.addNamed(key, refs)
+		} else if value, err := leaf.Render(of.scope, of.budget); err == nil && len(refs) > 0 {
+			of.parts = append(of.parts, key, value)
 		}
-		names = true
 	}
-	return names
+	if field.Statement() != nil {
+		of.addNamed(key, field.Refs())
+	}
 }
 
-func withoutQuery(url string) string {
-	if at := bytes.IndexAny([]byte(url), "?#"); at >= 0 {
-		return url[:at]
+// addNamed adds the values of those references that are of workload and element.
+func (of *source) addNamed(key string, refs []expression.Ref) {
+	for _, ref := range refs {
+		if !of.step.namesSource(ref) {
+			continue
+		}
+		root, _ := of.scope.Lookup(ref.Root)
+		value, _ := expression.Walk(root, ref.Path)
+		of.parts = append(of.parts, key, value)
 	}
-	return url
+}
+
+// namesSource reports whether a reference is of workload or the element.
+func (s *Step) namesSource(ref expression.Ref) bool {
+	_, isWorkload := s.Book.Workload[ref.Root]
+	isElement := s.Step.Loop != nil && ref.Root == s.Step.Loop.Element
+	return isWorkload || isElement || ref.Root == "workload"
 }
 
 // Names are `incremental` in expressions.

@@ -1,6 +1,7 @@
 package watermark_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -155,4 +156,83 @@ func TestUnclaimed(t *testing.T) {
 	require.Equal(t, "table/fetch/north", name)
 	_, err = named(map[string]any{"id": 1})
 	require.ErrorContains(t, err, "the elements are maps, which make no names")
+}
+
+// TestAbout: whatever a request uses of workload and element distinguishes its source, wherever it is written; what
+// differs from run to run does not.
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	about := func(lines string, workload map[string]any, element any, value int) string {
+		book := tables.Decode(t, "workload: {shop: a, other: b}\nworkflow:\n  - step: fetch\n    loop: {collection: [e], element: e}\n"+
+			"    incremental: {cursor_path: at, initial_value: 10, type: integer}\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n")
+		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(workload)}).
+			WithElement("e", element, interpreter.Position{Size: 1}).
+			With(map[string]any{"incremental": map[string]any{"value": value}, "attempt_key": value})
+		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1}, nil, false)
+		return step.About(book.Steps[0].Action, scope, tables.Started).Fingerprint
+	}
+	for name, lines := range map[string]string{
+		"param":           "tool: http\nurl: http://x\nparams: {shop: \"{{ shop }}\", since: \"{{ incremental.value }}\"}",
+		"path":            "tool: http\nurl: \"http://x/{{ shop }}\"\nparams: {since: \"{{ incremental.value }}\"}",
+		"query":           "tool: http\nurl: \"http://x?shop={{ shop }}&since={{ incremental.value }}\"",
+		"one text":        "tool: http\nurl: http://x\nparams: {q: \"shop:{{ shop }} at>{{ incremental.value }}\"}",
+		"one expression":  "tool: http\nurl: http://x\nparams: {q: \"{{ workload.shop + incremental.value }}\"}",
+		"header":          "tool: http\nurl: http://x\nheaders: {X-Shop: \"{{ shop }}\", X-Key: \"{{ attempt_key }}\"}",
+		"statement":       "tool: postgres\nauth: pg\nstatement: \"SELECT at FROM t WHERE shop = {{ shop }} AND at >= {{ incremental.value }}\"",
+		"statement alone": "tool: sqlite\npath: a.db\nstatement: \"SELECT at FROM t WHERE shop = {{ shop }}\"",
+		"args":            "tool: python\nargs: {shop: \"{{ shop }}\", since: \"{{ incremental.value }}\"}\ncode: |\n  def main(**args):\n      return []",
+		"auth":            "tool: postgres\nauth: \"{{ shop }}\"\nstatement: \"SELECT at FROM t WHERE at >= {{ incremental.value }}\"",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of := func(shop, other string, value int) string {
+				return about(lines, map[string]any{"shop": shop, "other": other}, "e", value)
+			}
+			require.NotEqual(t, of("a", "b", 1), of("c", "b", 1), "of another shop")
+			require.Equal(t, of("a", "b", 1), of("a", "b", 1))
+			require.Equal(t, of("a", "b", 1), of("a", "c", 1), "what the request does not use")
+			if name != "path" {
+				require.Equal(t, of("a", "b", 1), of("a", "b", 2), "from run to run")
+			}
+			ofElement := strings.ReplaceAll(strings.ReplaceAll(lines, "workload.shop", "e"), "{{ shop }}", "{{ e }}")
+			require.NotEqual(t, about(ofElement, nil, "e", 1), about(ofElement, nil, "f", 1), "of another element")
+		})
+	}
+}
+
+// TestTokenThatStays: rows that came with a token come again as long as the source gives the same one, or none; what is
+// known of them is forgotten only once the token is another.
+func TestTokenThatStays(t *testing.T) {
+	t.Parallel()
+	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
+		"    sink: {tool: sqlite, path: a.db, table: t}\n")
+	step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
+		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{})}, nil, true)
+	for name, test := range map[string]struct {
+		found, given any
+		moves, sweep bool
+	}{
+		"first":     {nil, "a", true, true},
+		"another":   {"a", "b", true, true},
+		"same":      {"a", "a", true, false},
+		"none":      {"a", nil, false, false},
+		"empty":     {"a", "", false, false},
+		"same list": {[]any{1}, []any{1}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := incremental.Cursor{Value: expression.Of(test.found)}
+			own, failure := step.Claimed(watermark.Pending{Name: "s"}, "holder", found).Read(step.Section, rows(1), tables.Started)
+			require.Nil(t, failure)
+			move, err := step.EndMove(own, watermark.End{Scope: func() *interpreter.Scope {
+				return step.Scope.With(map[string]any{"response": map[string]any{"next": test.given}})
+			}})
+			require.NoError(t, err)
+			require.Equal(t, test.moves, move != nil)
+			write := step.Write(own, step.Step.Sink, move, true, tables.Started)
+			require.NotNil(t, write)
+			require.Equal(t, test.sweep, write.Rows.Sweep)
+			require.Equal(t, test.sweep, write.Rows.Floor != nil)
+		})
+	}
 }

@@ -1,0 +1,161 @@
+package partition
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Names of the update with which a backfill claims its partitions, and of the activity that sends
+// it. They are part of histories, so they never change.
+const (
+	ClaimUpdate   = "claim"
+	ClaimActivity = "claim_partitions"
+)
+
+// Holder is a run that claims partitions. Kept in workflow history.
+type Holder struct {
+	Run   string `json:"run"`   // its workflow ID
+	First string `json:"first"` // the run ID of its first history
+}
+
+// Claim is what a backfill is to run: no other one runs it meanwhile. Kept in workflow history.
+type Claim struct {
+	Holder
+
+	Playbook string `json:"playbook"`
+	// Spans are pairs of times in seconds of Unix, from and to, in their order; Keys are partitions
+	// of a list.
+	Spans []int64  `json:"spans,omitempty"`
+	Keys  []string `json:"keys,omitempty"`
+}
+
+// Bounds of claims: spans of one, behind which it has one span over all, and claims of a Ledger.
+const (
+	maxClaimSpans = 500
+	maxClaims     = 100
+)
+
+// ClaimOf is the claim of partitions, which are in their order.
+func ClaimOf(playbook string, all []Partition) Claim {
+	c := Claim{Playbook: playbook}
+	for _, p := range all {
+		switch last := len(c.Spans) - 1; {
+		case p.Start.IsZero():
+			c.Keys = append(c.Keys, p.Key)
+		case last > 0 && c.Spans[last] == p.Start.Unix():
+			c.Spans[last] = p.End.Unix()
+		default:
+			c.Spans = append(c.Spans, p.Start.Unix(), p.End.Unix())
+		}
+	}
+	if len(c.Spans) > 2*maxClaimSpans {
+		c.Spans = []int64{c.Spans[0], c.Spans[len(c.Spans)-1]}
+	}
+	return c
+}
+
+// Check finds what no backfill claims.
+func (c Claim) Check() error {
+	switch {
+	case c.Run == "" || c.First == "":
+		return errors.New("a claim needs a run")
+	case len(c.Spans)%2 != 0 || len(c.Spans) > 2*maxClaimSpans || !slices.IsSorted(c.Spans):
+		return fmt.Errorf("a claim of %d times that are no spans in their order", len(c.Spans))
+	case len(c.Keys) > MaxListed:
+		return fmt.Errorf("a claim of %d partitions of a list, more than %d", len(c.Keys), MaxListed)
+	}
+	return nil
+}
+
+// Holds reports whether a partition is one of the claim.
+func (c Claim) Holds(p Partition) bool {
+	return len(c.Overlap(ClaimOf(c.Playbook, []Partition{p})).Words()) > 0
+}
+
+// Overlap is what two claims share.
+func (c Claim) Overlap(other Claim) Claim {
+	both := Claim{Holder: c.Holder, Playbook: c.Playbook}
+	for i, k := 0, 0; i < len(c.Spans) && k < len(other.Spans); {
+		from, to := max(c.Spans[i], other.Spans[k]), min(c.Spans[i+1], other.Spans[k+1])
+		if from < to {
+			both.Spans = append(both.Spans, from, to)
+		}
+		if c.Spans[i+1] <= other.Spans[k+1] {
+			i += 2
+		} else {
+			k += 2
+		}
+	}
+	for _, key := range c.Keys {
+		if slices.Contains(other.Keys, key) {
+			both.Keys = append(both.Keys, key)
+		}
+	}
+	return both
+}
+
+// Words names what is claimed, "" for nothing.
+func (c Claim) Words() string {
+	const most = 5
+	words := slices.Clone(c.Keys)
+	for i := 0; i < len(c.Spans); i += 2 {
+		words = append(words, "from "+text(c.Spans[i])+" to "+text(c.Spans[i+1]))
+	}
+	more := ""
+	if n := len(words) - most; n > 0 {
+		words, more = words[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(words, ", ") + more
+}
+
+func text(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+
+// ClaimRequest makes a claim, or releases it. Kept in workflow history.
+type ClaimRequest struct {
+	Claim
+
+	Release bool `json:"release,omitempty"`
+	// Ended are runs that hold claims and have ended without a release.
+	Ended []Holder `json:"ended,omitempty"`
+}
+
+// Conflict is why a claim was refused: another run has it. Kept in workflow history.
+type Conflict struct {
+	Run     string `json:"run"` // its workflow ID
+	Overlap string `json:"overlap"`
+}
+
+// Claim keeps a claim and gives nil, or gives the claims of others for which it cannot be kept. One
+// that was made before changes nothing.
+func (l *Ledger) Claim(request ClaimRequest) []Claim {
+	l.claims = slices.DeleteFunc(l.claims, func(c Claim) bool {
+		return c.Holder == request.Holder || slices.Contains(request.Ended, c.Holder)
+	})
+	if request.Release {
+		return nil
+	}
+	if others := l.Claims(request.Claim); len(others) > 0 {
+		return others
+	}
+	if len(l.claims) >= maxClaims {
+		return slices.Clone(l.claims)
+	}
+	l.claims = append(l.claims, request.Claim)
+	slices.SortFunc(l.claims, func(a, b Claim) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.First, b.First)) })
+	return nil
+}
+
+// Claims are the claims that share a partition with another one.
+func (l *Ledger) Claims(of Claim) []Claim {
+	var others []Claim
+	for _, c := range l.claims {
+		if c.Overlap(of).Words() != "" {
+			others = append(others, c)
+		}
+	}
+	return others
+}
