@@ -109,7 +109,7 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 // hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.advisef("  page:     %s", link)
+		a.advisef("  web UI:   %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
 		a.advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)

@@ -44,6 +44,9 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	if status.Queue != nil {
 		terminal.WriteWrapped(&b, queueText(status.Queue, status.At), paper.Width)
 	}
+	if status.Stalled != "" {
+		terminal.WriteWrapped(&b, "waits: "+terminal.Visible(status.Stalled), paper.Width)
+	}
 	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
 		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
 	}

@@ -112,7 +112,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		q.notef("no worker of the task queue %q responds, so the steps of the run are not known; is one running?", q.run.TaskQueue)
 		return nil
 	}
-	q.status.Control, q.status.Late = progress.Control, progress.Late
+	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
 	var missed string
 	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)

@@ -64,8 +64,11 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		read, known := words[key]
 		if !known {
-			return given, badRequest("%s has no field %q; its fields are %s", verb, key,
-				strings.Join(slices.Sorted(maps.Keys(words)), ", "))
+			fields := strings.Join(slices.Sorted(maps.Keys(words)), ", ")
+			if _, has := words["result"]; has {
+				fields += "; what another system reports goes into result, such as {\"result\": {\"rows\": 1200}}"
+			}
+			return given, badRequest("%s has no field %q; its fields are %s", verb, key, fields)
 		}
 		if wanted, ok := read(object[key]); !ok {
 			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
