@@ -150,9 +150,12 @@ func (c *predictedCall) seen(e ended) scope {
 	}
 }
 
-// counted is what _retry holds.
+// counted is what _retry holds. A failure that was ignored is no page, and pages count from 1.
 func (c *predictedCall) counted(failed *failure) map[string]any {
 	page := c.page
+	if failed == nil {
+		page = max(page, 1)
+	}
 	if failed != nil {
 		page++
 	}
