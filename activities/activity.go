@@ -176,8 +176,7 @@ func (f measuredFunc) plain() ActivityFunc {
 // pauseOthers pauses all attempts under the rate limit of one whose server asked to
 // wait, so that they need not find that out one by one.
 func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, err error) {
-	var failure *tool.Error
-	if in.RateLimit != nil && errors.As(err, &failure) && failure.RetryAfter != nil {
+	if failure, ok := errors.AsType[*tool.Error](err); ok && in.RateLimit != nil && failure.RetryAfter != nil {
 		pacer.pause(ctx, *in.RateLimit, *failure.RetryAfter)
 	}
 }
@@ -348,10 +347,24 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
-func deliverAgain(cause error) error {
+func deliverAgain(cause error) error { return deliverAgainAfter(0, cause) }
+
+// deliverWhenBack is deliverAgain of a delivery whose destination has been away for so long.
+func deliverWhenBack(away time.Duration, cause error) error {
+	return deliverAgainAfter(nextDelivery(away), cause)
+}
+
+// nextDelivery is how long after a delivery the next one comes. The longer a destination is away, the
+// later it comes, so that recallPatience is over before the 1000 deliveries are that an activity gets.
+func nextDelivery(away time.Duration) time.Duration {
+	return min(max(away/60, time.Second), 15*time.Second)
+}
+
+// deliverAgainAfter is deliverAgain after a delay; 0 is that of the activity.
+func deliverAgainAfter(delay time.Duration, cause error) error {
 	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
-		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign,
+		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/tool"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -163,7 +164,7 @@ func TestAttemptsEndThoughTheToolDoesNot(t *testing.T) {
 	}, interpreter.ToolInput{TimeoutSeconds: 0.1})
 
 	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
-	require.Less(t, time.Since(began), activities.StopGrace+8*time.Second)
+	require.Less(t, time.Since(began), activities.StopGrace+testenv.Within(8*time.Second))
 }
 
 func untilDone(ctx context.Context, _ interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -232,7 +233,7 @@ func TestHeartbeatsGoOnWhileTheToolRuns(t *testing.T) {
 	})
 
 	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env.SetTestTimeout(testenv.Within(time.Minute))
 	env.RegisterActivityWithOptions(probeActivity(t, tool), activity.RegisterOptions{Name: "probe"})
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { seen <- struct{}{} })
 	env.ExecuteWorkflow(func(ctx workflow.Context) (interpreter.ToolResult, error) {
@@ -267,7 +268,7 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 		cancel()
 		return untilDone(ctx, in)
 	}), activity.RegisterOptions{Name: "probe"})
-	env.SetTestTimeout(20 * time.Second)
+	env.SetTestTimeout(testenv.Within(20 * time.Second))
 	env.SetWorkerStopChannel(stop)
 	env.SetWorkerOptions(workerOptions(ctx))
 

@@ -23,7 +23,7 @@ import (
 // RunActivities are the activities of runs that share a concurrency key, of the workflow that
 // gives them their turns, and of runs that start others, by name.
 func (c *Catalogue) RunActivities() map[string]any {
-	trees := &treeAdmissions{gate: c.gate, slots: slots.New(admissionsOfOne, 0), firsts: map[string]*firstRun{}}
+	trees := &treeAdmissions{gate: c.gate, slots: slots.New(admissionsOfOne, 0), firsts: newRecent(isCancelled)}
 	return map[string]any{
 		interpreter.AdmitActivity:      trees.admit,
 		interpreter.MayStartActivity:   trees.mayStart,

@@ -21,6 +21,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -110,7 +111,7 @@ func newStoppingWorker(t *testing.T, c *activities.Catalogue, grace time.Duratio
 	t.Helper()
 
 	s := &stoppingWorker{t: t, env: (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment(), stop: make(chan struct{})}
-	s.env.SetTestTimeout(time.Minute)
+	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerStopChannel(s.stop)
 	s.env.SetWorkerOptions(workerOptions(activities.WithHost(t.Context(), activities.Host{StopGrace: grace})))
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {

@@ -248,8 +248,8 @@ type progress struct {
 }
 
 // held is the part of the progress that heartbeats carry, in the form of a
-// DriveOutput. A call's state is encoded when it is held, because the call goes
-// on changing it.
+// DriveOutput. A call's state is encoded when it is held, because the call
+// changes it afterwards.
 type held struct {
 	Calls []json.RawMessage `json:"calls"`
 	State deliveryState     `json:"delivery"`

@@ -437,8 +437,8 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 		return ctx.Err()
 	}
 	h.delivery.returned(ctx, false)
-	if errors.Is(err, errReleased) || h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime) < recallPatience {
-		return deliverAgain(fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
+	if away := h.clock.now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, errReleased) || away < recallPatience {
+		return deliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what it has written: %w", in.Place, err))
 	}
 	return err
 }

@@ -22,6 +22,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tool"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -195,7 +196,7 @@ func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stageOf{t: t, env: suite.NewTestActivityEnvironment()}
 	s.env.RegisterActivityWithOptions(catalogue.Drive, activity.RegisterOptions{Name: call.DriveActivity})
-	s.env.SetTestTimeout(30 * time.Second)
+	s.env.SetTestTimeout(testenv.Within(30 * time.Second))
 	s.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -43,7 +43,7 @@ type Gate struct{ gate *gate }
 // NewGate is a gate that asks describe about runs.
 func NewGate(describe func(context.Context, string) (interpreter.Control, error)) Gate {
 	g := newGate(slog.New(slog.DiscardHandler))
-	g.describe = describe
+	g.controls.read = describe
 	return Gate{g}
 }
 

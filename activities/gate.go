@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -13,36 +11,15 @@ import (
 	"reprise/interpreter"
 )
 
-const (
-	// gateTimeout bounds a request for the control of a run. Without an answer an attempt
-	// uses the control that was read last.
-	gateTimeout = 2 * time.Second
-	// gateForgets is how long the control of a run that makes no attempts is kept.
-	gateForgets = time.Minute
-)
-
 // gate is what every attempt passes right before it begins: it holds those whose
-// run or step is paused. All attempts of a worker share what it knows, so that
-// the server gets one request for a run in interpreter.ControlPatience, however
-// many attempts begin.
+// run or step is paused.
 type gate struct {
-	logger *slog.Logger
-	// describe reads the control of a run from the server.
-	describe func(ctx context.Context, workflowID string) (interpreter.Control, error)
-	mu       sync.Mutex
-	runs     map[string]*watched
-}
-
-// watched is what the gate knows of a run.
-type watched struct {
-	mu      sync.Mutex // held during the request
-	control interpreter.Control
-	asked   time.Time // of the last request
-	used    time.Time // under the gate's lock
+	logger   *slog.Logger
+	controls *recent[interpreter.Control]
 }
 
 func newGate(logger *slog.Logger) *gate {
-	return &gate{logger: logger, describe: describeControl, runs: map[string]*watched{}}
+	return &gate{logger: logger, controls: newRecent(describeControl)}
 }
 
 // paused is the end of an attempt that must not begin now.
@@ -78,45 +55,13 @@ func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error
 	return control, ctx.Err()
 }
 
-// control is that of a run, no older than interpreter.ControlPatience and no
-// earlier than a version.
+// control is that of a run, no earlier than a version.
 func (g *gate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
-	run := g.watch(workflowID)
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	asking := time.Now()
-	if asking.Sub(run.asked) < interpreter.ControlPatience && run.control.Version >= version {
-		return run.control
-	}
-	bounded, cancel := context.WithTimeout(ctx, gateTimeout)
-	defer cancel()
-	control, err := g.describe(bounded, workflowID)
-	switch {
-	case err == nil:
-		run.control = control
-	case ctx.Err() == nil:
+	control, err := g.controls.of(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
+	if err != nil && ctx.Err() == nil {
 		g.logger.Warn("cannot query whether a run is paused; the last known answer counts", "run", workflowID, "error", err)
 	}
-	run.asked = asking
-	return run.control
-}
-
-// watch finds what is known of a run, and forgets the runs that make no attempts.
-func (g *gate) watch(workflowID string) *watched {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now, run := time.Now(), g.runs[workflowID]
-	if run == nil {
-		for id, other := range g.runs {
-			if now.Sub(other.used) > gateForgets {
-				delete(g.runs, id)
-			}
-		}
-		run = &watched{}
-		g.runs[workflowID] = run
-	}
-	run.used = now
-	return run
+	return control
 }
 
 // describeControl reads the control of a run from the memo of its workflow; a run

@@ -65,7 +65,7 @@ func outcome(t *testing.T, store *away, patience time.Duration, run any) (value 
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env.SetTestTimeout(testenv.Within(time.Minute))
 	recorder := &recording{}
 	catalogue := activities.NewCatalogue(activities.Resources{Payloads: activities.Payloads{
 		OffloadAbove: payload.Threshold, Store: store, Patience: patience,

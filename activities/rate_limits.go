@@ -16,8 +16,8 @@ import (
 const defaultMaxPause = 5 * time.Minute
 
 // RateLimits are the operator's limits, by their keys: names that playbooks
-// share, or hosts. Whoever sends to such a key is under its limit, all playbooks
-// together; they can ask for less and not for more.
+// share, or hosts. All requests to such a key are under its limit, those of all playbooks
+// together; playbooks can ask for less and not for more.
 type RateLimits map[string]playbook.OwnedLimit
 
 // maxPause is how long an answer may hold back those under a limit.

@@ -39,7 +39,7 @@ func (c *Catalogue) stateAfter(ctx context.Context, waited time.Duration, in int
 		ctx = hosted(ctx, newDelivery(ctx, true))
 	}
 	out, err := c.doState(ctx, in)
-	return out, stateError(ctx, waited, "the state of a step", err)
+	return out, stateError(ctx, waited, in.Describe(), err)
 }
 
 // doState claims or moves. A group whose moves are refused keeps no other one back.
@@ -229,7 +229,11 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 		return refusedChange(err.Error())
 	}
 	if waited < recallPatience {
-		return deliverAgain(fmt.Errorf("%s is out of reach: %w", what, err))
+		cause := err.Error()
+		if failure != nil {
+			cause = failure.Message
+		}
+		return deliverWhenBack(waited, fmt.Errorf("%s is out of reach: %s", what, cause))
 	}
 	if failure != nil {
 		return err

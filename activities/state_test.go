@@ -88,6 +88,27 @@ func TestStateOfAPlace(t *testing.T) {
 	require.ErrorContains(t, err, `no tool "http" that keeps the state of a step`)
 }
 
+// TestDeliveriesOfAnHour: a destination may be away for an hour, in which an activity is delivered less
+// often than it may be (mostDeliveries in workflows).
+func TestDeliveriesOfAnHour(t *testing.T) {
+	t.Parallel()
+	place := &interpreter.ToolInput{Tool: "keeps"}
+	keeps := &stateTool{fail: func(*incremental.Write) error {
+		return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Message: "it is away"}
+	}}
+	moves := []incremental.Moves{{Writes: []incremental.Write{{Name: "s", Number: 1}}}}
+	deliveries := 0
+	for away := time.Duration(0); away < time.Hour-time.Minute; deliveries++ {
+		_, err := runState(t, keeps, away, interpreter.StateInput{Place: place, Moves: moves})
+		var failure *temporal.ApplicationError
+		require.ErrorAs(t, err, &failure)
+		require.False(t, failure.NonRetryable(), "after %s", away)
+		require.GreaterOrEqual(t, failure.NextRetryDelay(), time.Second)
+		away += failure.NextRetryDelay()
+	}
+	require.Less(t, deliveries, 500)
+}
+
 // TestStateErrors: a destination that is away is asked again for an hour; a state that somebody
 // else has taken is not, and keeps no other move back.
 func TestStateErrors(t *testing.T) {

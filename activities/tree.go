@@ -30,12 +30,6 @@ const (
 	admissionsOfOne = 2
 	// closedKept is how many cancelled runs a worker remembers.
 	closedKept = 100
-	// firstRunAge is how old what a worker knows of a first run may be, describeTimeout
-	// how long a request to describe it may take, and firstRunKept how long what is known
-	// is kept unused.
-	firstRunAge     = time.Second
-	describeTimeout = 2 * time.Second
-	firstRunKept    = time.Minute
 )
 
 // treeAdmissions requests admissions for the activities of a worker, and cancels trees.
@@ -44,20 +38,12 @@ type treeAdmissions struct {
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
 	closed []closedRun // those that were cancelled last
-	firsts map[string]*firstRun
+	// firsts says which runs that wait for others, and for which none waits, are cancelled.
+	firsts *recent[bool]
 }
 
 // closedRun is a cancelled run: no more start that it waits for.
 type closedRun struct{ tree, run string }
-
-// firstRun is what a worker knows of a run that waits for others, and for which none
-// waits.
-type firstRun struct {
-	mu        sync.Mutex // held while the run is described
-	cancelled bool
-	described time.Time
-	used      time.Time // under the lock of treeAdmissions
-}
 
 // admit has the workflow of a tree of runs admit more of them, in its turn, and reports
 // whether they may start now.
@@ -122,40 +108,18 @@ func (a *treeAdmissions) isClosed(ctx context.Context, admission interpreter.Adm
 		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
 	})
 	a.mu.Unlock()
-	return closed || len(admission.Runs) > 0 && a.first(admission.Runs[0]).isCancelled(ctx, admission.Runs[0])
+	if closed || len(admission.Runs) == 0 {
+		return closed
+	}
+	cancelled, _ := a.firsts.of(ctx, admission.Runs[0], func(bool) bool { return true }) // without an answer what was read last counts
+	return cancelled
 }
 
-// first finds what is known of a first run, and forgets those without requests.
-func (a *treeAdmissions) first(id string) *firstRun {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now, first := time.Now(), a.firsts[id]
-	if first == nil {
-		maps.DeleteFunc(a.firsts, func(_ string, other *firstRun) bool { return now.Sub(other.used) > firstRunKept })
-		first = &firstRun{}
-		a.firsts[id] = first
-	}
-	first.used = now
-	return first
-}
-
-// isCancelled reports whether a first run was cancelled, as the server knows at once,
-// whatever waits for a worker. Without an answer what was read last counts.
-func (f *firstRun) isCancelled(ctx context.Context, id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := time.Now()
-	if now.Sub(f.described) < firstRunAge {
-		return f.cancelled
-	}
-	limited, cancel := context.WithTimeout(ctx, describeTimeout)
-	defer cancel()
-	description, err := activity.GetClient(ctx).DescribeWorkflowExecution(limited, id, "")
-	if err == nil {
-		f.cancelled = description.GetWorkflowExtendedInfo().GetCancelRequested()
-	}
-	f.described = now
-	return f.cancelled
+// isCancelled reports whether a run was cancelled, as the server knows at once,
+// whatever waits for a worker.
+func isCancelled(ctx context.Context, id string) (bool, error) {
+	description, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, id, "")
+	return description.GetWorkflowExtendedInfo().GetCancelRequested(), err
 }
 
 // admitRuns has the workflow of a tree of runs admit more of them. An

@@ -222,8 +222,8 @@ func (a Answer) Sent() int {
 	return len(encoded)
 }
 
-// Digest identifies an answer among those to the same attempt. Who says the same
-// again says it with another ID.
+// Digest identifies an answer among those to the same attempt. A sender that says the same
+// again does so with another ID.
 func (a Answer) Digest() string {
 	retryable := any(nil)
 	if a.Retryable != nil {

@@ -60,9 +60,9 @@ type Fate string
 
 // The fates of answers.
 const (
-	FateAccepted   Fate = "taken"   // it counts
-	FateRefused Fate = "refused" // it does not fit, and another one may
-	FateLate    Fate = "late"    // the attempt has another one, or is over
+	FateAccepted Fate = "taken"   // it counts
+	FateRefused  Fate = "refused" // it does not fit, and another one may
+	FateLate     Fate = "late"    // the attempt has another one, or is over
 )
 
 // MailboxResult says which answers did not fit; kept in workflow history.

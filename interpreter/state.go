@@ -18,6 +18,19 @@ type StateInput struct {
 	Moves []incremental.Moves `json:"moves,omitempty"`
 }
 
+// Describe names the state that is claimed, or the first one that is moved.
+func (in StateInput) Describe() string {
+	if in.Claim != nil {
+		return "the state " + in.Claim.Name
+	}
+	for _, moves := range in.Moves {
+		for _, write := range moves.Writes {
+			return "the state " + write.Name
+		}
+	}
+	return "the state of a step"
+}
+
 // StateOutput is the result of StateActivity; kept in workflow history.
 type StateOutput struct {
 	Claimed incremental.Claimed `json:"claimed,omitzero"` // of a Claim

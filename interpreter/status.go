@@ -98,8 +98,8 @@ type Listing struct {
 	Attribute, Default bool
 }
 
-// StatusInfo is all that is to know of a status. Whoever shows, counts, filters or documents
-// statuses asks for it, so a new status is a new row.
+// StatusInfo is all that is to know of a status. Code that shows, counts, filters or documents
+// statuses reads it, so a new status is a new row.
 type StatusInfo struct {
 	Status Status
 	Of     Owner

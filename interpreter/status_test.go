@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
+	"reprise/interpreter/playbook"
 )
 
 // constantsOf are the values of the constants of a type that a file declares.
@@ -54,6 +55,18 @@ func TestEachStatusHasARow(t *testing.T) {
 			"a status of runs, and no other, has an entry for the list: %q", name)
 	}
 	require.Len(t, interpreter.Statuses(), len(constants), "each row has a constant of its own")
+}
+
+// TestTestsExpectEachEnd: a test of a playbook may expect each status with which a run ends, and no other.
+func TestTestsExpectEachEnd(t *testing.T) {
+	t.Parallel()
+	var ends []string
+	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
+		if status.Ended() {
+			ends = append(ends, string(status))
+		}
+	}
+	require.ElementsMatch(t, ends, playbook.EndStatuses)
 }
 
 // TestTalliesFitEndings: what has ended is in a figure of what has ended.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -177,31 +175,16 @@ func (r *answerOptions) parseValues(a *app, changed func(string) bool) error {
 	return nil
 }
 
-// mostValue bounds a value that is read, in bytes.
-const mostValue = 64 << 20
-
 // readValue reads JSON as it is, from a file, or from the standard input.
 func (a *app) readValue(text string) (any, error) {
-	var from io.Reader
-	switch path, isFile := strings.CutPrefix(text, "@"); {
-	case text == "-":
-		from = a.In
-	case isFile:
-		file, err := os.Open(path) //nolint:gosec // the user says which
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		from = file
-	default:
-		from = strings.NewReader(text)
+	data, err := []byte(text), error(nil)
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		data, err = a.files.read(path)
+	} else if text == "-" {
+		data, err = readAtMost(a.In, maxValueFile)
 	}
-	data, err := io.ReadAll(io.LimitReader(from, mostValue+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(data) > mostValue:
-		return nil, fmt.Errorf("it has more than %d bytes", mostValue)
 	}
 	value, err := readJSON(data)
 	if err != nil {

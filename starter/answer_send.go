@@ -125,18 +125,14 @@ func (t *answerer) deliver(ctx context.Context) (answerDocument, error) {
 	case err != nil:
 		return answerDocument{}, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(t.awaited), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
+	meant := lists.Filter(t.awaited, t.means)
 	switch {
 	case len(meant) > 1:
 		return t.refuse("%s", t.ambiguous(meant)), nil
 	case len(meant) == 0:
 		return t.sendToChild(ctx)
 	}
-	if wrong := t.wrongVerb(meant[0]); wrong != "" {
-		return t.refuse("%s", wrong), nil
-	}
-	t.answer.AnswerTo = meant[0].To()
-	return t.send(ctx, meant[0].WorkflowID)
+	return t.sendTo(ctx, meant[0])
 }
 
 // sendToChild answers an attempt of a run that a step of this one has started, or one
@@ -149,7 +145,7 @@ func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err err
 	if err != nil {
 		return doc, err
 	}
-	meant := slices.DeleteFunc(slices.Clone(below), func(awaited runs.AwaitedAttempt) bool { return !t.means(awaited) })
+	meant := lists.Filter(below, t.means)
 	switch {
 	case len(meant) == 0:
 		if t.answer.Step != "" && t.book.Step(t.answer.Step) == nil && len(below) == 0 {
@@ -170,11 +166,19 @@ func (t *answerer) sendToChild(ctx context.Context) (doc answerDocument, err err
 	if t.book, err = t.reader.Playbook(ctx, t.run); err != nil {
 		return doc, err
 	}
-	if wrong := t.wrongVerb(meant[0]); wrong != "" {
-		return t.refuse("%s", wrong), nil
+	return t.sendTo(ctx, meant[0])
+}
+
+// sendTo sends the answer to an attempt, unless the command is none for it.
+func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (answerDocument, error) {
+	switch {
+	case t.approves() && awaited.Approval == nil:
+		return t.refuse("step %s asks for no approval; its attempt is answered with complete or fail", awaited.Step), nil
+	case t.name == "complete" && awaited.Approval != nil:
+		return t.refuse("step %s is an approval: it is answered with approve or reject, not with a result", awaited.Step), nil
 	}
-	t.answer.AnswerTo = meant[0].To()
-	return t.send(ctx, meant[0].WorkflowID)
+	t.answer.AnswerTo = awaited.To()
+	return t.send(ctx, awaited.WorkflowID)
 }
 
 // means reports whether an attempt is the one that the command names.
@@ -336,14 +340,8 @@ func (a *app) reportAnswer(t *answerer, doc answerDocument) error {
 		to, said = a.Err, "refused: "+said
 	}
 	var b strings.Builder
-	width := terminal.PaperOf(to).Width
-	line := terminal.Visible(doc.WorkflowID) + ": " + terminal.Shorten(said, 2000)
-	if terminal.IsTerminal(to) {
-		terminal.WriteWrapped(&b, line, width)
-	} else {
-		b.WriteString(line + "\n")
-	}
-	writeAwaited(&b, doc, t.left, width, time.Now())
+	b.WriteString(outcomeLine(to, doc.WorkflowID, said))
+	writeAwaited(&b, doc, t.left, terminal.PaperOf(to).Width, time.Now())
 	_, _ = io.WriteString(to, b.String())
 	return err
 }
@@ -397,15 +395,4 @@ func (t *answerer) ambiguous(meant []runs.AwaitedAttempt) string {
 		return fmt.Sprintf("%s of step %s await an answer; name one with --index", terminal.Count(len(meant), "iteration"), t.answer.Step)
 	}
 	return fmt.Sprintf("%d visits of step %s await an answer at once; answer one by an update (docs/concepts/answers.md)", len(meant), t.answer.Step)
-}
-
-// wrongVerb says why a command is none for an attempt, "" where it may be one.
-func (t *answerer) wrongVerb(awaited runs.AwaitedAttempt) string {
-	switch {
-	case t.approves() && awaited.Approval == nil:
-		return fmt.Sprintf("step %s asks for no approval; its attempt is answered with complete or fail", awaited.Step)
-	case t.name == "complete" && awaited.Approval != nil:
-		return fmt.Sprintf("step %s is an approval: it is answered with approve or reject, not with a result", awaited.Step)
-	}
-	return ""
 }

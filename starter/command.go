@@ -222,7 +222,9 @@ func newGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
 }
 
 // outputFlag adds --output with a table, or JSON.
-func outputFlag(command *cobra.Command, into *string) { outputFlagOf(command, into, "", "table", "json") }
+func outputFlag(command *cobra.Command, into *string) {
+	outputFlagOf(command, into, "", "table", "json")
+}
 
 // outputFlagOf adds --output with formats, of which the first is the default, and refuses others before
 // the command begins. note follows the formats in the help.

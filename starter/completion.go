@@ -48,7 +48,7 @@ func (a *app) addCompletion(root *cobra.Command) {
 		}
 		for name, words := range map[string][]string{
 			"status":  asTexts(interpreter.StatusesOf(interpreter.OfRun)),
-			"class":   asTexts([]interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}),
+			"class":   asTexts(errorClasses),
 			"overlap": playbook.Overlaps,
 		} {
 			if command.Flags().Lookup(name) != nil {

@@ -92,10 +92,18 @@ func (c *confinement) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxValueFile+1))
-	if err == nil && len(data) > maxValueFile {
-		err = fmt.Errorf("it has more than %d MiB", maxValueFile>>20)
+	defer file.Close()
+	return readAtMost(file, maxValueFile)
+}
+
+// maxValueFile is the largest file of values that is read, in bytes.
+const maxValueFile = 64 << 20
+
+// readAtMost reads all, and refuses more than so many bytes.
+func readAtMost(r io.Reader, most int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("it has more than %d MiB", most>>20)
 	}
 	return data, err
 }

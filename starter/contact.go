@@ -30,9 +30,9 @@ const (
 type contact struct {
 	patience time.Duration // how long the server may be away
 
-	mu     sync.Mutex
-	lastAnswer  time.Time // when it answered last
-	silent int       // polls in a row that it did not answer
+	mu         sync.Mutex
+	lastAnswer time.Time // when it answered last
+	silent     int       // polls in a row that it did not answer
 }
 
 func newContact(patience time.Duration) *contact {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func (f *letterFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	f.addRun(command)
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
-	flags.StringVar((*string)(&f.class), "class", "", "only errors of this class: final, retryable or rate_limited")
+	flags.StringVar((*string)(&f.class), "class", "", "only errors of this class: "+orList(errorClasses))
 	flags.StringVar(&f.since, "since", "", "only where the last attempt was since a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations that were cancelled or never began, of a run that has ended")
 }
@@ -44,14 +45,16 @@ func (f *letterFlags) addRun(command *cobra.Command) {
 	command.Flags().StringVarP(&f.runID, "run-id", "r", "", "run ID, where several runs had the workflow ID; default the latest")
 }
 
+// errorClasses are those by which dead letters are chosen.
+var errorClasses = []interpreter.Class{interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited}
+
 // filter checks the flags.
 func (f *letterFlags) filter(now time.Time) (deadletter.Filter, error) {
 	filter := deadletter.Filter{Step: f.step, Class: f.class, Cancelled: f.cancelled}
-	switch f.class {
-	case "", interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited:
-	default:
-		return filter, usageError("--class %q is unknown, expected %s, %s or %s", f.class,
-			interpreter.ClassFinal, interpreter.ClassRetryable, interpreter.ClassRateLimited)
+	if f.class != "" {
+		if err := choice("--class", f.class, errorClasses); err != nil {
+			return filter, err
+		}
 	}
 	since, err := parseSince(f.since, now)
 	filter.Since = since
@@ -325,11 +328,15 @@ func newDeadLettersShowCommand(a *app) *cobra.Command {
 	return command
 }
 
+// letterID is the ID of a dead letter: that of the run, the step with its visit, and the index.
+var letterID = regexp.MustCompile(`^(.+)/[^/]*/[^/]*$`)
+
 func (a *app) showDeadLetter(id string, options *showOptions) error {
-	workflowID, found := runOf(id)
-	if !found {
+	parts := letterID.FindStringSubmatch(id)
+	if parts == nil {
 		return usageError("%q is no dead letter, expected such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows them", id, terminal.Program())
 	}
+	workflowID := parts[1]
 	return a.withChain(&options.server, workflowID, options.letters.runID, func(ctx context.Context, s *session, chain *deadletter.Chain) error {
 		letters := chain.Select(deadletter.Filter{All: true, Cancelled: true})
 		full := chain.Origin.WorkflowID + strings.TrimPrefix(id, workflowID)
@@ -347,20 +354,6 @@ func (a *app) showDeadLetter(id string, options *showOptions) error {
 		}
 		return a.writeLetter(s, doc)
 	})
-}
-
-// runOf takes the run's workflow ID from the ID of a dead letter.
-func runOf(id string) (string, bool) {
-	rest, ok := cutLast(id)
-	if ok {
-		rest, ok = cutLast(rest)
-	}
-	return rest, ok && rest != ""
-}
-
-func cutLast(id string) (string, bool) {
-	at := strings.LastIndex(id, "/")
-	return id[:max(at, 0)], at > 0
 }
 
 // letterDocument is a dead letter, for programs.

@@ -91,11 +91,19 @@ func (a *app) dev(options *devOptions) error {
 	if url := s.telemetry.URL(); url != "" {
 		_, _ = fmt.Fprintf(a.Out, "Metrics:  %s\n", url)
 	}
-	_, _ = fmt.Fprintln(a.Out, "Ctrl-C stops it.")
+	_, _ = fmt.Fprintln(a.Out, stopText(options.local.dbFile))
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-s.lost():
 		return s.lostError()
 	}
+}
+
+// stopText says how a local server is stopped, and what is lost then.
+func stopText(dbFile string) string {
+	if dbFile != "" {
+		return "Ctrl-C stops it."
+	}
+	return "Ctrl-C stops it; its runs and schedules end with it. --db-filename FILE keeps them."
 }

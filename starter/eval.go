@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/try"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -70,7 +70,7 @@ func (a *app) evalValue(path string) (any, error) {
 	if path != "-" {
 		return readValue("--with", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(a.In, maxValueFile))
+	data, err := readAtMost(a.In, maxValueFile)
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}
@@ -173,11 +173,8 @@ func describeValue(doc evaluation) string {
 // expressionProblems shows problems of an expression below it.
 func expressionProblems(text string, problems []expression.Problem) string {
 	file := source.NewFile("expression", []byte(text))
-	var found source.Diagnostics
-	for _, problem := range problems {
-		found = append(found, source.Diagnostic{
-			File: file.Name, Pos: source.Position{Line: 1, Column: problem.Offset + 1}, Code: problem.Code, Message: problem.Message,
-		})
-	}
-	return file.FormatAll(found)
+	return file.FormatAll(lists.Map(problems, func(problem expression.Problem) source.Diagnostic {
+		at := source.Position{Line: 1, Column: problem.Offset + 1}
+		return source.Diagnostic{File: file.Name, Pos: at, Code: problem.Code, Message: problem.Message}
+	}))
 }

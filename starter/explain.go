@@ -60,10 +60,7 @@ func commandNamed(word string) string {
 // writeEntry writes an entry for eyes.
 func writeEntry(b *strings.Builder, entry reference.Entry, width int) {
 	fmt.Fprintf(b, "%s (%s)\n\n", entry.Heading(), entry.Kind)
-	for paragraph := range strings.SplitSeq(reflowed(entry.Doc, width), "\n") {
-		b.WriteString(paragraph + "\n")
-	}
-	b.WriteString("\n")
+	b.WriteString(reflowed(entry.Doc, width) + "\n\n")
 	for _, fact := range entry.Facts() {
 		terminal.WriteWrapped(b, fact.Name+": "+fact.Text, width)
 	}

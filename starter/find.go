@@ -53,12 +53,9 @@ func (a *app) withRun(flags *runFlags, args []string, work func(context.Context,
 		}
 	}
 	return a.withServer(&flags.server, func(ctx context.Context, s *session) error {
-		found, err := s.runs().Find(ctx, id, flags.runID)
+		found, err := a.find(ctx, s, id, flags.runID)
 		if err != nil {
-			return a.findError(s, err)
-		}
-		if id == "" {
-			a.notef("the newest run: %s", found.WorkflowID)
+			return err
 		}
 		s.taskQueue = found.TaskQueue
 		return work(ctx, s, found)
@@ -95,6 +92,15 @@ func renamedFlag(command *cobra.Command, earlier, name string) {
 	renamed.Name, renamed.Hidden, renamed.Shorthand = earlier, true, ""
 	renamed.Annotations = map[string][]string{renamedTo: {name}}
 	command.Flags().AddFlag(&renamed)
+}
+
+// find finds a run, and names it where the ID is "": it is the newest one then.
+func (a *app) find(ctx context.Context, s *session, id, runID string) (runs.Found, error) {
+	found, err := s.runs().Find(ctx, id, runID)
+	if err == nil && id == "" {
+		a.notef("the newest run: %s", found.WorkflowID)
+	}
+	return found, a.findError(s, err)
 }
 
 // findError says what would work where a run was not found.
@@ -146,10 +152,13 @@ func choice[W ~string](flag string, word W, known []W) error {
 	if slices.Contains(known, word) {
 		return nil
 	}
-	words := asTexts(known)
-	hint := ", expected one of " + strings.Join(words, ", ")
-	if near := expression.Suggest(string(word), words); near != "" {
-		hint = fmt.Sprintf("; did you mean %q?", near)
+	return usageError("%s %q is unknown%s", flag, word, expected(string(word), asTexts(known)))
+}
+
+// expected ends a message about a word that is none of those known: with the nearest of them, else with all.
+func expected(word string, known []string) string {
+	if near := expression.Suggest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
 	}
-	return usageError("%s %q is unknown%s", flag, word, hint)
+	return ", expected one of " + strings.Join(known, ", ")
 }

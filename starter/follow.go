@@ -42,16 +42,7 @@ func (a *app) followWith(s *session, run client.WorkflowRun, output string, link
 	defer cancel()
 	ended := make(chan outcome, 1)
 	go func() { ended <- link.outcome(ctx, run) }()
-	watching := make(chan struct{})
-	watchContext, stopWatching := context.WithCancel(ctx)
-	go func() {
-		defer close(watching)
-		a.watch(watchContext, newObserver(s, run), link)
-	}()
-	stop := func() {
-		stopWatching()
-		<-watching
-	}
+	stop := beside(ctx, func(ctx context.Context) { a.watch(ctx, newObserver(s, run), link) })
 	select {
 	case end := <-ended:
 		stop()
@@ -118,7 +109,7 @@ func (a *app) stopFollowing(s *session, run client.WorkflowRun, lost bool, outpu
 // hints print how to find a run again.
 func (a *app) hints(s *session, run client.WorkflowRun) {
 	if link := s.link(run.GetID(), run.GetRunID()); link != "" {
-		a.advisef("  page:     %s", link)
+		a.advisef("  web UI:   %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
 		a.advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.flags)

@@ -94,7 +94,7 @@ func renderHelp(command *cobra.Command) string {
 		}
 	}
 	own, general := helpFlags(command)
-	fmt.Fprintf(&b, "\nFlags:\n%s", flagUsages(own))
+	fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpColumns))
 	if general {
 		b.WriteString("\nThe flags that choose the Temporal server are those of starter options.\n")
 	}
@@ -145,9 +145,6 @@ func paragraphs(text string) string {
 	return strings.Join(filled, "\n\n")
 }
 
-// flagUsages lists flags within the width of help.
-func flagUsages(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpColumns) }
-
 // generalFlag marks flags that starter options lists for all commands.
 const generalFlag = "general"
 
@@ -177,22 +174,15 @@ func newOptionsCommand(a *app) *cobra.Command {
 		Use: "options", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(a.Out, "%s\n\nFlags of commands that use a Temporal server:\n%s\nFlags of commands that may start a local server and worker:\n%s",
-				paragraphs(command.Long), flagUsages(serverOptions()), flagUsages(localOptions()))
+				paragraphs(command.Long), flagUsages(new(serverFlags).add), flagUsages(new(localFlags).add))
 			return err
 		},
 	}
 }
 
-// serverOptions are the flags by which a server is chosen.
-func serverOptions() *pflag.FlagSet {
+// flagUsages lists the flags that a function adds to commands, within the width of help.
+func flagUsages(add func(*cobra.Command)) string {
 	command := &cobra.Command{}
-	new(serverFlags).add(command)
-	return command.Flags()
-}
-
-// localOptions are the flags of a server and a worker that a command starts.
-func localOptions() *pflag.FlagSet {
-	command := &cobra.Command{}
-	new(localFlags).add(command)
-	return command.Flags()
+	add(command)
+	return command.Flags().FlagUsagesWrapped(helpColumns)
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,7 +76,7 @@ func (a *app) htmlReport(ctx context.Context, s *session, found runs.Found, file
 	if file == "-" {
 		return a.out.Verbatim(page.Bytes())
 	}
-	if err := replaceFile(file, page.Bytes()); err != nil {
+	if err := replaceFile(file, page.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	a.notef("wrote %s (%d kB)", file, (page.Len()+1023)/1024)
@@ -94,11 +94,7 @@ func (a *app) document(ctx context.Context, s *session, found runs.Found) (repor
 	if doc.Playbook, err = s.runs().Playbook(ctx, found); err != nil {
 		doc.Notes = append(doc.Notes, fmt.Sprintf("the steps are those that ran, since the playbook cannot be read: %v", err))
 	}
-	end := found.EndedAt
-	if end.IsZero() {
-		end = doc.At
-	}
-	doc.Timeline = report.NewTimeline(found.StartedAt, end)
+	doc.Timeline = report.NewTimeline(found.StartedAt, cmp.Or(found.EndedAt, doc.At))
 	c := a.newCollection(s, stats.NewCollector(doc.Timeline.See))
 	defer c.close()
 	read, err := c.run(ctx, found, "for its report", doc.ChildRuns.Add)
@@ -171,21 +167,5 @@ func writeHTML(w io.Writer, doc report.Document) error {
 		return err
 	}
 	_, err := io.WriteString(w, terminal.Visible(page.String()))
-	return err
-}
-
-// replaceFile writes a file as a whole, or leaves what was there.
-func replaceFile(path string, content []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(path), ".report-*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(content)
-	if err = errors.Join(err, next.Close()); err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(next.Name())
-	}
 	return err
 }

@@ -15,6 +15,20 @@ type interrupts struct {
 	stop     func()
 }
 
+// beside runs something until stop is called, which waits for its end, or until ctx ends.
+func beside(ctx context.Context, run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
 func watchInterrupts(ctx context.Context) *interrupts {
 	now, abort := context.WithCancel(ctx)
 	graceful, shutDown := context.WithCancel(now)

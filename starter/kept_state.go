@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
@@ -196,9 +195,7 @@ func (a *app) withWorker(server *serverFlags, local *localFlags, bringsUp bool, 
 	s, err := server.existing(ctx)
 	if err == nil && s == nil && bringsUp {
 		a.notef("starting a local Temporal server and a worker")
-		target := *server
-		target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-		s, err = local.startLocal(ctx, localserver.Options{}, target)
+		s, err = local.startLocal(ctx, localserver.Options{}, *server)
 	} else if err == nil && s == nil {
 		s, err = server.stored(ctx) // which says how to name one
 	}

@@ -121,10 +121,7 @@ func (a *app) listStatesOf(o *stateListOptions) error {
 		if len(list.States) == 0 {
 			a.notef("%s: no run has kept a state there yet", terminal.OneLine(o.auth))
 		}
-		if o.output == "json" {
-			return terminal.PrintJSON(a.Out, list)
-		}
-		return a.writeStates(list)
+		return a.writeStates(list, o.output)
 	})
 }
 
@@ -160,15 +157,15 @@ func (a *app) listStates(name, step string, o *stateOptions) error {
 			}
 			list.More = list.More || more
 		}
-		if o.output == "json" {
-			return terminal.PrintJSON(a.Out, list)
-		}
-		return a.writeStates(list)
+		return a.writeStates(list, o.output)
 	})
 }
 
-func (a *app) writeStates(list stateList) error {
-	if len(list.States) == 0 {
+func (a *app) writeStates(list stateList, output string) error {
+	switch {
+	case output == "json":
+		return terminal.PrintJSON(a.Out, list)
+	case len(list.States) == 0:
 		return nil
 	}
 	_, err := io.WriteString(a.Out, statesTable(list.States, time.Now(), terminal.PaperOf(a.Out).Width)+"\n")
@@ -278,10 +275,10 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 	if err != nil {
 		return err
 	}
-	doc := stateHistory{Step: one.name, State: one.at.Name, Changes: []changeDocument{}}
-	for _, change := range answer.Changes {
-		doc.Changes = append(doc.Changes, changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note})
-	}
+	doc := stateHistory{Step: one.name, State: one.at.Name}
+	doc.Changes = lists.Map(answer.Changes, func(change incremental.Change) changeDocument {
+		return changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note}
+	})
 	if output == "json" {
 		return terminal.PrintJSON(a.Out, doc)
 	}

@@ -33,10 +33,7 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	if err != nil {
 		return nil, fmt.Errorf("the port for callbacks: %w", err)
 	}
-	listener, err := listenLocally(port)
-	if err != nil { // somebody else has it
-		listener, err = listenLocally("0")
-	}
+	listener, err := listenNear(port)
 	if err != nil {
 		return nil, fmt.Errorf("listen for callbacks: %w", err)
 	}
@@ -47,18 +44,12 @@ func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.
 	server := serve.New(serve.Options{
 		Client: s.client, Keys: keys, MaxAnswer: most, Masked: masked, Logger: logger, Limits: serve.Limits{Stop: localStopTimeout},
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	stop := beside(context.Background(), func(ctx context.Context) {
 		if err := server.Run(ctx, listener, nil); err != nil {
 			logger.Error("callbacks are not taken any more", "error", err)
 		}
-	}()
-	return &localCallbacks{url: cmp.Or(base, "http://"+listener.Addr().String()), stop: func() {
-		cancel()
-		<-ended
-	}}, nil
+	})
+	return &localCallbacks{url: cmp.Or(base, "http://"+listener.Addr().String()), stop: stop}, nil
 }
 
 // freePort is a port of this machine without a listener, "0" where none is found.
@@ -70,6 +61,14 @@ func freePort() string {
 	defer func() { _ = listener.Close() }()
 	address, _ := listener.Addr().(*net.TCPAddr)
 	return strconv.Itoa(address.Port)
+}
+
+// listenNear listens on a port of this machine, on a free one where somebody else has it.
+func listenNear(port string) (net.Listener, error) {
+	if listener, err := listenLocally(port); err == nil {
+		return listener, nil
+	}
+	return listenLocally("0")
 }
 
 func listenLocally(port string) (net.Listener, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,18 +139,12 @@ func (a *app) logRun(ctx context.Context, s *session, id, step string) (found ru
 		a.notef("note: no Temporal server to ask, so %s is taken for a whole ID", id)
 		return whole, nil, nil
 	}
-	found, err = s.runs().Find(ctx, id, "")
+	found, err = a.find(ctx, s, id, "")
 	if _, ok := errors.AsType[*runs.UnknownError](err); ok && id != "" {
-		return whole, a.findError(s, err), nil
+		return whole, err, nil
 	}
-	if err != nil {
-		return found, nil, a.findError(s, err)
-	}
-	if id == "" {
-		a.notef("the newest run: %s", found.WorkflowID)
-	}
-	if step == "" {
-		return found, nil, nil
+	if err != nil || step == "" {
+		return found, nil, err
 	}
 	steps, err := s.runs().StepNames(ctx, found)
 	if err == nil {
@@ -163,10 +158,7 @@ func (a *app) openLog(name string) (*logTail, error) {
 	if name == "-" {
 		return newLogTail("standard input", io.NopCloser(a.In), nil), nil
 	}
-	path := name
-	if path == "" {
-		path = workerLogPath()
-	}
+	path := cmp.Or(name, workerLogPath())
 	file, err := os.Open(path)
 	switch {
 	case os.IsNotExist(err) && name == "":

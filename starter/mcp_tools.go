@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,7 +45,7 @@ func (v *jsonValue) UnmarshalJSON(data []byte) error {
 }
 
 // addMCPTool adds a tool whose input has the schema of a type.
-func addMCPTool[In any](s *mcpServer, tool *mcp.Tool, run func(*app, In) error) {
+func addMCPTool[In any](s *mcpServer, name string, hints *mcp.ToolAnnotations, description string, run func(*app, In) error) {
 	schema, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[jsonValue](): {}}})
 	if err != nil {
 		panic(err) // a test makes all of them
@@ -55,12 +54,12 @@ func addMCPTool[In any](s *mcpServer, tool *mcp.Tool, run func(*app, In) error) 
 	if err != nil {
 		panic(err)
 	}
-	tool.InputSchema = schema
+	tool := &mcp.Tool{Name: name, Annotations: hints, Description: description, InputSchema: schema}
 	s.sdk.AddTool(tool, func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var input In
 		if err := readMCPInput(request.Params.Arguments, schema, resolved, &input); err != nil {
 			result := &mcp.CallToolResult{}
-			result.SetError(fmt.Errorf("%s: %w", tool.Name, err))
+			result.SetError(fmt.Errorf("%s: %w", name, err))
 			return result, nil
 		}
 		return s.call(ctx, textOf(input), func(a *app) error { return run(a, input) }), nil
@@ -81,13 +80,10 @@ func readMCPInput(arguments json.RawMessage, schema *jsonschema.Schema, resolved
 		if slices.Contains(known, name) {
 			continue
 		}
-		if near := expression.Suggest(name, known); near != "" {
-			return fmt.Errorf("there is no argument %q; did you mean %q?", name, near)
-		}
 		if len(known) == 0 {
 			return fmt.Errorf("there is no argument %q; the tool has none", name)
 		}
-		return fmt.Errorf("there is no argument %q, expected one of %s", name, strings.Join(known, ", "))
+		return fmt.Errorf("there is no argument %q%s", name, expected(name, known))
 	}
 	if err := resolved.Validate(given); err != nil {
 		return err
@@ -253,39 +249,34 @@ func changesRuns(title string, destroys bool) *mcp.ToolAnnotations {
 
 // addWriting adds the tools with which playbooks are written.
 func (s *mcpServer) addWriting() {
-	addMCPTool(s, &mcp.Tool{
-		Name: "validate", Annotations: local("Check a playbook"),
-		Description: "Finds every problem of playbooks and of files of tests, with line, column, code and what would be accepted. explain has each code.",
-	}, s.validate)
-	addMCPTool(s, &mcp.Tool{
-		Name: "explain", Annotations: local("Explain a word"),
-		Description: "Explains a word of the language: type, default, bounds and an example of a key; fields of a tool; what a diagnostic means with an example and the same mended.",
-	}, func(a *app, in mcpExplain) error {
-		if in.Word == "" { // as JSON, all that there is to say of all words is too much
-			return a.explain("", "table")
-		}
-		return a.explain(in.Word, "json")
-	})
-	addMCPTool(s, &mcp.Tool{
-		Name: "eval", Annotations: local("Evaluate an expression"),
-		Description: "Evaluates one expression, and gives the value of each of its parts.",
-	}, s.eval)
-	addMCPTool(s, &mcp.Tool{
-		Name: "test", Annotations: local("Run tests of playbooks"),
-		Description: "Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) on skipped time and without a server. A request without an answer is given as the entry to add.",
-	}, s.test)
+	addMCPTool(s, "validate", local("Check a playbook"),
+		"Finds every problem of playbooks and of files of tests, with line, column, code and what would be accepted. explain has each code.",
+		s.validate)
+	addMCPTool(s, "explain", local("Explain a word"),
+		"Explains a word of the language: type, default, bounds and an example of a key; fields of a tool; what a diagnostic means with an example and the same mended.",
+		func(a *app, in mcpExplain) error {
+			if in.Word == "" { // as JSON, all that there is to say of all words is too much
+				return a.explain("", "table")
+			}
+			return a.explain(in.Word, "json")
+		})
+	addMCPTool(s, "eval", local("Evaluate an expression"),
+		"Evaluates one expression, and gives the value of each of its parts.",
+		func(a *app, in mcpEval) error { return a.eval(in.Expression, in.Names, "json") })
+	addMCPTool(s, "test", local("Run tests of playbooks"),
+		"Runs tests of playbooks (NAME_test.yaml beside NAME.yaml) on skipped time and without a server. A request without an answer is given as the entry to add.",
+		s.test)
 	const tries = "Makes the requests of one step, without Temporal, and gives each request as sent (secrets masked), the answer, why each policy matched or not, " +
 		"what follows, what was collected and the rows of each sink. "
 	if s.allowWrites {
-		addMCPTool(s, &mcp.Tool{
-			Name: "try", Annotations: changesRuns("Try a step", true),
-			Description: tries + "Requests that may change something need allow_writes, and sinks are written to with write.",
-		}, s.tryWrites)
+		addMCPTool(s, "try", changesRuns("Try a step", true),
+			tries+"Requests that may change something need allow_writes, and sinks are written to with write.",
+			s.try)
 		return
 	}
-	addMCPTool(s, &mcp.Tool{
-		Name: "try", Annotations: reads("Try a step"), Description: tries + "Requests that may change something, and Python code, are refused.",
-	}, func(a *app, in mcpTry) error { return s.try(a, mcpTryWrites{mcpTry: in}) })
+	addMCPTool(s, "try", reads("Try a step"),
+		tries+"Requests that may change something, and Python code, are refused.",
+		func(a *app, in mcpTry) error { return s.try(a, mcpTryWrites{mcpTry: in}) })
 }
 
 func (s *mcpServer) validate(a *app, in mcpValidate) error {
@@ -303,8 +294,6 @@ func (s *mcpServer) validate(a *app, in mcpValidate) error {
 	return a.fixAndValidate(files, &validateOptions{workload: in.Workload, output: "json", strict: in.Strict})
 }
 
-func (s *mcpServer) eval(a *app, in mcpEval) error { return a.eval(in.Expression, in.Names, "json") }
-
 func (s *mcpServer) test(a *app, in mcpTest) error {
 	pattern, err := regexp.Compile(in.Run)
 	if err != nil {
@@ -317,8 +306,6 @@ func (s *mcpServer) test(a *app, in mcpTest) error {
 	}
 	return a.testOnce(in.Files, pattern, &testOptions{output: "json", coverage: in.Coverage, denyPython: !s.allowWrites})
 }
-
-func (s *mcpServer) tryWrites(a *app, in mcpTryWrites) error { return s.try(a, in) }
 
 func (s *mcpServer) try(a *app, in mcpTryWrites) error {
 	name, err := in.name()
@@ -338,56 +325,52 @@ func (s *mcpServer) try(a *app, in mcpTryWrites) error {
 
 // addReading adds the tools that read runs.
 func (s *mcpServer) addReading() {
-	addMCPTool(s, &mcp.Tool{
-		Name: "list", Annotations: reads("List runs"),
-		Description: "Lists runs, the newest first, with their statuses.",
-	}, func(a *app, in mcpList) error {
-		return a.list(&runsOptions{
-			server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: cmp.Or(in.Limit, mostRuns),
-			output: "json", children: in.Children,
+	addMCPTool(s, "list", reads("List runs"),
+		"Lists runs, the newest first, with their statuses.",
+		func(a *app, in mcpList) error {
+			return a.list(&runsOptions{
+				server: s.server, playbook: in.Playbook, label: in.Label, since: in.Since, status: in.Status, limit: cmp.Or(in.Limit, mostRuns),
+				output: "json", children: in.Children,
+			})
 		})
-	})
-	addMCPTool(s, &mcp.Tool{
-		Name: "status", Annotations: reads("Show where a run is"),
-		Description: "Shows what a run does now, why it waits or what has failed, step by step; with step also the iterations of its loop.",
-	}, func(a *app, in mcpRunOf) error {
-		return a.showStatus(in.args(), &statusOptions{run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, output: "json"})
-	})
-	addMCPTool(s, &mcp.Tool{
-		Name: "events", Annotations: reads("Show what happened in a run"),
-		Description: "Lists what happened in a run: attempts, retries, waits, pages, sinks, routes. Attempts of iterations need step, index or failed.",
-	}, func(a *app, in mcpEvents) error {
-		return a.showEvents(in.args(), &eventsOptions{
-			run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, index: in.Index, failed: in.Failed, kinds: in.Kinds, output: "json",
+	addMCPTool(s, "status", reads("Show where a run is"),
+		"Shows what a run does now, why it waits or what has failed, step by step; with step also the iterations of its loop.",
+		func(a *app, in mcpRunOf) error {
+			return a.showStatus(in.args(), &statusOptions{run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, output: "json"})
 		})
-	})
+	addMCPTool(s, "events", reads("Show what happened in a run"),
+		"Lists what happened in a run: attempts, retries, waits, pages, sinks, routes. Attempts of iterations need step, index or failed.",
+		func(a *app, in mcpEvents) error {
+			return a.showEvents(in.args(), &eventsOptions{
+				run: runFlags{server: s.server, runID: in.RunID}, step: in.Step, index: in.Index, failed: in.Failed, kinds: in.Kinds, output: "json",
+			})
+		})
 }
 
 // addChanging adds the tools that start runs and steer them.
 func (s *mcpServer) addChanging() {
-	addMCPTool(s, &mcp.Tool{
-		Name: "run", Annotations: changesRuns("Start a run", true),
-		Description: "Starts a run of a playbook on the Temporal server and gives its IDs at once; status and events follow it. A worker must listen, such as that of starter dev.",
-	}, s.run)
-	addMCPTool(s, &mcp.Tool{
-		Name: steer.Pause, Annotations: changesRuns("Pause a run", false), Description: "Pauses a run, or one of its steps: what runs now ends, and nothing new begins.",
-	}, func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Pause, in.mcpSteer, in.Step, nil) })
-	addMCPTool(s, &mcp.Tool{
-		Name: steer.Resume, Annotations: changesRuns("Resume a run", false), Description: "Resumes a paused run, or one of its steps.",
-	}, func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Resume, in.mcpSteer, in.Step, nil) })
-	addMCPTool(s, &mcp.Tool{
-		Name: steer.RetryNow, Annotations: changesRuns("End a wait now", false), Description: "Makes the attempt that a step or iteration waits for at once.",
-	}, func(a *app, in mcpSteerIteration) error {
-		return s.steer(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
-	})
-	addMCPTool(s, &mcp.Tool{
-		Name: steer.Skip, Annotations: changesRuns("Skip a step", true), Description: "Ends a step or an iteration as skipped, whatever it waits for.",
-	}, func(a *app, in mcpSkip) error {
-		return s.steer(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
-	})
-	addMCPTool(s, &mcp.Tool{
-		Name: steer.Cancel, Annotations: changesRuns("Cancel a run", true), Description: "Cancels a run: it ends as cancelled, and its on_failure notices are sent.",
-	}, func(a *app, in mcpSteer) error { return s.steer(a, steer.Cancel, in, "", nil) })
+	addMCPTool(s, "run", changesRuns("Start a run", true),
+		"Starts a run of a playbook on the Temporal server and gives its IDs at once; status and events follow it. A worker must listen, such as that of starter dev.",
+		s.run)
+	addMCPTool(s, steer.Pause, changesRuns("Pause a run", false),
+		"Pauses a run, or one of its steps: what runs now ends, and nothing new begins.",
+		func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Pause, in.mcpSteer, in.Step, nil) })
+	addMCPTool(s, steer.Resume, changesRuns("Resume a run", false),
+		"Resumes a paused run, or one of its steps.",
+		func(a *app, in mcpSteerStep) error { return s.steer(a, steer.Resume, in.mcpSteer, in.Step, nil) })
+	addMCPTool(s, steer.RetryNow, changesRuns("End a wait now", false),
+		"Makes the attempt that a step or iteration waits for at once.",
+		func(a *app, in mcpSteerIteration) error {
+			return s.steer(a, steer.RetryNow, in.mcpSteer, in.Step, in.Index)
+		})
+	addMCPTool(s, steer.Skip, changesRuns("Skip a step", true),
+		"Ends a step or an iteration as skipped, whatever it waits for.",
+		func(a *app, in mcpSkip) error {
+			return s.steer(a, steer.Skip, mcpSteer{Run: in.Run, Reason: in.Reason}, in.Step, in.Index)
+		})
+	addMCPTool(s, steer.Cancel, changesRuns("Cancel a run", true),
+		"Cancels a run: it ends as cancelled, and its on_failure notices are sent.",
+		func(a *app, in mcpSteer) error { return s.steer(a, steer.Cancel, in, "", nil) })
 }
 
 func (s *mcpServer) run(a *app, in mcpRun) error {

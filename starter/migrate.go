@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,11 +25,14 @@ type migrated struct {
 	Text     string    `json:"text"`     // the file as it should be
 }
 
+// change is what was changed, or is to be, and where.
 type change struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	What   string `json:"what"`
 }
+
+func changeAt(at source.Position, what string) change { return change{at.Line, at.Column, what} }
 
 // migrateOptions are the flags of migrate.
 type migrateOptions struct {
@@ -86,7 +90,7 @@ func (a *app) migrateFile(name string, options migrateOptions, several bool) (mi
 	m := migrate.File(file)
 	result := migrated{
 		File: name, Changed: m.Changed(), Problems: problems(m.Problems), Text: string(m.Text),
-		Changes: lists.Map(m.Changes, func(c migrate.Change) change { return change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What} }),
+		Changes: lists.Map(m.Changes, func(c migrate.Change) change { return changeAt(c.Pos, c.What) }),
 	}
 	if options.write && result.Changed {
 		if err := overwrite(name, m.Text); err != nil {
@@ -133,23 +137,22 @@ func overwrite(name string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("write %q: %w", name, err)
 	}
-	next, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+".*")
-	if err != nil {
-		return fmt.Errorf("write %q: %w", name, err)
-	}
-	defer os.Remove(next.Name()) //nolint:errcheck // it is gone once it is renamed
-	_, err = next.Write(data)
-	if closed := next.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(next.Name(), info.Mode().Perm())
-	}
-	if err == nil {
-		err = os.Rename(next.Name(), target)
-	}
-	if err != nil {
+	if err := replaceFile(target, data, info.Mode().Perm()); err != nil {
 		return fmt.Errorf("write %q: %w", name, err)
 	}
 	return nil
+}
+
+// replaceFile writes a file as a whole, or leaves what was there.
+func replaceFile(path string, data []byte, mode os.FileMode) error {
+	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(next.Name()) //nolint:errcheck // it is gone once it is renamed
+	_, err = next.Write(data)
+	if err = errors.Join(err, next.Chmod(mode), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), path)
 }

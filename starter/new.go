@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -184,7 +183,7 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 		line := o.curl
 		if line == "-" {
 			var data []byte
-			if data, err = io.ReadAll(io.LimitReader(a.In, scaffold.MaxDocument)); err != nil {
+			if data, err = readAtMost(a.In, scaffold.MaxDocument); err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
 			line = string(data)
@@ -237,15 +236,7 @@ func readDocument(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return readBounded(file)
-}
-
-func readBounded(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, scaffold.MaxDocument+1))
-	if err == nil && len(data) > scaffold.MaxDocument {
-		err = fmt.Errorf("it has more than %d MiB", scaffold.MaxDocument>>20)
-	}
-	return data, err
+	return readAtMost(file, scaffold.MaxDocument)
 }
 
 // documentTimeout is how long the server of a document may take.
@@ -274,7 +265,7 @@ func (a *app) readOpenAPI(from string) (*scaffold.Document, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("fetch the document: HTTP %d", response.StatusCode)
 	}
-	data, err := readBounded(response.Body)
+	data, err := readAtMost(response.Body, scaffold.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the document: %w", err)
 	}

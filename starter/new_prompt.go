@@ -8,17 +8,18 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/scaffold"
+	"reprise/interpreter/lists"
 )
 
-// sources are where the description of a new playbook may come from, in the order in which they are asked.
-func (o *newOptions) sources() []struct {
+// newSource is where the description of a new playbook may come from.
+type newSource struct {
 	name, question string
 	into           *string
-} {
-	return []struct {
-		name, question string
-		into           *string
-	}{
+}
+
+// sources are all of them, in the order in which they are asked.
+func (o *newOptions) sources() []newSource {
+	return []newSource{
 		{"curl", "the line of curl", &o.curl},
 		{"openapi", "file or URL of the document of OpenAPI", &o.openapi},
 		{"har", "HAR file", &o.har},
@@ -94,10 +95,7 @@ func (q *prompter) prompt(question, usual string) (string, error) {
 
 // source asks where the description comes from, until that is known.
 func (q *prompter) source(o *newOptions) error {
-	var names []string
-	for _, source := range o.sources() {
-		names = append(names, source.name)
-	}
+	names := lists.Map(o.sources(), func(source newSource) string { return source.name })
 	for {
 		name, err := q.prompt("What is the playbook made of? "+strings.Join(names, ", "), "style")
 		if err != nil {

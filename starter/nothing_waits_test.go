@@ -51,9 +51,9 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 			require.Contains(t, got.out+got.err, "nothing waits", "%v", args)
 			var answered struct {
 				Runs []struct {
-					Outcome  steer.Outcome
-					Message  string
-					Reply struct{ Changed bool } `json:"standing"`
+					Outcome steer.Outcome
+					Message string
+					Reply   struct{ Changed bool } `json:"standing"`
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(d.say(slices.Concat(args, []string{"--output", "json"})...).out), &answered))

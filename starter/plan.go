@@ -91,9 +91,6 @@ type plannedPartitions struct {
 	tally  string
 }
 
-// isFree reports whether a run would begin at once.
-func (t *plannedTurn) isFree() bool { return t.Running < t.Limit && t.Waiting == 0 }
-
 // plannedSchedule is a schedule that starts runs of the playbook.
 type plannedSchedule struct {
 	Name   string      `json:"name"`
@@ -281,7 +278,7 @@ func (s *session) planSchedules(ctx context.Context, checked checked, _ call.Pla
 	}
 	if len(doc.Schedules) == 0 && checked.book.Schedule != nil {
 		doc.Notes = append(doc.Notes, "the playbook says when it runs (metadata.schedule), and no schedule starts it: starter schedule create "+
-			terminal.ShellWord(checked.file.Name)+" makes one")
+			terminal.ShellWord(checked.book.Name)+" "+terminal.ShellWord(checked.file.Name)+" makes one")
 	}
 	return nil
 }

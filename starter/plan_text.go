@@ -69,7 +69,7 @@ func (t *planText) turn() {
 		return
 	}
 	verdict := "a run begins at once"
-	if !turn.isFree() {
+	if turn.Running >= turn.Limit || turn.Waiting > 0 {
 		verdict = "a run waits in position " + fmt.Sprint(turn.Waiting+1) + " of the queue"
 		switch turn.OnConflict {
 		case playbook.ConflictSkip:

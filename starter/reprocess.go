@@ -38,11 +38,7 @@ func newReprocessCommand(a *app) *cobra.Command {
 		Use: "reprocess RUN", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			options.queueGiven = command.Flags().Changed("task-queue")
-			err := a.reprocess(args[0], options)
-			if err != nil && options.output == "json" && !errors.Is(err, errSaid) {
-				return errors.Join(terminal.PrintJSON(a.Out, refusal(err)), err)
-			}
-			return err
+			return a.refuse(a.reprocess(args[0], options), options.output)
 		},
 	}
 	options.letters.add(command)

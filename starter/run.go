@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/localserver"
 	"reprise/internal/program/start"
@@ -232,9 +231,7 @@ func (a *app) open(ctx context.Context, options *runOptions) (*session, error) {
 	if folder, found := devInParent(ctx); found {
 		a.notef("note: %s dev runs in %s and has connections of its own; to use it, run from there", terminal.Program(), folder)
 	}
-	target := options.server
-	target.Namespace = cmp.Or(target.Namespace, connect.DefaultNamespace)
-	s, err = options.local.startLocal(ctx, localserver.Options{}, target)
+	s, err = options.local.startLocal(ctx, localserver.Options{}, options.server)
 	if err == nil {
 		a.notef("web UI: %s", s.runsLink())
 		if url := s.telemetry.URL(); url != "" {

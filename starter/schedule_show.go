@@ -63,18 +63,16 @@ func (s *session) scheduleDocument(ctx context.Context, found *runs.Schedule, mo
 		Name: found.ID, Playbook: found.Playbook, Paused: found.Described.Schedule.State.Paused, Note: found.Described.Schedule.State.Note,
 		When: timesInWords(times), Cron: times.Cron, Every: shortTime(times.Every), Offset: shortTime(times.Offset), Zone: times.Zone,
 		Jitter: shortTime(times.Jitter), Overlap: times.Overlap, CatchUp: shortTime(times.CatchUp), Start: times.Start, End: times.End,
-		Next: orEmpty(info.NextActionTimes), Recent: []scheduledRun{}, Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,
+		Next: orEmpty(info.NextActionTimes), Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,
 		Missed: info.NumActionsMissedCatchupWindow, Queue: found.Action.TaskQueue,
 	}
 	started, err := s.runs().Started(ctx, found, most)
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range started {
-		doc.Recent = append(doc.Recent, scheduledRun{
-			WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status,
-		})
-	}
+	doc.Recent = lists.Map(started, func(one runs.Started) scheduledRun {
+		return scheduledRun{WorkflowID: one.Run.WorkflowID, RunID: one.Run.RunID, StartedAt: one.At, EndedAt: one.Run.EndedAt, Status: one.Run.Status}
+	})
 	return doc, nil
 }
 

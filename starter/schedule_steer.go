@@ -17,8 +17,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// mostNote bounds a note in bytes.
-const mostNote = 500
+// mostNote bounds a note, or a reason, in bytes.
+const mostNote = steer.MostReason
 
 func checkNote(flag, note string) error {
 	if len(note) > mostNote {
@@ -94,8 +94,8 @@ func newScheduleTriggerCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "trigger NAME", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(reason) > steer.MostReason {
-				return usageError("--reason has %d bytes, more than the %d that are kept", len(reason), steer.MostReason)
+			if err := checkNote("reason", reason); err != nil {
+				return err
 			}
 			if overlap != "" {
 				if err := choice("--overlap", overlap, playbook.Overlaps); err != nil {

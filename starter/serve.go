@@ -185,19 +185,20 @@ type starts struct {
 	attributes *connect.Attributes // that the namespace knows; nil before they were requested
 }
 
-// read reads a playbook that another one of the folder runs by path. Those that are
-// run by name are the workers'.
-func (s *starts) read(name string) ([]byte, error) {
-	if strings.HasPrefix(name, playbook.NamedScheme) {
-		return nil, playbook.ErrElsewhere
-	}
-	return bookshelf.ReadFile(s.playbooks, name)
+// calledIn reads playbooks that others of a folder run by path. Those that are run by name are the workers'.
+func calledIn(folder string) *playbook.Files {
+	return playbook.NewFiles(func(name string) ([]byte, error) {
+		if strings.HasPrefix(name, playbook.NamedScheme) {
+			return nil, playbook.ErrElsewhere
+		}
+		return bookshelf.ReadFile(folder, name)
+	})
 }
 
 // start checks a playbook and starts it, as serve.Options says.
 func (s *starts) start(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
-	files := playbook.NewFiles(s.read)
+	files := calledIn(s.playbooks)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.Invalid(order.File, errs)
@@ -253,6 +254,9 @@ type flawed struct {
 // not be distinguished from others. The values that a run supplies are not known yet.
 func flaws(folder string, secrets tool.ConnectionResolver) []flawed {
 	var all []flawed
+	if folder == "" {
+		return all
+	}
 	for _, name := range bookshelf.Names(folder) {
 		file, found := flawsOf(folder, name, secrets)
 		if errs := found.Errors(); len(errs) > 0 {
@@ -269,8 +273,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 	if err != nil {
 		return file, source.Diagnostics{{File: file.Name, Message: err.Error()}}
 	}
-	files := playbook.NewFiles((&starts{playbooks: folder}).read)
-	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Open: true, Files: files})
+	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Open: true, Files: calledIn(folder)})
 	if book == nil {
 		return file, found
 	}
@@ -298,9 +301,6 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 // checkServed prints what is wrong with the playbooks of a folder, and refuses to serve
 // then.
 func (a *app) checkServed(folder string, secrets tool.ConnectionResolver) error {
-	if folder == "" {
-		return nil
-	}
 	all := flaws(folder, secrets)
 	for _, one := range all {
 		_, _ = fmt.Fprint(a.Err, one.file.FormatFirst(one.found, playbook.MaxShown))
@@ -313,9 +313,6 @@ func (a *app) checkServed(folder string, secrets tool.ConnectionResolver) error 
 
 // logFlaws says which playbooks are not served.
 func logFlaws(logger *slog.Logger, folder string, secrets tool.ConnectionResolver) {
-	if folder == "" {
-		return
-	}
 	for _, one := range flaws(folder, secrets) {
 		logger.Warn("a playbook cannot be served", "playbook", one.name, "problems", len(one.found), "first", one.found[0].String())
 	}

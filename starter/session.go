@@ -243,15 +243,7 @@ func (f *localFlags) add(command *cobra.Command) {
 
 // startLocal starts a server of our own, with a worker unless the task queue is "".
 func (f *localFlags) startLocal(ctx context.Context, options localserver.Options, target serverFlags) (*session, error) {
-	connections, err := host.Connections(f.connections)
-	if err != nil {
-		return nil, withStatus(exitUsage, err)
-	}
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
-	if err != nil {
-		return nil, withStatus(exitUsage, err)
-	}
-	rateLimits, err := host.RateLimits(os.Getenv("REPRISE_RATE_LIMITS"))
+	resources, err := host.Resources(f.connections, os.Getenv("REPRISE_RATE_LIMITS"))
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
@@ -272,8 +264,7 @@ func (f *localFlags) startLocal(ctx context.Context, options localserver.Options
 		closeLog()
 		return s, err
 	}
-	payloads, err := host.Payloads(s.store, os.LookupEnv)
-	if err != nil {
+	if resources.Payloads, err = host.Payloads(s.store, os.LookupEnv); err != nil {
 		s.end(false)
 		return nil, withStatus(exitUsage, err)
 	}
@@ -282,10 +273,8 @@ func (f *localFlags) startLocal(ctx context.Context, options localserver.Options
 		s.end(false)
 		return nil, err
 	}
-	resources := activities.Resources{
-		Connections: connections, AllowPython: f.allowPython, Limits: limits, RateLimits: rateLimits, Payloads: payloads, Logger: logger,
-		Playbooks: cmp.Or(f.playbooks, "."), SecretKeys: keys, CallbackURL: s.callbacks.url, Secrets: watching.Secrets, Telemetry: watched.Activities(),
-	}
+	resources.AllowPython, resources.Playbooks, resources.CallbackURL = f.allowPython, cmp.Or(f.playbooks, "."), s.callbacks.url
+	resources.Logger, resources.Secrets, resources.SecretKeys, resources.Telemetry = logger, watching.Secrets, keys, watched.Activities()
 	if !f.pythonGiven() {
 		resources.CheckPython = host.NewGuard(s.client, s.key).Check
 	}
@@ -316,7 +305,7 @@ func (f *localFlags) startServer(
 		leave()
 		return nil, err
 	}
-	options.DBFile, options.Namespace = f.dbFile, target.Namespace
+	options.DBFile, options.Namespace = f.dbFile, cmp.Or(target.Namespace, connect.DefaultNamespace)
 	options.Attributes = workflows.SearchAttributes()
 	server, err := localserver.Start(ctx, options)
 	if err != nil {

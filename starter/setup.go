@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -60,12 +59,8 @@ func (a *app) setup(ctx context.Context, s *session, check bool, output string) 
 		report.Error = rights.Error()
 	}
 	report.byHand(rights)
-	if output == "json" {
-		if err := terminal.PrintJSON(a.Out, report); err != nil {
-			return err
-		}
-	} else {
-		report.write(a.Out)
+	if err := a.show(output, report, report.text()); err != nil {
+		return err
 	}
 	if rights != nil || len(found.Missing)+len(found.Mistyped) > 0 {
 		return withStatus(exitFailed, errSaid)
@@ -102,7 +97,8 @@ func isCloud(address string) bool {
 	return strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
 }
 
-func (r *setupReport) write(w io.Writer) {
+func (r *setupReport) text() string {
+	var b strings.Builder
 	rows := terminal.NewTable("search attribute", "type", "state")
 	wanted := workflows.SearchAttributes()
 	for _, state := range []struct {
@@ -116,14 +112,15 @@ func (r *setupReport) write(w io.Writer) {
 	for _, other := range r.Mistyped {
 		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which no server changes: remove it by hand"})
 	}
-	_, _ = fmt.Fprintf(w, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
+	_, _ = fmt.Fprintf(&b, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
 	if r.Error != "" {
-		_, _ = fmt.Fprintln(w, terminal.Visible(r.Error))
+		_, _ = fmt.Fprintln(&b, terminal.Visible(r.Error))
 	}
 	if len(r.ByHand) > 0 {
-		_, _ = fmt.Fprintln(w, "Somebody with the right to adds what is missing:")
+		_, _ = fmt.Fprintln(&b, "Somebody with the right to adds what is missing:")
 		for _, command := range r.ByHand {
-			_, _ = fmt.Fprintln(w, "  "+terminal.Visible(command))
+			_, _ = fmt.Fprintln(&b, "  "+terminal.Visible(command))
 		}
 	}
+	return b.String()
 }

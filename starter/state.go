@@ -41,15 +41,11 @@ func statePath() string { return filepath.Join(stateDir, "dev.json") }
 // write puts the state where findDev reads it. A reader sees all of it or none.
 func (s devState) write() error {
 	data, err := json.MarshalIndent(s, "", "  ")
-	temporary := fmt.Sprintf("%s.%d", statePath(), os.Getpid())
 	if err == nil {
 		err = os.MkdirAll(stateDir, 0o750)
 	}
 	if err == nil {
-		err = os.WriteFile(temporary, append(data, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(temporary, statePath())
+		err = replaceFile(statePath(), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the state of the local server: %w", err)

@@ -105,12 +105,9 @@ func (a *app) chosen(ctx context.Context, s *session, options *statsOptions, ids
 	var all []runs.Found
 	known := map[string]bool{}
 	for _, id := range ids {
-		run, err := s.runs().Find(ctx, id, "")
+		run, err := a.find(ctx, s, id, "")
 		if err != nil {
-			return nil, a.findError(s, err)
-		}
-		if id == "" {
-			a.notef("the newest run: %s", run.WorkflowID)
+			return nil, err
 		}
 		if !known[run.RunID] {
 			all = append(all, run)

@@ -73,8 +73,8 @@ func (a *app) steerRuns(o *steering, args []string, byQuery bool) error {
 // parse reads the arguments, and gives the IDs among them.
 func (o *steering) parse(args []string, byQuery bool) (ids []string, err error) {
 	o.By = source.Cut(cmp.Or(o.By, whoami()), steer.MostReason)
-	if len(o.Reason) > steer.MostReason {
-		return nil, usageError("--reason has %d bytes, more than the %d that are kept", len(o.Reason), steer.MostReason)
+	if err := checkNote("reason", o.Reason); err != nil {
+		return nil, err
 	}
 	ids, rest := args, []string(nil)
 	if o.Name != steer.Cancel {
@@ -283,8 +283,8 @@ func (s *session) sender() *steer.Sender {
 	return &steer.Sender{Client: s.client, Namespace: s.namespace, Runs: s.runs()}
 }
 
-// steerWriter writes results for eyes as they come, a line for each run that only a
-// terminal breaks: what was not done to the standard error.
+// steerWriter writes results for eyes as they come, a line for each run: what was not done to
+// the standard error.
 func (a *app) steerWriter(o *steering) func(steer.Result) {
 	return func(answer steer.Result) {
 		if o.output == "json" {
@@ -297,12 +297,17 @@ func (a *app) steerWriter(o *steering) func(steer.Result) {
 		case steer.Unknown:
 			to, said = a.Err, "no answer: "+said
 		}
-		said = terminal.Visible(answer.WorkflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
-		if terminal.IsTerminal(to) {
-			var b strings.Builder
-			terminal.WriteWrapped(&b, said, terminal.PaperOf(to).Width)
-			said = b.String()
-		}
-		_, _ = io.WriteString(to, said)
+		_, _ = io.WriteString(to, outcomeLine(to, answer.WorkflowID, said))
 	}
+}
+
+// outcomeLine says what came of a command for a run, in a line that only a terminal breaks.
+func outcomeLine(to io.Writer, workflowID, said string) string {
+	line := terminal.Visible(workflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
+	if !terminal.IsTerminal(to) {
+		return line
+	}
+	var b strings.Builder
+	terminal.WriteWrapped(&b, line, terminal.PaperOf(to).Width)
+	return b.String()
 }

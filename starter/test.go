@@ -16,6 +16,7 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/playtest"
+	"reprise/interpreter/lists"
 )
 
 // testOptions is the command line of test.
@@ -91,7 +92,7 @@ func (a *app) testOnce(files []string, pattern *regexp.Regexp, o *testOptions) e
 	if err := a.showTests(suites, reports, took, o); err != nil {
 		return err
 	}
-	if failed := slices.ContainsFunc(reports, func(r *playtest.Report) bool { return !r.Passed() }); failed {
+	if failures(reports) > 0 {
 		return withStatus(exitFailed, errSaid)
 	}
 	return nil
@@ -161,7 +162,7 @@ func (a *app) loadSuites(paths []string) ([]*playtest.Suite, error) {
 // updateTests writes what came into the files of tests. It gives the reports without those of tests
 // that are right now.
 func (a *app) updateTests(suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
-	shown := slices.DeleteFunc(slices.Clone(reports), func(r *playtest.Report) bool { return !r.Passed() })
+	shown := lists.Filter(reports, (*playtest.Report).Passed)
 	for _, suite := range suites {
 		text, changed, left, err := playtest.Updated(suite, reports)
 		if err == nil && changed > 0 {
@@ -201,18 +202,17 @@ func (a *app) showTests(suites []*playtest.Suite, reports []*playtest.Report, to
 	for _, one := range coverage {
 		printCoverage(a.Out, one)
 	}
-	failed := 0
-	for _, report := range reports {
-		if !report.Passed() {
-			failed++
-		}
-	}
 	line := fmt.Sprintf("%s passed in %s", terminal.Count(len(reports), "test"), terminal.Duration(took))
-	if failed > 0 {
+	if failed := failures(reports); failed > 0 {
 		line = fmt.Sprintf("%d of %s failed in %s", failed, terminal.Count(len(reports), "test"), terminal.Duration(took))
 	}
 	_, _ = fmt.Fprintln(a.Out, line)
 	return nil
+}
+
+// failures counts the tests that have failed.
+func failures(reports []*playtest.Report) int {
+	return len(lists.Filter(reports, func(r *playtest.Report) bool { return !r.Passed() }))
 }
 
 // printReports prints what has failed, and with all what has passed.
@@ -250,9 +250,7 @@ type testDocument struct {
 
 // failureObject is what a test expected and did not get.
 type failureObject struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	What    string `json:"what"`
+	change
 	Message string `json:"message"`
 	Why     string `json:"why,omitempty"`
 	Add     string `json:"add,omitempty"`
@@ -260,17 +258,11 @@ type failureObject struct {
 
 // coverageDocument is the coverage of one playbook.
 type coverageDocument struct {
-	File    string           `json:"file"`
-	Percent float64          `json:"percent"`
-	Covered int              `json:"covered"`
-	Total   int              `json:"total"`
-	Missed  []missedDocument `json:"missed"`
-}
-
-type missedDocument struct {
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	What   string `json:"what"`
+	File    string   `json:"file"`
+	Percent float64  `json:"percent"`
+	Covered int      `json:"covered"`
+	Total   int      `json:"total"`
+	Missed  []change `json:"missed"`
 }
 
 // testsOutput is `test --output json`.
@@ -283,26 +275,22 @@ type testsOutput struct {
 }
 
 func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, took time.Duration) testsOutput {
-	all := testsOutput{Took: took.Seconds(), Tests: []testDocument{}}
+	failed := failures(reports)
+	all := testsOutput{Passed: len(reports) - failed, Failed: failed, Took: took.Seconds(), Tests: []testDocument{}}
 	for _, report := range reports {
 		one := testDocument{
 			File: report.Suite.Path, Line: report.Test.Pos.Line, Name: report.Test.Name, Passed: report.Passed(),
 			Clock: report.Clock.Seconds(), Took: report.Took.Seconds(), Failures: []failureObject{},
 		}
 		for _, f := range report.Failures {
-			one.Failures = append(one.Failures, failureObject{f.Pos.Line, f.Pos.Column, f.What, f.Message, f.Why, f.Add})
-		}
-		if one.Passed {
-			all.Passed++
-		} else {
-			all.Failed++
+			one.Failures = append(one.Failures, failureObject{changeAt(f.Pos, f.What), f.Message, f.Why, f.Add})
 		}
 		all.Tests = append(all.Tests, one)
 	}
 	for _, c := range coverage {
-		one := coverageDocument{File: c.File, Percent: c.Percent(), Covered: c.Covered(), Total: len(c.Parts), Missed: []missedDocument{}}
+		one := coverageDocument{File: c.File, Percent: c.Percent(), Covered: c.Covered(), Total: len(c.Parts), Missed: []change{}}
 		for _, part := range c.Missed() {
-			one.Missed = append(one.Missed, missedDocument{part.Pos.Line, part.Pos.Column, part.What})
+			one.Missed = append(one.Missed, changeAt(part.Pos, part.What))
 		}
 		all.Coverage = append(all.Coverage, one)
 	}

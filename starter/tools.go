@@ -11,7 +11,6 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/terminal"
-	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -48,7 +47,7 @@ func newToolsCommand(a *app) *cobra.Command {
 			}
 			spec, ok := catalogue.Spec(args[0])
 			if !ok {
-				return usageError("there is no tool %q%s", args[0], nearestTool(args[0], catalogue.Names()))
+				return usageError("there is no tool %q%s", args[0], expected(args[0], catalogue.Names()))
 			}
 			if output == "json" {
 				return terminal.PrintJSON(a.Out, toolDocument(spec))
@@ -59,13 +58,6 @@ func newToolsCommand(a *app) *cobra.Command {
 	}
 	outputFlag(command, &output)
 	return command
-}
-
-func nearestTool(name string, known []string) string {
-	if near := expression.Suggest(name, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ", expected one of " + strings.Join(known, ", ")
 }
 
 func listTools(a *app, catalogue *activities.Catalogue, output string) error {

@@ -19,7 +19,6 @@ import (
 	"reprise/internal/program/recording"
 	"reprise/internal/program/start"
 	"reprise/internal/program/try"
-	"reprise/interpreter/expression"
 )
 
 // tryOptions is the command line of try.
@@ -48,7 +47,7 @@ func newTryCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use: "try FILE", Args: oneFile, RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("element") {
-				value := valueOf(element)
+				value := try.ValueOf(element)
 				o.element = &value
 			}
 			return a.try(args[0], o)
@@ -168,21 +167,12 @@ func addSecrets(set *secrets.Set, name string, value any) {
 
 // tryResources are those of a local worker.
 func tryResources(o *tryOptions) (activities.Resources, error) {
-	connections, err := host.Connections(o.connections)
+	resources, err := host.Resources(o.connections, os.Getenv("REPRISE_RATE_LIMITS"))
 	if err != nil {
-		return activities.Resources{}, withStatus(exitUsage, err)
+		return resources, withStatus(exitUsage, err)
 	}
-	limits, err := activities.LimitsFromEnv(os.LookupEnv)
-	if err != nil {
-		return activities.Resources{}, withStatus(exitUsage, err)
-	}
-	rateLimits, err := host.RateLimits(os.Getenv("REPRISE_RATE_LIMITS"))
-	if err != nil {
-		return activities.Resources{}, withStatus(exitUsage, err)
-	}
-	return activities.Resources{
-		Connections: connections, AllowPython: o.allowPython, Limits: limits, RateLimits: rateLimits, Secrets: &secrets.Set{},
-	}, nil
+	resources.AllowPython, resources.Secrets = o.allowPython, &secrets.Set{}
+	return resources, nil
 }
 
 // readWith reads the values of --with.
@@ -202,19 +192,9 @@ func readWith(given []string) (map[string]any, error) {
 	return values, nil
 }
 
-// maxValueFile is the largest file of values that is read, in bytes.
-const maxValueFile = 64 << 20
-
 // readValue reads a file of JSON or YAML that a flag names.
 func readValue(flag, path string) (any, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxValueFile {
-		err = fmt.Errorf("%s has more than %d MiB", path, maxValueFile>>20)
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := (*confinement)(nil).read(path)
 	var value any
 	if err == nil {
 		value, err = readWorkload(path, data)
@@ -223,14 +203,6 @@ func readValue(flag, path string) (any, error) {
 		return nil, usageError("%s: %w", flag, err)
 	}
 	return value, nil
-}
-
-// valueOf is the value of JSON, else the text itself.
-func valueOf(text string) any {
-	if value, err := expression.Decode([]byte(text)); err == nil {
-		return value
-	}
-	return text
 }
 
 // writeRecording writes what was recorded, where that was requested. Nobody else can read the file: answers may

@@ -130,24 +130,12 @@ type page struct {
 // startPage serves the page on this machine beside a local server, on another port
 // where the one that is meant is taken.
 func (a *app) startPage(s *session, port int, folder string) (page, error) {
-	listener, err := listenLocally(strconv.Itoa(port))
-	if err != nil {
-		listener, err = listenLocally("0")
-	}
+	listener, err := listenNear(strconv.Itoa(port))
 	if err != nil {
 		return page{}, fmt.Errorf("listen for the page of runs: %w", err)
 	}
 	started := a.newPage(s, listener, ui.Access{Key: ui.KeyOf(s.key), Owner: whoami()}, folder, nil)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = started.server.Serve(ctx, listener)
-	}()
-	started.stop = func() {
-		cancel()
-		<-ended
-	}
+	started.stop = beside(context.Background(), func(ctx context.Context) { _ = started.server.Serve(ctx, listener) })
 	return started, nil
 }
 
@@ -234,12 +222,7 @@ func readBook(folder, name string, workload map[string]any) (checked, error) {
 		return checked{}, err
 	}
 	file := source.NewFile(name+".yaml", text)
-	files := playbook.NewFiles(func(name string) ([]byte, error) {
-		if strings.HasPrefix(name, playbook.NamedScheme) {
-			return nil, playbook.ErrElsewhere
-		}
-		return bookshelf.ReadFile(folder, name)
-	})
+	files := calledIn(folder)
 	book, found := playbook.Validate(file, activities.Default(), playbook.CheckOptions{Workload: workload, Files: files})
 	return checked{file: file, book: book, found: found, files: files.Texts()}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"reprise/internal/program/mend"
 	"reprise/internal/program/playtest"
 	"reprise/internal/program/reference"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -229,18 +230,20 @@ func tally(found source.Diagnostics) string {
 // problems are those of a file that are printed.
 func problems(found source.Diagnostics) []problem {
 	found, _ = found.First(playbook.MaxShown)
-	list := make([]problem, len(found))
-	for i, d := range found {
-		severity := "error"
-		if d.Severity == source.Warning {
-			severity = "warning"
-		}
-		list[i] = problem{
-			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity, Code: d.Code, Message: d.Message, Note: d.Note,
+	return lists.Map(found, func(d source.Diagnostic) problem {
+		return problem{
+			File: d.File, Line: d.Pos.Line, Column: d.Pos.Column, Severity: severity(d), Code: d.Code, Message: d.Message, Note: d.Note,
 			Docs: reference.OfDiagnostic(d.Code),
 		}
+	})
+}
+
+// severity is that of a problem in words, which GitHub and SARIF have too.
+func severity(d source.Diagnostic) string {
+	if d.Severity == source.Warning {
+		return "warning"
 	}
-	return list
+	return "error"
 }
 
 // fixed is a file that `validate --fix` has rewritten, in `--output json`.
@@ -255,7 +258,7 @@ func (v *validator) fix(name string, data []byte) ([]byte, error) {
 	result := v.mend(name, data)
 	changes := make([]change, len(result.Changes))
 	for i, c := range result.Changes {
-		changes[i] = change{Line: c.Pos.Line, Column: c.Pos.Column, What: c.What}
+		changes[i] = changeAt(c.Pos, c.What)
 		v.app.notef("%s:%s: fixed: %s", name, c.Pos, c.What)
 	}
 	switch {

@@ -21,11 +21,7 @@ const (
 // writeGitHub writes problems as the commands of a GitHub workflow, which shows each beside its line.
 func writeGitHub(w io.Writer, found source.Diagnostics) error {
 	for _, d := range found {
-		command := "error"
-		if d.Severity == source.Warning {
-			command = "warning"
-		}
-		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", command,
+		_, err := fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,title=%s::%s\n", severity(d),
 			githubProperty(filepath.ToSlash(d.File)), max(d.Pos.Line, 1), max(d.Pos.Column, 1), githubProperty(d.Code), githubText(withNote(d)))
 		if err != nil {
 			return fmt.Errorf("write problems: %w", err)
@@ -138,15 +134,11 @@ func writeSARIF(w io.Writer, found source.Diagnostics, files map[string]*source.
 }
 
 func sarifOf(d source.Diagnostic, rule int, file *source.File) sarifResult {
-	level := "error"
-	if d.Severity == source.Warning {
-		level = "warning"
-	}
 	where := sarifPlace{ArtifactLocation: sarifFile{URI: filepath.ToSlash(d.File)}}
 	if !d.Pos.IsZero() {
 		where.Region = &sarifRegion{StartLine: d.Pos.Line, StartColumn: d.Pos.Column}
 	}
-	result := sarifResult{RuleID: d.Code, RuleIndex: rule, Level: level, Message: sarifText{withNote(d)}, Locations: []sarifLocation{{where}}}
+	result := sarifResult{RuleID: d.Code, RuleIndex: rule, Level: severity(d), Message: sarifText{withNote(d)}, Locations: []sarifLocation{{where}}}
 	if file == nil {
 		return result
 	}

@@ -116,7 +116,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.server.Address, "address", "", "host:port of the Temporal server")
 	flags.StringVar(&opts.server.Namespace, "namespace", "", "Temporal namespace")
 	flags.StringVar(&opts.server.Profile, "profile", "", "profile of Temporal's configuration file")
-	flags.StringVar(&opts.taskQueue, "task-queue", envOr("REPRISE_TASK_QUEUE", workflows.DefaultTaskQueue),
+	flags.StringVar(&opts.taskQueue, "task-queue", cmp.Or(os.Getenv("REPRISE_TASK_QUEUE"), workflows.DefaultTaskQueue),
 		"task queue to listen on [REPRISE_TASK_QUEUE]")
 	flags.StringVar(&opts.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, names to URLs and OAuth 2.0 clients [REPRISE_CONNECTIONS]")
@@ -138,9 +138,9 @@ func newCommand() (*cobra.Command, *options) {
 		"workflows that are kept in memory, some 80 kB and their data each; others are read again from their histories")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
 		"memory in use, in bytes, beyond which no workflows are kept, default half of what the process may take ["+host.CacheVariable+"]")
-	flags.StringVar(&opts.logLevel, "log-level", envOr("REPRISE_LOG_LEVEL", "warn"),
+	flags.StringVar(&opts.logLevel, "log-level", cmp.Or(os.Getenv("REPRISE_LOG_LEVEL"), "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
-	flags.StringVar(&opts.logFormat, "log-format", envOr("REPRISE_LOG_FORMAT", "text"), "text or json [REPRISE_LOG_FORMAT]")
+	flags.StringVar(&opts.logFormat, "log-format", cmp.Or(os.Getenv("REPRISE_LOG_FORMAT"), "text"), "text or json [REPRISE_LOG_FORMAT]")
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
 		"file to log to as well, as JSON and from info on, for starter logs [REPRISE_LOG_FILE]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
@@ -148,13 +148,6 @@ func newCommand() (*cobra.Command, *options) {
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
 		"let requests of http carry their trace as traceparent, where there are traces [REPRISE_TRACE_HEADERS]")
 	return command, opts
-}
-
-func envOr(name, fallback string) string {
-	if value := os.Getenv(name); value != "" {
-		return value
-	}
-	return fallback
 }
 
 // envBool is false for what is not a boolean: a typo must not allow anything.
@@ -243,17 +236,11 @@ func (o *options) cache() (int64, error) {
 
 // resources are what the options and the environment give to tools.
 func (o *options) resources() (activities.Resources, error) {
-	resources := activities.Resources{AllowPython: o.allowPython, Directory: o.directory, Playbooks: o.playbooks}
-	var err error
-	if resources.Connections, err = host.Connections(o.connections); err != nil {
+	resources, err := host.Resources(o.connections, o.rateLimits)
+	if err != nil {
 		return resources, err
 	}
-	if resources.RateLimits, err = host.RateLimits(o.rateLimits); err != nil {
-		return resources, err
-	}
-	if resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv); err != nil {
-		return resources, err
-	}
+	resources.AllowPython, resources.Directory, resources.Playbooks = o.allowPython, o.directory, o.playbooks
 	resources.CallbackURL = o.callbackURL
 	if err := callback.CheckBase(o.callbackURL); err != nil {
 		return resources, err

@@ -15,8 +15,8 @@ const checkInterval = time.Second
 type logFile struct {
 	path string
 
-	mu     sync.Mutex
-	file   *os.File
+	mu      sync.Mutex
+	file    *os.File
 	checked time.Time
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/workflows"
@@ -40,7 +41,7 @@ func newCounter(t *testing.T) *counter {
 		t: t, env: (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment(), gone: map[string]bool{}, deaf: map[string]bool{},
 	}
 	c.env.SetStartTime(began)
-	c.env.SetTestTimeout(time.Minute)
+	c.env.SetTestTimeout(testenv.Within(time.Minute))
 	workflows.Register(c.env)
 	c.env.RegisterActivityWithOptions(func(_ context.Context, members []queue.Run) ([]queue.Run, error) {
 		c.looks = append(c.looks, c.env.Now().Sub(began))

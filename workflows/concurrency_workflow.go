@@ -242,7 +242,7 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) error {
 		return err
 	}
 	k.drain(ctx)
-	return renew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key")
+	return orFailure(continueAsNew(ctx, queue.WorkflowName, *k.queue, "the queue of the concurrency key"))
 }
 
 // mostInDetails bounds the runs that the details of a queue name.

@@ -168,6 +168,14 @@ func continueAsNew(ctx workflow.Context, name string, input any, what string) (f
 	return nil, workflow.NewContinueAsNewError(ctx, name, args...)
 }
 
+// orFailure is the end of a workflow that continues as new, or fails where it cannot.
+func orFailure(failure *interpreter.ErrorObject, next error) error {
+	if failure != nil {
+		return failure
+	}
+	return next
+}
+
 const (
 	// heartbeatTimeout is how long a lost worker stays unnoticed.
 	heartbeatTimeout = 10 * time.Second

@@ -12,18 +12,6 @@ type endless struct {
 	stays   bool // in this history: what is kept is too large for another one
 }
 
-// renew returns the error with which a workflow continues as new once its updates have been handled, or why it cannot.
-func renew(ctx workflow.Context, name string, input any, what string) error {
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
-		return err
-	}
-	failure, next := continueAsNew(ctx, name, input, what)
-	if failure != nil {
-		return failure
-	}
-	return next
-}
-
 // keeper is what such a workflow keeps.
 type keeper interface {
 	// describe writes it into the details that Temporal's UI shows.

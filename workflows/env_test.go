@@ -104,7 +104,7 @@ func newStage(t *testing.T, answer play) *stage {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stage{t: t, env: suite.NewTestWorkflowEnvironment()}
 	s.env.SetStartTime(began)
-	s.env.SetTestTimeout(time.Minute)
+	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // a busy machine is no deadlock
 	workflows.Register(chained{s.env})
 	s.env.RegisterWorkflowWithOptions(workflows.CallsWorkflow, workflow.RegisterOptions{Name: alone})

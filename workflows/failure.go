@@ -32,8 +32,7 @@ func isCancelled(err error) bool {
 
 // isOurs returns the error of what was not sent, because it is too large.
 func isOurs(err error) (*interpreter.ErrorObject, bool) {
-	var failure *interpreter.ErrorObject
-	return failure, errors.As(err, &failure)
+	return errors.AsType[*interpreter.ErrorObject](err)
 }
 
 // abandoned reports whether nothing came back because the workflow is cancelled.

@@ -34,7 +34,10 @@ func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	onSignal(ctx, ratelimit.AwaySignal, k.recordAway)
 	for !k.over(ctx) {
 		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return renew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit")
+			if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+				return err
+			}
+			return orFailure(continueAsNew(ctx, ratelimit.WorkflowName, k.Limiter, "the rate limit"))
 		}
 		for _, away := range k.Call(workflow.Now(ctx)) {
 			signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})

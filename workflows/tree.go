@@ -61,9 +61,13 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		}); err != nil {
 			return err
 		}
-		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			return renew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs")
+		if !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			continue
 		}
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return err
+		}
+		return orFailure(continueAsNew(ctx, interpreter.TreeWorkflow, census, "the count of a tree's runs"))
 	}
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -83,7 +84,7 @@ func (g given) ending(t *testing.T) string {
 		}
 		return map[string]any{"rows": []any{n}, "next": nil}, nil
 	})
-	s.env.SetTestTimeout(20 * time.Second)
+	s.env.SetTestTimeout(testenv.Within(20 * time.Second))
 	s.env.SetContinuedExecutionRunID("before")
 	var args []any
 	for _, arg := range g.args {

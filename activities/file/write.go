@@ -122,8 +122,7 @@ func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done
 
 // writeError is the error of a write, or that of the attempt.
 func (w *fileWrite) writeError(path string, err error) error {
-	var own *tool.Error
-	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, own := errors.AsType[*tool.Error](err); own || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return fileError("write", path, err)

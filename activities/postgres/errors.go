@@ -85,7 +85,7 @@ func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error 
 	e.Type = tool.ConnectionType(err)
 	e.Message = fmt.Sprintf("could not connect to PostgreSQL at %s", hostOf(err.Config))
 	if e.Type != "" {
-		e.Message += ": " + e.Type
+		e.Message += ": " + tool.ConnectionText(e.Type)
 	}
 	return e
 }
@@ -110,7 +110,7 @@ func lostConnection(err error) error {
 	}
 	message := "the connection to PostgreSQL was lost"
 	if kind != "" {
-		message += ": " + kind
+		message += ": " + tool.ConnectionText(kind)
 	}
 	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }

@@ -99,8 +99,7 @@ func mayCreate(ctx context.Context, tx pgx.Tx, in interpreter.ToolInput) error {
 
 // classifyPlan says what an error of the server means.
 func classifyPlan(ctx context.Context, err error) error {
-	var own *tool.Error
-	if err == nil || errors.As(err, &own) {
+	if _, own := errors.AsType[*tool.Error](err); own || err == nil {
 		return err
 	}
 	return fmt.Errorf("look up the table: %w", classifyError(ctx, err))

@@ -21,7 +21,7 @@ const sessionForgotten = 5 * time.Second
 // closed, as what triggers may have left in it, such as locks, holds up others.
 // How often that is looked for comes on top.
 const (
-	sessionIdle     = 10 * time.Second
+	sessionIdle      = 10 * time.Second
 	sessionIdleCheck = 3 * time.Second
 )
 

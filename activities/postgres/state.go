@@ -119,8 +119,7 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 // stateError says what a user who may not make or use the tables lacks.
 func stateError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	converted := classifyError(ctx, err)
-	var own *tool.Error
-	if isSQLState(err, "42501") && errors.As(converted, &own) { // insufficient_privilege
+	if own, ok := errors.AsType[*tool.Error](converted); ok && isSQLState(err, "42501") { // insufficient_privilege
 		own.Message = "the user of connection \"" + in.Auth + "\" may not make or use the tables of states between runs (" +
 			strings.Join([]string{sqltool.StateTable, sqltool.SeenTable, sqltool.BlocksTable, sqltool.StateHistoryTable}, ", ") +
 			"): grant it CREATE on the schema, or make them and grant it SELECT, INSERT, UPDATE and DELETE: " + own.Message

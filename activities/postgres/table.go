@@ -318,8 +318,7 @@ func tableError(ctx context.Context, w *sqltool.Write, err error) error {
 	if !errors.As(converted, &own) {
 		return converted
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		own.Message = w.Doing() + placeOf(w, err, pg).text() + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail

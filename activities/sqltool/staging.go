@@ -756,7 +756,7 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 		return err
 	}
 	for _, one := range found {
-		// Who uses the table keeps it for now, and what goes wrong with that is not this write's.
+		// A write that uses the table keeps it for now, and an error of the update is not one of this write.
 		_ = s.tx.Try(ctx, func() error {
 			n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET dropped_at = "+d.Now+" WHERE id = $1 AND "+left, one.id, s.write.QuotedTable())
 			if n == 0 || err != nil || one.beside == nil {

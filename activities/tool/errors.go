@@ -80,6 +80,21 @@ func TooLargef(format string, args ...any) *Error {
 	}
 }
 
+// ConnectionText says in words what the short name of ConnectionType means.
+func ConnectionText(kind string) string {
+	switch kind {
+	case "dns":
+		return "its name cannot be resolved"
+	case "econnrefused":
+		return "connection refused"
+	case "econnreset":
+		return "the connection was reset"
+	case "eof":
+		return "the connection was closed"
+	}
+	return kind
+}
+
 // ConnectionType is the short name of what went wrong between two hosts, "" if
 // it has none.
 func ConnectionType(err error) string {

@@ -62,7 +62,7 @@ func (res Resources) Connection(ctx context.Context, name string) (string, error
 	}
 	url, ok := res.Connections.Connection(name)
 	if !ok {
-		return "", ConfigErrorf("connection %q is not configured: set %s in the worker's environment",
+		return "", ConfigErrorf("connection %q is not configured: set %s in the worker's environment, or add it to its file of connections, and restart the worker",
 			name, ConnectionVariable(name))
 	}
 	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(url))

@@ -64,8 +64,8 @@ func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
 
 // placeNodes are what says where an action goes, and how.
 func placeNodes(action *playbook.Action) []*playbook.Node {
-	fields := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })
-	nodes := append(fields, action.Tool, action.Auth)
+	nodes := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })
+	nodes = append(nodes, action.Tool, action.Auth)
 	return slices.DeleteFunc(nodes, func(node *playbook.Node) bool { return node == nil })
 }
 

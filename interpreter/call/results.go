@@ -48,6 +48,9 @@ func (r results) success(d decided) *interpreter.CallResult {
 			result.Meta.Truncated = true
 			result.Warnings = append(result.Warnings, fmt.Sprintf(
 				"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
+		} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
+			result.Warnings = append(result.Warnings, fmt.Sprintf(
+				"%s: the page %s; the result may be incomplete", where, lacks))
 		}
 	}
 	return result

@@ -80,8 +80,7 @@ func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, wor
 	if err == nil {
 		return result, nil
 	}
-	var eval *playbook.EvalError
-	if errors.As(err, &eval) {
+	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return false, &playbook.EvalError{
 			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
 		}

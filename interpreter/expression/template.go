@@ -221,8 +221,8 @@ func (t *Template) Names(roots ...string) bool {
 }
 
 // Nested finds templates that are in the strings of expressions, where they
-// are text: in Jinja's place somebody meant their values. A run that is under
-// way continues with them, so they are no problems of parsing. Offsets are those
+// are text: in Jinja's place somebody meant their values. A run that is
+// open continues with them, so they are no problems of parsing. Offsets are those
 // of the strings in the template.
 func (t *Template) Nested() []Problem {
 	var problems []Problem

@@ -59,7 +59,7 @@ type ApprovalItem struct {
 	Default  any      `json:"default,omitempty"`
 }
 
-// The options of an approval that names none. Who rejects need not fill in its form.
+// The options of an approval that names none. A person who rejects need not fill in its form.
 const (
 	OptionApprove = "approve"
 	OptionReject  = "reject"

@@ -93,8 +93,7 @@ func (c *checker) checkToolTemplate(action *Action) {
 	switch {
 	case err != nil:
 		pos := action.Tool.Pos
-		var failed *EvalError
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*EvalError](err); ok {
 			pos = failed.Pos
 		}
 		c.errorf(pos, codeUnknownTool, "the tool cannot be worked out: %s", err)

@@ -178,7 +178,7 @@ func TestNotYAML(t *testing.T) {
 		{"key without colon", "a: 1\nb\nc: 2\n", "x.yaml:2:1: this is not YAML: could not find expected ':' [yaml-syntax]"},
 		{"list in a map", "a:\n  b: 1\n  c: 2\n  - d\ne: 1\n", "x.yaml:4:3: this is not YAML: did not find expected key [yaml-syntax]"},
 		{"list in a map, first line", "a: 1\n- d\n", "x.yaml:2:1: this is not YAML: did not find expected key [yaml-syntax]"},
-		{"key in a list", "a:\n  - b\n  c: 2\n", "x.yaml:3:3: this is not YAML: did not find expected '-' indicator [yaml-syntax]"},
+		{"key in a list", "a:\n  - b\n  c: 2\n", "x.yaml:3:3: this is not YAML: did not find expected '-' indicator; the keys of an entry begin in the same column, behind its dash [yaml-syntax]"},
 		{"deeper than its neighbours", "a:\n  b: 1\n\n    # note\n    c: 2\n", "x.yaml:5:"},
 		{"bracket left open", "a: 1\nb: [1, 2\nc: 3\nd: 4\n", "x.yaml:2:1: this is not YAML: did not find expected ',' or ']' in the list or map in brackets that begins here [yaml-syntax]"},
 		{"quote left open", "a: 1\nb: \"x\nc: 3\n", "x.yaml:2:"},

@@ -488,10 +488,13 @@ func readWait(d *decoder, n *yaml.Node, what string) any {
 	return wait
 }
 
+// EndStatuses are the statuses with which a run may end, as the table of statuses has them.
+var EndStatuses = []string{"completed", "partial_success", "failed", "cancelled", "skipped"}
+
 var testExpectSection = sectionOf(section{name: "expect", called: "expect"}, []keyOf[TestExpect]{
 	{
 		key{name: "status", doc: "of the run"},
-		asOneOf(func(e *TestExpect, v string) { e.Status = v }, "completed", "partial_success", "failed", "cancelled", "skipped"),
+		asOneOf(func(e *TestExpect, v string) { e.Status = v }, EndStatuses...),
 	},
 	{key{name: "result", doc: "of the run, in full"}, testWord(func(e *TestExpect, v any) { e.Result = v })},
 	{key{name: "error", doc: "of the run: text that its message holds, or members of the error"}, testWord(func(e *TestExpect, v any) { e.Error = v })},

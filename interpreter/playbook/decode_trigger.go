@@ -32,7 +32,7 @@ const (
 	Base64 = "base64"
 )
 
-// What the body of a delivery holds. Who sends it does not sign its Content-Type.
+// What the body of a delivery holds. Its sender does not sign its Content-Type.
 const (
 	BodyJSON = "json"
 	BodyForm = "form"

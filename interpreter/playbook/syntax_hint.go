@@ -58,6 +58,8 @@ func syntaxHint(message, text string) (column int, hint string) {
 		return 0, "; a quote is opened here and never closed"
 	case strings.HasPrefix(message, "found character that cannot start any token"):
 		return 0, "; text that begins with @, ` or % must be quoted"
+	case strings.HasPrefix(message, "did not find expected '-' indicator"):
+		return 0, "; the keys of an entry begin in the same column, behind its dash"
 	}
 	return 0, ""
 }

@@ -22,7 +22,7 @@ var words = []word{
 	{name: "args", where: atRunTime, known: "everywhere but in tool, concurrency and incremental.state", doc: "the args of the call"},
 	{name: "execution_id", where: atRunTime | atConcurrency, known: "everywhere but in tool and incremental.state", doc: "the workflow ID of the run"},
 	{name: "run", where: atRunTime | atConcurrency, known: "everywhere but in tool and incremental.state", doc: "the run: its first run ID, when it was started, its playbook, and the time that a schedule started it for"},
-	{name: "_loop", where: inLoop, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop", doc: "the iteration: index from 0, count from 1, and size, the number of elements"},
+	{name: "_loop", where: inLoop | atWorkbook, loop: true, known: "in a step with a loop: its tool fields, retry and the sinks of the loop", doc: "the iteration: index from 0, count from 1, and size, the number of elements"},
 	{name: "response", where: atAfter, known: "in when, then, sinks, vars and next", doc: "the data of the last success; nothing after a failure"},
 	{name: "error", where: atAfter, known: "in when, then, sinks, vars and next", doc: "the error, only after a failure"},
 	{name: "this", where: atAfter, known: "in when, then, sinks, vars and next", doc: "the envelope of the attempt: status, data, error and meta"},

@@ -39,7 +39,7 @@ const (
 	// callAfter is how long a turn stays free before somebody is called for it: less
 	// than attempts come early, more than a lease takes.
 	callAfter = time.Second
-	// callFor is the time whose turns are filled at once. Who is called goes to the
+	// callFor is the time whose turns are filled at once. An attempt that is called gets the
 	// turns in order, and so the times after it are right again.
 	callFor = 20 * time.Second
 	// callAhead is how long before those turns are used up the next are called.

@@ -2,6 +2,7 @@
 package bookshelf
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func ReadFile(folder, file string) ([]byte, error) {
 const testSuffix = "_test.yaml"
 
 // Names are those of the playbooks in a folder, sorted; none of a folder that cannot
-// be read. Files of tests are none.
+// be read. Files of tests are none, nor are those that say nothing of a playbook.
 func Names(folder string) []string {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -74,9 +75,19 @@ func Names(folder string) []string {
 	}
 	found := make([]string, 0, len(files))
 	for _, file := range files {
-		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) && !strings.HasSuffix(file, testSuffix) {
+		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file) {
 			found = append(found, name)
 		}
 	}
 	return found
+}
+
+// isPlaybook reports whether a file is meant as a playbook: other YAML may be beside them, such as a
+// file of connections. One that cannot be read counts, so that whoever reads it reports why.
+func isPlaybook(folder, file string) bool {
+	text, err := ReadFile(folder, file)
+	if errors.Is(err, ErrUnknown) {
+		return false
+	}
+	return err != nil || bytes.Contains(text, []byte("apiVersion")) || bytes.Contains(text, []byte("workflow"))
 }

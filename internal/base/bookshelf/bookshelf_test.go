@@ -41,8 +41,10 @@ func TestRead(t *testing.T) {
 		require.ErrorIs(t, err, bookshelf.ErrUnknown, "%q", name)
 	}
 	write(filepath.Join(folder, "nightly_test.yaml"), "its tests")
-	require.Contains(t, bookshelf.Names(folder), "nightly")
-	require.NotContains(t, bookshelf.Names(folder), "nightly_test")
+	write(filepath.Join(folder, "nightly.yaml"), "apiVersion: reprise/v1\n")
+	write(filepath.Join(folder, "unfinished.yaml"), "workflow: [\n")
+	write(filepath.Join(folder, "connections.yaml"), "pg_main: postgres://db.test/clinic\n")
+	require.Equal(t, []string{"inside", "large", "nightly", "unfinished"}, bookshelf.Names(folder))
 	_, err := bookshelf.Read(folder, "large")
 	require.ErrorContains(t, err, "large.yaml has 1048577 bytes, more than the 1048576 of a playbook")
 	_, err = bookshelf.Read(filepath.Join(folder, "gone"), "nightly")

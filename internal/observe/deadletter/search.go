@@ -41,7 +41,10 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 	for {
 		page, err := r.Client.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, searchError(err)
+			if connect.InvalidArgument(err) {
+				return nil, fmt.Errorf("%w: %w", ErrNoAttributes, err)
+			}
+			return nil, fmt.Errorf("search for runs with dead letters: %w", err)
 		}
 		for _, found := range page.GetExecutions() {
 			group.Go(func() error { return search.add(limited, found) })
@@ -52,13 +55,6 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 			return search.chains, err
 		}
 	}
-}
-
-func searchError(err error) error {
-	if connect.InvalidArgument(err) {
-		return fmt.Errorf("%w: %w", ErrNoAttributes, err)
-	}
-	return fmt.Errorf("search for runs with dead letters: %w", err)
 }
 
 // searching gathers chains. A run and its reprocesses are found apart, and

@@ -15,7 +15,7 @@ import (
 	"reprise/workflows"
 )
 
-// ErrNoResult says that a run ended without telling its result: it was
+// ErrNoResult says that a run ended without a result: it was
 // terminated, or timed out.
 var ErrNoResult = errors.New("the run ended without a result")
 

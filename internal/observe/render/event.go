@@ -13,8 +13,10 @@ import (
 // Event is an event in words, without its time and its name.
 func Event(event runs.Event) string {
 	said := strings.Join(eventFacts(event), ", ")
-	if failure := event.Error; failure != nil {
-		said += ": " + errorText(event, failure)
+	if failure := event.Error; failure != nil && event.Event == runs.StepRetry { // it was in full where it happened
+		said += ": " + failure.Short()
+	} else if failure != nil {
+		said += ": " + terminal.Shorten(failure.Message, 300)
 	}
 	return strings.TrimSpace(eventPlace(event) + " " + strings.TrimPrefix(said, ": "))
 }
@@ -84,14 +86,6 @@ func eventFacts(event runs.Event) []string {
 		add("dispatched %d times", event.Deliveries)
 	}
 	return parts
-}
-
-// errorText is an error: in full where it happened, in short where it is repeated.
-func errorText(event runs.Event, failure *interpreter.ErrorObject) string {
-	if event.Event == runs.StepRetry {
-		return failure.Short()
-	}
-	return terminal.Shorten(failure.Message, 300)
 }
 
 func ranged(what string, from, to int) string {

@@ -18,6 +18,9 @@ func Now(status *runs.Status) string {
 	if status.Queue != nil {
 		return queueText(status.Queue, status.At)
 	}
+	if status.Stalled != "" {
+		return "waits: " + terminal.Shorten(status.Stalled, 200)
+	}
 	text, open := "", 0
 	for _, step := range status.Steps {
 		if step.Status.Ended() || step.StartedAt.IsZero() {

@@ -103,7 +103,12 @@ var (
 	columnAttempts   = column{"attempts", func(r workflows.StepRecord) string { return terminal.Number(r.Attempts) }}
 	columnPages      = column{"pages", func(r workflows.StepRecord) string { return terminal.Number(r.Pages) }}
 	columnTime       = column{"time", duration}
-	columnError      = column{"error", func(r workflows.StepRecord) string { return failureText(r.Error) }}
+	columnError      = column{"error", func(r workflows.StepRecord) string { // the message in full is below
+		if r.Error == nil {
+			return ""
+		}
+		return terminal.Shorten(r.Error.Message, 60)
+	}}
 )
 
 // StepTable is a table of the steps that fits a terminal: what does not fit beside the
@@ -181,14 +186,6 @@ func duration(record workflows.StepRecord) string {
 		return ""
 	}
 	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
-}
-
-// failureText is an error in a table's cell; the message in full is below.
-func failureText(failure *interpreter.ErrorObject) string {
-	if failure == nil {
-		return ""
-	}
-	return terminal.Shorten(failure.Message, 60)
 }
 
 // mostFailures bounds the failed iterations that are listed.

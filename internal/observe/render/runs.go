@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,10 +25,7 @@ func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	}, func(columns, ids []string) string {
 		var rows []table.Row
 		for i, run := range list {
-			end := run.EndedAt
-			if end.IsZero() {
-				end = now
-			}
+			end := cmp.Or(run.EndedAt, now)
 			rows = append(rows, terminal.Row(columns, map[string]string{
 				"run": ids[i], "playbook": text.Snip(terminal.Visible(run.Playbook), 30, "…"), "status": paper.Paint(styleOf(run.Status), statusCell(run)),
 				"started": terminal.Ago(run.StartedAt, now), "time": terminal.Duration(end.Sub(run.StartedAt)), "failed": terminal.Number(run.DeadLetters),

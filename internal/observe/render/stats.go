@@ -28,7 +28,7 @@ func Stats(w io.Writer, s stats.Stats, width int) {
 			line("and %d more runs", len(s.Runs)-i)
 			break
 		}
-		line("%s%s: %s, %s", terminal.Visible(run.WorkflowID), inBrackets(terminal.Visible(run.Playbook)), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
+		line("%s: %s, %s", runName(run.WorkflowID, run.Playbook), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
 	}
 	for _, note := range s.Notes {
 		line("note: %s", terminal.Visible(note))
@@ -43,13 +43,6 @@ func Stats(w io.Writer, s stats.Stats, width int) {
 	waitTable(w, s.Waits, width)
 	slowTable(w, "Slowest steps", s.SlowestSteps, len(s.Runs)+s.ChildRuns.Runs > 1, width)
 	slowTable(w, "Slowest iterations", s.SlowestIterations, len(s.Runs)+s.ChildRuns.Runs > 1, width)
-}
-
-func inBrackets(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " (" + name + ")"
 }
 
 // section writes a table with its title, as wide as a terminal at most if its elastic

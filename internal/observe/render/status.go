@@ -33,14 +33,19 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	for _, parent := range status.HeldByParents {
 		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(Held(parent), status.At), paper.Width)
 	}
-	if said := status.Cancel; said != nil {
-		terminal.WriteWrapped(&b, cancelText(*said, status), paper.Width)
+	if said := status.Cancel; said != nil && status.Ended() {
+		terminal.WriteWrapped(&b, "cancelled at "+terminal.Time(said.At)+Attribution(*said), paper.Width)
+	} else if said != nil {
+		terminal.WriteWrapped(&b, "is being cancelled"+Since(*said, status.At), paper.Width)
 	}
 	if status.Late && !status.Ended() {
 		terminal.WriteWrapped(&b, "late: it takes longer than the playbook expects", paper.Width)
 	}
 	if status.Queue != nil {
 		terminal.WriteWrapped(&b, queueText(status.Queue, status.At), paper.Width)
+	}
+	if status.Stalled != "" {
+		terminal.WriteWrapped(&b, "waits: "+terminal.Visible(status.Stalled), paper.Width)
 	}
 	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
 		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
@@ -78,13 +83,18 @@ func saysError(step runs.Step, failure *interpreter.ErrorObject) bool {
 	return step.Status == interpreter.Failed && step.Error != nil && len(step.Waits) == 0 && step.Error.Message == failure.Message
 }
 
+// runName is a run with its playbook, as far as that is known.
+func runName(id, playbook string) string {
+	if playbook == "" {
+		return terminal.Visible(id)
+	}
+	return terminal.Visible(id) + " (" + terminal.Visible(playbook) + ")"
+}
+
 // headOf is the run in a line.
 func headOf(status *runs.Status, paper terminal.Paper) string {
 	shown := paper.Paint(styleOf(status.Status), string(status.Status))
-	name := terminal.Visible(status.WorkflowID)
-	if status.Playbook != "" {
-		name += " (" + terminal.Visible(status.Playbook) + ")"
-	}
+	name := runName(status.WorkflowID, status.Playbook)
 	if status.Origin != "" {
 		name += ", iterations of " + terminal.Visible(status.Origin) + " again"
 	}
@@ -96,14 +106,6 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 		line += " for " + terminal.Duration(status.At.Sub(status.Since))
 	}
 	return line + ", started " + terminal.Duration(status.At.Sub(status.StartedAt)) + " ago"
-}
-
-// cancelText says who has cancelled a run, and why.
-func cancelText(said interpreter.Said, status *runs.Status) string {
-	if status.Ended() {
-		return "cancelled at " + terminal.Time(said.At) + Attribution(said)
-	}
-	return "is being cancelled" + Since(said, status.At)
 }
 
 // queueText describes the queue that a run waits in.
@@ -320,10 +322,9 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time) []strin
 		}
 		return terminal.Visible(run) + ", "
 	}
-	var said []string
-	for _, awaited := range children.Awaited {
-		said = append(said, in(awaited.Run)+Attempt(awaited.To())+" "+Awaited(&awaited.AwaitedDetails, now))
-	}
+	said := lists.Map(children.Awaited, func(awaited runs.AwaitedAttempt) string {
+		return in(awaited.Run) + Attempt(awaited.To()) + " " + Awaited(&awaited.AwaitedDetails, now)
+	})
 	for _, held := range children.Held {
 		said = append(said, in(held.Run)+heldText(held, now))
 	}

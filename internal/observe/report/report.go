@@ -85,7 +85,7 @@ func Write(w io.Writer, doc Document) error {
 type view struct {
 	Document
 	Title     string
-	Open     bool
+	Open      bool
 	Took      string
 	Tiles     []tile
 	Boxes     []box

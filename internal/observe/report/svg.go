@@ -101,18 +101,13 @@ func (t *Timeline) drawLane(l *lane, y int) drawnLane {
 			continue
 		}
 		below := band.draw(y+drawn.Height+gap, height, scale)
-		below.Name = indexes(band.first, band.last)
+		if below.Name = fmt.Sprint(band.first); band.last != band.first {
+			below.Name += fmt.Sprintf("–%d", band.last)
+		}
 		drawn.Bands = append(drawn.Bands, below)
 		drawn.Height += height + gap
 	}
 	return drawn
-}
-
-func indexes(first, last int) string {
-	if first == last {
-		return fmt.Sprint(first)
-	}
-	return fmt.Sprintf("%d–%d", first, last)
 }
 
 // draw makes the paths of a band, in which a height stands for scale. A band with one

@@ -41,10 +41,6 @@ type Held struct {
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
-func (c *ChildRuns) add(more ChildRuns) {
-	c.Awaited, c.Held = append(c.Awaited, more.Awaited...), append(c.Held, more.Held...)
-}
-
 // addStep adds what holds a step of a run.
 func (c *ChildRuns) addStep(run string, record workflows.StepRecord) {
 	switch step := stepOf(record); {

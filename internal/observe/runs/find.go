@@ -53,8 +53,10 @@ type Found struct {
 
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it
-	// cancelling says that its cancel was requested, where it was described.
+	// cancelling says that its cancel was requested, where it was described; stalled is that of
+	// Status.
 	cancelling bool
+	stalled    string
 	// ended is how the server says that it ended.
 	ended enumspb.WorkflowExecutionStatus
 }
@@ -162,7 +164,30 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	}
 	run := found(info)
 	run.cancelling = described.GetWorkflowExtendedInfo().GetCancelRequested()
+	run.stalled = stalledBy(described.GetPendingActivities())
 	return run, r.begin(ctx, &run)
+}
+
+// stalledBy is why an activity that is no attempt is delivered again, "" for none. Attempts have
+// their own status, which says what they wait for.
+func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
+	for _, one := range pending {
+		failure := one.GetLastFailure()
+		if interpreter.IsServiceActivity(one.GetActivityType().GetName()) && failure.GetApplicationFailureInfo() != nil {
+			return failure.GetMessage()
+		}
+	}
+	return ""
+}
+
+// Stalled is why the server does something again that an open run waits for: see Status.Stalled. It
+// takes one call.
+func (r *Reader) Stalled(ctx context.Context, id string) (string, error) {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return "", fmt.Errorf("look for what the run %s waits for: %w", id, err)
+	}
+	return stalledBy(described.GetPendingActivities()), nil
 }
 
 // begin reads when a run started that has continued as new.

@@ -241,7 +241,10 @@ func (m *merger) await(ctx context.Context) error {
 
 // poll reads the open histories that have grown.
 func (m *merger) poll(ctx context.Context) (grown bool, err error) {
-	for _, known := range m.opened() {
+	inOrder := slices.SortedFunc(maps.Values(m.open), func(x, y *openSource) int {
+		return cmp.Or(cmp.Compare(x.workflowID, y.workflowID), cmp.Compare(x.runID, y.runID))
+	})
+	for _, known := range inOrder {
 		revision, err := m.revision(ctx, known.source)
 		if err != nil {
 			return grown, err
@@ -258,13 +261,6 @@ func (m *merger) poll(ctx context.Context) (grown bool, err error) {
 		m.add(known, p)
 	}
 	return grown, nil
-}
-
-// opened are the open histories, in a certain order.
-func (m *merger) opened() []*openSource {
-	return slices.SortedFunc(maps.Values(m.open), func(x, y *openSource) int {
-		return cmp.Or(cmp.Compare(x.workflowID, y.workflowID), cmp.Compare(x.runID, y.runID))
-	})
 }
 
 // steps queues the starts and ends of steps, which are in no history: the result of the run has

@@ -135,7 +135,7 @@ func (p *projector) attempts(id int64, which string, first Event, made call.Stre
 
 // stretches are the attempts of a call between two states, as far as these show: those
 // that succeeded together, and the last where that failed. A result has the times, else
-// they went on to the end.
+// they took until the end.
 func stretches(
 	before, after call.State, failure *interpreter.ErrorObject, result *interpreter.CallResult, ended time.Time,
 ) call.Stretches {

@@ -44,6 +44,9 @@ type Status struct {
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
+	// Stalled is why the server does something again that the run waits for and that is no attempt,
+	// such as the claim of a state whose database is out of reach; "" for nothing.
+	Stalled string `json:"stalled,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`
 	// Notes say what could not be learnt, and why.

@@ -112,7 +112,7 @@ func (q *inquiry) open(ctx context.Context) error {
 		q.notef("no worker of the task queue %q responds, so the steps of the run are not known; is one running?", q.run.TaskQueue)
 		return nil
 	}
-	q.status.Control, q.status.Late = progress.Control, progress.Late
+	q.status.Control, q.status.Late, q.status.Stalled = progress.Control, progress.Late, q.run.stalled
 	var missed string
 	if q.status.HeldByParents, missed = q.heldByParents(ctx, progress.Parents, q.spend); missed != "" {
 		q.notef("whether the parent run %s holds this one was not answered within %d calls to the server", missed, StatusCalls)
@@ -170,17 +170,12 @@ func (q *inquiry) step(ctx context.Context, record workflows.StepRecord) {
 		q.loop(ctx, &step)
 	}
 	if step.EndedAt.IsZero() && step.Child != "" {
-		q.addChildren(ctx, &step)
+		children, missed := q.describeChild(ctx, step.Child, q.spend)
+		if step.ChildRuns = children; missed != "" {
+			q.notef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
+		}
 	}
 	q.status.Steps = append(q.status.Steps, step)
-}
-
-// addChildren adds what holds the run that a step waits for, and its child runs.
-func (q *inquiry) addChildren(ctx context.Context, step *Step) {
-	children, missed := q.describeChild(ctx, step.Child, q.spend)
-	if step.ChildRuns = children; missed != "" {
-		q.notef("what the run %s waits for was not queried: that would take more than %d calls to the server", missed, StatusCalls)
-	}
 }
 
 // loop queries a running loop, with its shards, and with what is left of the budget its
@@ -237,7 +232,7 @@ func (q *inquiry) addOpenIterations(ctx context.Context, step *Step) {
 	if len(children) <= StatusCalls-q.status.Calls {
 		for _, id := range children {
 			found, _ := q.describeChild(ctx, id, q.spend)
-			step.add(found)
+			step.Awaited, step.Held = append(step.Awaited, found.Awaited...), append(step.Held, found.Held...)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/connect"
 	"reprise/interpreter/lists"
@@ -95,30 +95,21 @@ const mostAsked = 16
 
 // settleRuns asks about the runs that have not noted their ends. One that is over was terminated.
 func settleRuns(ctx context.Context, c client.Client, rows []Row) error {
-	var all sync.WaitGroup
-	asked, errs := make(chan struct{}, mostAsked), make([]error, len(rows))
+	var all errgroup.Group
+	all.SetLimit(mostAsked)
 	for i := range rows {
-		if rows[i].Run == "" {
-			continue
+		if rows[i].Run != "" {
+			all.Go(func() error { return settleRun(ctx, c, &rows[i]) })
 		}
-		asked <- struct{}{}
-		all.Go(func() {
-			errs[i] = settleRun(ctx, c, &rows[i])
-			<-asked
-		})
 	}
-	all.Wait()
-	if at := slices.IndexFunc(errs, func(err error) bool { return err != nil }); at >= 0 {
-		return fmt.Errorf("ask about the run %s: %w", rows[at].Run, errs[at])
-	}
-	return nil
+	return all.Wait()
 }
 
 func settleRun(ctx context.Context, c client.Client, row *Row) error {
 	first, err := openRun(ctx, c, row.Run)
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("ask about the run %s: %w", row.Run, err)
 	case first != "":
 		row.Status = partition.Running
 		return nil
@@ -258,9 +249,8 @@ output: "{{ backfill.stats }}"
 
 // Workload is that of the playbook of a backfill.
 func Workload(keys []string, given map[string]any) map[string]any {
-	list := lists.Map(keys, func(key string) any { return key })
 	if given == nil {
 		given = map[string]any{}
 	}
-	return map[string]any{"keys": list, "given": given}
+	return map[string]any{"keys": lists.Map(keys, func(key string) any { return key }), "given": given}
 }

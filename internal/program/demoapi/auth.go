@@ -13,13 +13,6 @@ const (
 	DemoSecret = "demo-secret"
 )
 
-func (s *Server) addAuth() {
-	s.handle("/auth/token", s.token)
-	s.handle("/auth/oauth2", s.oauth2)
-	s.handle("/auth/bearer", s.bearer)
-	s.handle("/auth/basic", s.basic)
-}
-
 // bearer expects the token of the query parameter "token" in the Authorization
 // header (RFC 6750, section 2.1).
 func (s *Server) bearer(w http.ResponseWriter, r *http.Request) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Hold makes requests wait, so that something can happen while they are under
-// way. One whose client goes away is not answered.
+// Hold makes requests wait, so that something can happen while they are
+// open. One whose client goes away is not answered.
 type Hold struct {
 	server *Server
 	match  func(*http.Request) bool

@@ -18,14 +18,6 @@ const (
 	maxPageSize     = 100
 )
 
-func (s *Server) addLists() {
-	s.handleAPI("GET /api/v1/assessments", s.assessments)
-	s.handleAPI("GET /api/v1/users", s.users)
-	s.handleAPI("GET /api/v1/events", s.events)
-	s.handleAPI("GET /api/v1/orders", s.orders)
-	s.handleAPI("GET /api/v1/limited", s.limited)
-}
-
 // span returns the rows from offset on, at most limit of them, numbered from 1,
 // each made by row. It is never nil: an empty page is [] in JSON. Rows are
 // structs, which are encoded several times faster than maps: what a benchmark

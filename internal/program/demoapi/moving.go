@@ -240,12 +240,9 @@ func (s *Server) movingCollection(w http.ResponseWriter, p *params) *moving {
 func (s *Server) readMoving(w http.ResponseWriter, r *http.Request) {
 	p := &params{r: r}
 	request := MovingAnswer{
-		Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), AtMS: s.log.sinceStart(),
+		Query: r.URL.RawQuery, Key: cmp.Or(r.Header.Get("Idempotency-Key"), r.Header.Get("X-Attempt")), AtMS: s.log.sinceStart(),
 		After: p.int("after", -1, 0, math.MaxInt32), Offset: p.int("offset", -1, 0, math.MaxInt32),
 		Limit: p.int("limit", 3, 1, maxPageSize),
-	}
-	if request.Key == "" {
-		request.Key = r.Header.Get("X-Attempt")
 	}
 	failFrom, failure := p.int("fail_from", 0, 1, math.MaxInt32), readFault(p)
 	c := s.movingCollection(w, p)

@@ -12,8 +12,8 @@ const (
 	medicationsPage = 5 // rows per page of medications
 )
 
-// MissingPatient is the one listed patient whose medications answer 404 for
-// good.
+// MissingPatient is the one listed patient whose medications answer 404
+// always.
 const MissingPatient = "p13"
 
 // Medication is one row of /api/v1/patients/{id}/medications.

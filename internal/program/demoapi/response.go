@@ -16,16 +16,6 @@ import (
 // maxSlow bounds /slow.
 const maxSlow = 5 * time.Minute
 
-// addResponses registers the routes that answer with a chosen status or with
-// what they were sent.
-func (s *Server) addResponses() {
-	s.handle("/status/{code}", s.status)
-	s.handle("/flaky", s.flaky)
-	s.handle("/slow", s.slow)
-	s.handle("/echo", s.echo)
-	s.handle("/redirect", s.redirect)
-}
-
 // status answers any method with the code in the path.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.Atoi(r.PathValue("code"))

@@ -72,12 +72,6 @@ func (s *sales) since(updatedSince string) []sale {
 	return found
 }
 
-func (s *Server) addSales() {
-	s.handleAPI("GET /api/v1/sales", s.readSales)
-	s.handleAPI("PUT /api/v1/sales/{id}", s.changeSale)
-	s.handleAPI("DELETE /api/v1/sales/{id}", s.deleteSale)
-}
-
 // sales of the request's scenario, whose lock the caller has.
 func (s *scenario) allSales() *sales {
 	if s.sold == nil {

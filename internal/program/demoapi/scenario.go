@@ -1,7 +1,9 @@
 package demoapi
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,13 +18,7 @@ const defaultScenario = "default"
 // scenarioKey returns the request's scenario: header X-Scenario, or else the
 // query parameter "scenario".
 func scenarioKey(r *http.Request) string {
-	if key := r.Header.Get("X-Scenario"); key != "" {
-		return key
-	}
-	if key := r.URL.Query().Get("scenario"); key != "" {
-		return key
-	}
-	return defaultScenario
+	return cmp.Or(r.Header.Get("X-Scenario"), r.URL.Query().Get("scenario"), defaultScenario)
 }
 
 // scenario is what one client-chosen key has seen so far.
@@ -49,12 +45,7 @@ func (s *scenario) count(name string) int {
 func (s *scenario) allow(path string, limit int, now time.Time) (bool, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := s.recent[path][:0]
-	for _, at := range s.recent[path] {
-		if now.Sub(at) < time.Second {
-			kept = append(kept, at)
-		}
-	}
+	kept := slices.DeleteFunc(s.recent[path], func(at time.Time) bool { return now.Sub(at) >= time.Second })
 	if len(kept) < limit {
 		s.recent[path] = append(kept, now)
 		return true, 0
@@ -102,12 +93,7 @@ func (s *scenarios) reset(key string) {
 		return
 	}
 	delete(s.byKey, key)
-	for i, k := range s.order {
-		if k == key {
-			s.order = append(s.order[:i:i], s.order[i+1:]...)
-			return
-		}
-	}
+	s.order = slices.DeleteFunc(s.order, func(known string) bool { return known == key })
 }
 
 // scenario returns the state of the request's scenario.

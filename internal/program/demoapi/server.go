@@ -70,7 +70,11 @@ func New(options Options) *Server {
 		scenarios: &scenarios{limit: maxScenarios, byKey: map[string]*scenario{}},
 		log:       &requestLog{limit: options.LogSize, now: options.Now, start: options.Now()},
 	}
-	s.addLists()
+	s.handleAPI("GET /api/v1/assessments", s.assessments)
+	s.handleAPI("GET /api/v1/users", s.users)
+	s.handleAPI("GET /api/v1/events", s.events)
+	s.handleAPI("GET /api/v1/orders", s.orders)
+	s.handleAPI("GET /api/v1/limited", s.limited)
 	s.handleAPI("GET /api/v1/exports/users.csv.gz", s.exportUsers)
 	s.handleAPI("GET /api/v1/patients", s.listPatients)
 	s.handleAPI("GET /api/v1/patients/{id}/medications", s.medications)
@@ -78,11 +82,25 @@ func New(options Options) *Server {
 	s.handleAPI("GET /api/v1/jobs/{id}", s.pollJob)
 	s.handleAPI("POST /api/v1/writes", s.createWrite)
 	s.handleAPI("GET /api/v1/writes", s.listWrites)
+	s.handleAPI("GET /api/v1/sales", s.readSales)
+	s.handleAPI("PUT /api/v1/sales/{id}", s.changeSale)
+	s.handleAPI("DELETE /api/v1/sales/{id}", s.deleteSale)
 	s.addMoving()
-	s.addSales()
-	s.addResponses()
-	s.addTransport()
-	s.addAuth()
+	// A chosen status, or what was sent.
+	s.handle("/status/{code}", s.status)
+	s.handle("/flaky", s.flaky)
+	s.handle("/slow", s.slow)
+	s.handle("/echo", s.echo)
+	s.handle("/redirect", s.redirect)
+	// Trouble below the status: size, compression, broken bodies and connections.
+	s.handle("/body", s.body)
+	s.handle("/truncated", s.truncated)
+	s.handle("/drop", s.drop)
+	s.handle("/not-json", s.notJSON)
+	s.handle("/auth/token", s.token)
+	s.handle("/auth/oauth2", s.oauth2)
+	s.handle("/auth/bearer", s.bearer)
+	s.handle("/auth/basic", s.basic)
 	s.addControl()
 	return s
 }

@@ -8,15 +8,6 @@ import (
 	"strconv"
 )
 
-// addTransport registers the routes whose trouble lies below the status: size,
-// compression, broken bodies and connections.
-func (s *Server) addTransport() {
-	s.handle("/body", s.body)
-	s.handle("/truncated", s.truncated)
-	s.handle("/drop", s.drop)
-	s.handle("/not-json", s.notJSON)
-}
-
 // body answers with a JSON string that is exactly "bytes" bytes long, its quotes
 // included (1,024 by default). With gzip=1 it is sent compressed whatever the
 // client accepts, about a thousand times smaller.

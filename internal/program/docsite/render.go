@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"path"
 	"strings"
-	"unicode"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -14,6 +13,8 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/text"
+
+	"reprise/internal/program/reference"
 )
 
 // markdown keeps the HTML of the documents: they are ours, and a few anchors are written so.
@@ -161,18 +162,10 @@ type anchors map[string]bool
 
 // Generate makes the anchor of a heading.
 func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
-	var b strings.Builder
-	for _, r := range strings.ToLower(string(value)) {
-		switch {
-		case r == ' ':
-			b.WriteByte('-')
-		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			b.WriteRune(r)
-		}
-	}
-	id := b.String()
+	first := reference.Anchor(string(value))
+	id := first
 	for n := 1; a[id]; n++ {
-		id = fmt.Sprintf("%s-%d", b.String(), n)
+		id = fmt.Sprintf("%s-%d", first, n)
 	}
 	a[id] = true
 	return []byte(id)

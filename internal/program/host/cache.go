@@ -27,8 +27,7 @@ const KeptWorkflows = 2000
 // together; 0 is KeptWorkflows. One that is not kept is read again from its history
 // when something happens to it. It counts for workers that are made afterwards.
 func KeepWorkflows(most int) {
-	most = cmp.Or(most, KeptWorkflows)
-	worker.SetStickyWorkflowCacheSize(most)
+	worker.SetStickyWorkflowCacheSize(cmp.Or(most, KeptWorkflows))
 }
 
 // CacheVariable is the environment variable that bounds the memory in bytes.

@@ -138,6 +138,18 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (activit
 	return activities.Payloads{MaxBytes: most, AnswersBytes: answers, OffloadAbove: payload.Threshold, Store: store}, nil
 }
 
+// Resources are what files of the operator and the environment give to tools: connections, rate limits and limits.
+func Resources(connections, rateLimits string) (resources activities.Resources, err error) {
+	if resources.Connections, err = Connections(connections); err != nil {
+		return resources, err
+	}
+	if resources.RateLimits, err = RateLimits(rateLimits); err != nil {
+		return resources, err
+	}
+	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
+	return resources, err
+}
+
 // RateLimits are the operator's, of a YAML file: a map of keys to limits in the
 // words of rate_limit. Path "" is none.
 func RateLimits(path string) (activities.RateLimits, error) {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 
-	commonpb "go.temporal.io/api/common/v1"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
@@ -39,23 +38,17 @@ func refuseLargeUpdates(
 		if proto.Size(update.GetInput().GetArgs()) <= largestUpdate {
 			continue
 		}
-		refused, err := refusedArguments(update.GetInput().GetName())
-		if err != nil {
+		var refused any = "larger than an update may be" // no object, so no workflow takes it
+		if update.GetInput().GetName() == workflows.AnswerUpdate {
+			refused = interpreter.Answer{Verb: interpreter.AnswerOversized}
+		}
+		var err error
+		if update.Input.Args, err = converter.GetDefaultDataConverter().ToPayloads(refused); err != nil {
 			return err
 		}
-		update.Input.Args = refused
 		if err := message.GetBody().MarshalFrom(update); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// refusedArguments are none that an update of a workflow takes: an answer says why, and
-// of others a text is no object.
-func refusedArguments(update string) (*commonpb.Payloads, error) {
-	if update == workflows.AnswerUpdate {
-		return converter.GetDefaultDataConverter().ToPayloads(interpreter.Answer{Verb: interpreter.AnswerOversized})
-	}
-	return converter.GetDefaultDataConverter().ToPayloads("larger than an update may be")
 }

@@ -19,6 +19,7 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // Seal is a code of some texts that can be made with the key only; in hex. Other texts
@@ -59,11 +60,7 @@ func VouchSchedule(key, base string, codes []string) map[string]any {
 }
 
 func hashesOf(codes []string) []string {
-	var hashes []string
-	for _, code := range codes {
-		hashes = append(hashes, hashOf(code))
-	}
-	return hashes
+	return lists.Map(codes, hashOf)
 }
 
 func sealOf(key, what, id string, hashes []string) string {

@@ -105,7 +105,10 @@ func (s *Server) answer(ctx context.Context, conn jsonrpc2.Conn, request jsonrpc
 		})
 	case protocol.MethodTextDocumentDidClose:
 		return decoded(request, func(p protocol.DidCloseTextDocumentParams) (any, error) {
-			return s.close(ctx, conn, p.TextDocument.URI)
+			s.mu.Lock()
+			delete(s.documents, p.TextDocument.URI)
+			s.mu.Unlock()
+			return nil, publish(ctx, conn, p.TextDocument.URI, []protocol.Diagnostic{})
 		})
 	case protocol.MethodTextDocumentCompletion:
 		return decoded(request, func(p protocol.CompletionParams) (any, error) { return s.complete(p.TextDocumentPositionParams), nil })
@@ -156,13 +159,6 @@ func publish(ctx context.Context, conn jsonrpc2.Conn, at uri.URI, problems []pro
 		return fmt.Errorf("publish problems: %w", err)
 	}
 	return nil
-}
-
-func (s *Server) close(ctx context.Context, conn jsonrpc2.Conn, at uri.URI) (any, error) {
-	s.mu.Lock()
-	delete(s.documents, at)
-	s.mu.Unlock()
-	return nil, publish(ctx, conn, at, []protocol.Diagnostic{})
 }
 
 // find is an open document, nil for none.

@@ -12,6 +12,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -278,10 +279,9 @@ func (s *Server) rename(p protocol.RenameParams) (any, error) {
 	case slices.ContainsFunc(steps(doc.text), func(one use) bool { return one.name == p.NewName }):
 		return nil, fmt.Errorf("there is a step %s already", p.NewName)
 	}
-	var edits []protocol.TextEdit
-	for _, one := range uses(doc.text, step.name) {
-		edits = append(edits, protocol.TextEdit{Range: span(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName})
-	}
+	edits := lists.Map(uses(doc.text, step.name), func(one use) protocol.TextEdit {
+		return protocol.TextEdit{Range: span(doc.text, one.line, one.from, one.from+len(one.name)), NewText: p.NewName}
+	})
 	return &protocol.WorkspaceEdit{Changes: map[uri.URI][]protocol.TextEdit{p.TextDocument.URI: edits}}, nil
 }
 

@@ -132,7 +132,11 @@ func (c *comparison) compare() {
 	expect, result := &c.test.Expect, &c.outcome.result
 	has := expect.Words.Has
 	if has("status") && string(result.Status) != expect.Status {
-		c.failf("status", "status", c.whyFailed(), "expected %s, and the run is %s%s", expect.Status, result.Status, messageOf(result.Error))
+		message := ""
+		if result.Error != nil {
+			message = ": " + result.Error.Message
+		}
+		c.failf("status", "status", c.whyFailed(), "expected %s, and the run is %s%s", expect.Status, result.Status, message)
 	}
 	if has("result") && !equal(expect.Result, result.Result.Data) {
 		c.failf("result", "result", "", "%s", difference(expect.Result, result.Result.Data))
@@ -150,13 +154,6 @@ func (c *comparison) compare() {
 	if has("within") && c.outcome.took > expect.Within {
 		c.failf("within", "within", "", "the run took %s, and is to take %s at most", c.outcome.took, expect.Within)
 	}
-}
-
-func messageOf(failure *interpreter.ErrorObject) string {
-	if failure == nil {
-		return ""
-	}
-	return ": " + failure.Message
 }
 
 // whyFailed says which policy let the run fail.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
 )
@@ -104,7 +105,7 @@ func covered(suite *Suite, reports []*Report) map[string]bool {
 		}
 		seen.mu.Unlock()
 		for _, record := range report.outcome.result.Steps {
-			if record.Status != "" && record.Status != "skipped" {
+			if record.Status != "" && record.Status != interpreter.Skipped {
 				took["step "+record.Step] = true
 			}
 		}

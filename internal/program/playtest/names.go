@@ -17,12 +17,6 @@ type names struct {
 	opaque bool            // it runs other playbooks, whose calls are not known here
 }
 
-func namesOf(book *playbook.Playbook) names {
-	n := names{steps: map[string]*playbook.Step{}, places: map[string]bool{}}
-	n.add(book, "")
-	return n
-}
-
 func (n *names) add(book *playbook.Playbook, prefix string) {
 	for _, place := range book.SinkPlaces() {
 		n.places[prefix+place] = true
@@ -63,7 +57,8 @@ func (n *names) all() []string {
 
 // checkNames finds names of calls that the playbook does not have, and answers whose order is not fixed.
 func checkNames(tests *playbook.Tests, book *playbook.Playbook) (found source.Diagnostics) {
-	known := namesOf(book)
+	known := names{steps: map[string]*playbook.Step{}, places: map[string]bool{}}
+	known.add(book, "")
 	say := func(pos source.Position, code, format string, args ...any) {
 		found = append(found, problem(tests.File, pos, code, format, args...))
 	}

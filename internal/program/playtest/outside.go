@@ -31,7 +31,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Seen) {
 	}
 	if !said && seen.Limit == 0 && len(s.test.At) == 0 {
 		needs := "{complete: {}, after: 10m}"
-		if seen.Tool == "approval" {
+		if playbook.TraitsOf(seen.Tool).AsksPeople {
 			needs = "{approve: {}, after: 10m}"
 		}
 		s.script.miss(unanswered{who: who, request: nil, needs: needs})

@@ -121,11 +121,15 @@ func (s *stage) misses() []Failure {
 	s.script.mu.Lock()
 	defer s.script.mu.Unlock()
 	var all []Failure
+	at := s.test.Pos
+	if len(s.test.Answers) > 0 {
+		at = s.test.Answers[0].Pos
+	}
 	for _, u := range s.script.unanswered {
 		all = append(all, Failure{
-			Pos: s.answersPos(), What: "answers." + u.who.name(),
+			Pos: at, What: "answers." + u.who.name(),
 			Message: fmt.Sprintf("no answer is left for %s, attempt %d: %s", u.who.name(), max(u.who.attempt, 1), brief(u.request)),
-			Add:     s.entryFor(u),
+			Add:     fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.name(), u.needs, brief(u.request)),
 		})
 	}
 	for _, c := range s.script.complaints {
@@ -134,30 +138,20 @@ func (s *stage) misses() []Failure {
 	return all
 }
 
-func (s *stage) answersPos() source.Position {
-	if len(s.test.Answers) > 0 {
-		return s.test.Answers[0].Pos
-	}
-	return s.test.Pos
-}
-
-// entryFor is what to write for a request that has no answer, as YAML.
-func (s *stage) entryFor(u unanswered) string {
-	return fmt.Sprintf("answers:\n  %s:\n    - %s   # %s", u.who.name(), u.needs, brief(u.request))
-}
-
 // unused are the answers that nobody asked for.
 func (s *stage) unused() []Failure {
 	var all []Failure
+	s.script.mu.Lock()
+	defer s.script.mu.Unlock()
 	for _, answer := range s.script.left() {
 		all = append(all, Failure{Pos: answer.Pos, What: "answers", Message: "nothing asked for this answer: " + kindOf(answer)})
 	}
 	for _, act := range s.test.At {
-		if !s.script.wasPerformed(act) {
+		if !s.script.performed[act] {
 			all = append(all, Failure{Pos: act.Pos, What: "at", Message: fmt.Sprintf("the run ended after %s, before %s", s.since(), act.Verb())})
 		}
 	}
-	for _, step := range s.script.notLost() {
+	for _, step := range playbook.SortedKeys(s.script.lose) {
 		all = append(all, Failure{Pos: s.test.Pos, What: "at", Message: fmt.Sprintf("step %s made no attempt after its worker was to be lost", step)})
 	}
 	return all

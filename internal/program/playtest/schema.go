@@ -53,6 +53,3 @@ func (s *schema) exec(statement string) error {
 	}
 	return nil
 }
-
-// drop drops the schema with all that is in it.
-func (s *schema) drop() { _ = s.exec("DROP SCHEMA IF EXISTS " + s.name + " CASCADE") }

@@ -126,12 +126,6 @@ func (i iteration) is(chosen playbook.Iterations) bool {
 	return true
 }
 
-// within reports whether an answer is for the element of the call: the element itself, or
-// members of it.
-func (c caller) within(element any) bool {
-	return element == nil || covers(element, c.element)
-}
-
 func newScript(suite *Suite, test *playbook.Test) *script {
 	s := &script{lose: map[string]bool{}, performed: map[*playbook.TestAct]bool{}}
 	for _, answers := range test.Answers {
@@ -147,7 +141,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 		}
 		s.lists = append(s.lists, list)
 	}
-	// Who names iterations goes first.
+	// Lists that name iterations come first.
 	slices.SortStableFunc(s.lists, func(a, b *answerList) int { return chosen(b.CallName) - chosen(a.CallName) })
 	return s
 }
@@ -181,7 +175,7 @@ func (s *script) find(who caller) *entry {
 			continue
 		}
 		for _, one := range list.entries {
-			if (!one.used || one.Repeat) && who.within(one.Element) {
+			if (!one.used || one.Repeat) && (one.Element == nil || covers(one.Element, who.element)) {
 				return one
 			}
 		}
@@ -223,12 +217,6 @@ func (s *script) perform(act *playbook.TestAct) {
 	s.performed[act] = true
 }
 
-func (s *script) wasPerformed(act *playbook.TestAct) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.performed[act]
-}
-
 // loses reports, once, that the attempt at hand loses its worker.
 func (s *script) loses(who caller) bool {
 	s.mu.Lock()
@@ -241,10 +229,8 @@ func (s *script) loses(who caller) bool {
 	return true
 }
 
-// left are the answers that nobody asked for, in the order of the file.
+// left are the answers that nobody asked for, in the order of the file. The caller has the lock.
 func (s *script) left() []*playbook.TestAnswer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []*playbook.TestAnswer
 	for _, list := range s.lists {
 		for _, one := range list.entries {
@@ -255,13 +241,6 @@ func (s *script) left() []*playbook.TestAnswer {
 	}
 	slices.SortStableFunc(all, func(a, b *playbook.TestAnswer) int { return a.Pos.Line - b.Pos.Line })
 	return all
-}
-
-// notLost are those whose worker a test wanted to lose, and which made no attempt after that.
-func (s *script) notLost() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return playbook.SortedKeys(s.lose)
 }
 
 // callerOf is the call that an attempt belongs to.

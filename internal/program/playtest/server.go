@@ -35,10 +35,6 @@ type limiter struct {
 	pause time.Time
 }
 
-func newServer(now func() time.Time, before map[string]any) *server {
-	return &server{now: now, before: before, states: map[string]*incremental.Keeper{}, limits: map[string]*limiter{}}
-}
-
 // DescribeWorkflow knows no run: what people have said holds it in its workflow.
 func (*server) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
 	return nil, connect.NoServer()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ import (
 	"reprise/internal/program/host"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
@@ -94,7 +96,7 @@ func newStage(suite *Suite, test *playbook.Test, options Options, before *stage)
 		began = playbook.DefaultClock
 	}
 	s := &stage{suite: suite, test: test, options: options, begun: began, script: newScript(suite, test), seen: newSeen()}
-	s.server = newServer(s.now, test.States)
+	s.server = &server{now: s.now, before: test.States, states: map[string]*incremental.Keeper{}, limits: map[string]*limiter{}}
 	if before != nil {
 		s.dir, s.schema, s.number, s.server.states = before.dir, before.schema, before.number+1, before.server.states
 	} else if err := s.makePlaces(); err != nil {
@@ -120,7 +122,7 @@ func (s *stage) makePlaces() (err error) {
 // close drops the folder of the test, and what it has elsewhere.
 func (s *stage) close() error {
 	if s.schema != nil {
-		s.schema.drop()
+		_ = s.schema.exec("DROP SCHEMA IF EXISTS " + s.schema.name + " CASCADE")
 	}
 	return os.RemoveAll(s.dir)
 }
@@ -133,7 +135,7 @@ func (s *stage) writeFiles() error {
 	}
 	defer func() { _ = root.Close() }()
 	for _, name := range playbook.SortedKeys(s.test.Files) {
-		if dir := parentOf(name); dir != "" {
+		if dir := filepath.Dir(name); dir != "." {
 			if err := root.MkdirAll(dir, 0o750); err != nil {
 				return fmt.Errorf("make the folder of file %q: %w", name, err)
 			}
@@ -174,7 +176,9 @@ func (s *stage) run() (o outcome) {
 			o.err = fmt.Errorf("the run got stuck: %.300v", r)
 		}
 	}()
-	s.act()
+	for _, act := range s.test.At { // what people do, at its time
+		s.env.RegisterDelayedCallback(func() { s.perform(act) }, max(act.After, 1))
+	}
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
 		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(orEmpty(s.test.Workload)),
 		Strict: s.test.Strict, Partition: s.test.Partition, Files: s.suite.files,
@@ -293,13 +297,6 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
 		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
 	})
-}
-
-// act has people do what the test says, at their times.
-func (s *stage) act() {
-	for _, act := range s.test.At {
-		s.env.RegisterDelayedCallback(func() { s.perform(act) }, max(act.After, 1))
-	}
 }
 
 // ignored is an update whose answer nobody reads.

@@ -3,7 +3,6 @@ package playtest
 import (
 	"context"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,12 +172,4 @@ func (s *stage) fence(in interpreter.ToolInput) error {
 		return tool.ConfigErrorf("step %q: a test writes only into a folder of its own, and %q is outside; give the test a workload or a connection with a relative path", in.Step, where)
 	}
 	return nil
-}
-
-// parentOf is the folder of a file, "" for one in no folder.
-func parentOf(name string) string {
-	if dir := path.Dir(filepath.ToSlash(name)); dir != "." {
-		return dir
-	}
-	return ""
 }

@@ -32,7 +32,7 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 		if report.Suite != suite || report.Passed() {
 			continue
 		}
-		if !report.comparable() {
+		if report.stage == nil || report.outcome.err != nil || report.stage.stopped.Load() != nil { // nothing that could be expected
 			left = append(left, report)
 			continue
 		}
@@ -49,11 +49,6 @@ func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []
 		lines = slices.Replace(lines, one.from, one.to, one.text)
 	}
 	return []byte(strings.Join(lines, "")), len(edits), left, nil
-}
-
-// comparable reports whether the run has come to something that can be expected of it.
-func (r *Report) comparable() bool {
-	return r.stage != nil && r.outcome.err == nil && r.stage.stopped.Load() == nil
 }
 
 // edit puts a text in the place of lines, counted from 0.

@@ -357,13 +357,7 @@ func (r *Reference) below(path string) []string {
 
 // Index lists the names of a kind, sorted as they are documented.
 func (r *Reference) Index(kind Kind) []string {
-	var names []string
-	for _, e := range r.entries {
-		if e.Kind == kind {
-			names = append(names, e.Name)
-		}
-	}
-	return names
+	return lists.Pick(r.entries, func(e Entry) (string, bool) { return e.Name, e.Kind == kind })
 }
 
 // Plural is what a kind is called in lists.

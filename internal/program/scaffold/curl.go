@@ -245,12 +245,19 @@ func (c *curl) option(name, value string) error {
 		if strings.HasPrefix(value, "@") {
 			return errors.New("the headers are in a file; put them into the line, in place of @FILE")
 		}
-		c.header(value)
+		name, text, _ := strings.Cut(value, ":")
+		name, text = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(text)
+		if name != "" && text != "" {
+			c.d.Headers = append(c.d.Headers, Pair{name, text})
+		}
 	case "user-agent", "referer": // nobody's business but the browser's
 	case "cookie":
 		c.d.Headers = append(c.d.Headers, Pair{"cookie", value})
 	case "user":
-		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Basic " + basic(value)})
+		if !strings.Contains(value, ":") {
+			value += ":?"
+		}
+		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(value))})
 	case "oauth2-bearer":
 		c.d.Headers = append(c.d.Headers, Pair{"authorization", "Bearer " + value})
 	case "json":
@@ -282,21 +289,6 @@ func (c *curl) content(value string) error {
 	}
 	c.data = append(c.data, value)
 	return nil
-}
-
-func (c *curl) header(value string) {
-	name, text, found := strings.Cut(value, ":")
-	if name = strings.ToLower(strings.TrimSpace(name)); found && name != "" && strings.TrimSpace(text) != "" {
-		c.d.Headers = append(c.d.Headers, Pair{name, strings.TrimSpace(text)})
-	}
-}
-
-// basic encodes user and password, as the header has them.
-func basic(user string) string {
-	if !strings.Contains(user, ":") {
-		user += ":?"
-	}
-	return base64.StdEncoding.EncodeToString([]byte(user))
 }
 
 // encoded is a value of --data-urlencode as a pair of a form.

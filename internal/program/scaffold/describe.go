@@ -115,7 +115,9 @@ func (d *Description) hide() {
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
-	d.hideText()
+	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
+		d.Text, d.Body = "", d.pass("body", "text")
+	}
 	d.hidePath()
 	for i := range d.Later {
 		d.Later[i] = Request{
@@ -196,13 +198,6 @@ func (d *Description) isSecret(name string, value any) bool {
 		return true
 	}
 	return isSecret(name, value)
-}
-
-// hideText has a body that is neither JSON nor a form passed with each run if it contains a secret.
-func (d *Description) hideText() {
-	if d.Text != "" && (secrets.HasInside(d.Text) || secrets.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
-		d.Text, d.Body = "", d.pass("body", "text")
-	}
 }
 
 // host is the scheme and host of the requests.

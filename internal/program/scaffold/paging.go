@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,10 +227,7 @@ func (f *finder) mark() (paging, bool) {
 	if !ok || found.name() == "offset" && f.cursorParam(found) == "" {
 		return paging{}, false
 	}
-	param := f.cursorParam(found)
-	if param == "" {
-		param = guessedParam(found.path[len(found.path)-1])
-	}
+	param := cmp.Or(f.cursorParam(found), guessedParam(found.path[len(found.path)-1]))
 	return f.marked(found.path, param), true
 }
 

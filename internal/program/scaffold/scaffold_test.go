@@ -145,6 +145,20 @@ func TestHAR(t *testing.T) {
 	}
 }
 
+// TestKeyOfEachElement: what an API answers about one element is a row with a key, so that another run
+// does not write it twice.
+func TestKeyOfEachElement(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/openapi/petstore.json")
+	require.NoError(t, err)
+	document, err := scaffold.ReadOpenAPI(data, "")
+	require.NoError(t, err)
+	of, err := document.Describe("showPetById")
+	require.NoError(t, err)
+	made := checked(t, of, scaffold.Options{Name: "pets", Each: "petId"})
+	require.Contains(t, string(made.Playbook), "mode: upsert\n        key: id\n", "%s", made.Playbook)
+}
+
 // TestSchemasThatNameEachOther: a sample of them ends, however many they are.
 func TestSchemasThatNameEachOther(t *testing.T) {
 	t.Parallel()

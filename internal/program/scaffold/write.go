@@ -465,11 +465,23 @@ func (w *writer) tableSink(sink *yaml.Node) {
 		w.loads = true
 	}
 	add(sink, "table", recording.Text(w.table))
-	if key := keyOf(at(w.found.answer, w.found.rows)); w.found.hasRows && key != "" {
+	if key := w.key(); key != "" {
 		add(sink, "mode", recording.Text("upsert"))
 		add(sink, "key", recording.Text(key))
 	}
 	add(sink, "schema_contract", recording.Text("evolve"))
+}
+
+// key is the column by which the rows of a sink are told apart, "" where that is not known. Without
+// it another run writes the rows twice.
+func (w *writer) key() string {
+	switch {
+	case w.found.hasRows:
+		return keyOf(at(w.found.answer, w.found.rows))
+	case w.paging.style == "" && w.Each != "": // the answer about an element is a row
+		return keyOf([]any{w.found.answer})
+	}
+	return ""
 }
 
 // sinkArgs are the rows where the result is something else; "" where it is them.

@@ -64,8 +64,11 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		read, known := words[key]
 		if !known {
-			return given, badRequest("%s has no field %q; its fields are %s", verb, key,
-				strings.Join(slices.Sorted(maps.Keys(words)), ", "))
+			fields := strings.Join(slices.Sorted(maps.Keys(words)), ", ")
+			if _, has := words["result"]; has {
+				fields += "; what another system reports goes into result, such as {\"result\": {\"rows\": 1200}}"
+			}
+			return given, badRequest("%s has no field %q; its fields are %s", verb, key, fields)
 		}
 		if wanted, ok := read(object[key]); !ok {
 			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
@@ -171,22 +174,16 @@ func (s *Server) send(ctx context.Context, workflowID string, given interpreter.
 	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
+	case err == nil && taken.ID != given.ID:
+		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}, at, nil
 	case err == nil:
-		return outcomeOf(taken, given), at, nil
+		return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}, at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
 		return answer{}, at, errRefused(refused.Message)
 	case errors.As(err, &refused):
 		return answer{}, at, errLate
 	}
 	return answer{}, at, errUnsaid
-}
-
-// outcomeOf is the reply to an answer that was accepted.
-func outcomeOf(taken interpreter.AnswerReceipt, given interpreter.Answer) answer {
-	if taken.ID != given.ID {
-		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}
-	}
-	return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}
 }
 
 // errRefused is the problem of an answer that the step does not take.

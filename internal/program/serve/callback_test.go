@@ -253,6 +253,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		says       string
 	}{
 		{"complete", `{"result": 1, "reslut": 2}`, 400, `complete has no field "reslut"`},
+		{"complete", `{"rows": 1200}`, 400, `what another system reports goes into result, such as {"result": {"rows": 1200}}`},
 		{"complete", `[1]`, 400, "must be a JSON object"},
 		{"complete", `{"result": }`, 400, "not JSON"},
 		{"complete", `{"option": 1}`, 400, "option must be text"},

@@ -15,11 +15,11 @@ const certificateKept = time.Second
 type Certificate struct {
 	certificate, key string // paths
 
-	mu     sync.Mutex
+	mu      sync.Mutex
 	checked time.Time
-	read   [2]fileState
-	failed [2]fileState // of files that cannot be used, and that the log has
-	pair   *tls.Certificate
+	read    [2]fileState
+	failed  [2]fileState // of files that cannot be used, and that the log has
+	pair    *tls.Certificate
 }
 
 // OpenCertificate reads a certificate, with those between it and its root, and its

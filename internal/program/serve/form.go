@@ -4,6 +4,7 @@ import (
 	"net/url"
 
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -15,13 +16,7 @@ type FormField = pageField
 func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]string) []FormField {
 	var shown page
 	shown.fields(approval, typed, faults)
-	fields := make([]FormField, 0, len(shown.Fields))
-	for _, field := range shown.Fields {
-		if field.Name != fieldBy {
-			fields = append(fields, field)
-		}
-	}
-	return fields
+	return lists.Filter(shown.Fields, func(field FormField) bool { return field.Name != fieldBy })
 }
 
 // TypedAnswer is the answer of a person who is known to an approval, and what is wrong

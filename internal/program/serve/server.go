@@ -226,8 +226,8 @@ func (s *Server) routes() []route {
 	}
 }
 
-// Run answers requests on a listener until ctx ends, and then those that are under
-// way. With a certificate the server speaks TLS.
+// Run answers requests on a listener until ctx ends, and then those that are
+// open. With a certificate the server speaks TLS.
 func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Certificate) error {
 	limits := s.Limits
 	server := &http.Server{

@@ -78,9 +78,9 @@ const (
 // Result is the answer of a run to a command.
 type Result struct {
 	runs.Found
-	Outcome  Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
-	Message  string                   `json:"message,omitempty"`
-	Reply *workflows.CommandResult `json:"standing,omitempty"`
+	Outcome Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
+	Message string                   `json:"message,omitempty"`
+	Reply   *workflows.CommandResult `json:"standing,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`

@@ -172,13 +172,10 @@ func (t *Telemetry) trace(ctx context.Context, about *resource.Resource) error {
 	if err != nil {
 		return fmt.Errorf("send traces by OTLP: %w", err)
 	}
-	t.tracing(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-	return nil
-}
-
-func (t *Telemetry) tracing(options ...sdktrace.TracerProviderOption) {
-	t.traces = sdktrace.NewTracerProvider(append(options, sdktrace.WithIDGenerator(idGenerator{}))...)
+	t.traces = sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(idGenerator{}))
 	t.tracer = t.traces.Tracer("reprise")
+	return nil
 }
 
 // URL is where Prometheus finds the metrics, "" where there is no endpoint.

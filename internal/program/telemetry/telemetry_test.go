@@ -22,6 +22,7 @@ import (
 	"reprise/internal/base/meter"
 	"reprise/internal/base/payload"
 	"reprise/internal/program/telemetry"
+	"reprise/internal/test/testenv"
 )
 
 func newTelemetry(t *testing.T, options telemetry.Options) *telemetry.Telemetry {
@@ -185,7 +186,7 @@ func TestWatermarkAge(t *testing.T) {
 	require.GreaterOrEqual(t, first["load/orders"], 3600-1e-3)
 	require.LessOrEqual(t, first["load/orders"], 3600+time.Since(began).Seconds()+1e-3)
 	require.Zero(t, first["load/shops"])
-	require.Eventually(t, func() bool { return ages()["load/orders"] > first["load/orders"] }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ages()["load/orders"] > first["load/orders"] }, testenv.Within(10*time.Second), time.Millisecond)
 	mark("load", "orders", time.Now())
 	require.Less(t, ages()["load/orders"], 3600.0)
 	for i := range 2 * telemetry.MaxPlaybooks {

@@ -66,11 +66,6 @@ func (e *exchanges) refused() error {
 	return e.err
 }
 
-// around is the transport that sees what goes through another one.
-func (e *exchanges) around(base http.RoundTripper) http.RoundTripper {
-	return seeing{of: e, base: base}
-}
-
 type seeing struct {
 	of   *exchanges
 	base http.RoundTripper

@@ -11,16 +11,11 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// record adds the answer of an attempt to the recording.
-func (t *trial) record(outcome interpreter.Outcome, seen *exchange) {
+// record adds the answer of an attempt, or of a sink, to the recording, unless its body cannot be kept in one.
+func (t *trial) record(place string, outcome interpreter.Outcome, seen *exchange) {
 	if t.Recording == nil {
 		return
 	}
-	t.add(t.step.Name, outcome, seen)
-}
-
-// add adds an answer, unless its body cannot be kept in a recording.
-func (t *trial) add(place string, outcome interpreter.Outcome, seen *exchange) {
 	if seen != nil && (seen.size > maxSeen || !utf8.Valid(seen.content.Bytes())) {
 		t.report.Notes = append(t.report.Notes, fmt.Sprintf("an answer of %s is not in the recording: it is larger than 1 MiB, or no text", place))
 		return
@@ -28,14 +23,6 @@ func (t *trial) add(place string, outcome interpreter.Outcome, seen *exchange) {
 	entry := entryOf(outcome, seen)
 	entry.Element = t.report.Element
 	t.Recording.Add(place, entry)
-}
-
-// recordSink adds the answer of a sink, by its place.
-func (t *trial) recordSink(in interpreter.ToolInput, outcome interpreter.Outcome) {
-	if t.Recording == nil {
-		return
-	}
-	t.add(in.Place, outcome, t.exchanges.last())
 }
 
 // entryOf is the answer as a recording has it. Of an answer of HTTP it is what came, before anything

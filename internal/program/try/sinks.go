@@ -82,7 +82,7 @@ func (t *trial) write(ctx context.Context, sink *call.Call) (interpreter.CallRes
 				return interpreter.CallResult{}, err
 			}
 			sink.Attempted(outcome, time.Now().UTC())
-			t.recordSink(command.Input, outcome)
+			t.record(command.Input.Place, outcome, t.exchanges.last())
 		case call.DoWait:
 			if command.Wait.Delay > t.MaxWait {
 				return unwritten("the next wait is longer than --max-wait: " + command.Wait.Summary), nil

@@ -67,7 +67,7 @@ func (p Printer) request(request Request) {
 		}
 	}
 	if request.Body != "" {
-		p.Value("    ", parsed(request.Body))
+		p.Value("    ", ValueOf(request.Body))
 	}
 	for _, name := range playbook.SortedKeys(request.Fields) {
 		value := request.Fields[name]
@@ -80,8 +80,8 @@ func (p Printer) request(request Request) {
 	}
 }
 
-// parsed is the value of JSON, else the text itself.
-func parsed(text string) any {
+// ValueOf is the value of JSON, else the text itself.
+func ValueOf(text string) any {
 	if value, err := expression.Decode([]byte(text)); err == nil {
 		return value
 	}

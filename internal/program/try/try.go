@@ -86,7 +86,7 @@ func (t *trial) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	t.Resources.HTTP.Observe = t.exchanges.around
+	t.Resources.HTTP.Observe = func(base http.RoundTripper) http.RoundTripper { return seeing{of: &t.exchanges, base: base} }
 	if t.DryRun {
 		t.Resources.HTTP.Transport = refuses{&t.exchanges}
 	}
@@ -185,7 +185,7 @@ func (t *trial) attempt(ctx context.Context, in interpreter.ToolInput) error {
 		return nil // it was not made, and its turn is waited for
 	}
 	shown.Answer = t.answer(outcome, last, took)
-	t.record(outcome, last)
+	t.record(t.step.Name, outcome, last)
 	shown.Policies = t.policies()
 	t.before = &in
 	shown.Next = t.next(in)

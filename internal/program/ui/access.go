@@ -205,10 +205,6 @@ func (a Access) named(r *http.Request) string {
 // token is in the forms of a person, so that pages of others cannot make one.
 func (s *Server) token(person Person) string { return sign(s.secret, person.Name) }
 
-func (s *Server) isToken(person Person, token string) bool {
-	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token(person))) == 1
-}
-
 // flash is what came of the last change; the next page shows it once.
 type flash struct {
 	Text string `json:"text"`

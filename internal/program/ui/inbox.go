@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -157,7 +158,7 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 	return shown, err
 }
 
-// number makes the IDs of a card's inputs its own. Who may only look has no form.
+// number makes the IDs of a card's inputs its own. A person who may only read has no form.
 func (c *card) number(i int, person Person) {
 	c.ID = fmt.Sprintf("card-%d", i)
 	for j := range c.Form {
@@ -184,9 +185,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, v *visit) error 
 		if err != nil {
 			return err
 		}
-		if shown.Fault == "" {
-			shown.Fault = "Nothing was sent yet: something is missing or wrong below."
-		}
+		shown.Fault = cmp.Or(shown.Fault, "Nothing was sent yet: something is missing or wrong below.")
 		shown.number(0, v.person)
 		v.frame.Title, v.frame.Section = "Inbox", "/inbox"
 		s.write(w, v, http.StatusUnprocessableEntity, "inbox", &inboxView{Cards: []card{shown}})

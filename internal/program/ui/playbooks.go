@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 
 	"reprise/internal/base/terminal"
-	"reprise/internal/observe/graph"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter/expression"
@@ -122,9 +120,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 	}
 	if book.Playbook != nil {
 		shown.Description = book.Playbook.Description
-		if drawing := graph.New(book.Playbook, nil, &graph.Children{}).SVG(); len(drawing) <= mostGraph {
-			shown.Graph = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
-		}
+		shown.Graph = drawn(book.Playbook, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
 		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name}, lastRuns, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {

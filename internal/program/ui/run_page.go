@@ -217,10 +217,7 @@ func awaited(id, step string, index *int, awaits *interpreter.AwaitedDetails, no
 
 // verdict is the status of a run in a sentence.
 func verdict(status *runs.Status, now time.Time) string {
-	since := terminal.Duration(now.Sub(status.StartedAt))
-	if status.Ended() {
-		since = terminal.Duration(status.EndedAt.Sub(status.StartedAt))
-	}
+	since := terminal.Duration(cmp.Or(status.EndedAt, now).Sub(status.StartedAt))
 	failed, all := 0, 0
 	for _, step := range status.Steps {
 		if step.Loop != nil {
@@ -293,13 +290,7 @@ func newStepRow(status *runs.Status, step runs.Step, book *playbook.Playbook) st
 		row.Tool, _ = of.Action.ToolName()
 	}
 	if !step.StartedAt.IsZero() {
-		end := step.EndedAt
-		if end.IsZero() && status.Ended() {
-			end = status.EndedAt
-		} else if end.IsZero() {
-			end = status.At
-		}
-		row.Took = terminal.Duration(end.Sub(step.StartedAt))
+		row.Took = terminal.Duration(cmp.Or(step.EndedAt, status.EndedAt, status.At).Sub(step.StartedAt))
 	}
 	if step.Error != nil && step.Status != interpreter.Completed {
 		row.Error = terminal.Shorten(step.Error.Message, 300)
@@ -337,9 +328,7 @@ func (v *runView) draw(book *playbook.Playbook, source string, marked int) {
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
-		if drawing := graph.New(book, v.Status, &graph.Children{}).SVG(); len(drawing) <= mostGraph {
-			v.Graph = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
-		}
+		v.Graph = drawn(book, v.Status)
 		for _, step := range v.Status.Steps {
 			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
 				failed = of.NamePos.Line
@@ -359,6 +348,15 @@ func (v *runView) draw(book *playbook.Playbook, source string, marked int) {
 		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed || i+1 == marked})
 	}
 	v.LinesLeft = len(lines) - len(v.Lines)
+}
+
+// drawn is the graph of a playbook, or of a run of it, as a picture; "" for one that is too large.
+func drawn(book *playbook.Playbook, status *runs.Status) template.URL {
+	drawing := graph.New(book, status, &graph.Children{}).SVG()
+	if len(drawing) > mostGraph {
+		return ""
+	}
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing))) //nolint:gosec // ours, shown as a picture
 }
 
 // cutLine bounds a line of a playbook.

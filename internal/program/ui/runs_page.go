@@ -1,13 +1,13 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -156,10 +156,7 @@ func (s *Server) rows(ctx context.Context, list []runs.Found, now time.Time) []r
 	group.SetLimit(callsPerPage)
 	for i, run := range list {
 		ids[run.WorkflowID]++
-		end := run.EndedAt
-		if end.IsZero() {
-			end = now
-		}
+		end := cmp.Or(run.EndedAt, now)
 		rows[i] = runRow{
 			Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: ago(run.StartedAt, now), Took: terminal.Duration(end.Sub(run.StartedAt)),
 		}
@@ -275,14 +272,5 @@ func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	d := now.Sub(at)
-	switch {
-	case d < time.Minute:
-		return strconv.Itoa(max(0, int(d.Seconds()))) + "s ago"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m ago"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h ago"
-	}
-	return strconv.Itoa(int(d.Hours()/24)) + "d ago"
+	return terminal.Ago(at, now)
 }

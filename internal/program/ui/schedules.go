@@ -13,6 +13,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 )
 
@@ -46,9 +47,7 @@ func (s *Server) schedulesPage(w http.ResponseWriter, r *http.Request, v *visit)
 	if page.Left > 0 {
 		shown.Next = "/schedules?" + url.Values{"after": {page.Last}}.Encode()
 	}
-	for _, one := range page.Schedules {
-		shown.Rows = append(shown.Rows, newScheduleRow(one, v.person))
-	}
+	shown.Rows = lists.Map(page.Schedules, func(one *runs.Schedule) scheduleRow { return newScheduleRow(one, v.person) })
 	s.write(w, v, http.StatusOK, "schedules", shown)
 	return nil
 }

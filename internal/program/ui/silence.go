@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -45,11 +46,7 @@ func (s *silences) has(queue string, now time.Time) bool {
 func (s *silences) note(queue string, now time.Time, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for other, since := range s.since {
-		if now.Sub(since) >= silentFor {
-			delete(s.since, other)
-		}
-	}
+	maps.DeleteFunc(s.since, func(_ string, since time.Time) bool { return now.Sub(since) >= silentFor })
 	if answered {
 		delete(s.since, queue)
 		return

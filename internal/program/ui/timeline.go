@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"time"
 
 	"reprise/internal/base/terminal"
@@ -32,10 +33,7 @@ type lane struct {
 
 // newTimeline is nil where no step has started.
 func newTimeline(status *runs.Status) *timeline {
-	end := status.EndedAt
-	if end.IsZero() {
-		end = status.At
-	}
+	end := cmp.Or(status.EndedAt, status.At)
 	whole := max(end.Sub(status.StartedAt), time.Millisecond)
 	t := &timeline{Took: terminal.Duration(whole)}
 	at := func(of time.Time) float64 {
@@ -49,10 +47,7 @@ func newTimeline(status *runs.Status) *timeline {
 			t.Left++
 			continue
 		}
-		to := step.EndedAt
-		if to.IsZero() {
-			to = end
-		}
+		to := cmp.Or(step.EndedAt, end)
 		x, text := at(step.StartedAt), terminal.Duration(to.Sub(step.StartedAt))
 		t.Lanes = append(t.Lanes, lane{Name: step.Step, Status: step.Status, X: x, W: max(4, at(to)-x), Text: text})
 	}

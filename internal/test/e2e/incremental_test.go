@@ -288,3 +288,65 @@ func TestStatesOfALoopOfNoSink(t *testing.T) {
 		})
 	}
 }
+
+// TestTenantsHaveOneState: a statement that names the tenant beside incremental.value reads from another source for another
+// tenant, which does not begin where the first one has ended.
+func TestTenantsHaveOneState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.database()
+	w.work()
+	db.Exec(t, createKept+"; CREATE TABLE source (tenant text, id bigint, at text); "+
+		"INSERT INTO source VALUES ('a', 1, '2026-01-05'), ('b', 2, '2026-01-02')")
+	source := strings.Replace(book(`
+  - step: fetch
+    tool: postgres
+    auth: pg
+    statement: "SELECT id, at FROM source WHERE tenant = {{ tenant }} AND at >= {{ incremental.value }} ORDER BY at"
+    incremental: {cursor_path: at, initial_value: "2026-01-01", type: time STATE}
+    sink: {tool: postgres, auth: pg, table: orders, key: id}
+`), "workflow:", "workload: {tenant: ''}\nworkflow:", 1)
+	one := w.kept(strings.Replace(source, "STATE", "", 1))
+	w.endsAs(w.start(one, map[string]any{"tenant": "a"}), interpreter.Completed)
+	w.endsAs(w.start(one, map[string]any{"tenant": "a"}), interpreter.Completed)
+	refused := w.endsAs(w.start(one, map[string]any{"tenant": "b"}), interpreter.Failed)
+	require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
+	require.Equal(t, "1", keptIDs(w, db))
+	named := w.kept(strings.Replace(source, "STATE", `, state: "`+w.queue+`/{{ tenant }}"`, 1))
+	w.endsAs(w.start(named, map[string]any{"tenant": "b"}), interpreter.Completed)
+	require.Equal(t, "1 2", keptIDs(w, db))
+}
+
+// TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.
+func TestTokenThatStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.database()
+	w.work()
+	db.Exec(t, createKept)
+	answers := []string{
+		`{"token": "a", "rows": [{"id": 1}]}`, `{"token": "a", "rows": [{"id": 2}]}`, `{"token": "a", "rows": [{"id": 2}, {"id": 3}]}`,
+		`{"token": "", "rows": [{"id": 2}]}`, `{"rows": [{"id": 3}, {"id": 4}]}`, `{"token": "b", "rows": [{"id": 4}, {"id": 5}]}`,
+	}
+	var given []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, answers[len(given)])
+		given = append(given, r.URL.Query().Get("token"))
+	}))
+	t.Cleanup(server.Close)
+	source := w.kept(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/orders"
+    params: {token: "{{ incremental.value }}"}
+    incremental: {token: "{{ response.token }}"}
+    sink: {tool: postgres, auth: pg, table: orders}
+    retry: [{when: "{{ response.next }}", then: {next_call: {params: {page: 1}}, collect: {path: rows}}}]
+`))
+	for range answers {
+		w.endsAs(w.start(source, map[string]any{"api": server.URL}), interpreter.Completed)
+	}
+	require.Equal(t, []string{"", "a", "a", "a", "a", "a"}, given)
+	require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
+}

@@ -293,7 +293,7 @@ func TestBackfillSoak(t *testing.T) {
 		require.Eventually(t, func() bool {
 			m, err := backfill.Read(t.Context(), w.env.Client(), book, time.Now()) // no worker may answer
 			return err == nil && m.Counts[partition.Done] >= done
-		}, time.Hour, 50*time.Millisecond)
+		}, testenv.Within(time.Hour), 50*time.Millisecond)
 		worker.Kill()
 		worker = w.spawn()
 	}

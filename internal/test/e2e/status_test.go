@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
@@ -78,6 +79,20 @@ func inState(step string, state interpreter.Status) func(*runs.Status) bool {
 		}
 		return false
 	}
+}
+
+// TestStatusOfAStateOutOfReach: a step that cannot claim its state makes no attempt, so the status of
+// the run has to say what it waits for.
+func TestStatusOfAStateOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	w.connected["away"] = "postgres://reader@127.0.0.1:1/clinic"
+	run := w.start(pagesInto("tool: postgres, auth: away, table: orders", "row_order: asc"), nil)
+
+	status := w.looker().until(run.GetID(), func(status *runs.Status) bool { return status.Stalled != "" })
+	require.Equal(t, "the state test/fetch is out of reach: could not connect to PostgreSQL at 127.0.0.1:1: connection refused", status.Stalled)
+	require.Equal(t, "waits: "+status.Stalled, render.Now(status))
+	w.cancel(run)
 }
 
 func TestStatusOfSteps(t *testing.T) {

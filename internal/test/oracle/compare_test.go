@@ -87,7 +87,9 @@ func byPath(all []made) (paths []string, of map[string][]made) {
 	return paths, of
 }
 
-func (m made) line() string { return fmt.Sprintf("%s %s?%s %s", m.method, m.path, m.query, m.body) }
+func (m made) line() string {
+	return fmt.Sprintf("%s %s?%s %s %s", m.method, m.path, m.query, m.body, m.headers)
+}
 
 // requests compares which were made, in which order, and when.
 func (d *disagreements) requests(o *oracle, c came) {

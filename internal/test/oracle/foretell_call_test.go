@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"reprise/internal/observe/runs"
@@ -17,6 +18,7 @@ type failure struct {
 	kind, class string
 	status      int
 	attempt     int
+	page        int
 	exhausted   bool
 	collected   any
 	has         bool           // something was collected
@@ -34,6 +36,9 @@ func (f *failure) object() map[string]any {
 	if f.attempt > 0 {
 		o["attempt"] = f.attempt
 	}
+	if f.page > 0 {
+		o["page"] = f.page
+	}
 	if f.exhausted {
 		o["exhausted"] = true
 	}
@@ -47,6 +52,7 @@ func (f *failure) object() map[string]any {
 type request struct {
 	method, url string
 	params      map[string]any
+	headers     map[string]any
 	body        any
 	args        map[string]any
 }
@@ -68,6 +74,7 @@ func (r request) sent() asked {
 	if r.body != nil {
 		a.body = canonical(r.body)
 	}
+	a.headers = headersOf(func(name string) string { return plain(r.headers[name]) })
 	return a
 }
 
@@ -124,6 +131,32 @@ type ended struct {
 	at        time.Duration
 	collected any
 	has       bool
+	count     int   // of pages
+	seen      scope // what sinks behind the call see of it
+}
+
+// seen is what sinks behind the call see of it.
+func (c *predictedCall) seen(e ended) scope {
+	status := "success"
+	switch {
+	case e.failure != nil:
+		status = "error"
+	case e.partial:
+		status = "partial_success"
+	}
+	return scope{
+		"_retry": c.counted(e.failure),
+		"this":   map[string]any{"status": status, "meta": map[string]any{"attempts": c.all, "pages": c.page, "truncated": e.truncated}},
+	}
+}
+
+// counted is what _retry holds.
+func (c *predictedCall) counted(failed *failure) map[string]any {
+	page := c.page
+	if failed != nil {
+		page++
+	}
+	return map[string]any{"attempt": c.attempt, "count": c.all, "page": page, "index": page}
 }
 
 func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
@@ -131,6 +164,7 @@ func (o *oracle) call(s *step, sc scope, id string, at time.Duration) ended {
 	e := c.run()
 	e.attempts, e.at = c.all, c.now
 	e.partial, e.collected, e.has = c.partial, c.pages, c.got
+	e.count, e.seen = c.page, c.seen(e)
 	return e
 }
 
@@ -144,7 +178,7 @@ func (c *predictedCall) run() ended {
 		out := c.perform()
 		c.attempted(out.failure != nil)
 		if out.failure != nil {
-			out.failure.attempt = c.all
+			out.failure.attempt, out.failure.page = c.all, c.page+1
 		}
 		if result := c.decide(out); result != nil {
 			return *result
@@ -184,6 +218,10 @@ func (c *predictedCall) fields() *failure {
 	if err != nil {
 		return c.expression()
 	}
+	headers, err := render(c.s.headers, sc)
+	if err != nil {
+		return c.expression()
+	}
 	body, err := render(c.s.body, sc)
 	if err != nil {
 		return c.expression()
@@ -195,7 +233,7 @@ func (c *predictedCall) fields() *failure {
 			method = http.MethodPost
 		}
 	}
-	c.request = request{method, at.(string), params.(map[string]any), body, c.request.args}
+	c.request = request{method, at.(string), params.(map[string]any), headers.(map[string]any), body, c.request.args}
 	return nil
 }
 
@@ -271,8 +309,8 @@ func (a answer) retryAfter() *time.Duration {
 
 // names is what conditions and what a policy does see.
 func (c *predictedCall) names(out outcome) scope {
-	retry := map[string]any{"attempt": c.attempt, "count": c.all}
-	s := scope{"_retry": retry, "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
+	meta := map[string]any{"attempts": c.all, "pages": c.page}
+	s := scope{"_retry": c.counted(out.failure), "args": c.request.args, "pages": c.pages, "error": nil, "response": nil, "page": nil}
 	for _, p := range c.s.retry {
 		if p.collect != nil && p.collect.into != "" {
 			s[p.collect.into] = c.pages
@@ -280,10 +318,14 @@ func (c *predictedCall) names(out outcome) scope {
 	}
 	if out.failure != nil {
 		s["error"] = out.failure.object()
-		s["this"] = map[string]any{"status": "error", "error": s["error"]}
+		s["this"] = map[string]any{"status": "error", "error": s["error"], "meta": meta}
 	} else {
 		s["response"], s["page"] = out.data, out.data
-		s["this"] = map[string]any{"status": "success", "data": out.data}
+		status := "success"
+		if out.partial {
+			status = "partial_success"
+		}
+		s["this"] = map[string]any{"status": status, "data": out.data, "meta": meta}
 	}
 	return c.scope.with(s)
 }
@@ -566,6 +608,14 @@ func at(value any, path string) (any, bool) {
 	if path == "" {
 		return value, true
 	}
+	if list, index, found := strings.Cut(path, "["); found {
+		n, _ := strconv.Atoi(strings.TrimSuffix(index, "]"))
+		of, _ := at(value, list)
+		if all, ok := of.([]any); ok && n < len(all) {
+			return all[n], true
+		}
+		return nil, false
+	}
 	s := scope{"x": value}
 	found, _ := name("x." + path).eval(s)
 	if found != nil {
@@ -641,6 +691,16 @@ func (c *predictedCall) follow(next *nextCall, sc scope) *failure {
 		maps.Copy(all, params.(map[string]any))
 		c.request.params = all
 	}
+	if next.headers != nil {
+		headers, failed := c.headers(next.headers, sc)
+		if failed != nil {
+			return failed
+		}
+		c.request.headers = headers
+	}
+	if next.method != "" {
+		c.request.method = next.method
+	}
 	if next.body != nil {
 		body, err := patched(c.request.body, next.body, sc)
 		if err != nil {
@@ -649,6 +709,26 @@ func (c *predictedCall) follow(next *nextCall, sc scope) *failure {
 		c.request.body = body
 	}
 	return nil
+}
+
+// headers are those of the next request: a literal null removes one, an expression must not.
+func (c *predictedCall) headers(changed fields, sc scope) (map[string]any, *failure) {
+	all := maps.Clone(c.request.headers)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for _, each := range changed {
+		if each.value == nil {
+			delete(all, each.name)
+			continue
+		}
+		value, err := render(each.value, sc)
+		if err != nil || value == nil {
+			return nil, c.expression()
+		}
+		all[each.name] = value
+	}
+	return all, nil
 }
 
 func holdsNil(value any) bool {

@@ -130,6 +130,9 @@ func (c *predictedCall) written(out outcome, data any, truncated bool) *ended {
 
 // failsWith is a call that ends with the failure of an attempt.
 func (c *predictedCall) failsWith(out outcome, p *policy) *ended {
+	if out.failure.page == 0 {
+		out.failure.page = c.page
+	}
 	sc := c.names(out)
 	e := c.fails(out.failure)
 	if p != nil {
@@ -202,15 +205,22 @@ type iteration struct {
 	begun   bool
 }
 
-// elements are those of a loop, in order.
-func (l *loop) elements() []any {
-	if list, ok := l.collection.([]any); ok {
-		return list
+// elements are those of a loop, in order; it is false where the collection is none.
+func (l *loop) elements(sc scope) ([]any, bool) {
+	collection, err := render(l.collection, sc)
+	if err != nil {
+		return nil, false
 	}
-	pairs := l.collection.(fields)
-	all := make([]any, len(pairs))
-	for i, pair := range pairs {
-		all[i] = map[string]any{"key": pair.name, "value": pair.value}
+	if list, ok := collection.([]any); ok {
+		return list, true
+	}
+	pairs, ok := collection.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	all := make([]any, 0, len(pairs))
+	for key, value := range pairs {
+		all = append(all, map[string]any{"key": key, "value": value})
 	}
 	slices.SortFunc(all, func(a, b any) int {
 		x, y := a.(map[string]any)["key"].(string), b.(map[string]any)["key"].(string)
@@ -219,12 +229,15 @@ func (l *loop) elements() []any {
 		}
 		return 1
 	})
-	return all
+	return all, true
 }
 
 // loop runs a step once per element.
 func (o *oracle) loop(s *step, sc scope, id string, at time.Duration) stepEnded {
-	elements := s.loop.elements()
+	elements, ok := s.loop.elements(sc)
+	if !ok { // anything else fails the step
+		return stepEnded{status: "failed", failure: &failure{kind: "expression", class: "final"}, at: at}
+	}
 	all := make([]iteration, len(elements))
 	now, last, spent := at, at, false
 	endedSoFar, failedSoFar := 0, 0
@@ -294,7 +307,7 @@ func (o *oracle) elementOf(s *step, sc scope, id string, at time.Duration) ended
 	if e.failure != nil || s.loop.sink == nil {
 		return e
 	}
-	until, failed := o.writes(s.loop.sink, id, sc.with(scope{"result": e.data}), e.at)
+	until, failed := o.writes(s.loop.sink, id, sc.with(e.seen).with(scope{"result": e.data}), e.at)
 	e.at = until
 	if failed != nil {
 		e.failure, e.data = e.sinkFailed(failed), nil

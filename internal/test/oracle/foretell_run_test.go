@@ -128,8 +128,15 @@ type stepEnded struct {
 	status   string
 	at       time.Duration
 	attempts int
+	pages    int
 	loop     map[string]any // stats
 	cut      bool           // truncated
+}
+
+// envelope is the step as steps.NAME has it.
+func (e *stepEnded) envelope() map[string]any {
+	status := map[string]string{"completed": "success", "partial_success": "partial_success", "failed": "error"}[e.status]
+	return map[string]any{"status": status, "meta": map[string]any{"attempts": e.attempts, "pages": e.pages, "truncated": e.cut}}
 }
 
 // record is what is predicted of a visit of a step.
@@ -379,7 +386,7 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) (e stepEnde
 		}
 	} else {
 		c = w.o.call(s, sc, id, at)
-		e = stepEnded{data: c.data, failure: c.failure, status: "completed", at: c.at, attempts: c.attempts, cut: c.truncated}
+		e = stepEnded{data: c.data, failure: c.failure, status: "completed", at: c.at, attempts: c.attempts, pages: c.count, cut: c.truncated}
 		if c.partial && c.failure == nil {
 			e.status = "partial_success"
 		}
@@ -387,12 +394,13 @@ func (w *walk) visit(s *step, sc scope, id string, at time.Duration) (e stepEnde
 			w.o.figures = append(w.o.figures, []string{s.name})
 		}
 	}
-	if e.failure != nil && s.loop == nil {
+	if e.failure != nil && e.loop == nil {
 		e.status = "failed"
 		return e
 	}
 	if s.sink != nil {
-		names := scope{"result": e.data}
+		names := scope{"result": e.data, "this": map[string]any{"status": e.envelope()["status"]}}
+		maps.Copy(names, c.seen)
 		if e.failure != nil {
 			names["error"] = e.failure.object()
 		}
@@ -410,6 +418,13 @@ func (w *walk) finish(b *branch) *failure {
 	s, e := b.step, b.end
 	w.records = append(w.records, record{step: s.name, visit: b.visit, status: e.status, loop: e.loop, attempts: e.attempts})
 	w.partial = w.partial || e.status == "partial_success"
+	steps, _ := w.scope["steps"].(map[string]any)
+	steps = maps.Clone(steps)
+	if steps == nil {
+		steps = map[string]any{}
+	}
+	steps[s.name] = e.envelope()
+	w.scope["steps"] = steps
 	if s.tool != "" {
 		w.scope[s.name] = e.data
 		w.last = e.data

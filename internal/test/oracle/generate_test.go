@@ -11,6 +11,7 @@ type round struct {
 	seed   uint64
 	book   *graph
 	styles map[string]style
+	data   fields // workload
 	steers []steer
 	// hosted says that an activity may make several attempts that need no wait.
 	hosted bool

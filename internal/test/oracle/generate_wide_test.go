@@ -12,7 +12,10 @@ func newRound(seed uint64) *round {
 	g.round.wide = true
 	g.Rand = rand.New(rand.NewPCG(seed, 2))
 	g.widen(g.round.book)
-	defer g.moreWords()
+	defer func() {
+		g.moreWords()
+		g.scopes()
+	}()
 	if g.one(8) && len(g.round.steers) == 0 && !g.round.apart() && !g.round.awaits() {
 		g.round.steers = []steer{{time.Duration(g.IntN(6))*time.Second + 700*time.Millisecond, "skip"}}
 	}

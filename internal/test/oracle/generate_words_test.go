@@ -181,17 +181,17 @@ func runsOf(all []*policy) [][]*policy {
 // entryYAML is the workbook entry that the step calls.
 func (s *step) entryYAML() fields {
 	f := fields{{"name", bare("call_" + s.name)}, {"tool", bare(s.tool)}}.add("url", s.url)
-	f = f.add("method", tidy(s.method)).add("params", s.params).add("body", s.body)
+	f = f.add("method", tidy(s.method)).add("params", s.params).add("headers", s.headers).add("body", s.body)
 	f = f.add("idempotency", tidy(s.idempotency)).add("args", s.args)
 	if s.decoy {
 		return append(f, field{"retry", []any{fields{{"when", defined{of: name("error")}}, {"then", fields{{"ignore", true}}}}}})
 	}
-	return f.add("retry", policies(s.retry))
+	return f.add("retry", s.retryYAML())
 }
 
 // refuses is the failure that a policy makes of an answer.
 func (c *predictedCall) refuses(p *policy, out outcome, sc scope) (*failure, *failure) {
-	f := &failure{kind: "response", class: "final", attempt: c.all, told: out.told}
+	f := &failure{kind: "response", class: "final", attempt: c.all, page: c.page, told: out.told}
 	if p.class != "" {
 		f.class = p.class
 	}

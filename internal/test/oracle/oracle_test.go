@@ -75,7 +75,7 @@ func run(t *testing.T, seed uint64, build func(uint64) *round, play func(*round,
 }
 
 func (r *round) describe() string {
-	text := r.book.source()
+	text := r.book.source(r.data)
 	if r.hosted {
 		text += "# attempts without waits go together\n"
 	}

@@ -29,6 +29,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/seal"
 	"reprise/internal/program/host"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -53,7 +54,15 @@ type came struct {
 // predict asks the oracle what becomes of a round.
 func (r *round) predict() (ran, *oracle) {
 	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, events: events{}}
-	predicted := o.run(r.book, map[string]any{"api": "http://127.0.0.1:1"}, "", 0)
+	workload := map[string]any{"api": "http://127.0.0.1:1"}
+	if len(r.data) > 0 {
+		data, err := render(r.data, nil)
+		if err != nil {
+			panic(err)
+		}
+		workload["given"] = data
+	}
+	predicted := o.run(r.book, workload, "", 0)
 	return predicted, o
 }
 
@@ -75,7 +84,7 @@ func (r *round) stage(t *testing.T) *stage {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stage{env: suite.NewTestWorkflowEnvironment(), dir: t.TempDir()}
 	s.env.SetStartTime(began)
-	s.env.SetTestTimeout(time.Minute)
+	s.env.SetTestTimeout(testenv.Within(time.Minute))
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout:  time.Minute,
 		BackgroundActivityContext: activities.WithHost(t.Context(), activities.Host{StopGrace: time.Second}),
@@ -166,7 +175,7 @@ func (r *round) play(t *testing.T) came {
 	}))
 	defer server.Close()
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{
-		Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL}),
+		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
 	s.attempts.Lock()
 	defer s.attempts.Unlock()

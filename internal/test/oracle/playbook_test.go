@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type step struct {
 	url         any
 	method      string
 	params      fields
+	headers     fields
 	body        any
 	idempotency string
 	args        fields
@@ -40,14 +42,16 @@ type step struct {
 	workload    fields // that it is handed
 	timeout     time.Duration
 	style       style
-	who         []any // what tells its calls apart
-	writes      bool  // it stands for a sink
-	entry       bool  // it calls an entry of the workbook
-	decoy       bool  // which has a retry that its own replaces
+	who         []any  // what tells its calls apart
+	writes      bool   // it stands for a sink
+	entry       bool   // it calls an entry of the workbook
+	decoy       bool   // which has a retry that its own replaces
+	oldForm     string // of retry, "" for the list
 }
 
 type loop struct {
-	collection  any // []any, or fields for a map
+	collection  any  // []any, fields for a map, or an expression
+	aliases     bool // it is written with other words
 	element     string
 	parallel    bool
 	concurrency int
@@ -105,10 +109,12 @@ func (p *policy) namesWait() bool {
 }
 
 type nextCall struct {
-	params fields
-	args   fields
-	url    any
-	body   any
+	params  fields
+	headers fields
+	method  string
+	args    fields
+	url     any
+	body    any
 }
 
 type collect struct {
@@ -156,12 +162,12 @@ func (g *graph) yaml() []any {
 }
 
 // source is the whole playbook.
-func (g *graph) source() string {
+func (g *graph) source(data fields) string {
 	top := fields{
 		{"apiVersion", bare("reprise/v1")},
 		{"kind", bare("Playbook")},
 		{"metadata", fields{{"name", "oracle"}}},
-		{"workload", fields{{"api", "http://127.0.0.1:1"}}},
+		{"workload", append(fields{{"api", "http://127.0.0.1:1"}}, fields{}.add("given", data)...)},
 	}
 	var lists fields
 	g.named(map[string]string{}, &lists)
@@ -186,7 +192,7 @@ func (s *step) yaml() fields {
 	} else {
 		f = f.add("url", s.url)
 	}
-	f = f.add("method", tidy(s.method)).add("params", s.params).add("body", s.body)
+	f = f.add("method", tidy(s.method)).add("params", s.params).add("headers", s.headers).add("body", s.body)
 	f = f.add("idempotency", tidy(s.idempotency)).add("args", s.args)
 	if s.timeout > 0 {
 		f = f.add("timeout", seconds(s.timeout))
@@ -204,11 +210,11 @@ func (s *step) around(f fields) fields {
 	}
 	switch {
 	case !s.entry:
-		f = f.add("retry", policies(s.retry))
+		f = f.add("retry", s.retryYAML())
 	case s.decoy && len(s.retry) == 0:
 		f = append(f, field{"retry", []any{}})
 	case s.decoy:
-		f = f.add("retry", policies(s.retry))
+		f = f.add("retry", s.retryYAML())
 	}
 	if s.sink != nil {
 		f = f.add("sink", s.sink.yaml())
@@ -218,6 +224,14 @@ func (s *step) around(f fields) fields {
 		f = f.add("next", routes(s.next))
 	}
 	return f
+}
+
+// pathYAML is a path, in quotes where brackets would be YAML's.
+func pathYAML(path string) any {
+	if strings.Contains(path, "[") {
+		return path
+	}
+	return tidy(path)
 }
 
 func tidy(word string) any {
@@ -246,6 +260,9 @@ func policies(all []*policy) any {
 
 func (l *loop) yaml() fields {
 	f := fields{{"collection", l.collection}, {"element", bare(l.element)}}
+	if l.aliases {
+		f[0].name, f[1].name = "in", "iterator"
+	}
 	if l.parallel {
 		f = f.add("mode", bare("parallel"))
 		if l.concurrency > 0 {
@@ -319,11 +336,11 @@ func (p *policy) yaml() fields {
 // paging adds what pages have.
 func (p *policy) paging(then fields) fields {
 	if p.next != nil {
-		next := fields{}.add("params", p.next.params).add("args", p.next.args).add("url", p.next.url).add("body", p.next.body)
+		next := fields{}.add("params", p.next.params).add("headers", p.next.headers).add("method", tidy(p.next.method)).add("args", p.next.args).add("url", p.next.url).add("body", p.next.body)
 		then = then.add("next_call", next)
 	}
 	if p.collect != nil {
-		c := fields{}.add("strategy", tidy(p.collect.strategy)).add("path", tidy(p.collect.path))
+		c := fields{}.add("strategy", tidy(p.collect.strategy)).add("path", pathYAML(p.collect.path))
 		then = append(then, field{"collect", c.add("into", tidy(p.collect.into)).add("optional", p.collect.optional)})
 	}
 	if p.sink != nil {

@@ -52,16 +52,22 @@ type said struct {
 
 // asked is a request as it is sent.
 type asked struct {
-	method, path, query, body string
+	method, path, query, body, headers string
 }
 
 // key is what a request is told apart by.
-func (a asked) key() string { return a.method + " " + a.path + "?" + a.query + " " + a.body }
+func (a asked) key() string {
+	return a.method + " " + a.path + "?" + a.query + " " + a.body + " " + a.headers
+}
 
 // step is whose request it is: the first part of the path.
 func (a asked) step() string { return strings.Split(strings.TrimPrefix(a.path, "/"), "/")[0] }
 
 func (a asked) page() int {
+	if _, page, found := strings.Cut(a.headers, "X-Page:"); found {
+		n, _ := strconv.Atoi(page)
+		return n
+	}
 	values, err := url.ParseQuery(a.query)
 	if err == nil && values.Has("page") {
 		n, _ := strconv.Atoi(values.Get("page"))
@@ -242,7 +248,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	q := asked{method: r.Method, path: r.URL.Path, query: r.URL.Query().Encode(), body: normalJSON(body)}
+	q := asked{method: r.Method, path: r.URL.Path, query: r.URL.Query().Encode(), body: normalJSON(body), headers: headersOf(r.Header.Get)}
 	a.mu.Lock()
 	n := a.counts[q.key()]
 	a.counts[q.key()]++
@@ -293,6 +299,17 @@ func (a answer) short() string {
 		text += fmt.Sprintf(" (%s after %s)", s.verb, s.after)
 	}
 	return text
+}
+
+// headersOf are the headers that requests are told apart by.
+func headersOf(get func(string) string) string {
+	var all []string
+	for _, name := range []string{"X-First", "X-Page"} {
+		if value := get(name); value != "" {
+			all = append(all, name+":"+value)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // normalJSON is a body with its keys sorted.

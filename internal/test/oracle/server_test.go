@@ -71,6 +71,7 @@ func (r *round) quick() *round {
 
 func (g *graph) quick() {
 	for _, s := range g.steps {
+		s.quickForm()
 		if s.timeout = 0; s.tool == "webhook" {
 			s.timeout = silence
 		}
@@ -96,6 +97,16 @@ func (g *graph) quick() {
 			s.retry = nil
 			s.below.quick()
 		}
+	}
+}
+
+// quickForm leaves a form of retry whose waits have whole seconds, or none at all.
+func (s *step) quickForm() {
+	switch s.oldForm {
+	case "number":
+		s.oldForm = "flat"
+	case "seconds":
+		s.oldForm = ""
 	}
 }
 
@@ -167,7 +178,7 @@ func (r *round) onServer(t *testing.T) came {
 		go answerOnServer(ctx, env.Client(), id, header.Get("Idempotency-Key"), all)
 	}
 	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "oracle.yaml", Source: r.book.source(), Workload: expression.Of(map[string]any{"api": server.URL})})
+		workflows.Input{Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL})})
 	require.NoError(t, err)
 	c := came{apart: true}
 	c.result, c.err = ending.Of(ctx, started)

@@ -7,7 +7,7 @@ import (
 
 // parts are what can be left out of a round, in an order that its seed decides.
 func (r *round) parts() []func() {
-	all := []func(){func() { r.steers = nil }}
+	all := []func(){func() { r.steers = nil }, func() { r.book.output = nil }}
 	return append(all, r.book.parts()...)
 }
 
@@ -38,10 +38,13 @@ func (g *graph) without(gone *step) {
 
 func (s *step) parts() []func() {
 	all := []func(){
-		func() { s.entry = false }, func() { s.sink = nil }, func() { s.idempotency = "" }, func() {
+		func() { s.oldForm = "" }, func() { s.entry = false }, func() { s.sink = nil }, func() { s.idempotency = "" }, func() {
 			s.vars = nil // by which its visits are counted
 			s.next = slices.DeleteFunc(s.next, func(e entry) bool { return e.targets[0].step == s.name })
 		},
+	}
+	for _, each := range append(s.callSinks(), s.sink) {
+		all = append(all, func() { each.seesLess() })
 	}
 	for _, p := range s.retry {
 		all = append(all, func() { s.retry = slices.DeleteFunc(s.retry, func(each *policy) bool { return each == p }) })
@@ -62,6 +65,16 @@ func (s *step) parts() []func() {
 		all = append(all, s.below.parts()...)
 	}
 	return all
+}
+
+// seesLess leaves out of a sink what it sees beside the result.
+func (s *sink) seesLess() {
+	if s == nil {
+		return
+	}
+	if args, ok := s.args.(fields); ok {
+		s.args = slices.DeleteFunc(slices.Clone(args), func(f field) bool { return f.name == "also" || f.name == "element" })
+	}
 }
 
 // shrink leaves out of a round what the disagreement does not need.

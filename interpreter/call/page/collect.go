@@ -2,6 +2,8 @@ package page
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -22,7 +24,7 @@ func collect(c *playbook.Collect, collected, page any, keep func(any) any) (sum,
 				return nothing(c.Strategy, collected), nil, nil
 			}
 			return nil, nil, fmt.Errorf("collect: the page has no %q (%s); "+
-				"say `optional: true` if it may be missing", c.Path, shape(page))
+				"name one that it has, or write optional: true if it may be missing", c.Path, shape(page))
 		}
 		contribution = value
 	}
@@ -89,6 +91,7 @@ func appendPage(collected, contribution any) any {
 
 // shape describes a page for an error: its type and, for a map, its keys.
 func shape(page any) string {
+	const ellipsis = "…"
 	m, ok := page.(map[string]any)
 	if !ok {
 		return "it is a " + expression.TypeName(page)
@@ -99,7 +102,12 @@ func shape(page any) string {
 	names := playbook.SortedKeys(m)
 	const most = 8
 	if len(names) > most {
-		names = append(names[:most:most], "…")
+		names = append(names[:most:most], ellipsis)
 	}
-	return fmt.Sprintf("it has %q", names)
+	for i, name := range names {
+		if name != ellipsis {
+			names[i] = strconv.Quote(name)
+		}
+	}
+	return "it has " + strings.Join(names, ", ")
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"reprise/interpreter/expression"
@@ -103,6 +104,39 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 	}
 	return fmt.Sprintf("lacks %s, by which policy %d asked for more on the pages before (%s)",
 		strings.Join(lacking, ", "), paged.Policy, shape(page))
+}
+
+// Uncompared says what the only page lacks that a policy compares to request the next one, "" for
+// nothing. Every order with nil is false, so a misspelt member makes the first page the last.
+// Conditions of several parts, or with a fallback, expect that it may be missing; an index may be
+// missing in every list.
+func (p *Pages) Uncompared(policies Policies, page any) string {
+	if p.PagedBy != nil {
+		return ""
+	}
+	for _, policy := range policies {
+		if policy.Then.NextCall == nil || !comparison.MatchString(policy.When.Raw) || tolerant.MatchString(policy.When.Raw) {
+			continue
+		}
+		for _, ref := range pageMembers(policy) {
+			if value, _ := expression.Walk(page, ref.Path); value == nil && !slices.ContainsFunc(ref.Path, isIndex) {
+				return fmt.Sprintf("has no %s, which policy %d compares to request the next page (%s)", memberName(ref), policy.Number, shape(page))
+			}
+		}
+	}
+	return ""
+}
+
+var (
+	// comparison finds the operators that order two values.
+	comparison = regexp.MustCompile(`[<>]`)
+	// tolerant finds what a condition has beside one comparison.
+	tolerant = regexp.MustCompile(`(?i)\b(and|default|defined|get|nil|none|null|or)\b|&&|\|\||\?`)
+)
+
+func isIndex(key any) bool {
+	_, is := key.(int)
+	return is
 }
 
 func gaveNothing(contribution any) bool {

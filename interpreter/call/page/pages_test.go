@@ -54,7 +54,7 @@ func TestAdd(t *testing.T) {
 	}
 	pages := page.Pages{}
 	_, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), nil)
-	require.ErrorContains(t, err, `collect: the page has no "rows" (it has ["row"])`)
+	require.ErrorContains(t, err, `collect: the page has no "rows" (it has "row")`)
 	kept, err := pages.Add(policies(t, collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), func(rows any) any {
 		return rows.([]any)[:1]
 	})
@@ -117,6 +117,34 @@ func TestCutShort(t *testing.T) {
 	require.Contains(t, pages.CutShort(of, nil, nil), "lacks response.more, by which policy 1 asked for more on the pages before")
 	require.Empty(t, pages.CutShort(of, map[string]any{"more": false}, []any{}))
 	require.Empty(t, pages.CutShort(of, map[string]any{"rows": []any{2}}, []any{2}), "it has rows")
+}
+
+// TestUncompared: a policy that compares what the only page does not have never pages, which is suspicious
+// unless its condition says that the member may be missing.
+func TestUncompared(t *testing.T) {
+	t.Parallel()
+	first := map[string]any{"rows": []any{1}, "meta": map[string]any{"page": 1, "pages": 3}}
+	for condition, lacks := range map[string]string{
+		"response.meta.page < response.meta.total":                `has no response.meta.total, which policy 1 compares to request the next page (it has "meta", "rows")`,
+		"response.page < response.meta.pages":                     "has no response.page",
+		"response.meta.page > response.meta.pages":                "",
+		"response.meta.page < (response.meta.total | default(1))": "",
+		"response.more and response.page < response.pages":        "",
+		"response.rows[5].id > 3":                                 "",
+		"response.next":                                           "",
+		"response.next == 'more'":                                 "",
+		"response.next is defined and response.next > 3":          "",
+	} {
+		of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
+		pages := page.Pages{}
+		got := pages.Uncompared(of, first)
+		require.Contains(t, got, lacks, condition)
+		require.Equal(t, lacks == "", got == "", condition)
+		pages.Paged(of[0], first)
+		require.Empty(t, pages.Uncompared(of, first), "it has asked for more")
+	}
+	of := policies(t, "      - {when: \"{{ response.page < response.pages }}\", then: {max_attempts: 3}}\n")
+	require.Empty(t, new(page.Pages).Uncompared(of, first), "a poll")
 }
 
 // TestTravel: what one host collects is the same wherever parts of it are left behind.

@@ -178,8 +178,7 @@ func (r *Request) follow(node *playbook.Node, scope *interpreter.Scope, budget *
 		target, err = target.Parse(expression.Text(value))
 	}
 	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err
 		}
 		return &playbook.EvalError{

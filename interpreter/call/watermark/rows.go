@@ -37,8 +37,11 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 			if section.OnMissing == playbook.MissingInclude {
 				continue
 			}
-			return Failure(incremental.TypeMissing, fmt.Sprintf(
-				"row %d: it has no %s; say `on_missing: include` or `exclude` where rows may lack it", at+1, section.CursorPath))
+			remedy := "say `on_missing: include` or `exclude` where rows may lack it"
+			if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
+				remedy = "the page is one value and no list, so that nothing is left out of it; `collect` with a path leads to the rows"
+			}
+			return Failure(incremental.TypeMissing, fmt.Sprintf("row %d: it has no %s; %s", at+1, section.CursorPath, remedy))
 		}
 		cursor, err := incremental.Parse(section.Type, value)
 		if err != nil {

@@ -63,6 +63,7 @@ func TestRead(t *testing.T) {
 		"below the value": {"", [][]any{rows(9, 13), rows(8)}, 13, 2, ""},
 		"a row lacks it":  {"", [][]any{rows(11, nil)}, nil, 0, "row 2: it has no at"},
 		"included":        {", on_missing: include", [][]any{rows(11, nil)}, 11, 0, ""},
+		"no list":         {", on_missing: exclude", [][]any{rows(nil)}, nil, 0, "the page is one value and no list"},
 		"of another type": {"", [][]any{rows("x")}, nil, 0, "`type` says what it is"},
 		"ascending":       {", row_order: asc", [][]any{rows(11, 12), rows(12, 13)}, 13, 0, ""},
 		"out of order":    {", row_order: asc", [][]any{rows(11, 12), rows(11)}, 12, 0, "the source does not keep `row_order: asc`"},
@@ -206,8 +207,10 @@ func TestTokenThatStays(t *testing.T) {
 	t.Parallel()
 	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
 		"    sink: {tool: sqlite, path: a.db, table: t}\n")
-	step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
-		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{})}, nil, true)
+	step := watermark.StepOf(&request.Source{
+		Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
+		Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+	}, nil, true)
 	for name, test := range map[string]struct {
 		found, given any
 		moves, sweep bool

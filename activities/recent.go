@@ -1,0 +1,75 @@
+package activities
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"reprise/interpreter"
+)
+
+const (
+	// readTimeout bounds a request for what recent keeps of a run. Without an answer what was
+	// read last counts.
+	readTimeout = 2 * time.Second
+	// recentForgets is how long it keeps what nobody requests.
+	recentForgets = time.Minute
+)
+
+// recent keeps what the server knows of runs. All attempts of a worker share it, so that the
+// server gets one request for a run in interpreter.ControlPatience, however many attempts
+// begin.
+type recent[V any] struct {
+	// read reads it of a run.
+	read func(ctx context.Context, workflowID string) (V, error)
+	mu   sync.Mutex
+	runs map[string]*recentRun[V]
+}
+
+// recentRun is what recent keeps of one run.
+type recentRun[V any] struct {
+	mu    sync.Mutex // held during the request
+	value V
+	asked time.Time // of the last request
+	used  time.Time // under the lock of recent
+}
+
+func newRecent[V any](read func(ctx context.Context, workflowID string) (V, error)) *recent[V] {
+	return &recent[V]{read: read, runs: map[string]*recentRun[V]{}}
+}
+
+// of is what is known of a run: no older than interpreter.ControlPatience, and read anew
+// where it does not serve. The error is that of the request; the value is then that
+// which was read last.
+func (r *recent[V]) of(ctx context.Context, workflowID string, serves func(V) bool) (V, error) {
+	run := r.run(workflowID)
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	asking := time.Now()
+	if asking.Sub(run.asked) < interpreter.ControlPatience && serves(run.value) {
+		return run.value, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	value, err := r.read(bounded, workflowID)
+	if err == nil {
+		run.value = value
+	}
+	run.asked = asking
+	return run.value, err
+}
+
+// run finds what is known of a run, and forgets the runs that nobody requests.
+func (r *recent[V]) run(workflowID string) *recentRun[V] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, run := time.Now(), r.runs[workflowID]
+	if run == nil {
+		maps.DeleteFunc(r.runs, func(_ string, other *recentRun[V]) bool { return now.Sub(other.used) > recentForgets })
+		run = &recentRun[V]{}
+		r.runs[workflowID] = run
+	}
+	run.used = now
+	return run
+}
