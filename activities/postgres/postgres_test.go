@@ -78,7 +78,7 @@ func TestPostgresConforms(t *testing.T) {
 		Secrets: []string{"sesame-open"},
 		Good:    statement("SELECT 1 AS a, 2.5 AS b, '{\"c\": [1]}'::json AS c"),
 		Slow:    statement("SELECT pg_sleep(60)"),
-		Large:   statement("SELECT repeat('x', 1000) AS a FROM generate_series(1, 1200)"),
+		Large:   statement("SELECT repeat('x', 100) AS a FROM generate_series(1, 5000)"),
 		Failures: []tooltest.Failure{
 			{Name: "refused", Input: through("refused"), Kind: connection, Class: retryable, Type: "econnrefused", Says: "could not connect to PostgreSQL at 127.0.0.1:1"},
 			{Name: "dns", Input: through("nohost"), Kind: connection, Class: retryable, Type: "dns", Says: "nowhere.invalid"},

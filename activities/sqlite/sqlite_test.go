@@ -73,7 +73,7 @@ func TestSQLiteConforms(t *testing.T) {
 		Secrets: []string{"sesame-open"},
 		Good:    statement("SELECT 1 AS a, 2.5 AS b, 'c' AS c"),
 		Slow:    statement(forever),
-		Large:   statement("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) SELECT hex(zeroblob(500)) AS a FROM n"),
+		Large:   statement("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT hex(zeroblob(50)) AS a FROM n"),
 		Failures: []tooltest.Failure{
 			{Name: "duplicate", Input: statement("INSERT INTO conform VALUES (1, 'b')"), Kind: tool, Class: final, Type: "SQLITE_CONSTRAINT", Says: "UNIQUE"},
 			{Name: "syntax", Input: statement("SELECT 1 FRM t WHERE"), Kind: tool, Class: final, Type: "SQLITE_ERROR", Says: "syntax error"},

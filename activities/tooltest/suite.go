@@ -31,7 +31,7 @@ type Suite struct {
 	Good func(t *testing.T) interpreter.ToolInput
 	// Slow is an attempt that takes at least 30 s unless it is stopped.
 	Slow func(t *testing.T) interpreter.ToolInput
-	// Large is an attempt that reads so much that it is acquired from activities/memory: rows from 1 MiB,
+	// Large is an attempt that reads so much that it is acquired from activities/memory: rows from 1 MiB in memory,
 	// else from 64 KiB. LargeIn is a catalogue that allows it, nil for Catalogue.
 	Large   func(t *testing.T) interpreter.ToolInput
 	LargeIn *activities.Catalogue
