@@ -88,9 +88,9 @@ func ConnectionText(kind string) string {
 	case "econnrefused":
 		return "connection refused"
 	case "econnreset":
-		return "the connection was reset"
+		return "reset by the other side"
 	case "eof":
-		return "the connection was closed"
+		return "closed by the other side"
 	}
 	return kind
 }
