@@ -33,7 +33,7 @@ const (
 // Triggered is what came of a trigger. Without IDs the run has not begun.
 type Triggered struct{ Outcome, WorkflowID, RunID string }
 
-// Trigger has a schedule start a run now, and waits so long for the run. Who did that, and why, is kept with the
+// Trigger has a schedule start a run now, and waits so long for the run. The person who did that, and why, is kept with the
 // schedule first, for the time of the trigger: so the run has it from its start, whenever that is.
 func (s *Sender) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
