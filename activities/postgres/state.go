@@ -137,7 +137,6 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write)
 		table.HasRow = table.Exists
 		return table, err
 	}
-	return table, tx.Query(ctx, "SELECT EXISTS (SELECT FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error {
-		return scan(&table.HasRow)
-	})
+	err = tx.Query(ctx, "SELECT EXISTS (SELECT FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
+	return table, err
 }

@@ -52,7 +52,8 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		return sqltool.CheckUnique(lower, indexes)
 	}
 	if exists(path) {
-		return plan, classifyError(ctx, t.readOnly(ctx, path, query))
+		err = t.readOnly(ctx, path, query)
+		return plan, classifyError(ctx, err)
 	}
 	err = t.readAt(ctx, "file::memory:", query) // what a file has that was just made
 	plan.NewFile = true

@@ -160,9 +160,8 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write)
 		return table, err
 	}
 	table.Exists = true
-	return table, tx.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error {
-		return scan(&table.HasRow)
-	})
+	err = tx.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+target.QuotedTable()+")", nil, func(scan func(...any) error) error { return scan(&table.HasRow) })
+	return table, err
 }
 
 // move moves the state of a write.
