@@ -119,7 +119,7 @@ func TestLockedStatesOfALoop(t *testing.T) {
 			source := w.kept(book(strings.Replace(shopOrders, "LOOP", row.loop, 1)))
 			release := w.lock("rows.db")
 			run := w.start(source, map[string]any{"api": api.url})
-			w.awaitLockedStates(run, row.waiting)
+			w.awaitUnclaimed(run, row.waiting, "database is locked")
 			release()
 			w.endsAs(run, interpreter.Completed)
 			require.Len(t, api.since, 3, "each iteration has claimed and read once")
@@ -131,21 +131,33 @@ func TestLockedStatesOfALoop(t *testing.T) {
 	}
 }
 
-// TestCancelOfLockedStates: a run whose iterations wait for a locked file ends as soon as it is cancelled.
-func TestCancelOfLockedStates(t *testing.T) {
+// TestCancelOfUnclaimedStates: a run whose iterations wait for a locked file, or for a database that is down, ends as
+// soon as it is cancelled, and has read nothing.
+func TestCancelOfUnclaimedStates(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.spawn()
-	w.query("CREATE TABLE orders (id INTEGER, at TEXT)")
-	release := w.lock("rows.db")
-	defer release()
-	run := w.start(book(strings.Replace(shopOrders, "LOOP", "mode: parallel, max_concurrency: 3", 1)), nil)
-	w.awaitLockedStates(run, 3)
-	w.cancel(run)
+	for _, row := range []struct{ sink, says string }{
+		{"tool: sqlite, auth: \"sqlite:rows.db\"", "database is locked"},
+		{"tool: postgres, auth: away", "connection refused"},
+	} {
+		t.Run(row.says, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.connected["away"] = "postgres://reader@127.0.0.1:1/clinic"
+			w.spawn()
+			w.query("CREATE TABLE orders (id INTEGER, at TEXT)")
+			defer w.lock("rows.db")()
+			api := newChanging(t, change(1, "2026-01-02"))
+			source := strings.NewReplacer("LOOP", "mode: parallel, max_concurrency: 2", `tool: sqlite, auth: "sqlite:rows.db"`, row.sink).Replace(shopOrders)
+			run := w.start(w.kept(book(source)), map[string]any{"api": api.url})
+			w.awaitUnclaimed(run, 2, row.says)
+			w.cancel(run)
+			require.Empty(t, api.since)
+		})
+	}
 }
 
-// awaitLockedStates waits until so many iterations of the step wait for their states, and the run with them.
-func (w *world) awaitLockedStates(run client.WorkflowRun, n int) {
+// awaitUnclaimed waits until so many iterations of the step wait for their states and say why, and the run with them.
+func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 	w.t.Helper()
 	looker := w.looker()
 	looker.until(run.GetID(), func(status *runs.Status) bool {
@@ -156,7 +168,7 @@ func (w *world) awaitLockedStates(run client.WorkflowRun, n int) {
 				if iteration.Status == interpreter.RetryPending {
 					require.Equal(w.t, runs.HeldByWait, iteration.HeldBy)
 					require.Contains(w.t, iteration.Waiting, "is out of reach")
-					require.Contains(w.t, iteration.Waiting, "locked")
+					require.Contains(w.t, iteration.Waiting, why)
 					waiting++
 				}
 			}
