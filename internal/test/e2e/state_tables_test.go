@@ -183,7 +183,6 @@ func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 		require.Contains(w.t, shown.String(), "for a state that is out of reach: ")
 		require.NotContains(w.t, shown.String(), "person")
 		require.Empty(w.t, render.Help(status), "nobody can end that")
-		w.t.Log(shown.String())
 		return true
 	})
 }
