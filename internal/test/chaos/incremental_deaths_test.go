@@ -1,11 +1,15 @@
 package chaos_test
 
 import (
+	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
+	"reprise/workflows"
 )
 
 // startAndHold starts a run and returns at some moment of it: while a request is held, until
@@ -110,4 +114,33 @@ func (r *incrementalRound) mortal() {
 	if r.turn.isPostgres() {
 		r.db = testenv.PostgresServer(r.t)
 	}
+}
+
+// terminateAndMeet terminates a run while it holds the state for which another one waits.
+func (r *incrementalRound) terminateAndMeet() {
+	first, release, is := r.held()
+	defer release()
+	second := r.start()
+	if !is {
+		r.finish(first)
+		r.finish(second)
+		return
+	}
+	r.until("the second run waits for the state", func() bool { return r.waitsForState(second) })
+	if r.chance(2) {
+		release() // what the first one writes may be the last that is its own
+	}
+	require.NoError(r.t, r.env.Client().TerminateWorkflow(r.t.Context(), first.GetID(), "", "for the test"))
+	release()
+	r.finish(second)
+}
+
+// waitsForState reports whether a run says that another one has its state.
+func (r *incrementalRound) waitsForState(run client.WorkflowRun) bool {
+	var progress workflows.Progress
+	answer, err := r.env.Client().QueryWorkflow(r.t.Context(), run.GetID(), run.GetRunID(), workflows.ProgressQuery)
+	if err != nil || answer.Get(&progress) != nil {
+		return false
+	}
+	return slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
 }

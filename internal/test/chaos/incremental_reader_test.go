@@ -20,7 +20,7 @@ var samplesFlag = flag.Int("chaos.samples", 0, "how often TestWatermarkIsBehindI
 // below the watermark that were read until then, while runs write them and workers die.
 func TestWatermarkIsBehindItsRows(t *testing.T) {
 	t.Parallel()
-	r := newIncrementalRound(t, 1, drawSeed(), incrementalTurn{sink: "postgres insert", order: "at", where: placePage})
+	r := newIncrementalRound(t, 1, drawSeed(), incrementalTurn{sink: "postgres insert", order: "at", where: placePage, pages: narrow})
 	r.lag, r.source.late = "0s", 0 // a row that is read late is below it before it is written
 	r.startWorker()
 	ctx, stop := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func TestIncremental(t *testing.T) {
 func TestIncrementalWithoutLag(t *testing.T) {
 	t.Parallel()
 	for number := 1; number <= 5; number++ {
-		r := newIncrementalRound(t, number, drawSeed(), incrementalTurn{sink: "postgres upsert", order: "at", where: placePage})
+		r := newIncrementalRound(t, number, drawSeed(), incrementalTurn{sink: "postgres upsert", order: "at", where: placePage, pages: narrow})
 		r.lag = "0s"
 		r.startWorker()
 		for range 6 {
@@ -70,6 +70,8 @@ type incrementalTurn struct {
 	batch int
 	alone bool
 	again bool // the sink tries again while the database is away
+	pages pageShape
+	skews bool // the clock is another one for each worker
 }
 
 func (t incrementalTurn) String() string {
@@ -82,6 +84,12 @@ func (t incrementalTurn) String() string {
 	}
 	if t.again {
 		text += ", tried again"
+	}
+	if t.pages != narrow {
+		text += fmt.Sprintf(", pages of %d rows", t.pages.rows)
+	}
+	if t.skews {
+		text += ", clocks apart"
 	}
 	return text
 }
@@ -106,7 +114,8 @@ func incrementalTurns(random *rand.Rand) []incrementalTurn {
 				for _, loop := range []bool{false, true} {
 					bySink[sink] = append(bySink[sink], incrementalTurn{
 						sink: sink, order: order, where: where, loop: loop, batch: 1 + random.IntN(2), alone: random.IntN(2) == 0,
-						again: random.IntN(2) == 0 && strings.HasPrefix(sink, "postgres"),
+						again: random.IntN(2) == 0 && strings.HasPrefix(sink, "postgres"), pages: drawPages(random, sink, order),
+						skews: random.IntN(3) == 0,
 					})
 				}
 			}
@@ -124,6 +133,18 @@ func incrementalTurns(random *rand.Rand) []incrementalTurn {
 	return turns
 }
 
+// drawPages has most rounds that keep blocks reach them: those of inserts whose source has an order.
+func drawPages(random *rand.Rand, sink, order string) pageShape {
+	share := 6
+	if order == "at" && strings.HasSuffix(sink, "insert") {
+		share = 2
+	}
+	if random.IntN(share) > 0 {
+		return narrow
+	}
+	return widePages(random)
+}
+
 // incrementalRound is ten runs on one state.
 type incrementalRound struct {
 	stage
@@ -134,15 +155,18 @@ type incrementalRound struct {
 	runs   int
 }
 
-// late is how long after its date a row may be seen. The lag covers that and the second that
-// the clock of the source leaves out.
+// skewedBy is more than the time between two runs.
+const skewedBy = 15 * time.Second
+
+// late is how long after it is made a row may be seen. The lag covers that, the second that the clock of the source leaves
+// out, and how long before they are made its rows are dated.
 const late, lag = 1500 * time.Millisecond, 3 * time.Second
 
 func newIncrementalRound(
 	t *testing.T, number int, seed uint64, turn incrementalTurn, prepare ...func(*incrementalRound),
 ) *incrementalRound {
 	t.Helper()
-	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: lag.String()}
+	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: (lag + turn.pages.dated).String()}
 	for _, prepare := range prepare {
 		prepare(r)
 	}
@@ -154,7 +178,7 @@ func newIncrementalRound(
 	if turn.loop {
 		shops = []string{"a", "b", "c"}
 	}
-	r.source = newClocked(t, rand.New(rand.NewPCG(seed, uint64(number)+1000)), late, shops...)
+	r.source = newClocked(t, rand.New(rand.NewPCG(seed, uint64(number)+1000)), late, turn.pages, shops...)
 	r.requests = r.source.count
 	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
 	table := "CREATE TABLE kept (shop text, id bigint, version bigint, at text"
@@ -252,7 +276,8 @@ func (r *incrementalRound) finish(run client.WorkflowRun) {
 func (r *incrementalRound) play() {
 	r.t.Helper()
 	strikes := []func(){
-		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.sourceFails, r.freeze, func() { r.finish(r.start()) },
+		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.terminateAndMeet, r.sourceFails, r.freeze,
+		func() { r.finish(r.start()) },
 	}
 	strikes = append(strikes, r.killServerInRun, r.killServerInRun, r.killServerBehindRun)
 	if r.turn.isPostgres() {
@@ -266,6 +291,16 @@ func (r *incrementalRound) play() {
 	r.source.rest()
 	r.ensureWorker()
 	r.finish(r.start())
+}
+
+// startWorker starts a worker, whose clock may be ahead of that of the one before, or behind it.
+func (r *incrementalRound) startWorker() {
+	r.t.Helper()
+	if !r.turn.skews {
+		r.stage.startWorker()
+		return
+	}
+	r.stage.startWorker(skewed(time.Duration(r.between(-1, 1)) * skewedBy)...)
 }
 
 // held starts a run and returns once one of its first requests is held. It reports false

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// clocked is a source whose clock has whole seconds: rows share their times over several
+// clocked is a source whose clock has whole seconds, or tenths of them: rows share their times over several
 // pages, are seen up to some time after they are dated, are changed and deleted between any
 // two reads, and some are dated in the year 9999. It keeps every version of every row, and
 // knows nothing of states.
@@ -23,7 +23,8 @@ type clocked struct {
 
 	mu       sync.Mutex
 	random   *rand.Rand
-	late     time.Duration // most time between a row's date and when it is seen
+	late     time.Duration // most time between a row's date and when it is seen, beyond that between its date and when it is made
+	pages    pageShape
 	shops    []string
 	current  map[string]map[int]version // of each shop, by ID
 	versions map[string]bool            // all that there ever were
@@ -49,16 +50,56 @@ type version struct {
 	deleted bool
 }
 
+// isBefore reports whether a row is dated before a time, which may have another precision.
+func (v version) isBefore(since string) bool {
+	at, atErr := time.Parse(time.RFC3339, v.At)
+	from, fromErr := time.Parse(time.RFC3339, since)
+	if atErr != nil || fromErr != nil {
+		return v.At < since
+	}
+	return at.Before(from)
+}
+
 func (v version) key() string { return fmt.Sprintf("%s/%d/%d/%s", v.Shop, v.ID, v.Version, v.At) }
 
-func newClocked(t *testing.T, random *rand.Rand, late time.Duration, shops ...string) *clocked {
+// pageShape is how a source gives its rows.
+type pageShape struct {
+	rows int // of a page
+	// tick is the unit of the source's clock, and layout how it writes times.
+	tick   time.Duration
+	layout string
+	// changes are how many changes the source has for each that one of narrow pages has, and dated is how long before
+	// they are made rows are dated at most.
+	changes int
+	dated   time.Duration
+}
+
+// narrow pages are the usual ones; their rows are made as they are dated.
+var narrow = pageShape{rows: 4, tick: time.Second, layout: time.RFC3339, changes: 1}
+
+// widePages have enough rows for what is known of them to be kept in blocks: their rows have many times, of which pages
+// share those of their first and last rows, and a run has pages of new rows behind those that it reads again.
+func widePages(random *rand.Rand) pageShape {
+	rows := 18 + random.IntN(23)
+	return pageShape{rows: rows, tick: 100 * time.Millisecond, layout: "2006-01-02T15:04:05.000Z07:00", changes: rows / 4, dated: 20 * time.Second}
+}
+
+// first is how many changes a source has had before the first run.
+func (p pageShape) first() int {
+	if p == narrow {
+		return 3 * p.rows
+	}
+	return 6 * p.rows
+}
+
+func newClocked(t *testing.T, random *rand.Rand, late time.Duration, pages pageShape, shops ...string) *clocked {
 	t.Helper()
 	c := &clocked{
-		random: random, late: late, shops: shops, current: map[string]map[int]version{}, versions: map[string]bool{}, tokens: map[string]int{},
+		random: random, late: late, pages: pages, shops: shops, current: map[string]map[int]version{}, versions: map[string]bool{}, tokens: map[string]int{},
 	}
 	for _, shop := range shops {
 		c.current[shop] = map[int]version{}
-		for range 12 {
+		for range pages.first() {
 			c.change(shop)
 		}
 	}
@@ -95,16 +136,28 @@ func (c *clocked) made(shop string, id int) version {
 	now := time.Now()
 	c.number++
 	return version{
-		ID: id, Version: c.number, At: now.UTC().Truncate(time.Second).Format(time.RFC3339), Shop: shop,
+		ID: id, Version: c.number, At: c.dated(now).UTC().Truncate(c.pages.tick).Format(c.pages.layout), Shop: shop,
 		seen: now.Add(time.Duration(c.random.Int64N(int64(c.late) + 1))),
 	}
+}
+
+// dated is the date of a row that is made now.
+func (c *clocked) dated(now time.Time) time.Time {
+	if c.pages.dated == 0 {
+		return now
+	}
+	most := c.pages.dated
+	if c.random.IntN(3) > 0 {
+		most /= 6 // most rows are new, whatever was read before
+	}
+	return now.Add(-time.Duration(c.random.Int64N(int64(most))))
 }
 
 // overtake changes the rows of the last answer: who asks for it again is given others.
 func (c *clocked) overtake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, row := range c.given[max(0, len(c.given)-clockedPage):] {
+	for _, row := range c.given[max(0, len(c.given)-c.pages.rows):] {
 		made := c.made(row.Shop, row.ID)
 		c.current[row.Shop][row.ID] = made
 		c.versions[made.key()] = true
@@ -158,7 +211,7 @@ func (c *clocked) delivered() []version {
 func (c *clocked) busy() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for range 6 + c.random.IntN(20) {
+	for range c.pages.changes * (6 + c.random.IntN(20)) {
 		c.change(c.shops[c.random.IntN(len(c.shops))])
 	}
 }
@@ -189,8 +242,6 @@ func (c *clocked) count() int {
 	return c.requests
 }
 
-const clockedPage = 4
-
 // serve answers /SHOP?since=TIME&order=at|id&after=PLACE, and with ?token=TOKEN the rows that
 // were seen since.
 func (c *clocked) serve(w http.ResponseWriter, request *http.Request) {
@@ -209,7 +260,7 @@ func (c *clocked) serve(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
 	if !c.quiet {
-		for range c.random.IntN(3) {
+		for range c.pages.changes * c.random.IntN(3) {
 			c.change(c.shops[c.random.IntN(len(c.shops))])
 		}
 	}
@@ -234,15 +285,15 @@ func (c *clocked) page(shop, since, order, after string) map[string]any {
 		}
 		return fmt.Sprintf("%06d", row.ID)
 	}
-	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool { return row.At < since || place(row) <= after })
+	rows := slices.DeleteFunc(c.visible(shop), func(row version) bool { return row.isBefore(since) || place(row) <= after })
 	slices.SortFunc(rows, func(a, b version) int { return strings.Compare(place(a), place(b)) })
 	c.given = slices.DeleteFunc(c.given, func(row version) bool { // whoever asks again has not kept what came before
-		return row.Shop == shop && row.At >= since && place(row) > after && c.current[shop][row.ID].Version != row.Version
+		return row.Shop == shop && !row.isBefore(since) && place(row) > after && c.current[shop][row.ID].Version != row.Version
 	})
-	c.given = append(c.given, rows[:min(len(rows), clockedPage)]...)
-	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
-	if len(rows) > clockedPage {
-		answer["next"] = place(rows[clockedPage-1])
+	c.given = append(c.given, rows[:min(len(rows), c.pages.rows)]...)
+	answer := map[string]any{"rows": rows[:min(len(rows), c.pages.rows)], "next": nil}
+	if len(rows) > c.pages.rows {
+		answer["next"] = place(rows[c.pages.rows-1])
 	}
 	return answer
 }
@@ -260,9 +311,9 @@ func (c *clocked) since(shop, token, after string) map[string]any {
 		return !row.seen.After(from) || row.seen.UnixNano() > until || fmt.Sprintf("%06d", row.ID) <= begin
 	})
 	slices.SortFunc(rows, func(a, b version) int { return a.ID - b.ID })
-	answer := map[string]any{"rows": rows[:min(len(rows), clockedPage)], "next": nil}
-	if len(rows) > clockedPage {
-		answer["next"] = fmt.Sprintf("%s~%06d", upto, rows[clockedPage-1].ID)
+	answer := map[string]any{"rows": rows[:min(len(rows), c.pages.rows)], "next": nil}
+	if len(rows) > c.pages.rows {
+		answer["next"] = fmt.Sprintf("%s~%06d", upto, rows[c.pages.rows-1].ID)
 		return answer
 	}
 	given := "token-" + upto

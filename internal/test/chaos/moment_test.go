@@ -51,7 +51,7 @@ type watch struct {
 
 // interceptor sees every call that a worker makes.
 func interceptor() grpc.UnaryClientInterceptor {
-	w := &watch{moment: momentOf(os.Getenv(momentVariable)), sinks: map[string]string{}}
+	w, skew := &watch{moment: momentOf(os.Getenv(momentVariable)), sinks: map[string]string{}}, skewer()
 	return func(
 		ctx context.Context, method string, request, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
 		options ...grpc.CallOption,
@@ -65,6 +65,7 @@ func interceptor() grpc.UnaryClientInterceptor {
 			die()
 		}
 		w.learn(reply)
+		skew(reply)
 		return err
 	}
 }
