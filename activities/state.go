@@ -233,13 +233,13 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 		if failure != nil {
 			cause = failure.Message
 		}
-		return deliverWhenBack(waited, fmt.Errorf("%s is out of reach: %s", what, cause))
+		return deliverWhenBack(waited, errors.New(what+interpreter.OutOfReach+cause))
 	}
 	if failure != nil {
 		return err
 	}
 	return applicationError(&interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: fmt.Sprintf("%s is out of reach: %v", what, err),
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: what + interpreter.OutOfReach + err.Error(),
 	})
 }
 

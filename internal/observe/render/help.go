@@ -212,7 +212,8 @@ func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	}
 }
 
-// waits reports whether something of a step waits for a retry or for a person.
+// waits reports whether something of a step waits for a retry or for a person, which people can end.
 func waits(step runs.Step) bool {
-	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
+	return step.HeldBy != runs.HeldByState &&
+		(step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero())
 }

@@ -376,6 +376,8 @@ func Counts(step runs.Step) string {
 		waitFor = "waiting"
 	case runs.HeldByPerson:
 		waitFor = "waiting for a person"
+	case runs.HeldByState:
+		waitFor = "waiting for a state"
 	case runs.HeldByRateLimit:
 		waitFor = "waiting for the rate limit"
 	}
@@ -437,7 +439,7 @@ func pace(perSecond float64) string {
 // heldOf says what holds an item.
 func heldOf(item runs.Item) string {
 	switch item.HeldBy {
-	case runs.HeldByWait:
+	case runs.HeldByWait, runs.HeldByState:
 		if item.Waiting == "" {
 			return "waits to retry"
 		}

@@ -35,6 +35,7 @@ func waitsFor(group runs.WaitsFor) string {
 		interpreter.ReasonTurn: " for the rate limit", interpreter.ReasonPoll: " for the next poll",
 		interpreter.ReasonPage: " for the next page", interpreter.ReasonPerson: " for a person",
 		interpreter.ReasonRateLimited: " as the server requested", interpreter.ReasonPaused: " until they are resumed",
+		interpreter.ReasonKeeper: " for a state that is out of reach",
 	}[group.Reason]
 	if group.Why == "" {
 		return verb + what

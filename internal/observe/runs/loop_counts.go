@@ -53,9 +53,11 @@ func (s *Step) setHeldBy() {
 	switch c := s.Loop; {
 	case c.Running == 0 && c.Waiting > 0 && c.Waiting == s.turns:
 		s.Status, s.HeldBy, s.Waiting = interpreter.ReasonTurn.Status(), HeldByRateLimit, "all that run wait for the rate limit"
+	case c.Running == 0 && c.Waiting > 0 && c.Waiting == s.keepers:
+		s.Status, s.HeldBy, s.Since = interpreter.RetryPending, HeldByState, s.waitingSince
 	case c.Running == 0 && c.Waiting > 0:
 		s.Status, s.HeldBy, s.Since = interpreter.RetryPending, HeldByWait, s.waitingSince
-		if s.NextRetryAt.IsZero() {
+		if s.NextRetryAt.IsZero() && s.keepers == 0 {
 			s.HeldBy = HeldByPerson
 		}
 	case c.Awaiting > 0 && c.Awaiting == c.Running:
@@ -75,7 +77,7 @@ func (s *Step) setHeldBy() {
 // children answered; of one that gave no answer they run.
 func (s *Step) recount(answers []workflows.Iterations) {
 	c, counted := s.Loop, Counts{}
-	s.turns = 0
+	s.turns, s.keepers = 0, 0
 	s.counted, s.waitingSince, s.awaitingSince = true, time.Time{}, time.Time{}
 	waiting := 0
 	s.groupWaits(answers)
@@ -90,6 +92,9 @@ func (s *Step) recount(answers []workflows.Iterations) {
 				s.turns++
 			case iteration.Status.Tally() != interpreter.TallyWaiting:
 				continue
+			}
+			if iteration.Reason == interpreter.ReasonKeeper {
+				s.keepers++
 			}
 			if waiting++; waiting == 1 {
 				s.waitingSince = iteration.Since

@@ -20,6 +20,7 @@ const (
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key, or a step for
 	// its state.
 	HeldByConcurrency = "concurrency"
+	HeldByState       = "state" // what keeps the state of its step is out of reach, which people cannot end
 )
 
 // Status is where a run is.
@@ -102,6 +103,8 @@ type Step struct {
 
 	open  []string // workflow IDs of the children of its loop
 	turns int      // iterations that wait for their turns, where they were queried
+	// keepers are those that wait for a state that is out of reach.
+	keepers int
 	// counted says that all of its iterations that are open were queried.
 	counted bool
 	// waitingSince is when the last of them that wait for a retry began to.

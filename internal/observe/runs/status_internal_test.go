@@ -33,6 +33,7 @@ func TestWhatHoldsAnItem(t *testing.T) {
 		"a pause":                  {of(interpreter.ReasonPaused), HeldByPause, 5},
 		"a slot":                   {of(interpreter.ReasonSlot), HeldByWindow, 5},
 		"a state":                  {of(interpreter.ReasonState), HeldByConcurrency, 5},
+		"a state out of reach":     {of(interpreter.ReasonKeeper), HeldByState, 5},
 		"an answer":                {interpreter.CallStatus{Status: interpreter.Awaiting, Awaits: awaiting}, HeldByAnswer, 0},
 		"a pause before an answer": {interpreter.CallStatus{Status: interpreter.Paused, Awaits: awaiting}, HeldByPause, 0},
 		"nothing":                  {interpreter.CallStatus{Status: interpreter.Running, MaxAttempts: 5}, "", 5},
@@ -203,6 +204,7 @@ func TestCountsOfALoop(t *testing.T) {
 	person := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonPerson}
 	runs, done := interpreter.CallStatus{Status: interpreter.Running}, interpreter.CallStatus{Status: interpreter.Completed}
 	awaits := interpreter.CallStatus{Status: interpreter.Running, Awaits: &interpreter.AwaitedDetails{Attempt: 1}}
+	keeper := interpreter.CallStatus{Status: interpreter.RetryPending, Reason: interpreter.ReasonKeeper}
 	for name, row := range map[string]struct {
 		calls  []interpreter.CallStatus
 		want   Counts
@@ -227,6 +229,12 @@ func TestCountsOfALoop(t *testing.T) {
 		},
 		"all wait for a person": {
 			[]interpreter.CallStatus{person}, Counts{Total: 10, Success: 2, Waiting: 1, Pending: 7}, interpreter.RetryPending, HeldByPerson, time.Time{},
+		},
+		"all wait for states": {
+			[]interpreter.CallStatus{keeper, keeper}, Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6}, interpreter.RetryPending, HeldByState, time.Time{},
+		},
+		"a state and a retry": {
+			[]interpreter.CallStatus{keeper, waits}, Counts{Total: 10, Success: 2, Waiting: 2, Pending: 6}, interpreter.RetryPending, HeldByWait, noon.Add(time.Minute),
 		},
 		"all await answers": {
 			[]interpreter.CallStatus{awaits}, Counts{Total: 10, Success: 2, Running: 1, Awaiting: 1, Pending: 7}, interpreter.Awaiting, HeldByAnswer, time.Time{},

@@ -132,7 +132,7 @@ var holders = map[interpreter.Reason]string{
 	interpreter.ReasonFailure: HeldByWait, interpreter.ReasonRateLimited: HeldByWait, interpreter.ReasonPoll: HeldByWait,
 	interpreter.ReasonPage: HeldByWait, interpreter.ReasonTurn: HeldByRateLimit, interpreter.ReasonPaused: HeldByPause,
 	interpreter.ReasonPerson: HeldByPerson, interpreter.ReasonAnswer: HeldByAnswer, interpreter.ReasonSlot: HeldByWindow,
-	interpreter.ReasonState: HeldByConcurrency, interpreter.ReasonKeeper: HeldByWait,
+	interpreter.ReasonState: HeldByConcurrency, interpreter.ReasonKeeper: HeldByState,
 }
 
 // itemOf is a step or an iteration by what its workflow says of its call.

@@ -96,7 +96,10 @@ func (s *Step) groupWaits(answers []workflows.Iterations) {
 				continue
 			}
 			group := WaitsFor{Items: 1, Reason: iteration.Reason, NextRetryAt: iteration.NextRetryAt}
-			if iteration.Error != nil && iteration.Reason != interpreter.ReasonTurn {
+			switch {
+			case iteration.Reason == interpreter.ReasonKeeper:
+				_, group.Why, _ = strings.Cut(iteration.Waiting, interpreter.OutOfReach)
+			case iteration.Error != nil && iteration.Reason != interpreter.ReasonTurn:
 				group.Why = gist(iteration.Error)
 			}
 			s.addWait(group)

@@ -29,15 +29,21 @@ func TestWaitsAreGrouped(t *testing.T) {
 		iterationWith(3, interpreter.CallStatus{Status: interpreter.Running}),
 		fails(4, "GET http://127.0.0.1:8088/x?n=4: dial tcp 127.0.0.1:8088: connection refused", "http://127.0.0.1:8088/x?n=4"),
 	}}
+	for i := 8; i < 10; i++ { // each has a state of its own
+		answer.Iterations = append(answer.Iterations, iterationWith(i, interpreter.CallStatus{
+			Status: interpreter.RetryPending, Reason: interpreter.ReasonKeeper, Waiting: fmt.Sprintf("the state s/%d is out of reach: it is locked", i),
+		}))
+	}
 	for i := 5; i < 8; i++ {
 		address := fmt.Sprintf("https://api.example.com/orders/%d?page=2", i)
 		answer.Iterations = append(answer.Iterations, fails(i, "HTTP 503 from GET "+address, address))
 	}
 	step := &Step{Loop: &Counts{Total: 10}}
 	step.recount([]workflows.Iterations{answer})
-	require.Equal(t, 8, step.WaitsOf)
+	require.Equal(t, 10, step.WaitsOf)
 	require.Equal(t, []WaitsFor{
 		{3, interpreter.ReasonFailure, "HTTP 503 from GET api.example.com", noon.Add(3 * time.Second)},
+		{2, interpreter.ReasonKeeper, "it is locked", time.Time{}},
 		{1, interpreter.ReasonTurn, "", noon.Add(time.Minute)},
 		{1, interpreter.ReasonPerson, "", time.Time{}},
 		{1, interpreter.ReasonFailure, "GET 127.0.0.1:8088: dial tcp 127.0.0.1:8088: connection refused", noon.Add(6 * time.Second)},
@@ -52,7 +58,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 	for _, group := range step.Waits {
 		sum += group.Items
 	}
-	require.Equal(t, 106, sum)
+	require.Equal(t, 108, sum)
 }
 
 func TestGist(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 )
@@ -166,13 +168,21 @@ func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 			looker.Iterations(w.t.Context(), status, step)
 			for _, iteration := range step.Iterations {
 				if iteration.Status == interpreter.RetryPending {
-					require.Equal(w.t, runs.HeldByWait, iteration.HeldBy)
+					require.Equal(w.t, runs.HeldByState, iteration.HeldBy)
 					require.Contains(w.t, iteration.Waiting, "is out of reach")
 					require.Contains(w.t, iteration.Waiting, why)
 					waiting++
 				}
 			}
 		}
-		return waiting == n && status.Status == interpreter.RetryPending
+		if waiting < n || status.Status != interpreter.RetryPending {
+			return false
+		}
+		var shown strings.Builder
+		render.Status(&shown, status, terminal.Paper{Width: 80})
+		require.Contains(w.t, shown.String(), "for a state that is out of reach: ")
+		require.NotContains(w.t, shown.String(), "person")
+		require.Empty(w.t, render.Help(status), "nobody can end that")
+		return true
 	})
 }
