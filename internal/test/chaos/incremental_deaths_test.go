@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -137,10 +138,14 @@ func (r *incrementalRound) terminateAndMeet() {
 
 // waitsForState reports whether a run says that another one has its state.
 func (r *incrementalRound) waitsForState(run client.WorkflowRun) bool {
-	var progress workflows.Progress
-	answer, err := r.env.Client().QueryWorkflow(r.t.Context(), run.GetID(), run.GetRunID(), workflows.ProgressQuery)
-	if err != nil || answer.Get(&progress) != nil {
-		return false
-	}
-	return slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
+	progress, found := r.progress(run)
+	return found && slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
+}
+
+// progress is what a run says of itself; false where it cannot.
+func (r *incrementalRound) progress(run client.WorkflowRun) (progress workflows.Progress, found bool) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), beat*20)
+	defer cancel()
+	answer, err := r.env.Client().QueryWorkflow(ctx, run.GetID(), run.GetRunID(), workflows.ProgressQuery)
+	return progress, err == nil && answer.Get(&progress) == nil
 }
