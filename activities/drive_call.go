@@ -148,23 +148,30 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	return h.here(), ctx.Err()
 }
 
-// state claims or moves the state that the step keeps between runs. Where what was read
-// is in no history and no ledger, the workflow does that.
+// claimPatience is how long a claim or a move may take in a host.
+const claimPatience = 5 * time.Second
+
+// state claims or moves the state that the step keeps between runs. The workflow does that where what was
+// read is in no history and no ledger, and where the keeper of the state is out of reach: it shows what the
+// call waits for. Whatever was done here is not done twice there.
 func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
 	if !h.sure && input.Claim == nil || h.stops(ctx) {
 		return true, nil
 	}
-	output, err := h.catalogue.State(ctx, input)
+	within, stop := context.WithTimeout(ctx, claimPatience)
+	defer stop()
+	output, err := h.catalogue.State(within, input)
 	if err == nil {
 		h.call.StateAnswered(output, h.clock.now())
 		return false, nil
 	}
 	failure := failureOf(err)
 	switch {
-	case h.in.Pages && ctx.Err() == nil && (failure == nil || !failure.Final):
-		return true, nil // history has then that the page is written
-	case failure == nil:
+	case ctx.Err() != nil:
 		return false, err
+	case failure == nil || !failure.Final && failure.Class != interpreter.ClassFinal:
+		h.stops(ctx) // another worker gets the call then
+		return true, nil
 	}
 	h.call.StateFailed(*failure, h.clock.now())
 	return false, nil

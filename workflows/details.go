@@ -134,7 +134,7 @@ func (r *run) describe(ctx workflow.Context) {
 		table.row(stepCells(ctx, shown, r.live[record])...)
 	}
 	r.publishOpen(ctx, r.controls.Control)
-	workflow.SetCurrentDetails(ctx, r.controls.renderHold()+r.lateness()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
+	workflow.SetCurrentDetails(ctx, r.controls.renderHold()+r.lateness()+r.movingText()+ticketText(ctx, r.Ticket)+table.String()+r.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(r.id, MaxWorkflowID), "`")))
 }
 

@@ -139,18 +139,11 @@ func (d *driver) next(ctx workflow.Context) {
 	}
 }
 
-// state has the state that the step keeps between runs claimed or moved. Where its keeper is out of
-// reach, such as a file that another process has locked, the call waits, and says for what.
+// state has the state that the step keeps between runs claimed or moved.
 func (d *driver) state(ctx workflow.Context, input interpreter.StateInput) {
-	place := d.call.Config().Place()
-	output, err := sendState(ctx, input, place, 1)
-	if err != nil && ctx.Err() == nil && !AttemptError(err).Final && AttemptError(err).Class != interpreter.ClassFinal {
-		if d.waiting != nil {
-			d.waiting(d.call, &interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: AttemptError(err).ShortMessage()}, time.Time{})
-		}
-		output, err = sendState(ctx, input, place, mostDeliveries)
-		d.rested()
-	}
+	output, err := reachState(ctx, input, d.call.Config().Place(), func(wait *interpreter.Wait) {
+		d.waiting(d.call, wait, time.Time{})
+	})
 	switch {
 	case ctx.Err() != nil:
 		d.cancel(ctx)

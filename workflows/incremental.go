@@ -9,12 +9,27 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/source"
 )
 
 // stateTimeout bounds one delivery of the activity for states.
 const stateTimeout = time.Minute
 
-// sendState has a state claimed, or states moved, in so many tries. place names the step.
+// reachState has a state claimed, or states moved. place names the step. Where their keeper is out of reach, such as
+// a file that another process has locked, shown shows the wait until they are, and with nil its end.
+func reachState(
+	ctx workflow.Context, input interpreter.StateInput, place string, shown func(wait *interpreter.Wait),
+) (interpreter.StateOutput, error) {
+	output, err := sendState(ctx, input, place, 1)
+	if err == nil || ctx.Err() != nil || AttemptError(err).Final || AttemptError(err).Class == interpreter.ClassFinal {
+		return output, err
+	}
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: AttemptError(err).ShortMessage()})
+	defer shown(nil)
+	return sendState(ctx, input, place, mostDeliveries)
+}
+
+// sendState has a state claimed, or states moved, in so many tries.
 func sendState(ctx workflow.Context, input interpreter.StateInput, place string, tries int32) (interpreter.StateOutput, error) {
 	summary := place + ": moves its state"
 	if input.Claim != nil {
@@ -50,7 +65,7 @@ func (r *run) movePending(ctx workflow.Context) {
 	for _, pending := range r.Pending {
 		var failed error
 		for _, moves := range incremental.Chunks(pending.Moves) {
-			if _, err := sendState(ctx, interpreter.StateInput{Moves: moves}, pending.Step, mostDeliveries); err != nil && failed == nil {
+			if _, err := reachState(ctx, interpreter.StateInput{Moves: moves}, pending.Step, r.movesWait(ctx)); err != nil && failed == nil {
 				failed = err
 			}
 		}
@@ -64,4 +79,20 @@ func (r *run) movePending(ctx workflow.Context) {
 		}
 	}
 	r.Pending = nil
+}
+
+// movesWait shows in the status of the run that it waits at its end, and for what.
+func (r *run) movesWait(ctx workflow.Context) func(wait *interpreter.Wait) {
+	return func(wait *interpreter.Wait) {
+		r.moving = wait
+		r.describe(ctx)
+	}
+}
+
+// movingText says for what the run waits at its end.
+func (r *run) movingText() string {
+	if r.moving == nil {
+		return ""
+	}
+	return fmt.Sprintf("**waits: %s**\n\n", source.Code(r.moving.Summary, mostText))
 }

@@ -112,6 +112,9 @@ func (r *run) openWaits(ctx workflow.Context, control interpreter.Control) (wait
 	case r.Ticket != nil && r.Ticket.State == queue.Queued:
 		waits.add(interpreter.Queued, time.Time{})
 		return waits
+	case r.moving != nil:
+		waits.add(interpreter.RetryPending, time.Time{})
+		return waits
 	}
 	for _, record := range r.records {
 		if record.EndedAt.IsZero() {

@@ -141,6 +141,8 @@ type run struct {
 	// reported; dropTimer ends the timer.
 	reportsUntil time.Time
 	dropTimer    workflow.CancelFunc
+	// moving is the wait of the moves at the end of the run, nil for none.
+	moving *interpreter.Wait
 }
 
 // serveQueries sets the handlers of the queries about what the run has done, which are unknown before it begins.

@@ -90,8 +90,7 @@ func TestStateOutOfReach(t *testing.T) {
 		if deliveries > 1 {
 			shown = q.s.firstStep()
 		}
-		object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked"}
-		return interpreter.StateOutput{}, temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
+		return interpreter.StateOutput{}, errLocked()
 	})
 	published := q.s.publishes()
 	result, _ := q.s.run(fmt.Sprintf(stateOfOrders, ""))
@@ -99,6 +98,41 @@ func TestStateOutOfReach(t *testing.T) {
 	require.Equal(t, interpreter.RetryPending, shown.Status)
 	require.Equal(t, interpreter.ReasonKeeper, shown.Reason)
 	require.Equal(t, "the state of a step is out of reach: the file is locked", shown.Waiting)
+	require.Contains(t, (*published)[0], "retry_pending")
+	require.Contains(t, (*published)[len(*published)-1], "completed")
+}
+
+// errLocked is the error of a delivery that does not reach a state.
+func errLocked() error {
+	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked"}
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
+}
+
+// TestMovesOutOfReach: a run whose states cannot be moved at its end waits, in lists and in its details, until
+// they are.
+func TestMovesOutOfReach(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, granted)
+	moves := 0
+	var details string
+	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+		if in.Claim != nil {
+			return interpreter.StateOutput{}, nil
+		}
+		if moves++; moves > 3 {
+			return interpreter.StateOutput{}, nil
+		}
+		if moves > 1 {
+			details = q.s.details("")
+		}
+		return interpreter.StateOutput{}, errLocked()
+	})
+	published := q.s.publishes()
+	result, _ := q.s.run(fmt.Sprintf(stateOfOrders, ""))
+	require.Equal(t, interpreter.Completed, result.Status)
+	require.Empty(t, result.Warnings)
+	require.Equal(t, 4, moves)
+	require.Contains(t, details, "waits: `the state of a step is out of reach: the file is locked`")
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
 }

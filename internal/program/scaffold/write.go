@@ -472,7 +472,7 @@ func (w *writer) tableSink(sink *yaml.Node) {
 	add(sink, "schema_contract", recording.Text("evolve"))
 }
 
-// key is the column by which the rows of a sink are told apart, "" where that is not known. Without
+// key is the column that distinguishes the rows of a sink, "" where that is not known. Without
 // it another run writes the rows twice.
 func (w *writer) key() string {
 	switch {

@@ -3,10 +3,14 @@ package e2e_test
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 )
 
@@ -61,11 +65,7 @@ func TestLockedStateIsAWait(t *testing.T) {
 	w := newWorld(t)
 	w.spawn()
 	w.query("CREATE TABLE sales (id INTEGER, version INTEGER, updated_at TEXT)")
-	db, err := sql.Open("sqlite", filepath.Join(w.dir, "rows.db")+"?_txlock=immediate")
-	require.NoError(t, err)
-	defer db.Close()
-	lock, err := db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
+	release := w.lock("rows.db")
 	run := w.start(w.kept(book(`  - step: fetch
     tool: http
     url: "{{ api }}/api/v1/sales"
@@ -76,8 +76,103 @@ func TestLockedStateIsAWait(t *testing.T) {
 `)), nil)
 	step := w.await(run, "fetch", interpreter.RetryPending)
 	require.Equal(t, interpreter.ReasonKeeper, step.Reason)
-	require.Contains(t, step.Waiting, "the state of a step is out of reach")
+	require.Contains(t, step.Waiting, "the state "+w.queue+"/fetch is out of reach")
 	require.Contains(t, step.Waiting, "locked")
-	require.NoError(t, lock.Rollback())
+	release()
 	w.endsAs(run, interpreter.Completed)
+}
+
+// lock locks a SQLite file of the worker, as another process would, until release is called.
+func (w *world) lock(file string) (release func()) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, file)+"?_txlock=immediate")
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = db.Close() })
+	lock, err := db.BeginTx(w.t.Context(), nil)
+	require.NoError(w.t, err)
+	return func() { require.NoError(w.t, lock.Rollback()) }
+}
+
+// shopOrders fetches the orders of each shop into the file in which their states are. LOOP stands within loop.
+var shopOrders = strings.NewReplacer("/orders", "/{{ shop }}", "WORDS", "row_order: none", "PAGES", "",
+	"RESULT", `loop: {collection: [a, b, c], element: shop, LOOP, sink: {tool: sqlite, auth: "sqlite:rows.db", table: orders}}`,
+).Replace(incrementalPages)
+
+// TestLockedStatesOfALoop: iterations whose states are in a file that another process has locked wait to retry and say for
+// what, in the status of the run too. Each claims once the lock is released, and writes its rows once.
+func TestLockedStatesOfALoop(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		loop    string
+		waiting int // iterations that wait at a time
+	}{
+		"sequential": {"mode: sequential", 1},
+		"each":       {"mode: parallel, max_concurrency: 2, batch: 1", 2},
+		"batch":      {"mode: parallel, max_concurrency: 3, batch: 3", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.spawn()
+			w.query("CREATE TABLE orders (id INTEGER, at TEXT)")
+			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
+			source := w.kept(book(strings.Replace(shopOrders, "LOOP", row.loop, 1)))
+			release := w.lock("rows.db")
+			run := w.start(source, map[string]any{"api": api.url})
+			w.awaitUnclaimed(run, row.waiting, "database is locked")
+			release()
+			w.endsAs(run, interpreter.Completed)
+			require.Len(t, api.since, 3, "each iteration has claimed and read once")
+			require.Equal(t, []any{map[string]any{"n": 9}}, w.query("SELECT count(*) AS n FROM orders"))
+			w.endsAs(w.start(source, map[string]any{"api": api.url}), interpreter.Completed)
+			require.Equal(t, slices.Repeat([]string{"2026-01-04"}, 3), api.since[3:], "each state has moved")
+			require.Equal(t, []any{map[string]any{"n": 9}}, w.query("SELECT count(*) AS n FROM orders"))
+		})
+	}
+}
+
+// TestCancelOfUnclaimedStates: a run whose iterations wait for a locked file, or for a database that is down, ends as
+// soon as it is cancelled, and has read nothing.
+func TestCancelOfUnclaimedStates(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ sink, says string }{
+		{"tool: sqlite, auth: \"sqlite:rows.db\"", "database is locked"},
+		{"tool: postgres, auth: away", "connection refused"},
+	} {
+		t.Run(row.says, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.connected["away"] = "postgres://reader@127.0.0.1:1/clinic"
+			w.spawn()
+			w.query("CREATE TABLE orders (id INTEGER, at TEXT)")
+			defer w.lock("rows.db")()
+			api := newChanging(t, change(1, "2026-01-02"))
+			source := strings.NewReplacer("LOOP", "mode: parallel, max_concurrency: 2", `tool: sqlite, auth: "sqlite:rows.db"`, row.sink).Replace(shopOrders)
+			run := w.start(w.kept(book(source)), map[string]any{"api": api.url})
+			w.awaitUnclaimed(run, 2, row.says)
+			w.cancel(run)
+			require.Empty(t, api.since)
+		})
+	}
+}
+
+// awaitUnclaimed waits until so many iterations of the step wait for their states and say why, and the run with them.
+func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
+	w.t.Helper()
+	looker := w.looker()
+	looker.until(run.GetID(), func(status *runs.Status) bool {
+		waiting := 0
+		for _, step := range status.Visits("fetch") {
+			looker.Iterations(w.t.Context(), status, step)
+			for _, iteration := range step.Iterations {
+				if iteration.Status == interpreter.RetryPending {
+					require.Equal(w.t, runs.HeldByWait, iteration.HeldBy)
+					require.Contains(w.t, iteration.Waiting, "is out of reach")
+					require.Contains(w.t, iteration.Waiting, why)
+					waiting++
+				}
+			}
+		}
+		return waiting == n && status.Status == interpreter.RetryPending
+	})
 }
