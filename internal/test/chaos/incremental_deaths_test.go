@@ -121,12 +121,10 @@ func (r *incrementalRound) mortal() {
 func (r *incrementalRound) terminateAndMeet() {
 	first, release, is := r.held()
 	defer release()
-	second := r.start()
-	if !is {
-		r.finish(first)
-		r.finish(second)
+	if !is { // it had fewer requests
 		return
 	}
+	second := r.start()
 	r.until("the second run waits for the state", func() bool { return r.waitsForState(second) })
 	if r.chance(2) {
 		release() // what the first one writes may be the last that is its own
