@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -120,12 +121,10 @@ func (r *incrementalRound) mortal() {
 func (r *incrementalRound) terminateAndMeet() {
 	first, release, is := r.held()
 	defer release()
-	second := r.start()
-	if !is {
-		r.finish(first)
-		r.finish(second)
+	if !is { // it had fewer requests
 		return
 	}
+	second := r.start()
 	r.until("the second run waits for the state", func() bool { return r.waitsForState(second) })
 	if r.chance(2) {
 		release() // what the first one writes may be the last that is its own
@@ -137,10 +136,14 @@ func (r *incrementalRound) terminateAndMeet() {
 
 // waitsForState reports whether a run says that another one has its state.
 func (r *incrementalRound) waitsForState(run client.WorkflowRun) bool {
-	var progress workflows.Progress
-	answer, err := r.env.Client().QueryWorkflow(r.t.Context(), run.GetID(), run.GetRunID(), workflows.ProgressQuery)
-	if err != nil || answer.Get(&progress) != nil {
-		return false
-	}
-	return slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
+	progress, found := r.progress(run)
+	return found && slices.ContainsFunc(progress.Steps, func(step workflows.StepRecord) bool { return step.Reason == interpreter.ReasonState })
+}
+
+// progress is what a run says of itself; false where it cannot.
+func (r *incrementalRound) progress(run client.WorkflowRun) (progress workflows.Progress, found bool) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), beat*20)
+	defer cancel()
+	answer, err := r.env.Client().QueryWorkflow(ctx, run.GetID(), run.GetRunID(), workflows.ProgressQuery)
+	return progress, err == nil && answer.Get(&progress) == nil
 }

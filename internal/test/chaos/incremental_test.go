@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -268,24 +269,26 @@ func (r *incrementalRound) start() client.WorkflowRun {
 // finish waits for the end of a run, which has to be a good one.
 func (r *incrementalRound) finish(run client.WorkflowRun) {
 	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
 	var result workflows.Result
-	require.NoError(r.t, run.Get(r.t.Context(), &result))
+	if err := run.Get(ctx, &result); ctx.Err() != nil {
+		progress, _ := r.progress(run)
+		require.Fail(r.t, "the run does not end", "%s: %+v", run.GetID(), progress)
+	} else {
+		require.NoError(r.t, err)
+	}
 }
 
 // play is the ten runs. What goes wrong in each is drawn.
 func (r *incrementalRound) play() {
 	r.t.Helper()
-	strikes := []func(){
-		r.killInRun, r.killInRun, r.killBehindRun, r.terminate, r.terminate, r.meet, r.terminateAndMeet, r.sourceFails, r.freeze,
-		func() { r.finish(r.start()) },
-	}
-	strikes = append(strikes, r.killServerInRun, r.killServerInRun, r.killServerBehindRun)
-	if r.turn.isPostgres() {
-		strikes = append(strikes, r.killDatabaseInRun, r.killDatabaseInWrite, r.killDatabaseInWrite, r.killDatabaseBehindRun)
-	}
+	strikes := r.strikes()
 	r.startWorker()
 	for range 9 {
-		strikes[r.random.IntN(len(strikes))]()
+		next := strikes[r.random.IntN(len(strikes))]
+		r.t.Log(next.name)
+		next.strike()
 		r.source.busy()
 	}
 	r.source.rest()
@@ -301,6 +304,35 @@ func (r *incrementalRound) startWorker() {
 		return
 	}
 	r.stage.startWorker(skewed(time.Duration(r.between(-1, 1)) * skewedBy)...)
+}
+
+// incrementalStrike is something that goes wrong in a run or behind it.
+type incrementalStrike struct {
+	name   string
+	strike func()
+}
+
+// strikes are those of which each run has one.
+func (r *incrementalRound) strikes() []incrementalStrike {
+	inRun, behind := incrementalStrike{"worker killed in a run", r.killInRun}, incrementalStrike{"worker killed behind a run", r.killBehindRun}
+	terminated := incrementalStrike{"run terminated", r.terminate}
+	server := incrementalStrike{"server killed in a run", r.killServerInRun}
+	strikes := []incrementalStrike{
+		inRun, inRun, behind, terminated, terminated,
+		{"two runs", r.meet},
+		{"run terminated while another waits for its state", r.terminateAndMeet},
+		{"source fails", r.sourceFails},
+		{"worker frozen", r.freeze},
+		{"nothing", func() { r.finish(r.start()) }},
+		server, server,
+		{"server killed behind a run", r.killServerBehindRun},
+	}
+	if r.turn.isPostgres() {
+		write := incrementalStrike{"database killed in a write", r.killDatabaseInWrite}
+		strikes = append(strikes, incrementalStrike{"database killed in a run", r.killDatabaseInRun}, write, write,
+			incrementalStrike{"database killed behind a run", r.killDatabaseBehindRun})
+	}
+	return strikes
 }
 
 // held starts a run and returns once one of its first requests is held. It reports false

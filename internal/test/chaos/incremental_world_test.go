@@ -89,7 +89,7 @@ func (p pageShape) first() int {
 	if p == narrow {
 		return 3 * p.rows
 	}
-	return 6 * p.rows
+	return 8 * p.rows
 }
 
 func newClocked(t *testing.T, random *rand.Rand, late time.Duration, pages pageShape, shops ...string) *clocked {
@@ -101,6 +101,9 @@ func newClocked(t *testing.T, random *rand.Rand, late time.Duration, pages pageS
 		c.current[shop] = map[int]version{}
 		for range pages.first() {
 			c.change(shop)
+		}
+		if pages != narrow { // several pages are there for the first run
+			c.show(shop)
 		}
 	}
 	server := httptest.NewServer(http.HandlerFunc(c.serve))
@@ -129,6 +132,14 @@ func (c *clocked) change(shop string) {
 	}
 	rows[made.ID] = made
 	c.versions[made.key()] = true
+}
+
+// show has all rows of a shop seen from now on.
+func (c *clocked) show(shop string) {
+	for id, row := range c.current[shop] {
+		row.seen = time.Now()
+		c.current[shop][id] = row
+	}
 }
 
 // made is a version of now.
