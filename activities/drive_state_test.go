@@ -32,7 +32,7 @@ func TestDriveLeavesAClaim(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts connections and says nothing
 	require.NoError(t, err)
-	defer silent.Close()
+	defer func() { _ = silent.Close() }()
 	p := &player{}
 	in := driveInput("", "", "down", "silent", "unknown")
 	in.Task.Source = drivenStates

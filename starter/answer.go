@@ -181,7 +181,7 @@ func (a *app) readValue(text string) (any, error) {
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		data, err = a.files.read(path)
 	} else if text == "-" {
-		data, err = readAtMost(a.In, maxValueFile)
+		data, err = readBounded(a.In)
 	}
 	if err != nil {
 		return nil, err

@@ -86,24 +86,24 @@ func (c *confinement) check(path string) error {
 	return nil
 }
 
-// read reads a file of at most maxValueFile bytes.
+// read reads a file of at most mostRead bytes.
 func (c *confinement) read(path string) ([]byte, error) {
 	file, err := c.open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return readAtMost(file, maxValueFile)
+	return readBounded(file)
 }
 
-// maxValueFile is the largest file of values that is read, in bytes.
-const maxValueFile = 64 << 20
+// mostRead bounds what commands read of a file, of standard input or of an answer, in bytes.
+const mostRead = 64 << 20
 
-// readAtMost reads all, and refuses more than so many bytes.
-func readAtMost(r io.Reader, most int) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
-	if err == nil && len(data) > most {
-		err = fmt.Errorf("it has more than %d MiB", most>>20)
+// readBounded reads all, and refuses more than mostRead.
+func readBounded(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, mostRead+1))
+	if err == nil && len(data) > mostRead {
+		err = fmt.Errorf("it has more than %d MiB", mostRead>>20)
 	}
 	return data, err
 }

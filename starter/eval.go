@@ -70,7 +70,7 @@ func (a *app) evalValue(path string) (any, error) {
 	if path != "-" {
 		return readValue("--with", path)
 	}
-	data, err := readAtMost(a.In, maxValueFile)
+	data, err := readBounded(a.In)
 	if err != nil {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}

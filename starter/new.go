@@ -183,7 +183,7 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 		line := o.curl
 		if line == "-" {
 			var data []byte
-			if data, err = readAtMost(a.In, scaffold.MaxDocument); err != nil {
+			if data, err = readBounded(a.In); err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
 			line = string(data)
@@ -236,7 +236,7 @@ func readDocument(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return readAtMost(file, scaffold.MaxDocument)
+	return readBounded(file)
 }
 
 // documentTimeout is how long the server of a document may take.
@@ -265,7 +265,7 @@ func (a *app) readOpenAPI(from string) (*scaffold.Document, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("fetch the document: HTTP %d", response.StatusCode)
 	}
-	data, err := readAtMost(response.Body, scaffold.MaxDocument)
+	data, err := readBounded(response.Body)
 	if err != nil {
 		return nil, fmt.Errorf("fetch the document: %w", err)
 	}

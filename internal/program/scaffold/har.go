@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// MaxDocument is the largest HAR file or document of OpenAPI that is read, in bytes.
-const MaxDocument = 64 << 20
+// maxDocument is the largest HAR file or document of OpenAPI that is read, in bytes.
+const maxDocument = 64 << 20
 
 // archive is what is read of a HAR file (version 1.2).
 type archive struct {
@@ -52,8 +52,8 @@ type named struct {
 // FromHAR reads a recording of a browser, and finds the requests in it that are of one kind and that answer JSON: those
 // of which there are most; of equally many the first. The error says what is missing, and no value of the file.
 func FromHAR(data []byte) (*Description, error) {
-	if len(data) > MaxDocument {
-		return nil, fmt.Errorf("the HAR file has more than %d MiB", MaxDocument>>20)
+	if len(data) > maxDocument {
+		return nil, fmt.Errorf("the HAR file has more than %d MiB", maxDocument>>20)
 	}
 	var of archive
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(string(data), "\uFEFF")), &of); err != nil {

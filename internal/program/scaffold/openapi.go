@@ -35,8 +35,8 @@ type Document struct {
 
 // ReadOpenAPI reads a document in JSON or YAML. References to other files are not followed. from is its URL, "" for a file.
 func ReadOpenAPI(data []byte, from string) (of *Document, err error) {
-	if len(data) > MaxDocument {
-		return nil, fmt.Errorf("the document has more than %d MiB", MaxDocument>>20)
+	if len(data) > maxDocument {
+		return nil, fmt.Errorf("the document has more than %d MiB", maxDocument>>20)
 	}
 	defer func() { // its readers are not ours
 		if recover() != nil {
