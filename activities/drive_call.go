@@ -169,7 +169,7 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 	switch {
 	case ctx.Err() != nil:
 		return false, err
-	case failure == nil || !failure.Final && failure.Class != interpreter.ClassFinal:
+	case failure == nil || !failure.IsFinal():
 		h.stops(ctx) // another worker gets the call then
 		return true, nil
 	}

@@ -223,7 +223,7 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 		return nil
 	case cancelled(ctx):
 		return ctx.Err()
-	case failure != nil && (failure.Final || failure.Class == interpreter.ClassFinal):
+	case failure != nil && failure.IsFinal():
 		return err
 	case isFailure && failure == nil && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
 		return refusedChange(err.Error())

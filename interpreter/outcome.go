@@ -309,6 +309,9 @@ func (e *ErrorObject) AnswerMeta() ToolMeta {
 	return meta
 }
 
+// IsFinal reports whether trying again cannot help.
+func (e *ErrorObject) IsFinal() bool { return e.Final || e.Class == ClassFinal }
+
 // PoliciesDecide reports whether policies may decide about the error. The other
 // kinds end the call at once: trying again cannot help.
 func (e *ErrorObject) PoliciesDecide() bool {

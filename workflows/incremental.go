@@ -21,10 +21,14 @@ func reachState(
 	ctx workflow.Context, input interpreter.StateInput, place string, shown func(wait *interpreter.Wait),
 ) (interpreter.StateOutput, error) {
 	output, err := sendState(ctx, input, place, 1)
-	if err == nil || ctx.Err() != nil || AttemptError(err).Final || AttemptError(err).Class == interpreter.ClassFinal {
+	if err == nil || ctx.Err() != nil {
 		return output, err
 	}
-	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: AttemptError(err).ShortMessage()})
+	failure := AttemptError(err)
+	if failure.IsFinal() {
+		return output, err
+	}
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage()})
 	defer shown(nil)
 	return sendState(ctx, input, place, mostDeliveries)
 }

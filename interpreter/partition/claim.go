@@ -73,7 +73,7 @@ func (c Claim) Check() error {
 
 // Holds reports whether a partition is one of the claim.
 func (c Claim) Holds(p Partition) bool {
-	return len(c.Overlap(ClaimOf(c.Playbook, []Partition{p})).Words()) > 0
+	return !c.Overlap(ClaimOf(c.Playbook, []Partition{p})).isEmpty()
 }
 
 // Overlap is what two claims share.
@@ -97,6 +97,8 @@ func (c Claim) Overlap(other Claim) Claim {
 	}
 	return both
 }
+
+func (c Claim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) == 0 }
 
 // Words names what is claimed, "" for nothing.
 func (c Claim) Words() string {
@@ -153,7 +155,7 @@ func (l *Ledger) Claim(request ClaimRequest) []Claim {
 func (l *Ledger) Claims(of Claim) []Claim {
 	var others []Claim
 	for _, c := range l.claims {
-		if c.Overlap(of).Words() != "" {
+		if !c.Overlap(of).isEmpty() {
 			others = append(others, c)
 		}
 	}
