@@ -239,3 +239,30 @@ func TestTokenThatStays(t *testing.T) {
 		})
 	}
 }
+
+// TestReachedBeforeAPage: the write of a page says where the pages before it have ended, as rows there may come in both.
+func TestReachedBeforeAPage(t *testing.T) {
+	t.Parallel()
+	for order, reached := range map[string][]any{"asc": {12, 13}, "none": {nil, nil}} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+
+				"    incremental: {cursor_path: at, initial_value: 10, type: integer, row_order: "+order+"}\n"+
+				"    retry:\n      - when: \"{{ response.more }}\"\n        then: {max_attempts: 9, next_call: {params: {page: 2}}, "+
+				"collect: {path: rows, strategy: replace}, per_iteration: {sink: {tool: sqlite, path: a.db, table: t}}}\n")
+			step := watermark.StepOf(&request.Source{
+				Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1, Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}),
+			}, book.Steps[0].Retry, false)
+			own := claimed(t, step, 12)
+			for page, before := range reached {
+				read, failure := own.Read(step.Section, rows(12+page, 13+page), tables.Started)
+				require.Nil(t, failure)
+				move := step.PageMove(read)
+				write := step.Write(read, book.Steps[0].Retry[0].Then.PerIteration, move, false, tables.Started)
+				require.NotNil(t, write)
+				require.Equal(t, cursor(t, before).Position, write.Rows.Reached)
+				own = read.Moved(move)
+			}
+		})
+	}
+}
