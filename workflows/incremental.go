@@ -16,9 +16,10 @@ import (
 const stateTimeout = time.Minute
 
 // reachState has a state claimed, or states moved. place names the step. Where their keeper is out of reach, such as
-// a file that another process has locked, shown shows the wait until they are, and with nil its end.
+// a file that another process has locked, shown shows the wait until they are, and with nil its end. people may end the wait:
+// the state is tried again at once, or given up. The error is errRenews where the wait continues in the next history.
 func reachState(
-	ctx workflow.Context, input interpreter.StateInput, place string, shown func(wait *interpreter.Wait),
+	ctx workflow.Context, input interpreter.StateInput, place string, people func() *openWait, shown func(wait *interpreter.Wait),
 ) (interpreter.StateOutput, error) {
 	output, err := sendState(ctx, input, place, 1)
 	if err == nil || ctx.Err() != nil {
@@ -30,7 +31,26 @@ func reachState(
 	}
 	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.Cut(failure.Cause, mostText)})
 	defer shown(nil)
-	return sendState(ctx, input, place, mostDeliveries)
+	for {
+		trying, end := workflow.WithCancel(ctx)
+		wait := people()
+		wait.end = end
+		over := controlsOf(ctx).open(wait)
+		output, err = sendState(trying, input, place, mostDeliveries)
+		over()
+		if err == nil || trying.Err() == nil {
+			return output, err
+		}
+		settlement, err := wait.outcome(ctx, err)
+		if err != nil {
+			return output, err
+		}
+		if settlement != nil && settlement.Skip {
+			return output, &interpreter.ErrorObject{
+				Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: fmt.Sprintf("%s (%s)", settlement.SkipText(), failure.ShortMessage()),
+			}
+		}
+	}
 }
 
 // sendState has a state claimed, or states moved, in so many tries.
@@ -74,7 +94,8 @@ func (r *run) movePending(ctx workflow.Context) (completed bool) {
 	for _, pending := range r.Pending {
 		var failed error
 		for _, moves := range incremental.Chunks(pending.Moves) {
-			_, err := reachState(moving, interpreter.StateInput{Moves: moves}, pending.Step, r.movesWait(ctx))
+			_, err := reachState(moving, interpreter.StateInput{Moves: moves}, pending.Step,
+				func() *openWait { return &openWait{step: pending.Step} }, r.movesWait(ctx))
 			switch {
 			case err == nil:
 				moved = true

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
@@ -110,7 +112,9 @@ func errLocked() error {
 		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked",
 		Cause: "the file is locked",
 	}
-	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
+		Details: []any{object}, NextRetryDelay: time.Hour,
+	})
 }
 
 // TestMovesOutOfReach: a run whose states cannot be moved at its end waits, in lists and in its details, until
@@ -204,6 +208,79 @@ func TestCancelBehindTheFirstMove(t *testing.T) {
 	require.Len(t, result.Warnings, 1)
 	require.Contains(t, result.Warnings[0], "step bills: its state was not moved, and the next run reads the same rows again")
 	require.Empty(t, *undone)
+}
+
+// TestStateOutOfReachIsSettled: people end the wait for a state, of a step, of an iteration and of a run at its end:
+// retry-now tries again at once, skip gives the state up.
+func TestStateOutOfReachIsSettled(t *testing.T) {
+	t.Parallel()
+	const loop = `
+  - step: orders
+    tool: http
+    url: "http://localhost/{{ shop }}"
+    params: {since: "{{ incremental.value }}"}
+    incremental: {cursor_path: id, initial_value: 0}
+    loop: {collection: [a], element: shop}
+`
+	one := 0
+	for name, row := range map[string]struct {
+		steps   string
+		claims  bool // which is what is out of reach, or the move
+		update  string
+		command workflows.Command
+		status  interpreter.Status
+		failure string // or warning
+		tries   int
+	}{
+		"retry-now":                  {"", true, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
+		"retry-now of the step":      {"", true, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now of an iteration":  {loop, true, workflows.RetryNowUpdate, workflows.Command{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
+		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
+		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
+		"skip": {
+			"", true, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Failed,
+			"skipped by ada (the state of a step is out of reach: the file is locked)", 2,
+		},
+		"skip of a move": {
+			"", false, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Completed,
+			"the next run reads the same rows again: skipped by ada (the state of a step is out of reach: the file is locked)", 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, tries := newStateQueues(t, granted), 0
+			q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+				if (in.Claim != nil) != row.claims {
+					return interpreter.StateOutput{}, nil
+				}
+				if tries++; tries < 3 {
+					return interpreter.StateOutput{}, errLocked()
+				}
+				return interpreter.StateOutput{}, nil
+			})
+			refused := errors.New("no answer")
+			q.s.env.RegisterDelayedCallback(func() {
+				q.s.env.UpdateWorkflow(row.update, "now", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { refused = err }, OnComplete: func(_ any, err error) { refused = err },
+				}, row.command)
+			}, 30*time.Second)
+			steps := row.steps
+			if steps == "" {
+				steps = fmt.Sprintf(stateOfOrders, "")
+			}
+			result, took := q.s.run(steps)
+			require.NoError(t, refused)
+			require.Equal(t, row.status, result.Status, "%+v", result.Error)
+			require.Equal(t, 30*time.Second, took)
+			require.Equal(t, row.tries, tries)
+			told := strings.Join(result.Warnings, "")
+			if result.Error != nil {
+				told = result.Error.Message
+			}
+			require.Contains(t, told, row.failure)
+			require.Equal(t, row.failure == "", told == "")
+		})
+	}
 }
 
 // undone are the writes that keepers of states are signalled to undo.
