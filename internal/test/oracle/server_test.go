@@ -157,6 +157,7 @@ func (r *round) onServer(t *testing.T) came {
 	t.Helper()
 	env := testenv.Temporal(t)
 	dir := t.TempDir()
+	r.makeTables(t, dir)
 	queue := env.NewTaskQueue()
 	began := time.Now()
 	a := &api{seed: r.seed, styles: r.styles, counts: map[string]int{}, now: func() time.Duration { return time.Since(began) }}
@@ -190,6 +191,7 @@ func (r *round) onServer(t *testing.T) came {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.log, c.files = a.log, written(t, dir)
+	r.readTables(t, dir, c.files)
 	return c
 }
 
