@@ -114,6 +114,9 @@ func (s *step) quickForm() {
 func (p *policy) quick() {
 	p.retryAfter = nil
 	p.maxElapsed = 0
+	if p.onExhausted == "pause" { // nobody comes at a time that is known
+		p.onExhausted = ""
+	}
 	if p.short || !p.repeats() || p.next != nil && !p.namesWait() {
 		return
 	}
