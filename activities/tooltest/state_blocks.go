@@ -83,6 +83,7 @@ func tiedPages(s *StateTest) {
 	tied := slices.DeleteFunc(rowsOf(read-of, of), func(row any) bool { return row.(map[string]any)["at"] != last })
 	s.Claim("b")
 	write = 0
+	require.Zero(s, page("b", 0, rowsOf(0, 1)), "and the session describes the table")
 	require.Zero(s, page("b", last, tied), "they are in the block of the last page")
 	require.Equal(s, size, page("b", last, append(tied, rowsOf(read, size)...)), "beside rows that are new")
 	require.Zero(s, page("b", last, rowsOf(read, size)))
