@@ -28,7 +28,7 @@ func reachState(
 	if failure.IsFinal() {
 		return output, err
 	}
-	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage()})
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.Cut(failure.Cause, mostText)})
 	defer shown(nil)
 	return sendState(ctx, input, place, mostDeliveries)
 }
@@ -64,25 +64,54 @@ func (r *run) keepMoves(step string, meta *interpreter.CallIncremental) {
 	r.Pending[at].Moves = incremental.Join(incremental.Without(r.Pending[at].Moves, meta.Pending), meta.Pending)
 }
 
-// movePending moves what waited for the end of the run. What cannot be moved is read again.
-func (r *run) movePending(ctx workflow.Context) {
+// movePending moves what waited for the end of the run, and reports whether the run is completed. What cannot be moved is
+// read again. A run that is cancelled, or reaches its timeout, before a state has moved is not completed: a move of which
+// it does not know is undone. Once one has moved it is: no other run reads those rows again.
+func (r *run) movePending(ctx workflow.Context) (completed bool) {
+	moving, stop := workflow.WithCancel(ctx)
+	r.cancel = stop
+	moved := false
 	for _, pending := range r.Pending {
 		var failed error
 		for _, moves := range incremental.Chunks(pending.Moves) {
-			if _, err := reachState(ctx, interpreter.StateInput{Moves: moves}, pending.Step, r.movesWait(ctx)); err != nil && failed == nil {
+			_, err := reachState(moving, interpreter.StateInput{Moves: moves}, pending.Step, r.movesWait(ctx))
+			switch {
+			case err == nil:
+				moved = true
+			case moving.Err() != nil && !moved:
+				undoMoves(ctx, moves)
+				return false
+			case failed == nil:
 				failed = err
 			}
 		}
-		if failed != nil {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its state was not moved, and the next run reads the same rows again: %s",
-				pending.Step, AttemptError(failed).ShortMessage()))
-			continue
-		}
-		if step := r.book.Step(pending.Step); step != nil && step.Incremental != nil {
-			r.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.Lowest(pending.Moves))
-		}
+		r.moveEnded(ctx, pending, failed)
 	}
 	r.Pending = nil
+	return moved || moving.Err() == nil
+}
+
+// moveEnded records that the states of a step have moved, or why some have not.
+func (r *run) moveEnded(ctx workflow.Context, pending PendingState, failed error) {
+	if failed != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("step %s: its state was not moved, and the next run reads the same rows again: %s",
+			pending.Step, AttemptError(failed).ShortMessage()))
+		return
+	}
+	if step := r.book.Step(pending.Step); step != nil && step.Incremental != nil {
+		r.markWatermark(ctx, step.Name, step.Incremental.Type, incremental.Lowest(pending.Moves))
+	}
+}
+
+// undoMoves has the keepers of states undo moves that they may have made, or may be about to make: a signal arrives
+// also where an update does not.
+func undoMoves(ctx workflow.Context, all []incremental.Moves) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	for _, moves := range all {
+		if err := signal(ctx, incremental.WorkflowID(moves.Group), incremental.UndoSignal, moves.Writes).Get(ctx, nil); err != nil {
+			logger(ctx).Warn("the states of a run that is cancelled may have moved", "group", moves.Group, "error", err)
+		}
+	}
 }
 
 // movesWait shows in the status of the run that it waits at its end, and for what.

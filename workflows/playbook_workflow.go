@@ -429,7 +429,7 @@ func (r *run) progress() (Progress, error) {
 	if r.book == nil { // its validation is not over
 		return Progress{Control: r.controls.Control}, nil
 	}
-	progress := Progress{Steps: r.snapshot()}
+	progress := Progress{Steps: r.snapshot(), Moving: r.moving}
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
@@ -460,8 +460,8 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	if result.Status == interpreter.Completed {
-		r.movePending(ctx)
+	if result.Status == interpreter.Completed && !r.movePending(ctx) {
+		*result = Result{Status: r.status(ctx), Error: r.Failure}
 	}
 	r.endPartition(ctx, result.Status)
 	r.notifyEnd(ctx, result)

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,13 +99,17 @@ func TestStateOutOfReach(t *testing.T) {
 	require.Equal(t, interpreter.RetryPending, shown.Status)
 	require.Equal(t, interpreter.ReasonKeeper, shown.Reason)
 	require.Equal(t, "the state of a step is out of reach: the file is locked", shown.Waiting)
+	require.Equal(t, "the file is locked", shown.Cause)
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
 }
 
 // errLocked is the error of a delivery that does not reach a state.
 func errLocked() error {
-	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked"}
+	object := interpreter.ErrorObject{
+		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked",
+		Cause: "the file is locked",
+	}
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
 }
 
@@ -115,6 +120,7 @@ func TestMovesOutOfReach(t *testing.T) {
 	q := newStateQueues(t, granted)
 	moves := 0
 	var details string
+	var moving *interpreter.Wait
 	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 		if in.Claim != nil {
 			return interpreter.StateOutput{}, nil
@@ -123,7 +129,7 @@ func TestMovesOutOfReach(t *testing.T) {
 			return interpreter.StateOutput{}, nil
 		}
 		if moves > 1 {
-			details = q.s.details("")
+			details, moving = q.s.details(""), q.s.progress().Moving
 		}
 		return interpreter.StateOutput{}, errLocked()
 	})
@@ -132,18 +138,96 @@ func TestMovesOutOfReach(t *testing.T) {
 	require.Equal(t, interpreter.Completed, result.Status)
 	require.Empty(t, result.Warnings)
 	require.Equal(t, 4, moves)
+	require.Equal(t, &interpreter.Wait{
+		Reason: interpreter.ReasonKeeper, Summary: "the state of a step is out of reach: the file is locked", Cause: "the file is locked",
+	}, moving)
+	require.Nil(t, q.s.progress().Moving)
 	require.Contains(t, details, "waits: `the state of a step is out of reach: the file is locked`")
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
 }
 
+// TestCancelOfMovesOutOfReach: a run that is cancelled, or reaches its timeout, while its states cannot be moved is not
+// completed, and has the moves of which it does not know undone.
+func TestCancelOfMovesOutOfReach(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		head   string
+		cancel time.Duration
+		status interpreter.Status
+	}{
+		"cancel":  {"", time.Minute, interpreter.Cancelled},
+		"timeout": {"timeout: 1m\nworkflow:", 0, interpreter.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newStateQueues(t, granted)
+			q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+				if in.Claim == nil {
+					return interpreter.StateOutput{}, errLocked()
+				}
+				return interpreter.StateOutput{}, nil
+			})
+			undone := q.undone()
+			if row.cancel > 0 {
+				q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, row.cancel)
+			}
+			published := q.s.publishes()
+			result, took := q.s.run(row.head + fmt.Sprintf(stateOfOrders, ""))
+			require.Equal(t, row.status, result.Status)
+			require.Equal(t, time.Minute, took)
+			require.Nil(t, result.Result.Data, "rows that nobody is to have")
+			require.Empty(t, result.Warnings)
+			require.Contains(t, (*published)[len(*published)-1], string(row.status))
+			require.Equal(t, []string{"reprise-state/test%2Forders: test/orders 1"}, *undone)
+		})
+	}
+}
+
+// TestCancelBehindTheFirstMove: once a state has moved no other run reads its rows, so that the run is completed. A cancel
+// ends its wait for the others.
+func TestCancelBehindTheFirstMove(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, granted)
+	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+		if in.Claim == nil && in.Moves[0].Writes[0].Name == "test/bills" {
+			return interpreter.StateOutput{}, errLocked()
+		}
+		return interpreter.StateOutput{}, nil
+	})
+	undone := q.undone()
+	q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, time.Minute)
+	orders := fmt.Sprintf(stateOfOrders, "")
+	result, took := q.s.run(orders + "    next: bills\n" + strings.ReplaceAll(strings.TrimPrefix(orders, "\n"), "orders", "bills"))
+	require.Equal(t, interpreter.Completed, result.Status)
+	require.Equal(t, time.Minute, took)
+	require.Len(t, result.Warnings, 1)
+	require.Contains(t, result.Warnings[0], "step bills: its state was not moved, and the next run reads the same rows again")
+	require.Empty(t, *undone)
+}
+
+// undone are the writes that keepers of states are signalled to undo.
+func (q *stateQueues) undone() *[]string {
+	var undone []string
+	q.s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", incremental.UndoSignal, mock.Anything).Return(
+		func(_, id, _, _ string, arg any) error {
+			for _, write := range arg.([]incremental.Write) {
+				undone = append(undone, fmt.Sprintf("%s: %s %d", id, write.Name, write.Number))
+			}
+			return nil
+		})
+	return &undone
+}
+
 // firstStep is the first step in the progress of the run.
-func (s *stage) firstStep() workflows.StepRecord {
+func (s *stage) firstStep() workflows.StepRecord { return s.progress().Steps[0] }
+
+func (s *stage) progress() workflows.Progress {
 	value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
 	require.NoError(s.t, err)
 	var progress workflows.Progress
 	require.NoError(s.t, value.Get(&progress))
-	return progress.Steps[0]
+	return progress
 }
 
 func granted(int, queue.Enter) (queue.Decision, time.Duration) {
