@@ -33,6 +33,8 @@ type destination struct {
 	// that it is for.
 	acts func(Steering) bool
 	step string
+	// begun is called once the server has started a child, or it never will; nil for nothing.
+	begun func()
 	// urgent says that an activity goes before all others that wait for a worker.
 	urgent bool
 	// attributes are search attributes that a child begins with.
@@ -121,6 +123,12 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 			break
 		}
 		defer controlsOf(ctx).steer(to, child)()
+		if to.begun != nil {
+			workflow.Go(ctx, func(ctx workflow.Context) {
+				_ = child.GetChildWorkflowExecution().Get(ctx, nil)
+				to.begun()
+			})
+		}
 		err = child.Get(ctx, &out)
 	default:
 		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)

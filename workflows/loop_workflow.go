@@ -169,9 +169,11 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		next = end
 		window.open++
 		l.active += end - first
+		begun := window.start()
 		workflow.Go(children, func(ctx workflow.Context) {
 			defer func() { window.open-- }()
-			l.child(ctx, l.callInputs(first, end), admitted)
+			defer begun() // where it was not even sent
+			l.child(ctx, l.callInputs(first, end), admitted, begun)
 			l.withinBudget(ctx, cancel)
 		})
 	}
@@ -222,8 +224,8 @@ func (l *loop) callInputs(first, end int) []call.Snapshot {
 
 // child runs calls in one child workflow, which has a slot in the window, and records
 // how they ended. While all of them wait for long it releases the slot. admitted is how
-// many runs of other playbooks they may start without a request.
-func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int) {
+// many runs of other playbooks they may start without a request. begun is called once the server has started the child.
+func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int, begun func()) {
 	index := *calls[0].Index
 	input := CallsInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
@@ -242,6 +244,7 @@ func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int) 
 		l.describe(ctx)
 	}()
 	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
+	to.begun = begun
 	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
 	if err != nil {
 		if !abandoned(ctx, err) {

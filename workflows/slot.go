@@ -156,9 +156,15 @@ type window struct {
 	size      func() int // slots
 	used      int
 	open      int
+	starting  int // batches whose children the server has not started yet
 	maxOpen   func() int
 	returning int // parked batches that wait for a slot
 }
+
+// maxStarting bounds the children of a loop that the server has yet to start. Each start waits for the lock
+// of the loop's workflow, of which the server gives it half a second; after eleven such waits it
+// tries again 3 s later. On a busy server, the last of 100 children that were started at once came to that.
+const maxStarting = 20
 
 // maxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md).
 const maxOpen = 500
@@ -169,7 +175,7 @@ func (w *window) free() bool { return w.used < w.size() }
 // first.
 func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
-		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
+		return w.free() && w.returning == 0 && w.open < w.maxOpen() && w.starting < maxStarting && letsIn()
 	}); err != nil {
 		return err
 	}
@@ -179,6 +185,13 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 
 // release releases a slot.
 func (w *window) release() { w.used-- }
+
+// start counts a child that the server has yet to start, until begun is called.
+func (w *window) start() (begun func()) {
+	w.starting++
+	waits := 1
+	return func() { w.starting, waits = w.starting-waits, 0 }
+}
 
 // member is an open batch of a loop.
 type member struct {

@@ -57,7 +57,9 @@ func TestGaps(t *testing.T) {
 func TestLongest(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 27, 2, 36, 28, 0, time.UTC)
-	of := func(workflow string, at, took time.Duration) gap { return gap{workflow: workflow, at: start.Add(at), took: took} }
+	of := func(workflow string, at, took time.Duration) gap {
+		return gap{workflow: workflow, at: start.Add(at), took: took}
+	}
 	all := []gap{of("parent", 0, 8010*time.Millisecond), of("short", 5*time.Second, time.Second), of("child", 20*time.Millisecond, 7990*time.Millisecond)}
 	require.Equal(t, []string{"child", "parent", "short"}, lists.Map(longest(all), func(g gap) string { return g.workflow }))
 	require.Len(t, longest(make([]gap, mostGaps+1)), mostGaps)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -63,4 +64,43 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 6, step(t, result, "fetch").Loop.Stats.Success)
+}
+
+// TestStartsOfAWideWindow: the server records the starts of children one after the other in the history of their loop,
+// so a wide window is filled in portions. It is filled: all iterations run at a time.
+func TestStartsOfAWideWindow(t *testing.T) {
+	t.Parallel()
+	const width, portion = 50, 20
+	w := newWorking(t)
+	w.patience = testenv.Within(time.Minute)
+	var all sync.WaitGroup
+	all.Add(width)
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait()
+		_, _ = fmt.Fprint(rw, `{}`)
+	}))
+	t.Cleanup(api.Close)
+	run := w.start(book(fmt.Sprintf(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: %[1]d, batch: 1}
+`, width)), map[string]any{"api": api.URL})
+	result := w.endsAs(run, interpreter.Completed)
+	require.Equal(t, width, step(t, result, "fetch").Loop.Stats.Success)
+	starting, most := 0, 0
+	for _, history := range testenv.Histories(t, w.env.Client(), run.GetID()+"/fetch#1", "") {
+		for _, event := range history.History.GetEvents() {
+			switch event.GetEventType() {
+			case enumspb.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
+				starting++
+				most = max(most, starting)
+			case enumspb.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+				starting--
+			default:
+			}
+		}
+	}
+	require.Equal(t, portion, most)
 }
