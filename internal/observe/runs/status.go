@@ -115,6 +115,7 @@ type Step struct {
 	ended         interpreter.LoopStats // the other ones that have ended
 	silent        bool                  // not all of its loop was queried, or has answered
 	failed        []interpreter.LoopError
+	repeated      string // the warning that says what its error says, "" for none
 }
 
 // Incremental is how far a step has read that keeps a state, or a loop whose iterations do.
