@@ -121,7 +121,7 @@ func queueText(queue *runs.Queue, now time.Time) string {
 		said += fmt.Sprintf(" and %d more", more)
 	}
 	if queue.Stopped {
-		said += "; the workflow " + terminal.Visible(queue.Line) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
+		said += "; the workflow " + terminal.Visible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
 	}
 	return said
 }
