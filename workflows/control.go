@@ -80,12 +80,21 @@ type controls struct {
 
 // openWait is a wait of a call in this workflow that people may end.
 type openWait struct {
+	// step and index are of what waits, and call is that, nil for moves at the end of a run.
+	step    string
+	index   *int
 	call    *call.Call
 	paused  bool // only a skip ends it before the run is resumed
 	end     workflow.CancelFunc
 	settled *Settlement
 	renews  bool
 	called  bool // back for a turn that is free
+}
+
+// waitOf is a wait of a call.
+func waitOf(call *call.Call) *openWait {
+	of := call.Config()
+	return &openWait{step: of.Step.Name, index: of.Index, call: call}
 }
 
 // errRenews ends the wait of a call that continues as new.
@@ -136,7 +145,7 @@ func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := Settlement{Step: call.Step, Index: call.Index}
 		for _, wait := range c.waits {
-			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.call.Config().Step.Name, wait.call.Config().Index) && wait.call.CalledBack() {
+			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.step, wait.index) && wait.call != nil && wait.call.CalledBack() {
 				wait.called = true
 				wait.end()
 			}
@@ -192,8 +201,7 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 	ended := 0
 	for _, wait := range c.waits {
-		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.call.Config().Step.Name, wait.call.Config().Index) ||
-			c.refuses(ctx, settlement, wait.call.Config().Step.Name) {
+		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.step, wait.index) || c.refuses(ctx, settlement, wait.step) {
 			continue
 		}
 		wait.settled = settlement
@@ -229,7 +237,8 @@ func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 // where people decide about the call. The error is that of a cancelled ctx.
 func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*Settlement, error) {
 	timer, end := workflow.WithCancel(ctx)
-	open := &openWait{call: call, end: end}
+	open := waitOf(call)
+	open.end = end
 	defer c.open(open)()
 	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
 	return open.outcome(ctx, err)
@@ -253,7 +262,8 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 // release waits until people resume a call that is held, or decide about it. The error
 // is that of a cancelled ctx.
 func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*Settlement, error) {
-	open := &openWait{call: call, paused: !hold.Exhausted}
+	open := waitOf(call)
+	open.paused = !hold.Exhausted
 	defer c.open(open)()
 	err := workflow.Await(ctx, func() bool {
 		return open.settled != nil || open.renews || open.paused && c.knows(hold) && !c.IsPaused(call.Config().Step.Name)

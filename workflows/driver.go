@@ -141,10 +141,11 @@ func (d *driver) next(ctx workflow.Context) {
 
 // state has the state that the step keeps between runs claimed or moved.
 func (d *driver) state(ctx workflow.Context, input interpreter.StateInput) {
-	output, err := reachState(ctx, input, d.call.Config().Place(), func(wait *interpreter.Wait) {
+	output, err := reachState(ctx, input, d.call.Config().Place(), func() *openWait { return waitOf(d.call) }, func(wait *interpreter.Wait) {
 		d.waiting(d.call, wait, time.Time{})
 	})
 	switch {
+	case errors.Is(err, errRenews): // and requests the state again
 	case ctx.Err() != nil:
 		d.cancel(ctx)
 	case err != nil:

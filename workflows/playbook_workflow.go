@@ -460,8 +460,8 @@ func (r *run) finish(ctx workflow.Context) (*Result, error) {
 	if result.Status == interpreter.Completed || result.Status == interpreter.Partial {
 		r.output(ctx, result)
 	}
-	if result.Status == interpreter.Completed {
-		r.movePending(ctx)
+	if result.Status == interpreter.Completed && !r.movePending(ctx) {
+		*result = Result{Status: r.status(ctx), Error: r.Failure}
 	}
 	r.endPartition(ctx, result.Status)
 	r.notifyEnd(ctx, result)

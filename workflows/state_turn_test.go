@@ -2,7 +2,9 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
@@ -109,7 +112,9 @@ func errLocked() error {
 		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked",
 		Cause: "the file is locked",
 	}
-	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}})
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
+		Details: []any{object}, NextRetryDelay: time.Hour,
+	})
 }
 
 // TestMovesOutOfReach: a run whose states cannot be moved at its end waits, in lists and in its details, until
@@ -144,6 +149,151 @@ func TestMovesOutOfReach(t *testing.T) {
 	require.Contains(t, details, "waits: `the state of a step is out of reach: the file is locked`")
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
+}
+
+// TestCancelOfMovesOutOfReach: a run that is cancelled, or reaches its timeout, while its states cannot be moved is not
+// completed, and has the moves of which it does not know undone.
+func TestCancelOfMovesOutOfReach(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		head   string
+		cancel time.Duration
+		status interpreter.Status
+	}{
+		"cancel":  {"", time.Minute, interpreter.Cancelled},
+		"timeout": {"timeout: 1m\nworkflow:", 0, interpreter.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newStateQueues(t, granted)
+			q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+				if in.Claim == nil {
+					return interpreter.StateOutput{}, errLocked()
+				}
+				return interpreter.StateOutput{}, nil
+			})
+			undone := q.undone()
+			if row.cancel > 0 {
+				q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, row.cancel)
+			}
+			published := q.s.publishes()
+			result, took := q.s.run(row.head + fmt.Sprintf(stateOfOrders, ""))
+			require.Equal(t, row.status, result.Status)
+			require.Equal(t, time.Minute, took)
+			require.Nil(t, result.Result.Data, "rows that nobody is to have")
+			require.Empty(t, result.Warnings)
+			require.Contains(t, (*published)[len(*published)-1], string(row.status))
+			require.Equal(t, []string{"reprise-state/test%2Forders: test/orders 1"}, *undone)
+		})
+	}
+}
+
+// TestCancelBehindTheFirstMove: once a state has moved no other run reads its rows, so that the run is completed. A cancel
+// ends its wait for the others.
+func TestCancelBehindTheFirstMove(t *testing.T) {
+	t.Parallel()
+	q := newStateQueues(t, granted)
+	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+		if in.Claim == nil && in.Moves[0].Writes[0].Name == "test/bills" {
+			return interpreter.StateOutput{}, errLocked()
+		}
+		return interpreter.StateOutput{}, nil
+	})
+	undone := q.undone()
+	q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, time.Minute)
+	orders := fmt.Sprintf(stateOfOrders, "")
+	result, took := q.s.run(orders + "    next: bills\n" + strings.ReplaceAll(strings.TrimPrefix(orders, "\n"), "orders", "bills"))
+	require.Equal(t, interpreter.Completed, result.Status)
+	require.Equal(t, time.Minute, took)
+	require.Len(t, result.Warnings, 1)
+	require.Contains(t, result.Warnings[0], "step bills: its state was not moved, and the next run reads the same rows again")
+	require.Empty(t, *undone)
+}
+
+// TestStateOutOfReachIsSettled: people end the wait for a state, of a step, of an iteration and of a run at its end:
+// retry-now tries again at once, skip gives the state up.
+func TestStateOutOfReachIsSettled(t *testing.T) {
+	t.Parallel()
+	const loop = `
+  - step: orders
+    tool: http
+    url: "http://localhost/{{ shop }}"
+    params: {since: "{{ incremental.value }}"}
+    incremental: {cursor_path: id, initial_value: 0}
+    loop: {collection: [a], element: shop}
+`
+	one := 0
+	for name, row := range map[string]struct {
+		steps   string
+		claims  bool // which is what is out of reach, or the move
+		update  string
+		command workflows.Command
+		status  interpreter.Status
+		failure string // or warning
+		tries   int
+	}{
+		"retry-now":                  {"", true, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
+		"retry-now of the step":      {"", true, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now of an iteration":  {loop, true, workflows.RetryNowUpdate, workflows.Command{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
+		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
+		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
+		"skip": {
+			"", true, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Failed,
+			"skipped by ada (the state of a step is out of reach: the file is locked)", 2,
+		},
+		"skip of a move": {
+			"", false, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Completed,
+			"the next run reads the same rows again: skipped by ada (the state of a step is out of reach: the file is locked)", 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, tries := newStateQueues(t, granted), 0
+			q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
+				if (in.Claim != nil) != row.claims {
+					return interpreter.StateOutput{}, nil
+				}
+				if tries++; tries < 3 {
+					return interpreter.StateOutput{}, errLocked()
+				}
+				return interpreter.StateOutput{}, nil
+			})
+			refused := errors.New("no answer")
+			q.s.env.RegisterDelayedCallback(func() {
+				q.s.env.UpdateWorkflow(row.update, "now", &testsuite.TestUpdateCallback{
+					OnAccept: func() {}, OnReject: func(err error) { refused = err }, OnComplete: func(_ any, err error) { refused = err },
+				}, row.command)
+			}, 30*time.Second)
+			steps := row.steps
+			if steps == "" {
+				steps = fmt.Sprintf(stateOfOrders, "")
+			}
+			result, took := q.s.run(steps)
+			require.NoError(t, refused)
+			require.Equal(t, row.status, result.Status, "%+v", result.Error)
+			require.Equal(t, 30*time.Second, took)
+			require.Equal(t, row.tries, tries)
+			told := strings.Join(result.Warnings, "")
+			if result.Error != nil {
+				told = result.Error.Message
+			}
+			require.Contains(t, told, row.failure)
+			require.Equal(t, row.failure == "", told == "")
+		})
+	}
+}
+
+// undone are the writes that keepers of states are signalled to undo.
+func (q *stateQueues) undone() *[]string {
+	var undone []string
+	q.s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", incremental.UndoSignal, mock.Anything).Return(
+		func(_, id, _, _ string, arg any) error {
+			for _, write := range arg.([]incremental.Write) {
+				undone = append(undone, fmt.Sprintf("%s: %s %d", id, write.Name, write.Number))
+			}
+			return nil
+		})
+	return &undone
 }
 
 // firstStep is the first step in the progress of the run.

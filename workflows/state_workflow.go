@@ -27,7 +27,20 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
+	onSignal(ctx, incremental.UndoSignal, k.undo)
 	return k.serve(ctx, k)
+}
+
+// undo undoes moves of a run that was cancelled before it knew what became of them.
+func (k *stateKeeper) undo(ctx workflow.Context, writes []incremental.Write) {
+	if err := incremental.CheckWrites(writes); err != nil {
+		logger(ctx).Warn("no moves to undo", "error", err)
+		return
+	}
+	for _, write := range writes {
+		k.Undo(write, workflow.Now(ctx))
+	}
+	k.changed = true
 }
 
 // stateKeeper drives a Keeper.

@@ -199,6 +199,12 @@ func (r *run) checkSettle(command Command) error {
 	if err != nil {
 		return err
 	}
+	settlement := Settlement{Step: command.Step, Index: command.Index}
+	for _, wait := range r.controls.waits { // also the moves of a step that has ended
+		if settlement.Means(wait.step, wait.index) {
+			return nil
+		}
+	}
 	if step != nil {
 		if !slices.Contains(r.runningSteps(), step.Name) {
 			return fmt.Errorf("step %s is not running, so nothing of it waits; running: %s",
@@ -210,12 +216,6 @@ func (r *run) checkSettle(command Command) error {
 	}
 	if step == nil && r.Ticket.Waits() || len(r.waitingTurns(command)) > 0 {
 		return nil
-	}
-	settlement := Settlement{Step: command.Step, Index: command.Index}
-	for _, wait := range r.controls.waits {
-		if settlement.Means(wait.call.Config().Step.Name, wait.call.Config().Index) {
-			return nil
-		}
 	}
 	if len(r.controls.children) > 0 && (step == nil || step.Loop != nil || r.isInChild(step)) {
 		return nil

@@ -221,6 +221,20 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 	return nil
 }
 
+// Undo brings the state of a write back to where its call found it, whether or not the write was applied; from then on it
+// is none. A state that another call holds, or that a person has set, stays as it is.
+func (k *Keeper) Undo(write Write, now time.Time) {
+	s, found := k.get(write.Name)
+	if !found || s.Holder != digest(write.Holder) {
+		return
+	}
+	if !s.Watermark.Equal(s.Found) {
+		s.Watermark, s.At = s.Found, now
+	}
+	s.Number, s.Rows, s.Moved = max(s.Number, write.Number), 0, false
+	k.put(s)
+}
+
 // MoveAll applies writes, each by itself.
 func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
 	moved, refused := Moved{Refused: make([]*Refusal, len(writes))}, false

@@ -23,7 +23,7 @@ func cursor(t *testing.T, n int) incremental.Cursor {
 }
 
 // keeperScript runs words against a keeper: "a claims s", "a moves s 1 to 10", "a moves s 2 back to 5",
-// "ana sets s to 7", "ana resets s".
+// "a undoes s 1", "ana sets s to 7", "ana resets s".
 type keeperScript struct {
 	t      *testing.T
 	keeper *incremental.Keeper
@@ -56,6 +56,8 @@ func (s *keeperScript) do(line string) string {
 		if refused != nil {
 			return refused.Type
 		}
+	case "undoes":
+		s.keeper.Undo(incremental.Write{Name: name, Holder: who, Number: number(3)}, s.at)
 	case "sets":
 		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
 	case "resets":
@@ -109,6 +111,18 @@ func TestKeeper(t *testing.T) {
 		"out of turn":         {{"a claims s", "found "}, {"a moves s 2 to 10", "state_moved"}, {"a moves s 1 to 10", "at 10"}},
 		"never backwards":     {{"a claims s", "found "}, {"a moves s 1 to 10", "at 10"}, {"a moves s 2 to 5", "at 10"}, {"a moves s 3 to 11", "at 11"}},
 		"back where it began": {{"a claims s", "found "}, {"a moves s 1 to 10", "at 10"}, {"a moves s 2 back to 5", "at 5"}},
+		"undone": {
+			{"a claims s", "found "},
+			{"a moves s 1 to 10", "at 10"},
+			{"b claims s", "found 10"},
+			{"b moves s 1 to 20", "at 20"},
+			{"b undoes s 1", "at 10"},
+			{"b moves s 1 to 20", "at 10"},
+			{"c claims s", "found 10"},
+		},
+		"undone before it arrives":    {{"a claims s", "found "}, {"a undoes s 1", "at "}, {"a moves s 1 to 10", "at "}, {"b claims s", "found "}},
+		"undone once another has it":  {{"a claims s", "found "}, {"a moves s 1 to 10", "at 10"}, {"b claims s", "found 10"}, {"a undoes s 1", "at 10"}},
+		"undone though nobody has it": {{"a undoes s 1", "forgotten"}},
 		"the newest claim wins": {
 			{"a claims s", "found "},
 			{"b claims s", "found "},

@@ -6,8 +6,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Names of the workflow that keeps the states of a group where no table does, and of its updates
-// and queries. They are part of histories, so they never change.
+// Names of the workflow that keeps the states of a group where no table does, and of its updates,
+// signal and queries. They are part of histories, so they never change.
 const (
 	WorkflowName = "StateWorkflow"
 	// ClaimUpdate accepts a Claim and gives a Claimed, MoveUpdate accepts a list of Write and
@@ -15,6 +15,8 @@ const (
 	ClaimUpdate = "claim"
 	MoveUpdate  = "move"
 	SetUpdate   = "set"
+	// UndoSignal has a list of Write, which are undone whether or not a MoveUpdate has brought them.
+	UndoSignal = "undo"
 	// StatesQuery gives for a Range a list of State, HistoryQuery for a name a list of Change,
 	// SnapshotQuery what the next workflow of the group begins with.
 	StatesQuery   = "states"

@@ -212,8 +212,7 @@ func writeHelp(b *strings.Builder, help string, paper terminal.Paper) {
 	}
 }
 
-// waits reports whether something of a step waits for a retry or for a person, which people can end.
+// waits reports whether something of a step waits for a retry or for a person.
 func waits(step runs.Step) bool {
-	return step.HeldBy != runs.HeldByState &&
-		(step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero())
+	return step.Status == interpreter.RetryPending || step.Loop != nil && step.Loop.Waiting > 0 && step.EndedAt.IsZero()
 }

@@ -20,7 +20,7 @@ const (
 	// HeldByConcurrency is a run that waits for its turn under its concurrency key, or a step for
 	// its state.
 	HeldByConcurrency = "concurrency"
-	HeldByState       = "state" // what keeps the state of its step is out of reach, which people cannot end
+	HeldByState       = "state" // what keeps the state of its step is out of reach
 )
 
 // Status is where a run is.
