@@ -306,25 +306,24 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		result.Error = l.failure(step)
 	}
 	if l.Stats.Failed > 0 {
-		result.Warnings = append(slices.Clip(result.Warnings), l.shortfall(step))
+		result.Warnings = append(slices.Clip(result.Warnings), LoopWarning(step.Name, l.Stats, l.Errors))
 	}
 	return result
 }
 
-// shortfall says what failed in a loop, however that ended: its error may give way to
+// LoopWarning says what failed in a loop, however that ended: its error may give way to
 // that of its sink.
-func (l *LoopResult) shortfall(step *playbook.Step) string {
-	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)",
-		step.Name, l.Stats.Failed, l.Stats.Total, 100*float64(l.Stats.Failed)/float64(l.Stats.Total))
-	return text + l.first()
+func LoopWarning(step string, stats LoopStats, failed []LoopError) string {
+	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step, stats.Failed, stats.Total, 100*float64(stats.Failed)/float64(stats.Total))
+	return text + firstOf(failed)
 }
 
-// first is the first error in words, behind the figures.
-func (l *LoopResult) first() string {
-	if len(l.Errors) == 0 {
+// firstOf is the first error in words, behind the figures.
+func firstOf(failed []LoopError) string {
+	if len(failed) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the first (index %d): %s", l.Errors[0].Index, l.Errors[0].Error.Message)
+	return fmt.Sprintf("; the first (index %d): %s", failed[0].Index, failed[0].Error.Message)
 }
 
 func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
@@ -337,7 +336,7 @@ func (l *LoopResult) failure(step *playbook.Step) *ErrorObject {
 	failure := &ErrorObject{
 		Kind: KindLoop, Class: ClassFinal,
 		Message: fmt.Sprintf("step %s: %d of %d iterations failed, %d cancelled",
-			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled) + l.first(),
+			step.Name, l.Stats.Failed, l.Stats.Total, l.Stats.Cancelled) + firstOf(l.Errors),
 	}
 	if l.Broken != nil {
 		failure.Type = l.Broken.Type

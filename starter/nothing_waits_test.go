@@ -53,7 +53,7 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 				Runs []struct {
 					Outcome steer.Outcome
 					Message string
-					Reply   struct{ Changed bool } `json:"standing"`
+					Reply   struct{ Changed bool } `json:"reply"`
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(d.say(slices.Concat(args, []string{"--output", "json"})...).out), &answered))

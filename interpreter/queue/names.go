@@ -17,7 +17,7 @@ const (
 	RequestSignal = "concurrency_request"
 	// StatusQuery gives for a list of Run a Status, SnapshotQuery the Queue.
 	StatusQuery   = "concurrency"
-	SnapshotQuery = "concurrency_line"
+	SnapshotQuery = "concurrency_snapshot"
 	// DecisionSignal carries a Decision to a run.
 	DecisionSignal = "concurrency"
 	// EnterActivity accepts an Enter, EndedActivity gives those of a list of Run that have

@@ -67,7 +67,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	for _, note := range status.Notes {
 		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
 	}
-	for _, warning := range status.Warnings {
+	for _, warning := range status.FurtherWarnings() {
 		for _, line := range terminal.Wrap("warning: "+terminal.Visible(warning), paper.Width) {
 			b.WriteString(paper.Warning(line) + "\n")
 		}
@@ -121,7 +121,7 @@ func queueText(queue *runs.Queue, now time.Time) string {
 		said += fmt.Sprintf(" and %d more", more)
 	}
 	if queue.Stopped {
-		said += "; the workflow " + terminal.Visible(queue.Line) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
+		said += "; the workflow " + terminal.Visible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
 	}
 	return said
 }

@@ -16,12 +16,12 @@ import (
 // Queue is what a run waits for that has not got its turn under its concurrency key.
 type Queue struct {
 	Name queue.Name `json:"name"`
-	// Line is the ID of the workflow that gives the runs of the key their turns.
-	Line  string    `json:"line"`
-	Since time.Time `json:"since,omitzero"`
-	Limit int       `json:"limit,omitempty"`
+	// WorkflowID is that of the workflow that gives the runs of the key their turns.
+	WorkflowID string    `json:"workflow_id"`
+	Since      time.Time `json:"since,omitzero"`
+	Limit      int       `json:"limit,omitempty"`
 	// Position is the run's in the queue, from 1; 0 where that is not known.
-	Position int `json:"place,omitempty"`
+	Position int `json:"position,omitempty"`
 	// Holders are the workflow IDs of runs that have their turn, the first few of
 	// Running.
 	Holders []string `json:"holders,omitempty"`
@@ -33,8 +33,8 @@ type Queue struct {
 
 // Turn is what a run has that got its turn under its concurrency key.
 type Turn struct {
-	Name queue.Name `json:"name"`
-	Line string     `json:"line"` // as Queue has it
+	Name       queue.Name `json:"name"`
+	WorkflowID string     `json:"workflow_id"` // as Queue has it
 	// Limit is how many runs have a turn at a time, Running how many have one, this one
 	// included, and Waiting how many wait for one.
 	Limit   int `json:"limit"`
@@ -50,7 +50,7 @@ func queueOf(memo *commonpb.Memo) *Queue {
 	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Queue == "" {
 		return nil
 	}
-	return &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
+	return &Queue{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 }
 
 // queryQueue queries the workflow of a concurrency key for its status, and for the
@@ -75,7 +75,7 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 
 // queued is what a run waits for that holds a ticket, as far as its line answers.
 func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
-	queued := &Queue{Name: ticket.Name, Line: ticket.Queue, Since: ticket.Since}
+	queued := &Queue{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
 	if err == nil {
 		queued.apply(status, status.Positions[0])
@@ -107,10 +107,10 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 		if run.Queue == nil {
 			continue
 		}
-		if waiting[run.Queue.Line] == nil {
-			lines = append(lines, run.Queue.Line)
+		if waiting[run.Queue.WorkflowID] == nil {
+			lines = append(lines, run.Queue.WorkflowID)
 		}
-		waiting[run.Queue.Line] = append(waiting[run.Queue.Line], run)
+		waiting[run.Queue.WorkflowID] = append(waiting[run.Queue.WorkflowID], run)
 	}
 	severalAtOnce(min(len(lines), mostQueues), func(i int) {
 		waiting := waiting[lines[i]]

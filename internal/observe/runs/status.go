@@ -41,7 +41,7 @@ type Status struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that are paused, or their step which has started this
 	// one, the next one first.
-	HeldByParents []Held `json:"held_above,omitempty"`
+	HeldByParents []Held `json:"held_by_parents,omitempty"`
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
@@ -115,6 +115,7 @@ type Step struct {
 	ended         interpreter.LoopStats // the other ones that have ended
 	silent        bool                  // not all of its loop was queried, or has answered
 	failed        []interpreter.LoopError
+	repeated      string // the warning that says what its error says, "" for none
 }
 
 // Incremental is how far a step has read that keeps a state, or a loop whose iterations do.

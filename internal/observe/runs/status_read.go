@@ -153,7 +153,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 			return
 		}
 		q.status.Turn = &Turn{
-			Name: ticket.Name, Line: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
+			Name: ticket.Name, WorkflowID: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
 		}
 	}
 }

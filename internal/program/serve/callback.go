@@ -24,9 +24,9 @@ const answerPatience = 5 * time.Second
 
 // callbackAnswer says what became of an answer to an attempt.
 type callbackAnswer struct {
-	// Taken says that the attempt has the answer; else it is kept until a worker is
+	// Accepted says that the attempt has the answer; else it is kept until a worker is
 	// there that says so.
-	Taken bool `json:"taken"`
+	Accepted bool `json:"accepted"`
 	// Repeated says that the same answer had come before.
 	Repeated bool `json:"repeated,omitempty"`
 }
@@ -189,9 +189,9 @@ func (s *Server) send(ctx context.Context, workflowID string, given interpreter.
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil && taken.ID != given.ID:
-		return answer{status: http.StatusOK, body: callbackAnswer{Taken: true, Repeated: true}}, at, nil
+		return answer{status: http.StatusOK, body: callbackAnswer{Accepted: true, Repeated: true}}, at, nil
 	case err == nil:
-		return answer{status: http.StatusAccepted, body: callbackAnswer{Taken: true}}, at, nil
+		return answer{status: http.StatusAccepted, body: callbackAnswer{Accepted: true}}, at, nil
 	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
 		return answer{}, at, errRefused(refused.Message)
 	case errors.As(err, &refused):

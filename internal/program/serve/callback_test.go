@@ -140,13 +140,13 @@ func TestCallbackCompletes(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, progress.status, string(progress.body))
 	first := a.callback(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
 	require.Equal(t, http.StatusAccepted, first.status, string(first.body))
-	require.Equal(t, map[string]any{"taken": true}, first.values)
+	require.Equal(t, map[string]any{"accepted": true}, first.values)
 	result := a.ends(run)
 	require.EqualValues(t, "completed", result.Status)
 	require.Equal(t, map[string]any{"rows": []any{1, 9007199254740993}}, result.Result.Data)
 	repeated := a.callback(token, "complete", `{"result": {"rows": [1, 9007199254740993]}}`)
 	require.Equal(t, http.StatusOK, repeated.status, "who repeats it after the run has ended is told so too: "+string(repeated.body))
-	require.Equal(t, map[string]any{"taken": true, "repeated": true}, repeated.values)
+	require.Equal(t, map[string]any{"accepted": true, "repeated": true}, repeated.values)
 	for _, verb := range []string{"complete", "progress"} {
 		again := a.callback(token, verb, `{"done": 1}`[:map[string]int{"complete": 0, "progress": 11}[verb]])
 		require.Equal(t, http.StatusConflict, again.status, "the run has ended")
@@ -166,7 +166,7 @@ func TestCallbackOfAnAttempt(t *testing.T) {
 	require.NotEqual(t, first, second)
 	again := a.callback(first, "fail", failure)
 	require.Equal(t, http.StatusOK, again.status, string(again.body))
-	require.Equal(t, map[string]any{"taken": true, "repeated": true}, again.values)
+	require.Equal(t, map[string]any{"accepted": true, "repeated": true}, again.values)
 	for verb, body := range map[string]string{"fail": `{"message": "other"}`, "complete": `{"result": 1}`, "progress": `{"done": 1}`} {
 		require.Equal(t, http.StatusConflict, a.callback(first, verb, body).status, verb)
 	}
@@ -186,7 +186,7 @@ func TestCallbackWhileNobodyWorks(t *testing.T) {
 	a.stop()
 	kept := a.callback(token, "complete", `{"result": "kept"}`)
 	require.Equal(t, http.StatusAccepted, kept.status, string(kept.body))
-	require.Equal(t, map[string]any{"taken": false}, kept.values)
+	require.Equal(t, map[string]any{"accepted": false}, kept.values)
 	a.world.stop()
 	a.serve()
 	a.work()
@@ -317,7 +317,7 @@ func TestManyCallbacks(t *testing.T) {
 		for _, status := range both { // the second comes before the run has ended, or after
 			require.Contains(t, []int{http.StatusAccepted, http.StatusOK, http.StatusConflict}, status)
 		}
-		first, second := replies[i].values["taken"] == true, replies[many+i].values["taken"] == true
+		first, second := replies[i].values["accepted"] == true, replies[many+i].values["accepted"] == true
 		if first && second { // else one is kept until a worker has looked at it
 			require.NotEqual(t, both[0], both[1], "one of them was taken")
 		}
@@ -358,7 +358,7 @@ workflow:
 		require.Equal(t, http.StatusAccepted, a.callback(token, "progress", `{"done": 1}`).status)
 		given := a.callback(token, "complete", fmt.Sprintf(`{"result": %d}`, index*10))
 		require.Equal(t, http.StatusAccepted, given.status, string(given.body))
-		require.Equal(t, map[string]any{"taken": true}, given.values)
+		require.Equal(t, map[string]any{"accepted": true}, given.values)
 	}
 	for _, token := range tokens[:3] {
 		complete(token)

@@ -181,7 +181,7 @@ func (a *asking) answerAll(tokens []string) (sum int) {
 					continue // the connection broke
 				}
 				mu.Lock()
-				count[strings.TrimSuffix(fmt.Sprint(status, " ", cmp.Or(told["taken"], told["detail"])), " <nil>")]++
+				count[strings.TrimSuffix(fmt.Sprint(status, " ", cmp.Or(told["accepted"], told["detail"])), " <nil>")]++
 				slow = append(slow, time.Since(asked))
 				mu.Unlock()
 				if status != http.StatusServiceUnavailable {
@@ -255,7 +255,7 @@ func TestAnswersThatDoNotWait(t *testing.T) {
 	for i, token := range tokens {
 		group.Go(func() {
 			if status, told := a.send(callback.Path+token+"/complete", fmt.Sprintf(`{"result": %d}`, i+1)); status == http.StatusAccepted {
-				taken <- told["taken"]
+				taken <- told["accepted"]
 			}
 		})
 	}
@@ -332,7 +332,7 @@ func TestAnswerThatEndsItsRunUnheard(t *testing.T) {
 	run, token := a.ask("unheard", webhook)
 	given := a.callback(token, "complete", `{"result": 1}`)
 	require.Equal(t, http.StatusAccepted, given.status, string(given.body))
-	require.Equal(t, map[string]any{"taken": true}, given.values)
+	require.Equal(t, map[string]any{"accepted": true}, given.values)
 	require.True(t, deaf.first.Load())
 	require.Equal(t, 1, a.ends(run).Result.Data)
 	require.Equal(t, http.StatusOK, a.callback(token, "complete", `{"result": 1}`).status)

@@ -90,7 +90,7 @@ func (p *reporting) sent(workflowID, key string, one *reports, reply answer, err
 // became records the outcome of the last report. It is called under the lock.
 func (p *reporting) became(one *reports, reply answer, err error) {
 	body, _ := reply.body.(callbackAnswer)
-	one.over, one.kept = err, err == nil && !body.Taken
+	one.over, one.kept = err, err == nil && !body.Accepted
 }
 
 // next sends the newest report, if there is one, and checks again after a pause.
@@ -119,7 +119,7 @@ func (p *reporting) flush(ctx context.Context, workflowID string, one *reports) 
 	one.newest = nil
 	if newest == nil {
 		defer p.mu.Unlock()
-		return answer{body: callbackAnswer{Taken: !one.kept}}, one.over
+		return answer{body: callbackAnswer{Accepted: !one.kept}}, one.over
 	}
 	p.mu.Unlock()
 	return p.send(ctx, workflowID, *newest)

@@ -80,13 +80,13 @@ type Result struct {
 	runs.Found
 	Outcome Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                   `json:"message,omitempty"`
-	Reply   *workflows.CommandResult `json:"standing,omitempty"`
+	Reply   *workflows.CommandResult `json:"reply,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
 	// before. WaitsMore says that there may have been others. Nil is of commands that end none.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
 	// HeldByParents are the parent runs that still hold it, of a command that resumes something.
-	HeldByParents []runs.Held `json:"held_above,omitempty"`
+	HeldByParents []runs.Held `json:"held_by_parents,omitempty"`
 }
 
 // Failed reports whether the run has not accepted the command, as far as is known.

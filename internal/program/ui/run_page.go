@@ -198,11 +198,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 			v.Awaited = append(v.Awaited, awaited(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
 		}
 	}
-	for _, warning := range status.Warnings {
-		if same := "iterations failed"; status.Error == nil || !strings.Contains(warning, same) || !strings.Contains(v.Fault, same) {
-			v.Warnings = append(v.Warnings, warning)
-		}
-	}
+	v.Warnings = status.FurtherWarnings()
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
 	v.Commands = render.Help(status)
 }

@@ -369,7 +369,7 @@ func (o *otherSystem) post(token, verb string, body any) (status int, taken bool
 	}
 	defer func() { _ = response.Body.Close() }()
 	var said struct {
-		Taken bool `json:"taken"`
+		Taken bool `json:"accepted"`
 	}
 	err = json.NewDecoder(response.Body).Decode(&said)
 	return response.StatusCode, said.Taken, err

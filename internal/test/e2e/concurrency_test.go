@@ -308,7 +308,7 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 		reader.Positions(t.Context(), list.Runs)
 		places := map[string]int{}
 		for _, run := range list.Runs {
-			if run.Queue != nil && run.Queue.Line == w.lineOf("acme") && run.Status == interpreter.Queued {
+			if run.Queue != nil && run.Queue.WorkflowID == w.lineOf("acme") && run.Status == interpreter.Queued {
 				places[run.WorkflowID] = run.Queue.Position
 			}
 		}

@@ -107,6 +107,7 @@ var searched = map[string]string{
 	"internal/observe/render/verdict.go":     "the message of an error begins with its step, which the verdict has named before",
 	"internal/program/steer/send.go":         "the SDK has no type for an update that a worker does not know",
 	"internal/test/testenv/browser_linux.go": "chromium says its address in a line of text",
+	"interpreter/call/sink/written.go":       "the message of an error may begin with its sink already, and no sink is named twice",
 	"interpreter/playbook/parse.go":          "yaml.v3 has errors as text",
 	"interpreter/playbook/syntax_hint.go":    "yaml.v3 has errors as text",
 }
@@ -175,19 +176,32 @@ func textConstants(files []goSource) constants {
 	found := constants{}
 	for _, file := range files {
 		ast.Inspect(file.tree, func(node ast.Node) bool {
-			spec, ok := node.(*ast.ValueSpec)
-			if !ok {
-				return true
-			}
-			for i, value := range spec.Values {
-				if i < len(spec.Names) && found.hasWords(file, value) {
-					found[file.tree.Name.Name+"."+spec.Names[i].Name] = true
+			switch node := node.(type) {
+			case *ast.ValueSpec:
+				for i, value := range node.Values {
+					found.add(file, node.Names[i], value)
+				}
+			case *ast.AssignStmt:
+				for i, value := range node.Rhs {
+					if name, ok := node.Lhs[i].(*ast.Ident); ok && node.Tok == token.DEFINE {
+						found.add(file, name, value)
+					}
 				}
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// add adds the name of a value that is a literal, or one behind the other.
+func (c constants) add(file goSource, name *ast.Ident, value ast.Expr) {
+	switch value.(type) {
+	case *ast.BasicLit, *ast.BinaryExpr:
+		if c.hasWords(file, value) {
+			c[file.tree.Name.Name+"."+name.Name] = true
+		}
+	}
 }
 
 // words are two words or more, or one with a space at both ends.
