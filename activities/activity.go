@@ -361,11 +361,16 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
-func deliverAgain(cause error) error { return deliverAgainAfter(0, cause) }
+func deliverAgain(cause error) error { return deliverAgainAfter(0, goneWorker(cause)) }
 
 // deliverWhenBack is deliverAgain of a delivery whose destination has been away for so long.
 func deliverWhenBack(away time.Duration, cause error) error {
-	return deliverAgainAfter(nextDelivery(away), cause)
+	return deliverAgainAfter(nextDelivery(away), goneWorker(cause))
+}
+
+// goneWorker is the error of a delivery that is none of its attempt.
+func goneWorker(cause error) interpreter.ErrorObject {
+	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }
 
 // nextDelivery is how long after a delivery the next one comes. The longer a destination is away, the
@@ -375,8 +380,7 @@ func nextDelivery(away time.Duration) time.Duration {
 }
 
 // deliverAgainAfter is deliverAgain after a delay; 0 is that of the activity.
-func deliverAgainAfter(delay time.Duration, cause error) error {
-	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
+func deliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,
 	})

@@ -47,16 +47,18 @@ func (d deliverer) deliver(ctx context.Context, kept interpreter.KeptAnswer) (in
 	defer done()
 	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
 	var refused *interpreter.AnswerError
+	if errors.As(err, &refused) && !errors.Is(err, answers.ErrClosed) {
+		activity.GetLogger(ctx).Warn("an answer that was kept was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,
+			"verb", kept.Answer.Verb, "error", refused.Message)
+	}
 	switch {
 	case err == nil:
 		return interpreter.Delivered{Fate: interpreter.FateAccepted}, nil
 	case errors.Is(err, answers.ErrClosed):
 		return interpreter.Delivered{Fate: interpreter.FateLate}, nil
-	case errors.As(err, &refused) && refused.Type == interpreter.AnswerRefused:
+	case refused != nil && refused.Type == interpreter.AnswerRefused:
 		return interpreter.Delivered{Fate: interpreter.FateRefused, Message: refused.Message}, nil
-	case errors.As(err, &refused):
-		activity.GetLogger(ctx).Warn("an answer that was kept was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,
-			"verb", kept.Answer.Verb, "error", refused.Message)
+	case refused != nil:
 		return interpreter.Delivered{Fate: interpreter.FateLate, Message: refused.Message}, nil
 	}
 	return interpreter.Delivered{}, fmt.Errorf("deliver an answer: %w", err)

@@ -233,14 +233,18 @@ func stateError(ctx context.Context, waited time.Duration, what string, err erro
 		if failure != nil {
 			cause = failure.Message
 		}
-		return deliverWhenBack(waited, errors.New(what+interpreter.OutOfReach+cause))
+		return deliverAgainAfter(nextDelivery(waited), outOfReach(interpreter.KindWorkerLost, what, cause))
 	}
 	if failure != nil {
 		return err
 	}
-	return applicationError(&interpreter.ErrorObject{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Message: what + interpreter.OutOfReach + err.Error(),
-	})
+	object := outOfReach(interpreter.KindTool, what, err.Error())
+	return applicationError(&object)
+}
+
+// outOfReach is the error of a state that cannot be claimed or moved now.
+func outOfReach(kind interpreter.Kind, what, cause string) interpreter.ErrorObject {
+	return interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable, Message: what + " is out of reach: " + cause, Cause: cause}
 }
 
 // NotePartition is the activity that has the workflow of a playbook's partitions know what became of

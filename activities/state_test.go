@@ -104,6 +104,9 @@ func TestDeliveriesOfAnHour(t *testing.T) {
 		require.ErrorAs(t, err, &failure)
 		require.False(t, failure.NonRetryable(), "after %s", away)
 		require.GreaterOrEqual(t, failure.NextRetryDelay(), time.Second)
+		var object interpreter.ErrorObject
+		require.NoError(t, failure.Details(&object))
+		require.Equal(t, []string{"the state s is out of reach: it is away", "it is away"}, []string{object.Message, object.Cause})
 		away += failure.NextRetryDelay()
 	}
 	require.Less(t, deliveries, 500)

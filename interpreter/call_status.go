@@ -15,6 +15,8 @@ type CallStatus struct {
 	Pages       int       `json:"pages"`
 	NextRetryAt time.Time `json:"next_retry_at,omitzero"`
 	Waiting     string    `json:"waiting,omitempty"`
+	// Cause is that of the Wait.
+	Cause string `json:"cause,omitempty"`
 	// Phrase is Waiting in pieces, nil where that says no time.
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
 	// MaxAttempts is how many attempts a request gets that keeps failing; 0 where that is not
@@ -32,11 +34,11 @@ type CallStatus struct {
 
 // Await notes that the call waits until a time, or for nil that it does not.
 func (s *CallStatus) Await(wait *Wait, until time.Time) {
-	s.Status, s.Reason, s.Waiting, s.Phrase, s.NextRetryAt, s.Since, s.MaxAttempts = Running, "", "", nil, time.Time{}, time.Time{}, 0
+	s.Status, s.Reason, s.Waiting, s.Cause, s.Phrase, s.NextRetryAt, s.Since, s.MaxAttempts = Running, "", "", "", nil, time.Time{}, time.Time{}, 0
 	if wait == nil {
 		return
 	}
-	s.Status, s.Reason, s.Waiting, s.Phrase, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Phrase, wait.Most
+	s.Status, s.Reason, s.Waiting, s.Cause, s.Phrase, s.MaxAttempts = wait.Reason.Status(), wait.Reason, wait.Summary, wait.Cause, wait.Phrase, wait.Most
 	if wait.Reason.Timed() {
 		s.NextRetryAt = until
 		if !wait.Rest && !until.IsZero() {

@@ -100,6 +100,9 @@ type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  Reason        `json:"reason"`
 	Summary string        `json:"summary"`
+	// Cause is why a state is out of reach, as calls that wait for others have it too; "" of other
+	// waits.
+	Cause string `json:"cause,omitempty"`
 	// Phrase is the summary in pieces, nil where that says no time.
 	Phrase *WaitPhrase `json:"phrase,omitempty"`
 	// Most is how many attempts, polls or restarts its policy gives, 0 where it bounds none.

@@ -31,9 +31,6 @@ func (in StateInput) Describe() string {
 	return "the state of a step"
 }
 
-// OutOfReach is between the name of a state and why it cannot be claimed or moved now.
-const OutOfReach = " is out of reach: "
-
 // StateOutput is the result of StateActivity; kept in workflow history.
 type StateOutput struct {
 	Claimed incremental.Claimed `json:"claimed,omitzero"` // of a Claim

@@ -263,6 +263,9 @@ type ErrorObject struct {
 	// Answer is what an attempt reports of an answer beside Status and
 	// Headers, on its way to the meta of the call.
 	Answer *ToolMeta `json:"answer,omitempty"`
+	// Cause is why a state is out of reach, without its name, which Message has too; expressions
+	// do not see it.
+	Cause string `json:"cause,omitempty"`
 	// At is when the attempt ended; expressions do not see it.
 	At time.Time `json:"at,omitzero"`
 	// Final marks errors that end the call without asking the policies, such as

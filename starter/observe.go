@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -84,21 +83,10 @@ func (o *observer) observe(ctx context.Context) ([]line, error) {
 	for _, record := range progress.Steps {
 		lines = append(lines, o.lines(ctx, o.latest(ctx, record))...)
 	}
-	return append(lines, o.stalled(ctx, progress)...), nil
-}
-
-// stalled says why a step has not made its first attempt that has begun a while ago.
-func (o *observer) stalled(ctx context.Context, progress workflows.Progress) []line {
-	if !slices.ContainsFunc(progress.Steps, func(record workflows.StepRecord) bool {
-		return record.Status == interpreter.Running && record.Attempts == 0 && record.Loop == nil && time.Since(record.StartedAt) > time.Second
-	}) {
-		return nil
+	if wait := progress.Moving; wait != nil {
+		lines = append(lines, line{key: "moving", text: "waits: " + terminal.Shorten(wait.Summary, 200)})
 	}
-	why, err := o.reader().Stalled(ctx, o.run.GetID())
-	if err != nil || why == "" { // the next poll shows it
-		return nil
-	}
-	return []line{{key: "stalled", text: "waits: " + terminal.Shorten(why, 200)}}
+	return lines, nil
 }
 
 // lines describe one visit of a step, and the command that answers it.

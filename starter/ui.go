@@ -197,6 +197,7 @@ func (a *app) library(s *session, folder string) *ui.Library {
 	}
 	return &ui.Library{
 		Names: func() []string { return bookshelf.Names(folder) },
+		Has:   func(name string) bool { return bookshelf.Has(folder, name) },
 		Read: func(name string) (ui.Book, error) {
 			read, err := readBook(folder, name, nil)
 			if err != nil {

@@ -29,7 +29,7 @@ func reachState(
 	if failure.IsFinal() {
 		return output, err
 	}
-	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage()})
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.Cut(failure.Cause, mostText)})
 	defer shown(nil)
 	for {
 		trying, end := workflow.WithCancel(ctx)

@@ -429,7 +429,7 @@ func (r *run) progress() (Progress, error) {
 	if r.book == nil { // its validation is not over
 		return Progress{Control: r.controls.Control}, nil
 	}
-	progress := Progress{Steps: r.snapshot()}
+	progress := Progress{Steps: r.snapshot(), Moving: r.moving}
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {

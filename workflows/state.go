@@ -196,6 +196,8 @@ type Progress struct {
 	Late bool `json:"late,omitempty"`
 	// Ticket is the position of the run in the queue of its concurrency key.
 	Ticket *queue.Ticket `json:"ticket,omitempty"`
+	// Moving is what a run waits for that moves its states at its end, nil for nothing.
+	Moving *interpreter.Wait `json:"moving,omitempty"`
 	// Shards are the workflow IDs of the open shards of a large loop; each has a progress
 	// of its own, which is not in Stats yet.
 	Shards []string `json:"shards,omitempty"`

@@ -101,14 +101,20 @@ func TestStateOutOfReach(t *testing.T) {
 	require.Equal(t, interpreter.RetryPending, shown.Status)
 	require.Equal(t, interpreter.ReasonKeeper, shown.Reason)
 	require.Equal(t, "the state of a step is out of reach: the file is locked", shown.Waiting)
+	require.Equal(t, "the file is locked", shown.Cause)
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
 }
 
 // errLocked is the error of a delivery that does not reach a state.
 func errLocked() error {
-	object := interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked"}
-	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{Details: []any{object}, NextRetryDelay: time.Hour})
+	object := interpreter.ErrorObject{
+		Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: "the state of a step is out of reach: the file is locked",
+		Cause: "the file is locked",
+	}
+	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
+		Details: []any{object}, NextRetryDelay: time.Hour,
+	})
 }
 
 // TestMovesOutOfReach: a run whose states cannot be moved at its end waits, in lists and in its details, until
@@ -118,6 +124,7 @@ func TestMovesOutOfReach(t *testing.T) {
 	q := newStateQueues(t, granted)
 	moves := 0
 	var details string
+	var moving *interpreter.Wait
 	q.s.register(interpreter.StateActivity, func(_ context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 		if in.Claim != nil {
 			return interpreter.StateOutput{}, nil
@@ -126,7 +133,7 @@ func TestMovesOutOfReach(t *testing.T) {
 			return interpreter.StateOutput{}, nil
 		}
 		if moves > 1 {
-			details = q.s.details("")
+			details, moving = q.s.details(""), q.s.progress().Moving
 		}
 		return interpreter.StateOutput{}, errLocked()
 	})
@@ -135,6 +142,10 @@ func TestMovesOutOfReach(t *testing.T) {
 	require.Equal(t, interpreter.Completed, result.Status)
 	require.Empty(t, result.Warnings)
 	require.Equal(t, 4, moves)
+	require.Equal(t, &interpreter.Wait{
+		Reason: interpreter.ReasonKeeper, Summary: "the state of a step is out of reach: the file is locked", Cause: "the file is locked",
+	}, moving)
+	require.Nil(t, q.s.progress().Moving)
 	require.Contains(t, details, "waits: `the state of a step is out of reach: the file is locked`")
 	require.Contains(t, (*published)[0], "retry_pending")
 	require.Contains(t, (*published)[len(*published)-1], "completed")
@@ -290,12 +301,14 @@ func (q *stateQueues) undone() *[]string {
 }
 
 // firstStep is the first step in the progress of the run.
-func (s *stage) firstStep() workflows.StepRecord {
+func (s *stage) firstStep() workflows.StepRecord { return s.progress().Steps[0] }
+
+func (s *stage) progress() workflows.Progress {
 	value, err := s.env.QueryWorkflow(workflows.ProgressQuery)
 	require.NoError(s.t, err)
 	var progress workflows.Progress
 	require.NoError(s.t, value.Get(&progress))
-	return progress.Steps[0]
+	return progress
 }
 
 func granted(int, queue.Enter) (queue.Decision, time.Duration) {

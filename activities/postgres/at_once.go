@@ -75,7 +75,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 }
 
 // together are statements that are sent as one, as each takes the server and its client a while by itself. They do not see what
-// the others do, so that what is looked up under the lock of another one is sent behind it.
+// the others do.
 type together struct {
 	with, conditions []string
 	args             []any
@@ -153,28 +153,43 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 	if err != nil {
 		return err
 	}
-	first.add("moved", move, args...)
-	first.queue(batch)
+	first.add("moved", move+unchangedState, args...)
 	chunks := w.Seen()
 	if len(chunks) > 1 {
 		return errNotAtOnce
 	}
-	if len(chunks) > 0 {
-		queueUnknown(batch, &chunks[0])
+	for i := range chunks {
+		requireUnknown(first, &chunks[i])
+	}
+	first.queue(batch)
+	for i := range chunks {
+		queueSweep(batch, &chunks[i])
 	}
 	return nil
 }
 
-// queueUnknown has rows known from now on, by a statement that fails where one of them is known.
-func queueUnknown(batch *pgx.Batch, seen *sqltool.Seen) {
-	all, kept := &together{}, seen.Kept
+// unchangedState has a state move, by the name $1, only where nobody has changed it since the statement began. What a statement that has
+// waited for another write reads of known rows is from before that write.
+const unchangedState = " AND xmin = (SELECT xmin FROM " + sqltool.StateTable + " WHERE name = $1)"
+
+// noneTied is the condition that the block which ends with the position $2 has none of the hashes $1.
+const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::bytea[]) AS tied WHERE position(tied IN hashes) > 0) FROM " +
+	sqltool.BlocksTable + " WHERE last_position = $2), true)"
+
+// requireUnknown has rows known from now on, and all fail where one of them is known.
+func requireUnknown(all *together, seen *sqltool.Seen) {
+	kept := seen.Kept
 	switch {
 	case seen.Block != nil:
 		statement, args := seen.AddBlock(dialect)
 		all.add("block", statement, args...)
 		kept = seen.Rest
 	case seen.From != nil:
-		all.require(sqltool.NoBlock, seen.From, seen.To)
+		condition, args := seen.NoBlock()
+		all.require(condition, args...)
+	}
+	if len(seen.Tied) > 0 {
+		all.require(noneTied, byteaArray(seen.Tied), seen.From)
 	}
 	if len(seen.Below) > 0 {
 		all.require("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
@@ -182,8 +197,6 @@ func queueUnknown(batch *pgx.Batch, seen *sqltool.Seen) {
 	if len(kept) > 0 {
 		all.also("kept", addSeen, byteaArray(kept))
 	}
-	all.queue(batch)
-	queueSweep(batch, seen)
 }
 
 // byStep reports whether a write that was not made at once is to be made step by step, which says what is wrong with it.

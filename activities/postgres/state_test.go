@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -8,7 +9,9 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
@@ -75,11 +78,65 @@ func TestPostgresStateTakesNoRoundTrip(t *testing.T) {
 	require.Equal(t, without, write("swept", func(in *interpreter.ToolInput) {
 		in.State.Rows.Floor, in.State.Rows.Sweep = in.State.Move.To.Position, true
 	}))
+	ordered := func(in *interpreter.ToolInput) {
+		in.State.Rows.Ordered, in.State.Rows.Reached = true, tooltest.At(in.State.Number*100-1).Position
+	}
+	require.Equal(t, without, write("ordered", ordered))
+	require.Equal(t, without, write("tied", func(in *interpreter.ToolInput) {
+		ordered(in)
+		rows := in.Result.Data.([]any)
+		rows[0] = tooltest.Row(-in.State.Number, in.State.Number*100-1)
+	}))
 	upsert := func(in *interpreter.ToolInput) {
 		in.OperationKey, in.State.Rows = "", nil
 		in.Fields["mode"], in.Fields["key"] = *tooltest.Value("upsert"), *tooltest.Value([]any{"id", "at"})
 	}
 	require.Equal(t, without, write("upsert", upsert))
+}
+
+// TestPostgresWriteThatHasWaited: a write that has waited for another one of its state leaves out what that has written.
+func TestPostgresWriteThatHasWaited(t *testing.T) {
+	t.Parallel()
+
+	db := testenv.Postgres(t)
+	states := pgStates(t, db.URL)
+	test := states.Test(t)
+	db.Exec(t, "CREATE TABLE plain (id bigint, at bigint)") // no constraint says what comes twice
+	test.Table = "plain"
+	test.Claim("a")
+	rows := make([]any, 0, 241)
+	for id := range cap(rows) {
+		rows = append(rows, tooltest.Row(id, id))
+	}
+	for number := 1; number <= 6; number++ { // the last ones in a block
+		require.Equal(t, 40, test.MustWrite(test.Ordered("a", number, -1, 0, false), rows[number*40-40:number*40]...))
+	}
+	// Another write has not known of the block yet, and waits for one that adds it.
+	db.Exec(t, "CREATE TABLE blocks AS SELECT * FROM reprise_seen_blocks ORDER BY last_position DESC LIMIT 1")
+	db.Exec(t, "DELETE FROM reprise_seen_blocks WHERE last_position = (SELECT last_position FROM blocks)")
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	for _, statement := range []string{"UPDATE reprise_state SET last_write = last_write", "INSERT INTO reprise_seen_blocks SELECT * FROM blocks"} {
+		_, err = tx.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	wrote := make(chan int, 1)
+	go func() {
+		n, err := test.Write(test.In(rows[200:]...), test.Ordered("a", 7, -1, 0, false))
+		if err != nil {
+			n = -1
+		}
+		wrote <- n
+	}()
+	require.Eventually(t, func() bool {
+		return len(db.Query(t, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) > 0
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 1, <-wrote)
+	require.Len(t, db.Query(t, "SELECT id FROM plain"), len(rows))
 }
 
 // countingProxy counts how often a server answers what it was sent.

@@ -243,14 +243,25 @@ func (l *ledger) blocks(ctx context.Context, seen *sqltool.Seen, known map[strin
 	tx := stateTx{l.tx}
 	if seen.Block != nil {
 		statement, args := seen.AddBlock(dialect)
-		if n, err := tx.Exec(ctx, statement, args...); n > 0 || err != nil {
-			return seen.Rest, err
+		n, err := tx.Exec(ctx, statement, args...)
+		switch {
+		case err != nil:
+			return nil, err
+		case n > 0 && len(seen.Tied) > 0:
+			return seen.Rest, l.readBlocks(ctx, seen, seen.From, known)
+		case n > 0:
+			return seen.Rest, nil
 		}
 	}
 	if seen.From == nil {
 		return seen.Kept, nil
 	}
-	return seen.Kept, tx.Query(ctx, sqltool.BlocksStatement, []any{seen.From, seen.To}, func(scan func(...any) error) error {
+	return seen.Kept, l.readBlocks(ctx, seen, seen.To, known)
+}
+
+// readBlocks adds those of a chunk's rows, up to a position, that blocks have.
+func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.Seen, to []byte, known map[string]bool) error {
+	return stateTx{l.tx}.Query(ctx, sqltool.BlocksStatement, []any{seen.From, to}, func(scan func(...any) error) error {
 		var hashes []byte
 		err := scan(&hashes)
 		seen.InBlocks(hashes, known)

@@ -164,6 +164,8 @@ type Seen struct {
 	Floor       []byte
 	// From and To are the least and the largest position of rows with a cursor, nil where there are none.
 	From, To []byte
+	// Tied are hashes of the rows at From, where the page before has ended at that position: its block may have some of them.
+	Tied [][]byte
 	// Block is what keeps the most of Kept as one, nil where that does not pay. Rest are the others of Kept.
 	Block *Block
 	Rest  [][]byte
@@ -183,7 +185,7 @@ func (w *Write) Seen() (chunks []Seen) {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
 		if w.State.Rows.Ordered && len(sorted) <= seenChunk {
-			chunk.makeBlock()
+			chunk.makeBlock(w.State.Rows)
 		}
 		rows = rows[used:]
 		chunk.Sweep = len(rows) == 0 && w.State.Rows.Sweep
@@ -204,20 +206,31 @@ func newSeen(w *incremental.Write, rows [][]byte) Seen {
 			seen.Kept = append(seen.Kept, row)
 		}
 		if bytes.Compare(row, first) >= 0 {
-			seen.To = positionOf(row)
-			if seen.From == nil {
-				seen.From = seen.To
-			}
+			seen.extend(positionOf(row))
 		}
 	}
 	return seen
 }
 
-// positionOf is the beginning of a known row, up to the end of its position.
-func positionOf(row []byte) []byte { return row[:len(row)-incremental.HashLength] }
+// extend has the positions of a chunk begin and end no later and no earlier than that of a row. Rows of texts with a NUL may
+// not be in the order of their positions.
+func (s *Seen) extend(position []byte) {
+	if s.From == nil || bytes.Compare(position, s.From) < 0 {
+		s.From = position
+	}
+	if s.To == nil || bytes.Compare(position, s.To) > 0 {
+		s.To = position
+	}
+}
 
-// Block is rows of one page, known by their hashes alone. No two blocks of a state overlap: those of a page whose
-// positions are between those of its first and its last rows, as other pages may have rows of these.
+// positionOf is the beginning of a known row, up to the end of its position.
+func positionOf(row []byte) []byte {
+	end := len(row) - incremental.HashLength
+	return row[:end:end]
+}
+
+// Block is rows of one page, known by their hashes alone. No two blocks of a state have a position in common: the rows of a page
+// at the position with which the page before has ended are known each by itself.
 type Block struct {
 	First, Last []byte // positions
 	Behind      []byte // is larger than all known rows with the position Last
@@ -227,32 +240,54 @@ type Block struct {
 // leastBlock is from how many rows on a block pays.
 const leastBlock = 16
 
-// makeBlock puts rows that may come again into a block.
-func (s *Seen) makeBlock() {
-	isInside := func(row []byte) bool {
-		position := positionOf(row)
-		return row[stateBytes] == withCursor && !bytes.Equal(position, s.From) && !bytes.Equal(position, s.To)
-	}
-	inside, rest := make([][]byte, 0, len(s.Kept)), [][]byte(nil)
+// makeBlock puts rows that may come again into a block. A page of one position has none: those behind it may have the same.
+func (s *Seen) makeBlock(of *incremental.Rows) {
+	s.findTied(of)
+	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
+	rest, block := [][]byte(nil), &Block{}
 	for _, row := range s.Kept {
-		if isInside(row) {
-			inside = append(inside, row)
-		} else {
+		position := positionOf(row)
+		switch {
+		case row[stateBytes] != withCursor, len(s.Tied) > 0 && bytes.Equal(position, s.From):
 			rest = append(rest, row)
+			continue
+		case of.Type == incremental.Text && hasNUL(position):
+			return
+		case block.First == nil:
+			block.First = position
 		}
+		block.Last, hashes = position, append(hashes, hashIn(row)...)
 	}
-	if len(inside) < leastBlock {
+	if len(hashes) < leastBlock*incremental.HashLength || bytes.Equal(block.First, block.Last) {
 		return
 	}
-	block := &Block{First: positionOf(inside[0]), Last: positionOf(inside[len(inside)-1])}
-	block.Behind = slices.Clone(block.Last)
+	block.Behind, block.Hashes = slices.Clone(block.Last), hashes
 	block.Behind[len(block.Behind)-1]++ // a position ends with 0
-	block.Hashes = make([]byte, 0, len(inside)*incremental.HashLength)
-	for _, row := range inside {
-		block.Hashes = append(block.Hashes, row[len(positionOf(row)):]...)
-	}
 	s.Block, s.Rest = block, rest
 }
+
+// findTied finds the rows that may be known in the block of the page before.
+func (s *Seen) findTied(of *incremental.Rows) {
+	if of.Reached == nil || s.From == nil || !bytes.Equal(s.From, append(belowRows(s.State, of.Reached), 0)) {
+		return
+	}
+	for _, rows := range [][][]byte{s.Kept, s.Below} {
+		for _, row := range rows {
+			if row[stateBytes] == withCursor && bytes.Equal(positionOf(row), s.From) {
+				s.Tied = append(s.Tied, hashIn(row))
+			}
+		}
+	}
+}
+
+// hasNUL reports whether a text has a NUL, which is what a position ends with: the known rows of such texts are not in the order of
+// their positions.
+func hasNUL(position []byte) bool {
+	return bytes.IndexByte(position[stateBytes+1:], 0) < len(position)-stateBytes-2
+}
+
+// hashIn is the end of a known row.
+func hashIn(row []byte) []byte { return row[len(row)-incremental.HashLength:] }
 
 // InBlocks adds those of the chunk's rows that blocks have.
 func (s *Seen) InBlocks(hashes []byte, known map[string]bool) {
@@ -262,7 +297,7 @@ func (s *Seen) InBlocks(hashes []byte, known map[string]bool) {
 	}
 	for _, rows := range [][][]byte{s.Kept, s.Below} {
 		for _, row := range rows {
-			if row[stateBytes] == withCursor && has[string(row[len(row)-incremental.HashLength:])] {
+			if row[stateBytes] == withCursor && has[string(hashIn(row))] {
 				known[string(row)] = true
 			}
 		}
@@ -275,17 +310,28 @@ const (
 	BlocksStatement = "SELECT hashes FROM " + BlocksTable + " WHERE last_position >= $1 AND last_position <= $2 UNION ALL " +
 		"SELECT hashes FROM (SELECT first_position, hashes FROM " + BlocksTable + " WHERE last_position > $2 ORDER BY last_position LIMIT 1) AS behind " +
 		"WHERE first_position <= $2"
-	// NoBlock is the condition that no block has positions from $1 to $2.
-	NoBlock = "coalesce((SELECT first_position FROM " + BlocksTable + " WHERE last_position >= $1 ORDER BY last_position LIMIT 1) > $2, true)"
-	// addBlock adds the block of the positions from $3 to $4 with the hashes $5, where NoBlock holds, and no known row
+	// noBlock is the condition that no block has positions from $1 to $2, or behind $1 to $2: the operator says which.
+	noBlock = "coalesce((SELECT first_position FROM " + BlocksTable + " WHERE last_position %s $1 ORDER BY last_position LIMIT 1) > $2, true)"
+	// addBlock adds the block of the positions from $3 to $4 with the hashes $5, where noBlock holds, and no known row
 	// of its own has one of them; $6 is Behind.
-	addBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) SELECT CAST($3 AS %[1]s), CAST($4 AS %[1]s), CAST($5 AS %[1]s) WHERE " + NoBlock +
+	addBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) SELECT CAST($3 AS %[1]s), CAST($4 AS %[1]s), CAST($5 AS %[1]s) WHERE %[2]s" +
 		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
 )
 
-// AddBlock is the statement that adds the block, with its arguments.
+// NoBlock is the condition, with its arguments, that no block has positions of the chunk's rows but one that ends where they begin, if any
+// of them is Tied.
+func (s *Seen) NoBlock() (condition string, args []any) {
+	from := ">="
+	if len(s.Tied) > 0 {
+		from = ">"
+	}
+	return fmt.Sprintf(noBlock, from), []any{s.From, s.To}
+}
+
+// AddBlock is the statement that adds the block where NoBlock holds, with its arguments.
 func (s *Seen) AddBlock(d *Dialect) (statement string, args []any) {
-	return fmt.Sprintf(addBlock, d.Bytes), []any{s.From, s.To, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind}
+	condition, args := s.NoBlock()
+	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }
 
 // Target is the table of a call that writes nothing yet.

@@ -240,6 +240,12 @@ func BoundedID(id string) string {
 
 // Sum is the digest in bytes.
 func Sum(vs ...any) []byte {
+	digest := SumWith(nil, vs...)
+	return digest[:]
+}
+
+// SumWith is Sum of values and of bytes behind them, without memory of its own.
+func SumWith(behind []byte, vs ...any) [sha256.Size]byte {
 	scratch, _ := buffers.Get().(*buffer)
 	out := scratch.bytes[:0]
 	for _, v := range vs {
@@ -251,9 +257,10 @@ func Sum(vs ...any) []byte {
 		}
 		out = withLength(out, before)
 	}
+	out = append(out, behind...)
 	digest := sha256.Sum256(out)
 	scratch.keep(out)
-	return digest[:]
+	return digest
 }
 
 // appendAny writes what is not canonical.

@@ -1,15 +1,13 @@
 package incremental
 
 import (
-	"encoding/hex"
-
 	"reprise/interpreter/expression"
 )
 
 // KnownRow is what is kept of a row that may come again.
 type KnownRow struct {
-	Hash     []byte // of its key and cursor
-	Position []byte // of its cursor; nil for a row without one
+	Hash     [HashLength]byte // of its key and cursor
+	Position []byte           // of its cursor; nil for a row without one
 }
 
 // Rows of a source that gives tokens have no cursor, and all the same position. They may come
@@ -23,33 +21,35 @@ var (
 const HashLength = 16
 
 // Of is what distinguishes a row that a page has contributed.
-func (r *Rows) Of(row any) KnownRow {
+func (r *Rows) Of(row any) (known KnownRow) {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
-		return KnownRow{Hash: expression.Sum(row)[:HashLength], Position: belowToken}
+		return KnownRow{Hash: hashOf(nil, row), Position: belowToken}
 	}
-	known := KnownRow{}
 	cursor, _ := Member(row, r.CursorPath)
-	if parsed, err := Parse(r.Type, cursor); err == nil {
-		known.Position = parsed.Position
+	if at, ok := position(r.Type, cursor); ok {
+		known.Position = at
 	}
 	if len(r.Key) == 0 {
-		known.Hash = expression.Sum(row)[:HashLength]
+		known.Hash = hashOf(nil, row)
 		return known
 	}
-	parts := make([]any, 0, len(r.Key)+1)
+	const usual = 4 // columns of a key, and the cursor
+	parts := make([]any, 0, usual)
 	for _, column := range r.Key {
 		value, _ := Member(row, column)
 		parts = append(parts, value)
 	}
-	if known.Position != nil {
-		// Or the same instant in another form would be another row. As text, bytes that are not
-		// UTF-8 would all be one.
-		parts = append(parts, hex.EncodeToString(known.Position))
-	} else {
+	if known.Position == nil {
 		parts = append(parts, cursor)
 	}
-	known.Hash = expression.Sum(parts...)[:HashLength]
+	// By its position, or the same instant in another form would be another row.
+	known.Hash = hashOf(known.Position, parts...)
 	return known
+}
+
+func hashOf(position []byte, parts ...any) [HashLength]byte {
+	digest := expression.SumWith(position, parts...)
+	return [HashLength]byte(digest[:HashLength])
 }
 
 // Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:

@@ -98,6 +98,9 @@ type Rows struct {
 	Sweep bool `json:"sweep,omitempty"`
 	// Ordered says that the source gives rows in the order of their cursors, so that those of a page are kept together.
 	Ordered bool `json:"ordered,omitempty"`
+	// Reached is the watermark before the write, of a source with such an order: the first rows of a page may have the cursor
+	// of the last ones of the page before.
+	Reached []byte `json:"reached,omitempty"`
 }
 
 // State is a state as people see it.

@@ -75,11 +75,17 @@ func Names(folder string) []string {
 	}
 	found := make([]string, 0, len(files))
 	for _, file := range files {
-		if name := strings.TrimSuffix(file, ".yaml"); names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file) {
+		if name := strings.TrimSuffix(file, ".yaml"); Has(folder, name) {
 			found = append(found, name)
 		}
 	}
 	return found
+}
+
+// Has reports whether Names has the name. It reads no file but that of the name.
+func Has(folder, name string) bool {
+	file := name + ".yaml"
+	return names.MatchString(name) && !strings.HasSuffix(file, testSuffix) && isPlaybook(folder, file)
 }
 
 // isPlaybook reports whether a file is meant as a playbook: other YAML may be beside them, such as a

@@ -3,6 +3,7 @@ package bookshelf_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,9 @@ func TestRead(t *testing.T) {
 	write(filepath.Join(folder, "unfinished.yaml"), "workflow: [\n")
 	write(filepath.Join(folder, "connections.yaml"), "pg_main: postgres://db.test/clinic\n")
 	require.Equal(t, []string{"inside", "large", "nightly", "unfinished"}, bookshelf.Names(folder))
+	for _, name := range []string{"nightly", "large", "unfinished", "inside", "connections", "absent", "link", "pipe", "a/b", ".hidden", "nightly.yaml", ""} {
+		require.Equal(t, slices.Contains(bookshelf.Names(folder), name), bookshelf.Has(folder, name), name)
+	}
 	_, err := bookshelf.Read(folder, "large")
 	require.ErrorContains(t, err, "large.yaml has 1048577 bytes, more than the 1048576 of a playbook")
 	_, err = bookshelf.Read(filepath.Join(folder, "gone"), "nightly")

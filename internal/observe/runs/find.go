@@ -168,26 +168,16 @@ func (r *Reader) describe(ctx context.Context, id, runID string) (Found, error) 
 	return run, r.begin(ctx, &run)
 }
 
-// stalledBy is why an activity that is no attempt is delivered again, "" for none. Attempts have
-// their own status, which says what they wait for.
+// stalledBy is why an activity that is no attempt is delivered again, "" for none. What attempts and
+// states wait for is in the progress of the run.
 func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
 	for _, one := range pending {
-		failure := one.GetLastFailure()
-		if interpreter.IsServiceActivity(one.GetActivityType().GetName()) && failure.GetApplicationFailureInfo() != nil {
+		name, failure := one.GetActivityType().GetName(), one.GetLastFailure()
+		if interpreter.IsServiceActivity(name) && name != interpreter.StateActivity && failure.GetApplicationFailureInfo() != nil {
 			return failure.GetMessage()
 		}
 	}
 	return ""
-}
-
-// Stalled is why the server does something again that an open run waits for: see Status.Stalled. It
-// takes one call.
-func (r *Reader) Stalled(ctx context.Context, id string) (string, error) {
-	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
-	if err != nil {
-		return "", fmt.Errorf("look for what the run %s waits for: %w", id, err)
-	}
-	return stalledBy(described.GetPendingActivities()), nil
 }
 
 // begin reads when a run started that has continued as new.

@@ -45,8 +45,8 @@ type Status struct {
 	// Cancel is who has cancelled the run, why and when; nil where it was not, or that
 	// was not found.
 	Cancel *interpreter.Said `json:"cancel,omitempty"`
-	// Stalled is why the server does something again that the run waits for and that is no attempt,
-	// such as the claim of a state whose database is out of reach; "" for nothing.
+	// Stalled is what the run waits for that is part of none of its steps: the states that it moves at
+	// its end, which are out of reach, or the queue of a concurrency key; "" for nothing.
 	Stalled string `json:"stalled,omitempty"`
 	// Late says that the run takes longer than it was expected to, or did.
 	Late bool `json:"late,omitempty"`

@@ -98,7 +98,7 @@ func (s *Step) groupWaits(answers []workflows.Iterations) {
 			group := WaitsFor{Items: 1, Reason: iteration.Reason, NextRetryAt: iteration.NextRetryAt}
 			switch {
 			case iteration.Reason == interpreter.ReasonKeeper:
-				_, group.Why, _ = strings.Cut(iteration.Waiting, interpreter.OutOfReach)
+				group.Why = iteration.Cause
 			case iteration.Error != nil && iteration.Reason != interpreter.ReasonTurn:
 				group.Why = gist(iteration.Error)
 			}

@@ -31,7 +31,7 @@ func TestWaitsAreGrouped(t *testing.T) {
 	}}
 	for i := 8; i < 10; i++ { // each has a state of its own
 		answer.Iterations = append(answer.Iterations, iterationWith(i, interpreter.CallStatus{
-			Status: interpreter.RetryPending, Reason: interpreter.ReasonKeeper, Waiting: fmt.Sprintf("the state s/%d is out of reach: it is locked", i),
+			Status: interpreter.RetryPending, Reason: interpreter.ReasonKeeper, Waiting: fmt.Sprintf("the state s/%d is out of reach: it is locked", i), Cause: "it is locked",
 		}))
 	}
 	for i := 5; i < 8; i++ {

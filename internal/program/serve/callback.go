@@ -15,6 +15,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
 )
 
 // answerPatience is how long a worker may take to say what became of an answer.
@@ -32,9 +33,11 @@ type callbackAnswer struct {
 
 // postCallback answers an attempt that awaits it.
 func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWriter, *http.Request) (answer, error) {
-	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
+	return func(w http.ResponseWriter, r *http.Request) (_ answer, err error) {
+		defer func() { logRefusal(r, err) }()
 		address, err := callback.Open(s.Keys, r.PathValue("token"))
 		if err != nil {
+			logWith(r, "token", err.Error())
 			return answer{}, notFound()
 		}
 		logWith(r, "workflow_id", address.Workflow)
@@ -54,6 +57,17 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 		}
 		s.progress.before(r.Context(), address.Workflow, given.Key)
 		return s.deliver(r.Context(), address.Workflow, given)
+	}
+}
+
+// mostRefusal bounds what the log says of a refusal, in characters.
+const mostRefusal = 200
+
+// logRefusal has the log of a request say why its answer was refused, as its sender reads it. What
+// the sender reads has the names of fields and steps in it, and of what was sent at most an option.
+func logRefusal(r *http.Request, err error) {
+	if refused, ok := errors.AsType[*Problem](err); ok {
+		logWith(r, "refused", source.Cut(refused.Detail, mostRefusal))
 	}
 }
 

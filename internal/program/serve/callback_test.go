@@ -275,6 +275,10 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		given := a.callback(token, row.verb, row.body)
 		require.Equal(t, row.status, given.status, "%s %s: %s", row.verb, row.body[:min(len(row.body), 40)], given.body)
 		require.Contains(t, given.values["detail"], row.says)
+		quoted, err := json.Marshal(row.says)
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(a.world.log.String()), "\n")
+		require.Contains(t, lines[len(lines)-1], strings.Trim(string(quoted), `"`), "the log says why too")
 	}
 	given := a.world.ask(http.MethodPost, "/v1/callbacks/"+token+"/complete", "", strings.NewReader(`a=1`), "Content-Type", "text/plain")
 	require.Equal(t, http.StatusUnsupportedMediaType, given.status)

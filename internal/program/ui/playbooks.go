@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"reprise/internal/base/terminal"
@@ -22,6 +21,8 @@ import (
 type Library struct {
 	// Names are those of its playbooks, sorted.
 	Names func() []string
+	// Has reports whether a name is one of them.
+	Has func(name string) bool
 	// Read reads one, with what is wrong with it.
 	Read func(name string) (Book, error)
 	// Start starts a run of one, with values over its workload, and gives its ID.
@@ -86,7 +87,7 @@ func (s *Server) playbooksPage(w http.ResponseWriter, _ *http.Request, v *visit)
 // book reads the playbook of a request.
 func (s *Server) book(r *http.Request) (string, Book, error) {
 	name := r.PathValue("name")
-	if !slices.Contains(s.Library.Names(), name) {
+	if !s.Library.Has(name) {
 		return name, Book{}, &pageError{http.StatusNotFound, "There is no such playbook in the folder."}
 	}
 	book, err := s.Library.Read(name)

@@ -163,6 +163,7 @@ func newWorld(t *testing.T) *world {
 		Again: starts("-anew"), Reprocess: starts("-again"),
 		Library: &ui.Library{
 			Names: func() []string { return []string{"asks", "broken"} },
+			Has:   func(name string) bool { return name == "asks" || name == "broken" },
 			Read: func(name string) (ui.Book, error) {
 				if name == "broken" {
 					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))

@@ -331,8 +331,10 @@ func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Wr
 			fmt.Sprintf("%.2f", f.cpuEach()), fmt.Sprintf("%.2f", f.serverEach()), fmt.Sprintf("%.0f", float64(f.memory)/1e6),
 		})
 	}
-	_, err = fmt.Fprintf(stdout, "%s\n\n", t.Render())
-	return err
+	if _, err := fmt.Fprintf(stdout, "%s\n\n", t.Render()); err != nil {
+		return err
+	}
+	return b.explain(ctx, all, stdout)
 }
 
 // politeness prints how well a loop keeps to a rate that the API enforces.

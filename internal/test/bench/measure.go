@@ -31,6 +31,8 @@ type one struct {
 // figures are what came of a case.
 type figures struct {
 	one
+	root   string // condition of the workflows that did it; empty for a program
+	began  time.Time
 	took   time.Duration
 	cpu    time.Duration // of the worker
 	server time.Duration // processor time of the server meanwhile; 0 where it is not ours
@@ -101,6 +103,7 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	if err != nil {
 		return f, err
 	}
+	f.began = time.Now()
 	if f.took, err = b.execute(ctx, queue, id, c); err != nil {
 		return f, fmt.Errorf("%s, %s: %w", c.group, c.name, err)
 	}
@@ -112,13 +115,13 @@ func (b *bench) run(ctx context.Context, c one) (figures, error) {
 	f.cpu, f.memory = worker.stop()
 	worker = nil
 	if c.program != nil {
-		return figures{one: c, took: f.took}, nil // what it used is not the worker's
+		return figures{one: c, began: f.began, took: f.took}, nil // what it used is not the worker's
 	}
-	root := "= '" + id + "'"
+	f.root = "= '" + id + "'"
 	if c.small {
-		root = "STARTS_WITH '" + id + "-'"
+		f.root = "STARTS_WITH '" + id + "-'"
 	}
-	return f, b.histories(ctx, root, &f)
+	return f, b.histories(ctx, &f)
 }
 
 // execute does the job of a case, checks that all of it was done, and gives how long
@@ -219,9 +222,9 @@ func (b *bench) playbook(ctx context.Context, options client.StartWorkflowOption
 	return done, nil
 }
 
-// histories adds up the workflows of runs.
-func (b *bench) histories(ctx context.Context, root string, f *figures) error {
-	all, err := b.executions(ctx, root)
+// histories adds up the workflows of a case.
+func (b *bench) histories(ctx context.Context, f *figures) error {
+	all, err := b.executions(ctx, f.root)
 	for _, execution := range all {
 		f.events += execution.GetHistoryLength()
 		f.bytes += execution.GetHistorySizeBytes()

@@ -89,9 +89,10 @@ func TestStatusOfAStateOutOfReach(t *testing.T) {
 	w.connected["away"] = "postgres://reader@127.0.0.1:1/clinic"
 	run := w.start(pagesInto("tool: postgres, auth: away, table: orders", "row_order: asc"), nil)
 
-	status := w.looker().until(run.GetID(), func(status *runs.Status) bool { return status.Stalled != "" })
-	require.Equal(t, "the state test/fetch is out of reach: could not connect to PostgreSQL at 127.0.0.1:1: connection refused", status.Stalled)
-	require.Equal(t, "waits: "+status.Stalled, render.Now(status))
+	status := w.looker().until(run.GetID(), func(status *runs.Status) bool { return status.HeldBy == runs.HeldByState })
+	require.Empty(t, status.Stalled)
+	require.Equal(t, "fetch: waiting to retry, waits: the state test/fetch is out of reach: "+
+		"could not connect to PostgreSQL at 127.0.0.1:1: connection refused", render.Now(status))
 	w.cancel(run)
 }
 

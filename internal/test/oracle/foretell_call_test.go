@@ -385,7 +385,11 @@ func (c *predictedCall) decide(out outcome) *ended {
 		if goes {
 			return c.goes(p, out, wait, sc)
 		}
-		if p.onExhausted != "continue" {
+		switch p.onExhausted {
+		case "continue":
+		case "pause":
+			return c.awaitsPerson(i, p, out)
+		default:
 			return c.exhausted(p, out)
 		}
 		if out.failure != nil {

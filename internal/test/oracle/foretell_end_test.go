@@ -175,11 +175,15 @@ func (o *oracle) writes(s *sink, id string, sc scope, at time.Duration) (time.Du
 	if err != nil {
 		return at, &failure{kind: "expression", class: "final", deaf: true}
 	}
-	if s.tool == "file" {
+	if s.tool == "file" || s.tool == "sqlite" {
 		at = o.holds(at)
 		o.emits(sinksAction + " started")
 		o.emits(sinksAction + " completed")
 		o.emits(runs.SinkCompleted)
+		if s.tool == "sqlite" {
+			o.writesRows(s, args)
+			return at, nil
+		}
 		o.files[s.path] = append(o.files[s.path], canonical(normal(args)))
 		return at, nil
 	}

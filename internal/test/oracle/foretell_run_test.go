@@ -16,9 +16,10 @@ type oracle struct {
 	asked   int
 	log     []made
 	files   map[string][]string
-	crowded bool // a loop has more iterations than places: when they begin is not predicted
-	torn    bool // branches were cancelled where others failed
-	tied    bool // branches ended at once
+	keys    map[string][]string // of the rows of tables
+	crowded bool                // a loop has more iterations than places: when they begin is not predicted
+	torn    bool                // branches were cancelled where others failed
+	tied    bool                // branches ended at once
 	events  events
 	item    item // whose events are predicted
 	below   int  // how deep runs are in runs

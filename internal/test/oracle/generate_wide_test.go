@@ -15,6 +15,8 @@ func newRound(seed uint64) *round {
 	defer func() {
 		g.moreWords()
 		g.scopes()
+		g.tables()
+		g.pauses()
 	}()
 	if g.one(8) && len(g.round.steers) == 0 && !g.round.apart() && !g.round.awaits() {
 		g.round.steers = []steer{{time.Duration(g.IntN(6))*time.Second + 700*time.Millisecond, "skip"}}

@@ -14,7 +14,7 @@ import (
 var (
 	seedFlag    = flag.Uint64("oracle.seed", 1000, "seed of the first playbook; 0 is another one each time")
 	roundsFlag  = flag.Int("oracle.rounds", 40, "how many playbooks are run in skipped time")
-	serverFlag  = flag.Int("oracle.server", 6, "how many playbooks are run on a server")
+	serverFlag  = flag.Int("oracle.server", 4, "how many playbooks are run on a server")
 	shrinkFlag  = flag.Duration("oracle.shrink", 30*time.Second, "how long a playbook that disagrees is made smaller")
 	verboseFlag = flag.Bool("oracle.verbose", false, "show the requests, events and result of a playbook that disagrees")
 )

@@ -53,7 +53,7 @@ type came struct {
 
 // predict asks the oracle what becomes of a round.
 func (r *round) predict() (ran, *oracle) {
-	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, events: events{}}
+	o := &oracle{round: r, counts: map[string]int{}, files: map[string][]string{}, keys: map[string][]string{}, events: events{}}
 	workload := map[string]any{"api": "http://127.0.0.1:1"}
 	if len(r.data) > 0 {
 		data, err := render(r.data, nil)
@@ -167,6 +167,7 @@ func (*deaf) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutio
 func (r *round) play(t *testing.T) came {
 	t.Helper()
 	s := r.stage(t)
+	r.makeTables(t, s.dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if s.begun.CompareAndSwap(false, true) {
 			s.steer(r)
@@ -186,6 +187,7 @@ func (r *round) play(t *testing.T) came {
 		c.err = nil
 	}
 	c.files = written(t, s.dir)
+	r.readTables(t, s.dir, c.files)
 	return c
 }
 

@@ -125,11 +125,14 @@ type collect struct {
 }
 
 type sink struct {
-	tool  string // http or file
+	tool  string // http, file or sqlite
 	place string // what tells it apart from the others
 	url   any
 	path  string
 	args  any // nil is the result
+	table string
+	mode  string // of the table
+	key   string
 	retry []*policy
 	style style
 }
@@ -361,6 +364,7 @@ func (p *policy) paging(then fields) fields {
 
 func (s *sink) yaml() fields {
 	f := fields{{"tool", bare(s.tool)}}.add("url", s.url).add("path", tidy(s.path)).add("args", s.args)
+	f = f.add("table", tidy(s.table)).add("mode", tidy(s.mode)).add("key", tidy(s.key))
 	return f.add("retry", policies(s.retry))
 }
 

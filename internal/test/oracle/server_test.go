@@ -114,6 +114,9 @@ func (s *step) quickForm() {
 func (p *policy) quick() {
 	p.retryAfter = nil
 	p.maxElapsed = 0
+	if p.onExhausted == "pause" { // nobody comes at a time that is known
+		p.onExhausted = ""
+	}
 	if p.short || !p.repeats() || p.next != nil && !p.namesWait() {
 		return
 	}
@@ -157,6 +160,7 @@ func (r *round) onServer(t *testing.T) came {
 	t.Helper()
 	env := testenv.Temporal(t)
 	dir := t.TempDir()
+	r.makeTables(t, dir)
 	queue := env.NewTaskQueue()
 	began := time.Now()
 	a := &api{seed: r.seed, styles: r.styles, counts: map[string]int{}, now: func() time.Duration { return time.Since(began) }}
@@ -190,6 +194,7 @@ func (r *round) onServer(t *testing.T) came {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.log, c.files = a.log, written(t, dir)
+	r.readTables(t, dir, c.files)
 	return c
 }
 

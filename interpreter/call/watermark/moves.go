@@ -121,6 +121,9 @@ func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, 
 func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
 	section := s.Section
 	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
+	if known.Ordered {
+		known.Reached = w.reached().Position
+	}
 	known.Sweep = move != nil && ends && (section.Token == nil || !move.To.Equal(w.reached()))
 	floor := w.Found
 	if known.Sweep {

@@ -1,0 +1,34 @@
+package oracle_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var storiesFlag = flag.Int("oracle.stories", 4, "how many playbooks that keep a state are run several times on a server")
+
+// fixedStories found something once.
+var fixedStories = []uint64{2006, 2132}
+
+// TestStories runs random playbooks that keep a state between runs, several times each, and
+// compares what they ask for, their results, rows and watermarks after every run.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	first := firstSeed(t, *storiesFlag)
+	seeds := slices.Clone(fixedStories)
+	for i := range *storiesFlag {
+		seeds = append(seeds, first+uint64(i))
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := newStory(seed)
+			if d := s.onServer(t); len(d) > 0 {
+				t.Errorf("%s\n%s", strings.Join(d, "\n"), s.describe())
+			}
+		})
+	}
+}
