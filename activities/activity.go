@@ -43,7 +43,10 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		by := holding{run: in.ControlID, version: in.ControlVersion, step: in.Step, above: in.Parents}
 		b.gate = func(ctx context.Context) (interpreter.Control, error) { return c.gate.pass(ctx, by) }
 		ctx = tool.WithAttempt(ctx, b)
-		err := mayBegin(ctx, b, pacer, res.Payloads, in)
+		err := c.hasConnections(in.Sinks)
+		if err == nil {
+			err = mayBegin(ctx, b, pacer, res.Payloads, in)
+		}
 		if err != nil {
 			return noResult(ctx, ctx, err, b, in, limit, secrets)
 		}
@@ -64,6 +67,17 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 		pauseOthers(ctx, pacer, in, err)
 		return noResult(ctx, bounded, err, b, in, limit, secrets)
 	}
+}
+
+// hasConnections refuses a call whose sinks name a connection that this worker does not have, before it requests anything:
+// the sink at its end would find that once all pages were read.
+func (c *Catalogue) hasConnections(sinks []interpreter.SinkConnection) error {
+	for _, sink := range sinks {
+		if _, ok := c.res.Connections.Connection(sink.Auth); !ok {
+			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
+		}
+	}
+	return nil
 }
 
 // noResult is the end of an attempt that gave no result: it was put off, which is a result of

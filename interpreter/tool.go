@@ -79,9 +79,19 @@ type ToolInput struct {
 	State *incremental.Write `json:"state,omitempty"`
 	// Staging is set where what is written is published at the end of the call or loop.
 	Staging *Staging `json:"staging,omitempty"`
+	// Sinks are the connections of what the call may write to, in its first attempt: one that its worker does not have fails
+	// the call before it requests anything.
+	Sinks []SinkConnection `json:"sinks,omitempty"`
 	// Note is what a sink's ledger keeps with the write, where the activity that
 	// writes has also made the attempt; nil elsewhere.
 	Note *LedgerEntry `json:"-"`
+}
+
+// SinkConnection is a connection that a sink names. Kept in workflow history.
+type SinkConnection struct {
+	Auth  string `json:"auth"`
+	Place string `json:"place"` // of the sink
+	At    string `json:"at"`    // in its file, as in shop.yaml:12:20
 }
 
 // Timeout is the attempt's time limit.

@@ -81,3 +81,21 @@ func TestCallThatCannotContinueAsNew(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstAttemptKnowsTheConnectionsOfSinks: the first attempt of a call has the connections that its sinks name, with where
+// that is written, so that one that is missing fails the call before it requests anything. Later attempts have none.
+func TestFirstAttemptKnowsTheConnectionsOfSinks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, until(2, unavailable()))
+	result, _ := s.run(`
+  - step: fetch
+    tool: http
+    url: http://localhost
+    retry: [{when: "{{ error }}", then: {max_attempts: 3, delay: 1}}]
+    sink: {tool: http, url: http://localhost, auth: warehouse}
+`)
+	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	require.Equal(t, []interpreter.SinkConnection{{Auth: "warehouse", Place: "fetch.sink", At: "test.yaml:9:53"}}, s.attempts[0].in.Sinks)
+	require.Greater(t, len(s.attempts), 1)
+	require.Empty(t, s.attempts[1].in.Sinks)
+}

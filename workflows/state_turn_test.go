@@ -238,11 +238,15 @@ func TestStateOutOfReachIsSettled(t *testing.T) {
 		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
 		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
 		"skip": {
-			"", true, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Failed,
+			"", true, workflows.SkipUpdate,
+			workflows.Command{Step: "orders", By: "ada"},
+			interpreter.Failed,
 			"skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
 		"skip of a move": {
-			"", false, workflows.SkipUpdate, workflows.Command{Step: "orders", By: "ada"}, interpreter.Completed,
+			"", false, workflows.SkipUpdate,
+			workflows.Command{Step: "orders", By: "ada"},
+			interpreter.Completed,
 			"the next run reads the same rows again: skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
 	} {

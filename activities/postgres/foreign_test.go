@@ -40,6 +40,12 @@ func TestForeignTablesAreRefused(t *testing.T) {
 		{"mode": "upsert", "key": []any{"id"}, "delete_missing": true},
 		{"mode": "replace"},
 	} {
+		planned := func(table string) interpreter.ToolInput {
+			mode["table"] = table
+			in := stagedInput(pg, table, mode, "", rows...)
+			in.Tool = "postgres"
+			return in
+		}
 		write := func(table string) error {
 			mode["table"] = table
 			in := stagedInput(pg, table, mode, "", rows...)
@@ -53,6 +59,8 @@ func TestForeignTablesAreRefused(t *testing.T) {
 			failure := tooltest.ErrorObject(t, write(table))
 			require.Equal(t, interpreter.ClassFinal, failure.Class, "%s: %v", table, mode)
 			require.Contains(t, failure.Message, "a foreign table", "%s: %v", table, mode)
+			_, err := pg.Catalogue.PlanTable(t.Context(), planned(table))
+			require.ErrorContains(t, err, "a foreign table", "starter plan says so: %s: %v", table, mode)
 		}
 		require.NoError(t, write("near"), "%v", mode)
 	}

@@ -62,11 +62,16 @@ func (res Resources) Connection(ctx context.Context, name string) (string, error
 	}
 	url, ok := res.Connections.Connection(name)
 	if !ok {
-		return "", ConfigErrorf("connection %q is not configured: set %s in the worker's environment, or add it to its file of connections, and restart the worker",
-			name, ConnectionVariable(name))
+		return "", NotConfigured(name)
 	}
 	SecretsOf(ctx).AddSent(res.Secrets.AddConnection(url))
 	return url, nil
+}
+
+// NotConfigured is the final error of a connection that the worker does not have.
+func NotConfigured(name string) error {
+	return ConfigErrorf("connection %q is not configured: set %s in the worker's environment, or add it to its file of connections, and restart the worker",
+		name, ConnectionVariable(name))
 }
 
 // URLConnection is a connection for a tool that knows URLs alone.

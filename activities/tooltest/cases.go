@@ -112,6 +112,12 @@ func (s *runner) testConcurrent(t *testing.T) {
 
 func (s *runner) testMissingConnection(t *testing.T) {
 	t.Parallel()
+	before := s.good(t)
+	before.Sinks = []interpreter.SinkConnection{{Auth: "nobody_set_this", Place: "fetch.sink", At: "shop.yaml:9:20"}}
+	_, refused := s.run(t.Context(), before)
+	early := ErrorObject(t, refused)
+	require.True(t, early.Final)
+	require.Contains(t, early.Message, `shop.yaml:9:20: sink fetch.sink: connection "nobody_set_this" is not configured: set REPRISE_AUTH_NOBODY_SET_THIS`)
 	in := s.good(t)
 	in.Auth = "nobody_set_this"
 	_, err := s.run(t.Context(), in)

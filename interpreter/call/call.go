@@ -153,6 +153,9 @@ func (c *Call) Next(now time.Time) Command {
 			return c.Next(now)
 		}
 		input.Turn = c.state.Turn
+		if input.Place == "" && input.Page == 1 && input.Attempt == 1 {
+			input.Sinks = c.config.sinkConnections()
+		}
 		return Command{Kind: DoAttempt, Input: input}
 	case head.Await != nil:
 		return Command{Kind: DoAwait, Await: *head.Await}

@@ -62,6 +62,21 @@ func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
 	return target
 }
 
+// sinkConnections are the connections that sinks of the call name, without those that templates decide.
+func (c *Config) sinkConnections() (all []interpreter.SinkConnection) {
+	for _, sink := range c.All() {
+		auth := c.Book.Resolve(sink.Action).Auth
+		if auth == nil || !auth.Constant() {
+			continue
+		}
+		at, place := auth.Position(0), sink.Place
+		all = append(all, interpreter.SinkConnection{
+			Auth: auth.Raw, Place: place, At: fmt.Sprintf("%s:%d:%d", c.Book.File.Name, at.Line, at.Column),
+		})
+	}
+	return all
+}
+
 // placeNodes are what says where an action goes, and how.
 func placeNodes(action *playbook.Action) []*playbook.Node {
 	nodes := lists.Map(action.Fields, func(field *playbook.Entry) *playbook.Node { return field.Value })
