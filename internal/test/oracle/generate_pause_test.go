@@ -5,25 +5,28 @@ import (
 	"time"
 )
 
+// visits is how often a person comes where policies wait for one.
+const visits = 40
+
 // pauses has policies that are exhausted wait for a person, who comes every hour: some times
 // to have the attempt made again, and then to end what waits.
 func (g *generator) pauses() {
 	g.Rand = rand.New(rand.NewPCG(g.round.seed, 7))
-	if len(g.round.steers) > 0 || g.round.apart() || g.round.awaits() || !g.one(2) {
+	if len(g.round.steers) > 0 || g.round.apart() || g.round.awaits() {
 		return
 	}
 	waits := false
 	for _, s := range g.round.book.steps {
 		for _, p := range s.retry {
-			if s.oldForm == "" && p.next == nil && !p.restart && p.repeats() && g.one(2) {
+			if s.oldForm == "" && p.next == nil && !p.restart && p.repeats() && !g.one(4) {
 				p.onExhausted, waits = "pause", true
+				p.maxAttempts = 1 + g.IntN(2) // so that it happens
 			}
 		}
 	}
 	if !waits {
 		return
 	}
-	const visits = 40
 	again := g.IntN(6)
 	for i := range visits {
 		verb := "skip"
@@ -47,7 +50,8 @@ func (c *predictedCall) awaitsPerson(i int, p *policy, out outcome) *ended {
 			return nil
 		}
 		if out.failure == nil {
-			return c.skipped(p)
+			f := &failure{kind: "exhausted", class: "final", attempt: c.all, exhausted: true} // as without the wait
+			return c.failsWith(outcome{failure: f}, p)
 		}
 		out.failure.exhausted = true
 		return c.failsWith(out, p)

@@ -7,7 +7,10 @@ import (
 
 // parts are what can be left out of a round, in an order that its seed decides.
 func (r *round) parts() []func() {
-	all := []func(){func() { r.steers = nil }, func() { r.book.output = nil }}
+	all := []func(){func() { r.book.output = nil }}
+	if len(r.steers) < visits { // else somebody has to come
+		all = append(all, func() { r.steers = nil })
+	}
 	return append(all, r.book.parts()...)
 }
 

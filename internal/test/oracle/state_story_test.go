@@ -233,7 +233,7 @@ func (g *generator) changed(s *story, had []*versioned, base int, next, clock ma
 // answered are rows in the order in which they are answered.
 func (g *generator) answered(s *story, all []*versioned) []*versioned {
 	all = slices.Clone(all)
-	if s.asc && !g.one(8) {
+	if s.asc && !g.one(5) {
 		slices.SortStableFunc(all, func(a, b *versioned) int { return int(a.at - b.at) })
 	} else {
 		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
