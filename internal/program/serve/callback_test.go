@@ -277,7 +277,7 @@ func TestCallbackBodiesThatAreRefused(t *testing.T) {
 		require.Contains(t, given.values["detail"], row.says)
 		quoted, err := json.Marshal(row.says)
 		require.NoError(t, err)
-		lines := strings.Split(strings.TrimSpace(a.world.log.String()), "\n")
+		lines := strings.Split(strings.TrimSpace(a.log.String()), "\n")
 		require.Contains(t, lines[len(lines)-1], strings.Trim(string(quoted), `"`), "the log says why too")
 	}
 	given := a.world.ask(http.MethodPost, "/v1/callbacks/"+token+"/complete", "", strings.NewReader(`a=1`), "Content-Type", "text/plain")

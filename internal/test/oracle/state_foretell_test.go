@@ -48,8 +48,7 @@ type calling struct {
 	found     kept // the state as the call found it
 	from      position
 	rows      []*versioned // what was collected
-	unwritten []*versioned
-	largest   position // of the pages before
+	largest   position     // of the pages before
 	asked     []string
 	fails     string // kind of the error
 	truncated bool

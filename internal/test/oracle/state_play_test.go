@@ -55,8 +55,8 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	switch {
-	case r.URL.Path == "/in":
+	switch r.URL.Path {
+	case "/in":
 		var rows []json.RawMessage
 		if err := json.NewDecoder(r.Body).Decode(&rows); err != nil {
 			s.wrong.say("the sink got something else than rows: %v", err)
@@ -65,7 +65,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.in = append(s.in, normalJSON(row))
 		}
 		_, _ = w.Write([]byte("{}"))
-	case r.URL.Path == "/later":
+	case "/later":
 		if s.run.later {
 			w.WriteHeader(http.StatusNotFound)
 		}

@@ -64,10 +64,10 @@ var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // cursor is a position as rows have it.
 func (s *story) cursor(at position, form int) any {
-	switch {
-	case at == noCursor:
+	switch at {
+	case noCursor:
 		return nil
-	case at == noType:
+	case noType:
 		return true
 	}
 	switch s.kind {
