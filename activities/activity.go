@@ -73,7 +73,7 @@ func (c *Catalogue) wrap(run attempt, beginsItself bool) measuredFunc {
 // the sink at its end would find that once all pages were read.
 func (c *Catalogue) hasConnections(sinks []interpreter.SinkConnection) error {
 	for _, sink := range sinks {
-		if _, ok := c.res.Connections.Connection(sink.Auth); !ok {
+		if _, ok := c.res.Connections.Connection(sink.Auth); !ok && tool.IsConnectionName(sink.Auth) {
 			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
 		}
 	}

@@ -52,11 +52,14 @@ func ConnectionVariable(name string) string {
 	}, name)
 }
 
+// IsConnectionName reports whether an auth names a connection, and is not one itself, such as sqlite:rows.db.
+func IsConnectionName(auth string) bool { return !strings.ContainsAny(auth, ":/@= \t\r\n") }
+
 // Connection gives the URL of a connection, or a final error that says how to
 // configure it. Its secrets are masked in whatever error the attempt ends with.
 func (res Resources) Connection(ctx context.Context, name string) (string, error) {
 	// An author who writes the connection itself would show a password.
-	if strings.ContainsAny(name, ":/@= \t\r\n") {
+	if !IsConnectionName(name) {
 		return "", ConfigErrorf("auth must be the name of a connection that the worker knows, such as pg_main, " +
 			"and not the connection itself")
 	}

@@ -118,9 +118,13 @@ func (s *runner) testMissingConnection(t *testing.T) {
 	early := ErrorObject(t, refused)
 	require.True(t, early.Final)
 	require.Contains(t, early.Message, `shop.yaml:9:20: sink fetch.sink: connection "nobody_set_this" is not configured: set REPRISE_AUTH_NOBODY_SET_THIS`)
+	file := s.good(t)
+	file.Sinks = []interpreter.SinkConnection{{Auth: "sqlite:rows.db", Place: "fetch.sink", At: "shop.yaml:9:20"}}
+	_, err := s.run(t.Context(), file)
+	require.NoError(t, err, "a file needs no connection")
 	in := s.good(t)
 	in.Auth = "nobody_set_this"
-	_, err := s.run(t.Context(), in)
+	_, err = s.run(t.Context(), in)
 	if !s.TakesAuth {
 		require.NoError(t, err, "a tool that uses connections has TakesAuth in its suite")
 		return

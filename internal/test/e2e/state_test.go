@@ -116,6 +116,29 @@ func TestStateSurvives(t *testing.T) {
 	testenv.ReplayAll(t, w.env.Client(), incremental.WorkflowID(group), "", func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1)
 }
 
+// TestMovesAreUndone: a move that a run does not know of is undone, also where it arrives again, and what others have moved
+// stays.
+func TestMovesAreUndone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	group := "shop/" + w.queue
+	w.work()
+	call := stateCaller(w)
+	undo := func(write incremental.Write) {
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), incremental.WorkflowID(group), "", incremental.UndoSignal, []incremental.Write{write}))
+	}
+	call(claimOf(group, "s", "a"), movesOf(group, writeOf(t, "s", "a", 1, 10)), claimOf(group, "s", "b"))
+	moved := writeOf(t, "s", "b", 1, 20)
+	call(movesOf(group, moved))
+	undo(moved)
+	require.Equal(t, "10", w.watermark(group, "s"))
+	call(movesOf(group, moved))
+	require.Equal(t, "10", w.watermark(group, "s"))
+	undo(writeOf(t, "s", "a", 1, 10))
+	require.Equal(t, "10", w.watermark(group, "s"))
+	testenv.ReplayAll(t, w.env.Client(), incremental.WorkflowID(group), "", func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1)
+}
+
 // TestStateContinuesAsNew: thousands of states, claimed and moved again and again, need more than
 // one history, and nothing is lost between two.
 func TestStateContinuesAsNew(t *testing.T) {
