@@ -182,7 +182,7 @@ func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 		render.Status(&shown, status, terminal.Paper{Width: 80})
 		require.Contains(w.t, shown.String(), "for a state that is out of reach: ")
 		require.NotContains(w.t, shown.String(), "person")
-		require.Contains(w.t, render.Help(status), "retry-now "+run.GetID())
+		require.Contains(w.t, strings.Join(render.Help(status), "\n"), "starter retry-now "+run.GetID()+" fetch")
 		return true
 	})
 }
