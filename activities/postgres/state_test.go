@@ -133,7 +133,7 @@ func TestPostgresWriteThatHasWaited(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return len(db.Query(t, "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) > 0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, testenv.Within(10*time.Second), 10*time.Millisecond)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.Equal(t, 1, <-wrote)
 	require.Len(t, db.Query(t, "SELECT id FROM plain"), len(rows))
