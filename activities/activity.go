@@ -361,15 +361,15 @@ var errLostTouch = errors.New("the worker lost touch with the server during the 
 
 // deliverAgain is the failure of a delivery that Temporal makes again. It is
 // nothing that anybody has to look at.
-func deliverAgain(cause error) error { return deliverAgainAfter(0, goneWorker(cause)) }
+func deliverAgain(cause error) error { return deliverAgainAfter(0, undelivered(cause)) }
 
 // deliverWhenBack is deliverAgain of a delivery whose destination has been away for so long.
 func deliverWhenBack(away time.Duration, cause error) error {
-	return deliverAgainAfter(nextDelivery(away), goneWorker(cause))
+	return deliverAgainAfter(nextDelivery(away), undelivered(cause))
 }
 
-// goneWorker is the error of a delivery that is none of its attempt.
-func goneWorker(cause error) interpreter.ErrorObject {
+// undelivered is the error of an activity that has to run again, which is no failure of an attempt.
+func undelivered(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
 }
 

@@ -186,11 +186,15 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 // release releases a slot.
 func (w *window) release() { w.used-- }
 
-// start counts a child that the server has yet to start, until begun is called.
+// start counts a child that the server has yet to start, until begun is called; again it does nothing.
 func (w *window) start() (begun func()) {
 	w.starting++
-	waits := 1
-	return func() { w.starting, waits = w.starting-waits, 0 }
+	over := false
+	return func() {
+		if !over {
+			over, w.starting = true, w.starting-1
+		}
+	}
 }
 
 // member is an open batch of a loop.

@@ -69,9 +69,8 @@ func (c *Config) sinkConnections() (all []interpreter.SinkConnection) {
 		if auth == nil || !auth.Constant() {
 			continue
 		}
-		at, place := auth.Position(0), sink.Place
 		all = append(all, interpreter.SinkConnection{
-			Auth: auth.Raw, Place: place, At: fmt.Sprintf("%s:%d:%d", c.Book.File.Name, at.Line, at.Column),
+			Auth: auth.Raw, Place: sink.Place, At: fmt.Sprintf("%s:%s", c.Book.File.Name, auth.Position(0)),
 		})
 	}
 	return all

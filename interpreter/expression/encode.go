@@ -244,8 +244,8 @@ func Sum(vs ...any) []byte {
 	return digest[:]
 }
 
-// SumWith is Sum of values and of bytes behind them, without memory of its own.
-func SumWith(behind []byte, vs ...any) [sha256.Size]byte {
+// SumWith is Sum of values with some bytes after them. It allocates nothing.
+func SumWith(after []byte, vs ...any) [sha256.Size]byte {
 	scratch, _ := buffers.Get().(*buffer)
 	out := scratch.bytes[:0]
 	for _, v := range vs {
@@ -257,7 +257,7 @@ func SumWith(behind []byte, vs ...any) [sha256.Size]byte {
 		}
 		out = withLength(out, before)
 	}
-	out = append(out, behind...)
+	out = append(out, after...)
 	digest := sha256.Sum256(out)
 	scratch.keep(out)
 	return digest

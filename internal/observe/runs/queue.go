@@ -73,7 +73,7 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 	return status, err
 }
 
-// queued is what a run waits for that holds a ticket, as far as its line answers.
+// queued is what a run waits for that holds a ticket, as far as the queue answers.
 func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
 	queued := &Queue{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
@@ -89,8 +89,8 @@ func (q *Queue) apply(status queue.Status, position int) {
 
 // stopped reports whether the workflow of a concurrency key has ended, as far as the
 // server knows.
-func (r *Reader) stopped(ctx context.Context, line string) bool {
-	described, err := r.Client.DescribeWorkflowExecution(ctx, line, "")
+func (r *Reader) stopped(ctx context.Context, workflowID string) bool {
+	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, "")
 	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
@@ -101,21 +101,21 @@ const mostQueues = 20
 // server for each key, for 20 keys at most. Without an answer they stay unknown.
 func (r *Reader) Positions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
-	var lines []string
+	var queues []string
 	for i := range list {
 		run := &list[i]
 		if run.Queue == nil {
 			continue
 		}
 		if waiting[run.Queue.WorkflowID] == nil {
-			lines = append(lines, run.Queue.WorkflowID)
+			queues = append(queues, run.Queue.WorkflowID)
 		}
 		waiting[run.Queue.WorkflowID] = append(waiting[run.Queue.WorkflowID], run)
 	}
-	severalAtOnce(min(len(lines), mostQueues), func(i int) {
-		waiting := waiting[lines[i]]
+	severalAtOnce(min(len(queues), mostQueues), func(i int) {
+		waiting := waiting[queues[i]]
 		members := lists.Map(waiting, func(run *Found) queue.Run { return queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID} })
-		status, err := r.queryQueue(ctx, lines[i], members)
+		status, err := r.queryQueue(ctx, queues[i], members)
 		if err != nil {
 			return
 		}

@@ -289,7 +289,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 	case err != nil:
 		return answer{}, err
 	}
-	if taken, _ := reply.body.(callbackAnswer); !taken.Accepted {
+	if sent, _ := reply.body.(callbackAnswer); !sent.Accepted {
 		return page{
 			Title: "Your answer is kept", Note: "No worker has taken it yet. The server keeps it, and it counts once a worker is back. " +
 				"Open the link again to see that.",

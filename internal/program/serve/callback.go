@@ -185,10 +185,10 @@ var errUnsaid = errors.New("the outcome of the answer is unknown")
 
 // send sends an answer to a workflow, and gives the outcome and the last receiver.
 func (s *Server) send(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
-	taken, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
+	accepted, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
-	case err == nil && taken.ID != given.ID:
+	case err == nil && accepted.ID != given.ID:
 		return answer{status: http.StatusOK, body: callbackAnswer{Accepted: true, Repeated: true}}, at, nil
 	case err == nil:
 		return answer{status: http.StatusAccepted, body: callbackAnswer{Accepted: true}}, at, nil

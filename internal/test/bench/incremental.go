@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
@@ -273,13 +272,11 @@ func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, e
 		return 0, err
 	}
 	for _, run := range runs {
-		events := l.client.GetWorkflowHistory(ctx, run.GetExecution().GetWorkflowId(), run.GetExecution().GetRunId(), false,
-			enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			event, err := events.Next()
-			if err != nil {
-				return 0, fmt.Errorf("read a history of %s: %w", id, err)
-			}
+		events, err := l.events(ctx, run)
+		if err != nil {
+			return 0, err
+		}
+		for _, event := range events {
 			if largest, err = largestIn(event, largest); err != nil {
 				return 0, err
 			}

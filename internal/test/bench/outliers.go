@@ -129,6 +129,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	return found, nil
 }
 
+// events are all events of one history.
 func (b *bench) events(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) ([]*historypb.HistoryEvent, error) {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	pages := b.client.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -92,8 +92,8 @@ func (g *graph) tables() (all []*sink) {
 	return all
 }
 
-// makeTables makes the tables that a round writes to.
-func (r *round) makeTables(t *testing.T, dir string) {
+// withTables does something for each sink that writes to a table, with the database in a folder.
+func (r *round) withTables(t *testing.T, dir string, do func(db *sql.DB, each *sink)) {
 	t.Helper()
 	all := r.book.tables()
 	if len(all) == 0 {
@@ -103,26 +103,27 @@ func (r *round) makeTables(t *testing.T, dir string) {
 	require.NoError(t, err)
 	defer db.Close()
 	for _, each := range all {
+		do(db, each)
+	}
+}
+
+// makeTables makes the tables that a round writes to.
+func (r *round) makeTables(t *testing.T, dir string) {
+	t.Helper()
+	r.withTables(t, dir, func(db *sql.DB, each *sink) {
 		unique := ""
 		if each.mode == "upsert" {
 			unique = " PRIMARY KEY"
 		}
-		_, err = db.ExecContext(t.Context(), fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (k%s, doc TEXT)", each.table, unique))
+		_, err := db.ExecContext(t.Context(), fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (k%s, doc TEXT)", each.table, unique))
 		require.NoError(t, err)
-	}
+	})
 }
 
 // readTables adds the rows of the tables to what files hold.
 func (r *round) readTables(t *testing.T, dir string, into map[string][]string) {
 	t.Helper()
-	all := r.book.tables()
-	if len(all) == 0 {
-		return
-	}
-	db, err := sql.Open("sqlite", filepath.Join(dir, "rows.db"))
-	require.NoError(t, err)
-	defer db.Close()
-	for _, each := range all {
+	r.withTables(t, dir, func(db *sql.DB, each *sink) {
 		into[each.table] = nil
 		rows, err := db.QueryContext(t.Context(), "SELECT k, doc FROM "+each.table+" ORDER BY rowid")
 		require.NoError(t, err)
@@ -134,5 +135,5 @@ func (r *round) readTables(t *testing.T, dir string, into map[string][]string) {
 		}
 		require.NoError(t, rows.Err())
 		require.NoError(t, rows.Close())
-	}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,17 @@ func firstSeed(t *testing.T, rounds int) uint64 {
 	}
 	t.Logf("seeds %d to %d", seed, seed+uint64(max(rounds, 1))-1)
 	return seed
+}
+
+// seedsWith are seeds that found something once, and further ones.
+func seedsWith(t *testing.T, fixed []uint64, rounds int) []uint64 {
+	t.Helper()
+	first := firstSeed(t, rounds)
+	seeds := slices.Clone(fixed)
+	for i := range rounds {
+		seeds = append(seeds, first+uint64(i))
+	}
+	return seeds
 }
 
 // run runs a round, and says what is not as it was predicted.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,12 +141,7 @@ var fixedOnServer = []uint64{70005, 70009, 70029, 80008}
 // batches, runs below with keys of their own, and replays of every history.
 func TestOnServer(t *testing.T) {
 	t.Parallel()
-	first := firstSeed(t, *serverFlag)
-	seeds := slices.Clone(fixedOnServer)
-	for i := range *serverFlag {
-		seeds = append(seeds, first+uint64(i))
-	}
-	for _, seed := range seeds {
+	for _, seed := range seedsWith(t, fixedOnServer, *serverFlag) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run(t, seed, func(seed uint64) *round { return newRound(seed).quick() }, (*round).onServer)

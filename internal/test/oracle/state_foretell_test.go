@@ -42,7 +42,7 @@ func (s *story) foretell() *predictedRuns {
 type calling struct {
 	*predictedRuns
 
-	run       *telling
+	run       *storyRun
 	shop      string
 	state     *kept
 	found     kept // the state as the call found it
@@ -57,7 +57,7 @@ type calling struct {
 }
 
 // next predicts the next run.
-func (p *predictedRuns) next(run *telling) ranOnce {
+func (p *predictedRuns) next(run *storyRun) ranOnce {
 	out := ranOnce{status: "completed", asked: map[string][]string{}}
 	var calls []*calling
 	failed := 0
@@ -113,7 +113,7 @@ func (p *predictedRuns) result(calls []*calling) any {
 }
 
 // call predicts the call of a run for a shop.
-func (p *predictedRuns) call(run *telling, shop string) *calling {
+func (p *predictedRuns) call(run *storyRun, shop string) *calling {
 	state := p.states[shop]
 	c := &calling{predictedRuns: p, run: run, shop: shop, state: state, found: *state, shown: map[int]int{}}
 	c.from = 0

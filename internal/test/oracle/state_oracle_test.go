@@ -3,7 +3,6 @@ package oracle_test
 import (
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -17,12 +16,7 @@ var fixedStories = []uint64{2006, 2132}
 // compares what they ask for, their results, rows and watermarks after every run.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	first := firstSeed(t, *storiesFlag)
-	seeds := slices.Clone(fixedStories)
-	for i := range *storiesFlag {
-		seeds = append(seeds, first+uint64(i))
-	}
-	for _, seed := range seeds {
+	for _, seed := range seedsWith(t, fixedStories, *storiesFlag) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStory(seed)

@@ -35,7 +35,7 @@ type shop struct {
 	story *story
 
 	mu    sync.Mutex
-	run   *telling
+	run   *storyRun
 	asked map[string][]string
 	forms map[string]string // since, as it was sent
 	shown map[string]int
@@ -45,7 +45,7 @@ type shop struct {
 }
 
 // begins has the source be that of a run.
-func (s *shop) begins(run *telling) {
+func (s *shop) begins(run *storyRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run, s.asked, s.forms, s.shown, s.gone = run, map[string][]string{}, map[string]string{}, map[string]int{}, map[string]bool{}
@@ -153,7 +153,7 @@ func (s *story) onServer(t *testing.T) disagreements {
 }
 
 // expectedForms are how the watermark may be written that a run reads from.
-func (p *predictedRuns) expectedForms(run *telling) map[string][]string {
+func (p *predictedRuns) expectedForms(run *storyRun) map[string][]string {
 	forms := map[string][]string{}
 	for shop, state := range p.states {
 		if state.moved && !run.full && p.lag == 0 {
@@ -164,7 +164,7 @@ func (p *predictedRuns) expectedForms(run *telling) map[string][]string {
 }
 
 // run makes one run.
-func (w *told) run(i int, run *telling) workflows.Result {
+func (w *told) run(i int, run *storyRun) workflows.Result {
 	w.t.Helper()
 	w.api.begins(run)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)

@@ -28,11 +28,11 @@ type story struct {
 	retries   bool
 	shops     []string // elements, nil without a loop
 	parallel  bool
-	runs      []*telling
+	runs      []*storyRun
 }
 
-// telling is one run: what the source has, and what goes wrong.
-type telling struct {
+// storyRun is one run: what the source has, and what goes wrong.
+type storyRun struct {
 	rows    map[string][]*versioned // by shop
 	trouble map[string]trouble5xx
 	gone    map[string]int // the page that is answered with 410 once
@@ -172,7 +172,7 @@ func (g *generator) tellings(s *story) {
 	have := map[string][]*versioned{}
 	next, clock := map[string]int{}, map[string]int{}
 	for range 3 + g.IntN(2) {
-		one := &telling{rows: map[string][]*versioned{}, trouble: map[string]trouble5xx{}, gone: map[string]int{}}
+		one := &storyRun{rows: map[string][]*versioned{}, trouble: map[string]trouble5xx{}, gone: map[string]int{}}
 		for i, shop := range s.shopsOf() {
 			have[shop] = g.changed(s, have[shop], 1000*i, next, clock, shop)
 			one.rows[shop] = g.answered(s, have[shop])
