@@ -33,8 +33,6 @@ type destination struct {
 	// that it is for.
 	acts func(Steering) bool
 	step string
-	// begun is called once the server has started a child, or it never will; nil for nothing.
-	begun func()
 	// urgent says that an activity goes before all others that wait for a worker.
 	urgent bool
 	// attributes are search attributes that a child begins with.
@@ -93,48 +91,77 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 // *interpreter.ErrorObject where the input is too large, that of ctx where ctx was
 // cancelled before anything was sent, and else that of Temporal.
 func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
+	sent, err := start(ctx, to, input, what)
+	if err != nil {
+		return out, err
+	}
+	return receive[Out](ctx, sent)
+}
+
+// sent is an activity or a child that was started, whose result is not received yet.
+type sent struct {
+	to     destination
+	result workflow.Future
+	// started is the start of a child by the server; nil of an activity.
+	started workflow.Future
+	over    []func() // what is called once the result was received
+}
+
+// hasStarted reports whether the server has started a child, or never will.
+func (s *sent) hasStarted() bool { return s.started.IsReady() }
+
+// hasResult reports whether receive returns at once.
+func (s *sent) hasResult() bool { return s.result.IsReady() }
+
+// start gives input to an activity or a child, once the workflow task has room for that.
+// The error is one of those of send, of what was not sent.
+func start(ctx workflow.Context, to destination, input any, what string) (*sent, error) {
+	s := &sent{to: to}
 	args := []any{input}
 	if to.kind != isLocal {
 		var size int
 		var failure *interpreter.ErrorObject
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
-			return out, failure
+			return nil, failure
 		}
 		task, err := admit(ctx, size)
 		if err != nil {
-			return out, err
+			return nil, err
 		}
-		defer outboxOf(ctx).taskEnded(task) // once what it has started is over
+		s.over = append(s.over, func() { outboxOf(ctx).taskEnded(task) }) // what the task has started is over
 	}
 	if to.kind == isDetached {
 		if err := ctx.Err(); err != nil {
-			return out, err
+			return nil, err
 		}
 		ctx, _ = workflow.NewDisconnectedContext(ctx) // which would cancel it with this workflow
 	}
 	ctx = to.options(ctx)
 	switch to.kind {
 	case isLocal:
-		err = workflow.ExecuteLocalActivity(ctx, to.name, args...).Get(ctx, &out)
+		s.result = workflow.ExecuteLocalActivity(ctx, to.name, args...)
 	case isChild, isDetached:
 		child := workflow.ExecuteChildWorkflow(ctx, to.name, args...)
+		s.started, s.result = child.GetChildWorkflowExecution(), child
 		if to.kind == isDetached {
-			err = child.GetChildWorkflowExecution().Get(ctx, &out)
-			break
+			s.result = s.started
+		} else {
+			s.over = append(s.over, controlsOf(ctx).steer(to, child))
 		}
-		defer controlsOf(ctx).steer(to, child)()
-		if to.begun != nil {
-			workflow.Go(ctx, func(ctx workflow.Context) {
-				_ = child.GetChildWorkflowExecution().Get(ctx, nil)
-				to.begun()
-			})
-		}
-		err = child.Get(ctx, &out)
 	default:
-		err = workflow.ExecuteActivity(ctx, to.name, args...).Get(ctx, &out)
+		s.result = workflow.ExecuteActivity(ctx, to.name, args...)
 	}
-	if err != nil && to.reports && DetailsOf(err, &out) {
+	return s, nil
+}
+
+// receive waits for a result; see send.
+func receive[Out any](ctx workflow.Context, s *sent) (out Out, err error) {
+	err = s.result.Get(ctx, &out)
+	if err != nil && s.to.reports && DetailsOf(err, &out) {
 		err = nil
+	}
+	for _, over := range s.over {
+		over()
 	}
 	return out, err
 }

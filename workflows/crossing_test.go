@@ -66,7 +66,7 @@ func TestOneCrossing(t *testing.T) {
 	}
 	require.Equal(t, map[string][]string{
 		"crossing.go: signal": {"SignalExternalWorkflow"}, "crossing.go: signalChild": {"SignalChildWorkflow"},
-		"crossing.go: send":          {"ExecuteActivity", "ExecuteChildWorkflow", "ExecuteLocalActivity"},
+		"crossing.go: start":         {"ExecuteActivity", "ExecuteChildWorkflow", "ExecuteLocalActivity"},
 		"crossing.go: continueAsNew": {"NewContinueAsNewError"}, "crossing.go: recordMarker": {"SideEffect"},
 	}, found, "use send and continueAsNew of crossing.go instead: Temporal does not refuse what is too large, it leaves the run hanging")
 }

@@ -68,16 +68,17 @@ type loop struct {
 	loop   *playbook.Loop
 	result *interpreter.LoopResult
 	// controls is what people have requested of the run.
-	controls  *controls
-	window    *window
-	herald    herald
-	members   []*member // the batches that are open, in order of their start
-	active    int       // iterations in open batches
-	shards    []*openShard
-	started   int       // elements that have begun here or in shards, once no more will
-	shared    Shared    // what other shards use of the window
-	allowance allowance // what the iterations may start, and have not been given
-	reported  *Shared   // what this shard uses, as it has reported to its loop; nil before it lingers
+	controls       *controls
+	cancelChildren workflow.CancelFunc
+	window         *window
+	herald         herald
+	members        []*member // the batches that are open, in order of their start
+	active         int       // iterations in open batches
+	shards         []*openShard
+	started        int       // elements that have begun here or in shards, once no more will
+	shared         Shared    // what other shards use of the window
+	allowance      allowance // what the iterations may start, and have not been given
+	reported       *Shared   // what this shard uses, as it has reported to its loop; nil before it lingers
 	// largest is the size of the largest result of a child in this history, bytes the
 	// sum of all of them: more than the loop's result will have.
 	largest, bytes int
@@ -154,8 +155,10 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.input.Elements)
 	window := l.window
 	children, cancel := workflow.WithCancel(ctx)
+	l.cancelChildren = cancel
+	workflow.Go(children, l.awaitChildren)
 	next := 0
-	for next < total && window.acquire(children, l.mayContinue) == nil {
+	for next < total && window.acquire(children, l.mayStart) == nil {
 		if l.full(ctx) || l.result.Budget != nil {
 			window.release()
 			break
@@ -169,13 +172,7 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 		next = end
 		window.open++
 		l.active += end - first
-		begun := window.start()
-		workflow.Go(children, func(ctx workflow.Context) {
-			defer func() { window.open-- }()
-			defer begun() // where it was not even sent
-			l.child(ctx, l.callInputs(first, end), admitted, begun)
-			l.withinBudget(ctx, cancel)
-		})
+		l.startChild(children, l.callInputs(first, end), admitted)
 	}
 	l.started = next
 	l.returnAllowance(ctx)
@@ -191,12 +188,12 @@ func (l *loop) runLeaf(ctx workflow.Context) {
 
 // withinBudget ends the loop once its failure budget is spent: those in flight
 // are cancelled, the rest never start.
-func (l *loop) withinBudget(ctx workflow.Context, cancel workflow.CancelFunc) {
+func (l *loop) withinBudget(ctx workflow.Context) {
 	if l.result.Budget == nil {
 		l.result.Budget = l.known().Spent(l.step)
 	}
 	if l.result.Budget != nil && ctx.Err() == nil {
-		cancel()
+		l.cancelChildren()
 		l.cancelRuns(ctx)
 	}
 }
@@ -209,8 +206,22 @@ func (l *loop) known() interpreter.Known {
 	}
 }
 
-// mayContinue reports whether the loop is not held.
-func (l *loop) mayContinue() bool { return !l.controls.IsPaused(l.step.Name) }
+// maxStarting bounds the children of a loop that the server has yet to start. Each start waits for the lock
+// of the loop's workflow, of which the server gives it half a second; after eleven such waits it
+// tries again 3 s later. On a busy server, the last of 100 children that were started at once came to that.
+const maxStarting = 50
+
+// mayStart reports whether the loop may start a child: it is not paused, and the server
+// has started most of those before.
+func (l *loop) mayStart() bool {
+	starting := 0
+	for _, m := range l.members {
+		if m.sent != nil && !m.sent.hasStarted() {
+			starting++
+		}
+	}
+	return starting < maxStarting && !l.controls.IsPaused(l.step.Name)
+}
 
 // callInputs are the calls of the elements from first up to end, not begun yet.
 func (l *loop) callInputs(first, end int) []call.Snapshot {
@@ -222,10 +233,10 @@ func (l *loop) callInputs(first, end int) []call.Snapshot {
 	return calls
 }
 
-// child runs calls in one child workflow, which has a slot in the window, and records
-// how they ended. While all of them wait for long it releases the slot. admitted is how
-// many runs of other playbooks they may start without a request. begun is called once the server has started the child.
-func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int, begun func()) {
+// startChild starts calls in one child workflow, which has a slot in the window. While all
+// of them wait for long it releases the slot. admitted is how many runs of other playbooks
+// they may start without a request.
+func (l *loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted int) {
 	index := *calls[0].Index
 	input := CallsInput{
 		Task: l.controls.task(l.input.Task), Calls: calls, Control: l.controls.Control,
@@ -236,29 +247,50 @@ func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int, 
 		known := l.known()
 		input.Known = &known
 	}
-	m := &member{id: iterationID(l.input.Task, index), index: index, holds: true}
+	m := &member{id: iterationID(l.input.Task, index), index: index, calls: calls, holds: true}
 	l.members = append(l.members, m)
-	defer func() {
-		l.active -= len(calls)
-		l.close(m)
-		l.describe(ctx)
-	}()
 	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
-	to.begun = begun
-	output, err := send[CallsOutput](ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name))
-	if err != nil {
-		if !abandoned(ctx, err) {
-			l.failAll(ctx, calls, childError(err))
+	var err error
+	if m.sent, err = start(ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name)); err != nil {
+		l.childEnded(ctx, m, CallsOutput{}, err)
+	}
+}
+
+// awaitChildren records how children have ended. One coroutine does that for all of them:
+// the SDK runs each in each workflow task, whether there is anything to do for it or not.
+func (l *loop) awaitChildren(ctx workflow.Context) {
+	disconnected, _ := workflow.NewDisconnectedContext(ctx) // those that are cancelled end too
+	for {
+		var ended *member
+		_ = workflow.Await(disconnected, func() bool {
+			at := slices.IndexFunc(l.members, func(m *member) bool { return m.sent != nil && m.sent.hasResult() })
+			if at >= 0 {
+				ended = l.members[at]
+			}
+			return ended != nil
+		})
+		output, err := receive[CallsOutput](ctx, ended.sent)
+		l.childEnded(ctx, ended, output, err)
+	}
+}
+
+// childEnded records how the calls of a child ended, or that it was not started.
+func (l *loop) childEnded(ctx workflow.Context, m *member, output CallsOutput, err error) {
+	switch {
+	case err == nil:
+		l.weigh(ctx, output)
+		for _, iteration := range output.Iterations {
+			l.add(ctx, iteration)
 		}
-		return
+		l.result.Budget = cmp.Or(l.result.Budget, output.Budget)
+	case !abandoned(ctx, err):
+		l.failAll(ctx, m.calls, childError(err))
 	}
-	l.weigh(ctx, output)
-	for _, iteration := range output.Iterations {
-		l.add(ctx, iteration)
-	}
-	if l.result.Budget == nil {
-		l.result.Budget = output.Budget
-	}
+	l.active -= len(m.calls)
+	l.window.open--
+	l.close(m)
+	l.describe(ctx)
+	l.withinBudget(ctx)
 }
 
 // actsOnCalls reports whether a child with some calls has to act on a request of

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 )
 
 const (
@@ -156,15 +157,9 @@ type window struct {
 	size      func() int // slots
 	used      int
 	open      int
-	starting  int // batches whose children the server has not started yet
 	maxOpen   func() int
 	returning int // parked batches that wait for a slot
 }
-
-// maxStarting bounds the children of a loop that the server has yet to start. Each start waits for the lock
-// of the loop's workflow, of which the server gives it half a second; after eleven such waits it
-// tries again 3 s later. On a busy server, the last of 100 children that were started at once came to that.
-const maxStarting = 20
 
 // maxOpen bounds the iterations of a loop that are open (docs/concepts/loops.md).
 const maxOpen = 500
@@ -175,7 +170,7 @@ func (w *window) free() bool { return w.used < w.size() }
 // first.
 func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 	if err := workflow.Await(ctx, func() bool {
-		return w.free() && w.returning == 0 && w.open < w.maxOpen() && w.starting < maxStarting && letsIn()
+		return w.free() && w.returning == 0 && w.open < w.maxOpen() && letsIn()
 	}); err != nil {
 		return err
 	}
@@ -186,22 +181,13 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 // release releases a slot.
 func (w *window) release() { w.used-- }
 
-// start counts a child that the server has yet to start, until begun is called; again it does nothing.
-func (w *window) start() (begun func()) {
-	w.starting++
-	over := false
-	return func() {
-		if !over {
-			over, w.starting = true, w.starting-1
-		}
-	}
-}
-
 // member is an open batch of a loop.
 type member struct {
 	id      string // of its workflow
 	index   int    // of its first iteration
-	holds   bool   // a slot in the window
+	calls   []call.Snapshot
+	sent    *sent // its child, nil before that
+	holds   bool  // a slot in the window
 	ended   bool
 	request slotRequest // with which it has released its slot, where it holds none
 	// within are those of its iterations that have ended, as far as it has reported.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
@@ -67,17 +69,19 @@ func TestSlotsInAnyOrder(t *testing.T) {
 }
 
 // TestStartsOfAWideWindow: the server records the starts of children one after the other in the history of their loop,
-// so a wide window is filled in portions. It is filled: all iterations run at a time.
+// so a wide window is filled in portions. It is filled: all iterations run at a time. The loop awaits all of them
+// in one coroutine, as each costs every workflow task.
 func TestStartsOfAWideWindow(t *testing.T) {
 	t.Parallel()
-	const width, portion = 50, 20
+	const width, portion = 80, 50
 	w := newWorking(t)
 	w.patience = testenv.Within(time.Minute)
 	var all sync.WaitGroup
 	all.Add(width)
+	seen := make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		all.Done()
-		all.Wait()
+		<-seen
 		_, _ = fmt.Fprint(rw, `{}`)
 	}))
 	t.Cleanup(api.Close)
@@ -87,6 +91,14 @@ func TestStartsOfAWideWindow(t *testing.T) {
     url: "{{ api }}/"
     loop: {collection: "{{ 1..%d }}", mode: parallel, max_concurrency: %[1]d, batch: 1}
 `, width)), map[string]any{"api": api.URL})
+	all.Wait()
+	answer, err := w.env.Client().QueryWorkflow(t.Context(), run.GetID()+"/fetch#1", "", client.QueryTypeStackTrace)
+	close(seen)
+	require.NoError(t, err)
+	var trace string
+	require.NoError(t, answer.Get(&trace))
+	require.Contains(t, trace, "coroutine ")
+	require.Less(t, strings.Count(trace, "coroutine "), 10, trace)
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, width, step(t, result, "fetch").Loop.Stats.Success)
 	starting, most := 0, 0
