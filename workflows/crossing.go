@@ -94,11 +94,16 @@ func signalChild(ctx workflow.Context, child workflow.ChildWorkflowFuture, name 
 // cancelled before anything was sent, and else that of Temporal.
 func send[Out any](ctx workflow.Context, to destination, input any, what string) (out Out, err error) {
 	args := []any{input}
+	var steered *steered // where it is a child that people steer
 	if to.kind != isLocal {
 		var size int
 		var failure *interpreter.ErrorObject
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return out, failure
+		}
+		if to.kind == isChild {
+			steered = controlsOf(ctx).steer(to)
+			defer controlsOf(ctx).ends(steered)
 		}
 		task, err := admit(ctx, size)
 		if err != nil {
@@ -122,7 +127,7 @@ func send[Out any](ctx workflow.Context, to destination, input any, what string)
 			err = child.GetChildWorkflowExecution().Get(ctx, &out)
 			break
 		}
-		defer controlsOf(ctx).steer(to, child)()
+		steered.starts(ctx, child)
 		if to.begun != nil {
 			workflow.Go(ctx, func(ctx workflow.Context) {
 				_ = child.GetChildWorkflowExecution().Get(ctx, nil)
