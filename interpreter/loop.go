@@ -206,6 +206,12 @@ func (l *LoopResult) OverBudget(step string, budget *playbook.FailureBudget) *Er
 	return l.budgetExceeded(step, budget)
 }
 
+// SaysWhatFailed reports whether the error of a step says which of its iterations failed, as the error of a loop does
+// and that of its failure budget does not.
+func (e *ErrorObject) SaysWhatFailed() bool {
+	return e != nil && e.Kind == KindLoop && e.Type != typeBudgetExceeded
+}
+
 // typeBudgetExceeded is the type of the error of a loop whose failure budget is spent.
 const typeBudgetExceeded = "FailureBudgetExceeded"
 
@@ -306,16 +312,16 @@ func (l *LoopResult) CallResult(step *playbook.Step, started, ended time.Time) C
 		result.Error = l.failure(step)
 	}
 	if l.Stats.Failed > 0 {
-		result.Warnings = append(slices.Clip(result.Warnings), LoopWarning(step.Name, l.Stats, l.Errors))
+		result.LoopWarning = l.warning(step)
 	}
 	return result
 }
 
-// LoopWarning says what failed in a loop, however that ended: its error may give way to
+// warning says how many iterations failed, however the loop ended: its error may give way to
 // that of its sink.
-func LoopWarning(step string, stats LoopStats, failed []LoopError) string {
-	text := fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step, stats.Failed, stats.Total, 100*float64(stats.Failed)/float64(stats.Total))
-	return text + firstOf(failed)
+func (l *LoopResult) warning(step *playbook.Step) string {
+	share := 100 * float64(l.Stats.Failed) / float64(l.Stats.Total)
+	return fmt.Sprintf("step %s: %d of %d iterations failed (%.3g%%)", step.Name, l.Stats.Failed, l.Stats.Total, share) + firstOf(l.Errors)
 }
 
 // firstOf is the first error in words, behind the figures.

@@ -178,7 +178,8 @@ func TestFailureBudgetTellsTheStats(t *testing.T) {
 	require.Equal(t, "step s: FailureBudgetExceeded: 3 of 4 ended iterations failed (0.75), budget 0.5 after 2 samples; "+
 		"6 of 10 did not run to their end", result.Error.Message)
 	require.Equal(t, interpreter.LoopStats{Total: 10, Success: 1, Failed: 3, Cancelled: 6}, loop.Stats)
-	require.Equal(t, []string{"step s: 3 of 10 iterations failed (30%); the first (index 0): e0"}, result.Warnings)
+	require.Equal(t, "step s: 3 of 10 iterations failed (30%); the first (index 0): e0", result.LoopWarning)
+	require.False(t, result.Error.SaysWhatFailed())
 }
 
 // edgeRow is a row of the table of edges in docs/appendix/edges.md.
@@ -331,16 +332,18 @@ func TestLoopWarnsOfWhatFailed(t *testing.T) {
 	t.Parallel()
 	enough := playbook.Thresholds{Completed: 0.5, PartialSuccess: 0.25}
 	step := &playbook.Step{Name: "fetch", Loop: &playbook.Loop{Thresholds: enough}}
-	for how, want := range map[string][]string{
-		"ssss":     nil,
-		"stss":     nil,
-		"ssc-":     nil, // cancelled ones are in the stats
-		"sfss":     {"step fetch: 1 of 4 iterations failed (25%); the first (index 1): e1"},
-		"sff":      {"step fetch: 2 of 3 iterations failed (66.7%); the first (index 1): e1"},
-		"ffffffsf": {"step fetch: 7 of 8 iterations failed (87.5%); the first (index 0): e0"}, // its sink may fail too
+	for how, want := range map[string]string{
+		"ssss":     "",
+		"stss":     "",
+		"ssc-":     "", // cancelled ones are in the stats
+		"sfss":     "step fetch: 1 of 4 iterations failed (25%); the first (index 1): e1",
+		"sff":      "step fetch: 2 of 3 iterations failed (66.7%); the first (index 1): e1",
+		"ffffffsf": "step fetch: 7 of 8 iterations failed (87.5%); the first (index 0): e0", // its sink may fail too
 	} {
 		result := gather(how, inOrder(len(how))).CallResult(step, tables.Started, tables.Started)
-		require.Equal(t, want, result.Warnings, how)
+		require.Equal(t, want, result.LoopWarning, how)
+		require.Empty(t, result.Warnings, how)
+		require.Equal(t, result.Failed(), result.Error.SaysWhatFailed(), how)
 		require.Equal(t, strings.Contains(how, "t"), result.Meta.Truncated, how)
 	}
 }

@@ -134,6 +134,8 @@ type CallResult struct {
 	Error    *ErrorObject     `json:"error,omitempty"`
 	Meta     CallMeta         `json:"meta"`
 	Warnings []string         `json:"warnings,omitempty"`
+	// LoopWarning says how many iterations of a loop failed, "" for none. It is a warning of the run.
+	LoopWarning string `json:"loop_warning,omitempty"`
 	// SinkErrors are the failures of sinks behind a failure, which stays that of the call.
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -17,6 +18,20 @@ type RunResult struct {
 	Steps    []StepRecord     `json:"steps"`
 	Warnings []string         `json:"warnings,omitempty"`
 	Late     bool             `json:"late,omitempty"` // it took longer than expected
+}
+
+// FurtherWarnings are those that say more than the errors of the steps: a loop that has failed warns of what its error
+// says.
+func (r *RunResult) FurtherWarnings() (further []string) {
+	for i, warning := range r.Warnings {
+		repeats := func(record StepRecord) bool {
+			return record.Loop != nil && record.Loop.Warning == i+1 && record.Error.SaysWhatFailed()
+		}
+		if !slices.ContainsFunc(r.Steps, repeats) {
+			further = append(further, warning)
+		}
+	}
+	return further
 }
 
 // Fail makes the result that of a run which failed.
@@ -74,6 +89,8 @@ type LoopRecord struct {
 	WorkflowID string      `json:"workflow_id"`
 	Stats      LoopStats   `json:"stats"`
 	Errors     []LoopError `json:"errors,omitempty"`
+	// Warning is which warning of the run, from 1, says how many iterations failed; 0 for none.
+	Warning int `json:"warning,omitempty"`
 }
 
 // Await notes a wait of the step's call, or of a sink of it, and with nil its end. last is the

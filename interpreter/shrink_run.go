@@ -168,6 +168,11 @@ func (r *RunResult) shrinkVisits(most int) {
 			more = fmt.Sprintf("and %d more warnings", n-mostWarnings)
 		}
 		r.Warnings = append(r.Warnings[:mostWarnings:mostWarnings], more)
+		for i := range r.Steps {
+			if loop := r.Steps[i].Loop; loop != nil && loop.Warning > mostWarnings {
+				loop.Warning = 0
+			}
+		}
 	}
 	excess := EncodedSize(r) + warningRoom - most
 	all := len(r.Steps)

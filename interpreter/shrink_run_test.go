@@ -148,8 +148,12 @@ func TestShrunkRunCountsItsWarnings(t *testing.T) {
 		for i := range 3000 {
 			result.Steps = append(result.Steps, stepWith("turn", i+1, interpreter.Completed))
 		}
+		last := stepWith("each", 1, interpreter.Failed) // whose warning is left out
+		last.Error, last.Loop = &interpreter.ErrorObject{Kind: interpreter.KindLoop}, &interpreter.LoopRecord{Warning: 51}
+		result.Steps = append(result.Steps, last)
 		result.Shrink(interpreter.MaxFailureDetails)
 		require.Equal(t, want, result.Warnings[50])
+		require.Equal(t, result.Warnings, result.FurtherWarnings())
 	}
 }
 

@@ -139,7 +139,10 @@ func (r *run) earlierResult(record *StepRecord, print func(at time.Time) string)
 		r.Kept.Steps = slices.Delete(slices.Clone(r.Kept.Steps), at, at+1)
 		return nil
 	}
-	record.From, record.Loop = kept.From, kept.Loop
+	if record.From = kept.From; kept.Loop != nil {
+		loop := *kept.Loop // its warning is another one in this run
+		loop.Warning, record.Loop = 0, &loop
+	}
 	result := kept.Result
 	return &result
 }

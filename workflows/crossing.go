@@ -104,7 +104,8 @@ type sent struct {
 	result workflow.Future
 	// started is the start of a child by the server; nil of an activity.
 	started workflow.Future
-	over    []func() // what is called once the result was received
+	steered *steered // a child that people steer
+	task    int      // number of the workflow task that has started it
 }
 
 // hasStarted reports whether the server has started a child, or never will.
@@ -124,11 +125,15 @@ func start(ctx workflow.Context, to destination, input any, what string) (*sent,
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return nil, failure
 		}
+		if to.kind == isChild {
+			s.steered = controlsOf(ctx).steer(to)
+		}
 		task, err := admit(ctx, size)
 		if err != nil {
+			s.ended(ctx)
 			return nil, err
 		}
-		s.over = append(s.over, func() { outboxOf(ctx).taskEnded(task) }) // what the task has started is over
+		s.task = task
 	}
 	if to.kind == isDetached {
 		if err := ctx.Err(); err != nil {
@@ -146,7 +151,7 @@ func start(ctx workflow.Context, to destination, input any, what string) (*sent,
 		if to.kind == isDetached {
 			s.result = s.started
 		} else {
-			s.over = append(s.over, controlsOf(ctx).steer(to, child))
+			s.steered.starts(ctx, child)
 		}
 	default:
 		s.result = workflow.ExecuteActivity(ctx, to.name, args...)
@@ -160,10 +165,18 @@ func receive[Out any](ctx workflow.Context, s *sent) (out Out, err error) {
 	if err != nil && s.to.reports && DetailsOf(err, &out) {
 		err = nil
 	}
-	for _, over := range s.over {
-		over()
+	s.ended(ctx)
+	if s.to.kind != isLocal {
+		outboxOf(ctx).taskEnded(s.task) // what it has started is over
 	}
 	return out, err
+}
+
+// ended has a child signalled no more.
+func (s *sent) ended(ctx workflow.Context) {
+	if s.steered != nil {
+		controlsOf(ctx).ends(s.steered)
+	}
 }
 
 // parted is an input with a task, whose script travels as an argument of its own.

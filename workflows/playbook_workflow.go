@@ -389,7 +389,7 @@ func (r *run) follow(
 // keep makes the result of a step visible to the steps after it.
 func (r *run) keep(done ended) {
 	r.show(done.start.Step.Name, done.result)
-	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	r.addWarnings(done)
 	switch step := done.start.Step; {
 	case step.Secret:
 		r.Last = expression.Of(playbook.Hidden)
@@ -398,6 +398,15 @@ func (r *run) keep(done ended) {
 	}
 	if done.result.Status == interpreter.Partial || r.isStrict(done.record) {
 		r.Partial = true
+	}
+}
+
+// addWarnings adds the warnings of a step to those of the run.
+func (r *run) addWarnings(done ended) {
+	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	if done.result.LoopWarning != "" {
+		r.Warnings = append(r.Warnings, done.result.LoopWarning)
+		done.record.Loop.Warning = len(r.Warnings)
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *run) reprocess(ctx, branches workflow.Context) (*Result, error) {
 // keepLoop records how a loop of a reprocess ended.
 func (r *run) keepLoop(ctx workflow.Context, done ended) {
 	r.Last = done.result.Data
-	r.Warnings = append(r.Warnings, done.result.Warnings...)
+	r.addWarnings(done)
 	r.warnAbsent("step "+done.start.Step.Name, interpreter.AbsentAtEnd(done.start.Step, done.result))
 	r.Partial = r.Partial || done.record.Status == interpreter.Partial || r.isStrict(done.record)
 	switch done.record.Status {

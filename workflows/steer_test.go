@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
+	"reprise/interpreter"
 	"reprise/workflows"
 )
 
@@ -56,4 +58,40 @@ workflow:
 		"until then pause and resume of the whole run, and its cancel, are still possible", refused)
 	require.Equal(t, "the run has taken 1500 commands and answers since it last continued as new, which it does when fetch has ended; "+
 		"until then its cancel is still possible", refusedAll)
+}
+
+// TestResumeWhileChildrenWaitForATask: a resume reaches the children that wait for a workflow task with room for
+// their input, too: they begin with the control of the moment at which they were to be started.
+func TestResumeWhileChildrenWaitForATask(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
+		if n == 1 {
+			return nil, unavailable()
+		}
+		return strings.Repeat("x", 900_000), nil
+	})
+	s.steerAt(time.Minute, workflows.PauseUpdate, workflows.Command{Step: "a"})
+	s.steerAt(2*time.Minute, workflows.PauseUpdate, workflows.Command{Step: "b"})
+	waits := 0
+	s.env.SetOnTimerScheduledListener(func(_ string, wait time.Duration) {
+		if wait != time.Millisecond { // with which a child waits for the next task
+			return
+		}
+		if waits++; waits == 1 {
+			s.steerAt(0, workflows.ResumeUpdate, workflows.Command{Step: "a"})
+			s.steerAt(time.Microsecond, workflows.ResumeUpdate, workflows.Command{Step: "b"})
+		}
+	})
+	result, took := s.run(`
+  - step: fetch
+    tool: http
+    url: http://x
+    retry: [{when: error is defined, then: {max_attempts: 2, delay: 15m, jitter: none}}]
+    next: [a, b]
+  - {step: a, tool: http, url: http://x, loop: {in: "{{ [fetch] }}", iterator: n}}
+  - {step: b, tool: http, url: http://x, loop: {in: "{{ [fetch] }}", iterator: n}}
+`)
+	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
+	require.Less(t, took, time.Hour)
+	require.NotZero(t, waits, "no child has waited")
 }

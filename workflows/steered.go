@@ -14,20 +14,33 @@ import (
 // its own: no child has more than one to come.
 type steered struct {
 	destination
-	child   workflow.ChildWorkflowFuture
-	last    workflow.Future // the last signal; nil before the first
-	waiting []Steering      // what is to be sent after it
+	child   workflow.ChildWorkflowFuture // nil until it is started
+	last    workflow.Future              // the last signal; nil before the first
+	waiting []Steering                   // what is to be sent after it
 	ended   bool
 }
 
-// steer has commands of people passed on to a child, until it has ended.
-func (c *controls) steer(to destination, child workflow.ChildWorkflowFuture) (ended func()) {
-	added := &steered{destination: to, child: child}
+// steer has commands of people passed on to a child, from when its input is made until it has
+// ended: one that is started later, as the workflow task has no room for its input, gets those of
+// that time once it has begun.
+func (c *controls) steer(to destination) *steered {
+	added := &steered{destination: to}
 	c.children = append(c.children, added)
-	return func() {
-		added.ended = true
-		delete(c.reports, added.id)
-		c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == added })
+	return added
+}
+
+// ends has a child signalled no more.
+func (c *controls) ends(child *steered) {
+	child.ended = true
+	delete(c.reports, child.id)
+	c.children = slices.DeleteFunc(c.children, func(other *steered) bool { return other == child })
+}
+
+// starts has the child signalled that has been started.
+func (s *steered) starts(ctx workflow.Context, child workflow.ChildWorkflowFuture) {
+	if s.child = child; len(s.waiting) > 0 {
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+		workflow.Go(ctx, s.signalWaiting)
 	}
 }
 
@@ -41,18 +54,18 @@ func (c *controls) signal(ctx workflow.Context, id string, steering Steering) {
 // signal signals the child at once, or once the last signal has arrived. It waits until
 // the child has begun.
 func (s *steered) signal(ctx workflow.Context, steering Steering) {
-	if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
+	if s.child != nil && s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil {
 		return // and it never will
 	}
 	if steering.Run == "" { // a child run knows of its parent only the control of the step that started it
 		steering.Control = steering.Control.Of(s.step)
 	}
-	if s.last == nil || s.last.IsReady() && len(s.waiting) == 0 {
+	if s.child != nil && len(s.waiting) == 0 && (s.last == nil || s.last.IsReady()) {
 		s.last = signalChild(ctx, s.child, ControlSignal, steering)
 		return
 	}
 	first := len(s.waiting) == 0
-	if s.waiting = merged(s.waiting, steering); first {
+	if s.waiting = merged(s.waiting, steering); first && s.child != nil {
 		workflow.Go(ctx, s.signalWaiting)
 	}
 }
@@ -61,7 +74,7 @@ func (s *steered) signal(ctx workflow.Context, steering Steering) {
 // signalled.
 func (s *steered) signalWaiting(ctx workflow.Context) {
 	for len(s.waiting) > 0 {
-		if s.last.Get(ctx, nil) != nil || s.ended {
+		if s.child.GetChildWorkflowExecution().Get(ctx, nil) != nil || s.last != nil && s.last.Get(ctx, nil) != nil || s.ended {
 			s.waiting = nil
 			return
 		}

@@ -40,7 +40,7 @@ func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
 		outcome.writeError(&b, record)
 	}
 	writeResult(&b, result.Result.Data)
-	for _, warning := range result.Warnings {
+	for _, warning := range result.FurtherWarnings() {
 		b.WriteString(paper.Warning("warning: "+terminal.Visible(warning)) + "\n")
 	}
 	verdict := terminal.Visible(outcome.verdict(paper))

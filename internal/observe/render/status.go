@@ -67,7 +67,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	for _, note := range status.Notes {
 		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
 	}
-	for _, warning := range status.FurtherWarnings() {
+	for _, warning := range status.FurtherWarnings {
 		for _, line := range terminal.Wrap("warning: "+terminal.Visible(warning), paper.Width) {
 			b.WriteString(paper.Warning(line) + "\n")
 		}

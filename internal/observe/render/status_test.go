@@ -68,9 +68,9 @@ func someStatus() *runs.Status {
 			{Step: "other", Item: item(interpreter.Skipped)},
 			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: samples.Began, EndedAt: samples.Began},
 		},
-		Turn:     &runs.Turn{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
-		Warnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
-		Notes:    []string{"the progress of the loop of step other was not queried: that would take more than 8 calls to the server"},
+		Turn:            &runs.Turn{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
+		FurtherWarnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
+		Notes:           []string{"the progress of the loop of step other was not queried: that would take more than 8 calls to the server"},
 	}
 }
 

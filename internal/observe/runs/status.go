@@ -28,10 +28,12 @@ type Status struct {
 	Found
 	// Workers counts those that the server knows to listen on the task queue; -1 where
 	// that was not requested.
-	Workers  int                      `json:"workers"`
-	Steps    []Step                   `json:"steps"`
-	Warnings []string                 `json:"warnings,omitempty"`
-	Error    *interpreter.ErrorObject `json:"error,omitempty"`
+	Workers  int      `json:"workers"`
+	Steps    []Step   `json:"steps"`
+	Warnings []string `json:"warnings,omitempty"`
+	// FurtherWarnings are those that say more than the errors of the steps.
+	FurtherWarnings []string                 `json:"-"`
+	Error           *interpreter.ErrorObject `json:"error,omitempty"`
 	// HeldBy is what holds the whole run, "" for nothing.
 	HeldBy string `json:"held_by,omitempty"`
 	// Turn is what the run has under its concurrency key; nil where it has no key, no
@@ -115,7 +117,6 @@ type Step struct {
 	ended         interpreter.LoopStats // the other ones that have ended
 	silent        bool                  // not all of its loop was queried, or has answered
 	failed        []interpreter.LoopError
-	repeated      string // the warning that says what its error says, "" for none
 }
 
 // Incremental is how far a step has read that keeps a state, or a loop whose iterations do.

@@ -326,23 +326,3 @@ func TestListQueries(t *testing.T) {
 	require.Equal(t, all+" AND ReprisePlaybook = 'it\\'s' AND StartTime >= '2026-03-01T12:00:00Z'",
 		Filter{Playbook: "it's", Since: noon, Children: true}.query())
 }
-
-// TestWarningsThatRepeatAnError: a loop that has failed says once what has; one that has not warns of it.
-func TestWarningsThatRepeatAnError(t *testing.T) {
-	t.Parallel()
-	failed := []interpreter.LoopError{{Index: 1, Error: &interpreter.ErrorObject{Message: "HTTP 503"}}}
-	record := workflows.StepRecord{
-		Step: "fetch", Loop: &interpreter.LoopRecord{Stats: interpreter.LoopStats{Total: 4, Failed: 2, Success: 2}, Errors: failed},
-	}
-	const warning = "step fetch: 2 of 4 iterations failed (50%); the first (index 1): HTTP 503"
-	for kind, left := range map[interpreter.Kind][]string{
-		interpreter.KindLoop: {"another"}, interpreter.KindSink: {warning, "another"}, "": {warning, "another"},
-	} {
-		record.Error = nil
-		if kind != "" {
-			record.Error = &interpreter.ErrorObject{Kind: kind, Message: "what failed"}
-		}
-		status := &Status{Warnings: []string{warning, "another"}, Steps: []Step{stepOf(record)}}
-		require.Equal(t, left, status.FurtherWarnings(), kind)
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"reprise/interpreter"
-	"reprise/interpreter/lists"
 	"reprise/workflows"
 )
 
@@ -119,9 +118,6 @@ func stepOf(record workflows.StepRecord) Step {
 	}
 	if loop := record.Loop; loop != nil {
 		step.failed = loop.Errors
-		if step.Error != nil && step.Error.Kind == interpreter.KindLoop {
-			step.repeated = interpreter.LoopWarning(step.Step, loop.Stats, loop.Errors)
-		}
 		step.Loop = &Counts{
 			WorkflowID: loop.WorkflowID, Total: loop.Stats.Total, Success: loop.Stats.Success, Failed: loop.Stats.Failed,
 			Cancelled: loop.Stats.Cancelled, Truncated: loop.Stats.Truncated,
@@ -129,14 +125,6 @@ func stepOf(record workflows.StepRecord) Step {
 		step.Loop.pace(step.StartedAt, step.EndedAt)
 	}
 	return step
-}
-
-// FurtherWarnings are those that say more than the errors of the steps do: a loop that has failed
-// warns of what its error says.
-func (s *Status) FurtherWarnings() []string {
-	return lists.Filter(s.Warnings, func(warning string) bool {
-		return !slices.ContainsFunc(s.Steps, func(step Step) bool { return step.repeated == warning })
-	})
 }
 
 // holders are what holds an item that waits, by the reason of the wait.

@@ -263,7 +263,7 @@ func (q *inquiry) ended(ctx context.Context) error {
 		return err
 	}
 	q.status.Status, q.status.Error = cmp.Or(result.Status, q.status.Status), result.Error
-	q.status.Warnings, q.status.Late = result.Warnings, result.Late
+	q.status.Warnings, q.status.FurtherWarnings, q.status.Late = result.Warnings, result.FurtherWarnings(), result.Late
 	if result.Status == "" && q.run.ended != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		q.lastProgress(ctx)
 		return nil

@@ -198,7 +198,7 @@ func (v *runView) describe(now time.Time, book *playbook.Playbook) {
 			v.Awaited = append(v.Awaited, awaited(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
 		}
 	}
-	v.Warnings = status.FurtherWarnings()
+	v.Warnings = status.FurtherWarnings
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
 	v.Commands = render.Help(status)
 }
