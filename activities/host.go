@@ -34,7 +34,7 @@ type Host struct {
 // could wait. It is safe for concurrent use.
 type Turns interface {
 	// Turn is the one that an attempt comes back for, nil where it may be made now.
-	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn
+	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
 	// Pause pauses all attempts under a limit for a time.
 	Pause(limit ratelimit.Limit, wait time.Duration)
 }

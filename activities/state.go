@@ -288,7 +288,7 @@ func (c *Catalogue) claimPartitions(ctx context.Context, request partition.Claim
 		}
 		request.Ended = nil
 		for _, other := range others {
-			open, err := isRunning(ctx, queue.Run{WorkflowID: other.Run, RunID: other.First})
+			open, err := isRunning(ctx, queue.Member{WorkflowID: other.Run, RunID: other.First})
 			switch {
 			case err != nil:
 				return nil, err

@@ -88,7 +88,7 @@ func holdersOf(ctx context.Context, id string) ([]string, error) {
 	}
 	holders := []string{}
 	for _, holder := range found.Holders {
-		running, err := isRunning(ctx, holder.Run)
+		running, err := isRunning(ctx, holder.Member)
 		if err != nil {
 			return nil, err
 		}

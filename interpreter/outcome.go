@@ -121,7 +121,7 @@ func (o Outcome) Failed() bool { return o.Err != nil }
 // failure, and counts as no attempt. Kept in workflow history.
 type PutOff struct {
 	// Turn is that of a rate limit: the attempt has given up its place until it comes.
-	Turn *ratelimit.Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Reservation `json:"turn,omitempty"`
 	// Hold is that of a run or a step which is paused.
 	Hold *Hold `json:"hold,omitempty"`
 }

@@ -49,7 +49,7 @@ type ToolInput struct {
 	// begins to run.
 	RateLimit *ratelimit.Limit `json:"rate_limit,omitempty"`
 	// Turn is the one that the attempt comes back for; nil where it has not waited.
-	Turn *ratelimit.Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Reservation `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Fingerprint distinguishes what a sink writes from other writes with its operation

@@ -53,23 +53,23 @@ type State struct {
 	// Todo is what is still to do, in this order; empty where the call has not
 	// begun. It is replaced and never changed in place, so that a copy of the state
 	// stays as it is.
-	Todo             []Todo          `json:"todo,omitempty"`
-	StartedAt        time.Time       `json:"started_at,omitzero"`
-	request.Requests                 // the one at hand, and those made
-	Attempts         int             `json:"attempts"`
-	RequestAttempts  int             `json:"request_attempts"`
-	Lost             int             `json:"lost,omitempty"`     // how often the request has lost its workers
-	Restarts         int             `json:"restarts,omitempty"` // the fields below are of the round since the last one
-	Successes        int             `json:"successes"`
-	Counters         retry.Counters  `json:"counters"`
-	page.Pages                       // what came of the successes
-	Last             lastAttempt     `json:"last"`
-	Turn             *ratelimit.Turn `json:"turn,omitempty"`    // that the next attempt waits for, or comes back for
-	Written          int             `json:"written,omitempty"` // sinks that are done
-	await.Answers                    // to the current attempt
-	Noted            Noted           `json:"noted,omitempty"`   // what ledgers hold of the call
-	Ledger           string          `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
-	Recalls          bool            `json:"recalls,omitempty"` // they may hold more, and have to be read first
+	Todo             []Todo                 `json:"todo,omitempty"`
+	StartedAt        time.Time              `json:"started_at,omitzero"`
+	request.Requests                        // the one at hand, and those made
+	Attempts         int                    `json:"attempts"`
+	RequestAttempts  int                    `json:"request_attempts"`
+	Lost             int                    `json:"lost,omitempty"`     // how often the request has lost its workers
+	Restarts         int                    `json:"restarts,omitempty"` // the fields below are of the round since the last one
+	Successes        int                    `json:"successes"`
+	Counters         retry.Counters         `json:"counters"`
+	page.Pages                              // what came of the successes
+	Last             lastAttempt            `json:"last"`
+	Turn             *ratelimit.Reservation `json:"turn,omitempty"`    // that the next attempt waits for, or comes back for
+	Written          int                    `json:"written,omitempty"` // sinks that are done
+	await.Answers                           // to the current attempt
+	Noted            Noted                  `json:"noted,omitempty"`   // what ledgers hold of the call
+	Ledger           string                 `json:"ledger,omitempty"`  // key under which they do, "" for the call's own
+	Recalls          bool                   `json:"recalls,omitempty"` // they may hold more, and have to be read first
 	// Watermark is nil before the call has claimed the state of its step, and where that keeps none.
 	Watermark *watermark.Watermark `json:"incremental,omitempty"`
 	// Incomplete says that the call ends without having read all: its end moves no watermark, and

@@ -109,7 +109,7 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 }
 
 // queueText describes the queue that a run waits in.
-func queueText(queue *runs.Queue, now time.Time) string {
+func queueText(queue *runs.QueuePosition, now time.Time) string {
 	said := "queued for " + terminal.Duration(now.Sub(queue.Since)) + " under the concurrency key " + terminal.Visible(queue.Name.Key)
 	if queue.Position > 0 {
 		said += fmt.Sprintf(", position %d", queue.Position)
@@ -127,7 +127,7 @@ func queueText(queue *runs.Queue, now time.Time) string {
 }
 
 // turnText says how many runs are queued for the slot that a run has.
-func turnText(turn *runs.Turn) string {
+func turnText(turn *runs.QueueSlot) string {
 	said := "has a slot"
 	if turn.Running > 1 {
 		said = fmt.Sprintf("has one of %d slots", turn.Running)

@@ -57,7 +57,7 @@ type projector struct {
 	lastInput time.Time
 	// cancelled is why the run was to be cancelled, nil where no cancel was requested.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
-	queued    *Queue // nil while the run does not wait for its turn
+	queued    *QueuePosition // nil while the run does not wait for its turn
 }
 
 // callID identifies a call within a history.

@@ -36,7 +36,7 @@ type Status struct {
 	HeldBy string `json:"held_by,omitempty"`
 	// Turn is what the run has under its concurrency key; nil where it has no key, no
 	// turn yet, or that was not requested.
-	Turn *Turn `json:"turn,omitempty"`
+	Turn *QueueSlot `json:"turn,omitempty"`
 	// Control is what people have said of the run, of one that is open.
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that are paused, or their step which has started this

@@ -100,7 +100,7 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 }
 
 // Turn is that of the limit's workflow, for one attempt at a time.
-func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn {
+func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, l := s.now(), s.limiter(limit)
@@ -112,7 +112,7 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 		return nil
 	}
 	at := now.Add(lease.Delay())
-	return &ratelimit.Turn{At: at, Promised: at, Since: now}
+	return &ratelimit.Reservation{At: at, Promised: at, Since: now}
 }
 
 // Pause pauses all attempts under a limit.

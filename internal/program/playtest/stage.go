@@ -293,8 +293,8 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	if enter.Request.Leave {
 		return nil
 	}
-	member := enter.Request.Run
-	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
+	member := enter.Request.Member
+	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Notification{
 		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
 	})
 }

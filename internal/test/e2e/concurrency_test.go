@@ -503,7 +503,7 @@ func (w *world) turnsOf(line string) (asked, granted []string) {
 				}
 			}
 			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
-				var answer queue.Decision
+				var answer queue.Notification
 				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
 				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == queue.Granted && !slices.Contains(granted, id) {
 					granted = append(granted, id)
