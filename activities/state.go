@@ -62,7 +62,7 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 // stateKeeper is where states are kept.
 type stateKeeper interface {
 	claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
-	move(ctx context.Context, writes []incremental.Write) error
+	move(ctx context.Context, writes []incremental.StateWrite) error
 	states(ctx context.Context, prefix string) ([]incremental.State, error)
 	history(ctx context.Context, name string) ([]incremental.Change, error)
 	set(ctx context.Context, change incremental.Change) error
@@ -88,7 +88,7 @@ func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (increm
 	})
 }
 
-func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error {
+func (k placeKeeper) move(ctx context.Context, writes []incremental.StateWrite) error {
 	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
@@ -143,7 +143,7 @@ func (k groupKeeper) claim(ctx context.Context, claim incremental.Claim) (claime
 	return claimed, err
 }
 
-func (k groupKeeper) move(ctx context.Context, writes []incremental.Write) error {
+func (k groupKeeper) move(ctx context.Context, writes []incremental.StateWrite) error {
 	var moved incremental.Moved
 	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
 		return err

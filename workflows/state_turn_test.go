@@ -292,7 +292,7 @@ func (q *stateQueues) undone() *[]string {
 	var undone []string
 	q.s.env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, "", incremental.UndoSignal, mock.Anything).Return(
 		func(_, id, _, _ string, arg any) error {
-			for _, write := range arg.([]incremental.Write) {
+			for _, write := range arg.([]incremental.StateWrite) {
 				undone = append(undone, fmt.Sprintf("%s: %s %d", id, write.Name, write.Number))
 			}
 			return nil

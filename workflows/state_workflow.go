@@ -32,7 +32,7 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 }
 
 // undo undoes moves of a run that was cancelled before it knew what became of them.
-func (k *stateKeeper) undo(ctx workflow.Context, writes []incremental.Write) {
+func (k *stateKeeper) undo(ctx workflow.Context, writes []incremental.StateWrite) {
 	if err := incremental.CheckWrites(writes); err != nil {
 		logger(ctx).Warn("no moves to undo", "error", err)
 		return
@@ -61,7 +61,7 @@ func (k *stateKeeper) serveUpdates(ctx workflow.Context) error {
 			},
 			workflow.UpdateHandlerOptions{Validator: incremental.Claim.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, incremental.MoveUpdate,
-			func(ctx workflow.Context, writes []incremental.Write) (incremental.Moved, error) {
+			func(ctx workflow.Context, writes []incremental.StateWrite) (incremental.Moved, error) {
 				k.changed = true
 				return k.MoveAll(writes, workflow.Now(ctx)), nil
 			},

@@ -203,7 +203,7 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 func TestHTTPRedirectsThatComeBackCarryNothing(t *testing.T) {
 	t.Parallel()
 
-	var first, other *tooltest.Witness
+	var first, other *tooltest.RecordingServer
 
 	first = tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {

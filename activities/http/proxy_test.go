@@ -90,7 +90,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 // credentials, which are for the name.
 func TestNamesThatMove(t *testing.T) {
 	t.Parallel()
-	servers := []*tooltest.Witness{tooltest.NewWitness(t, "127.0.0.1", nil), tooltest.NewWitness(t, "127.0.0.2", nil)}
+	servers := []*tooltest.RecordingServer{tooltest.NewWitness(t, "127.0.0.1", nil), tooltest.NewWitness(t, "127.0.0.2", nil)}
 	var at atomic.Int32
 	var names []string
 	transport := httptool.NewTransport(func(ctx context.Context, network, address string) (net.Conn, error) {

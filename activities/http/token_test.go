@@ -30,7 +30,7 @@ const clientSecret = canary + "/+secret"
 // issuer gives out the tokens canary-5ecret-token-1, -2, … and knows which are
 // good: the last one, unless it was revoked.
 type issuer struct {
-	*tooltest.Witness
+	*tooltest.RecordingServer
 	lifetime int // expires_in, 0 says none
 
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 
 	i := &issuer{}
-	i.Witness = tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
+	i.RecordingServer = tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 
@@ -525,7 +525,7 @@ func TestOAuth2TokenEndpointsThatAreAway(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 
-	c := withTokens(t, (&issuer{Witness: &tooltest.Witness{Server: closed}}).connection(nil))
+	c := withTokens(t, (&issuer{RecordingServer: &tooltest.RecordingServer{Server: closed}}).connection(nil))
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, closed.URL))
 	object := tooltest.ErrorObject(t, err)
 

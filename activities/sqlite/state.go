@@ -153,7 +153,7 @@ func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // lookUpTable finds out whether a table has rows.
-func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write) (table sqltool.Table, err error) {
+func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
 	table.Shown = target.Shown
 	columns, err := readColumns(ctx, tx, target)
 	if err != nil || len(columns) == 0 {
@@ -165,7 +165,7 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write)
 }
 
 // move moves the state of a write.
-func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
+func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
 	err := sqltool.Move(ctx, stateTx{l.tx}, w.State, w.WritesRows())
 	if !lacksTable(err) {
 		return err
@@ -178,7 +178,7 @@ func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
 
 // unseen is the write without rows that were written before. Those that may come again are
 // known from now on.
-func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, error) {
+func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
 	known := map[string]bool{}
 	chunks := w.Seen()
 	for i := range chunks {

@@ -38,21 +38,21 @@ func (k Kind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 type TableTx interface {
 	StateTx
 	// Columns are the columns of the table in order, none if there is no such table.
-	Columns(ctx context.Context, w *Write) ([]Column, error)
+	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
 	// Change runs what changes the table, while nobody else changes it so.
-	Change(ctx context.Context, w *Write, change func() error) error
+	Change(ctx context.Context, w *TableWrite, change func() error) error
 	// Misfits are the numbers of those values that the column does not hold.
-	Misfits(ctx context.Context, w *Write, column Column, values []any) ([]int, error)
+	Misfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
 	// Insert writes the rows by the mode of the write, and gives how many were written.
-	Insert(ctx context.Context, w *Write) (int64, error)
+	Insert(ctx context.Context, w *TableWrite) (int64, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
-	Delete(ctx context.Context, w *Write) (int64, error)
+	Delete(ctx context.Context, w *TableWrite) (int64, error)
 }
 
 // Settle makes of a write what is left to do for it in its table: of the rows of one key one,
 // those that are to be deleted apart from the others, and what the table holds of them by the
 // contract, for which the table may change.
-func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
+func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error) {
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
 	}
@@ -89,7 +89,7 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 }
 
 // settle decides by the columns that there are.
-func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error) {
+func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Column, error) {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 }
 
 // discardMisfits leaves out what columns do not hold, where the contract says so.
-func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
+func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
 	if w.contract.dataType != discardValue && w.contract.dataType != discardRow {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 }
 
 // WriteRows deletes and writes the rows of a write that is settled.
-func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, err error) {
+func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Written, err error) {
 	if len(w.Deletes) > 0 {
 		if written.deleted, err = tx.Delete(ctx, w); err != nil {
 			return written, err
@@ -166,7 +166,7 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.
-func (w *Write) TypeOf(column string) string {
+func (w *TableWrite) TypeOf(column string) string {
 	for _, one := range w.tableColumns {
 		if one.Name == column {
 			return one.Type

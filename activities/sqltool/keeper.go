@@ -16,7 +16,7 @@ type Keeper struct {
 	// Read runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
 	Read func(ctx context.Context, in interpreter.ToolInput, do func(StateTx) error) error
 	// LookUp finds out whether a table has rows.
-	LookUp func(ctx context.Context, tx StateTx, target *Write) (Table, error)
+	LookUp func(ctx context.Context, tx StateTx, target *TableWrite) (Table, error)
 }
 
 // BeginsItself marks a tool that waits before it acts.
@@ -43,7 +43,7 @@ func (k Keeper) ClaimState(ctx context.Context, in interpreter.ToolInput, claim 
 }
 
 // MoveState moves the state without a write of rows.
-func (k Keeper) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
+func (k Keeper) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error {
 	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &write, false) })
 }
 

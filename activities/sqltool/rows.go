@@ -21,7 +21,7 @@ type Statement struct {
 }
 
 // Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
-func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, write *Write, err error) {
+func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, write *TableWrite, err error) {
 	if sql, err = readStatement(in, dialect); sql == nil && err == nil {
 		write, err = planWrite(in)
 	}

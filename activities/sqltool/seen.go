@@ -17,7 +17,7 @@ const seenChunk = 10_000
 
 // planState reads what the write does to a state. Of rows that are distinguished and come twice
 // the first is written.
-func (w *Write) planState(in interpreter.ToolInput) error {
+func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.State = in.State
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
@@ -54,7 +54,7 @@ func comeTwice(rows [][]byte) []bool {
 
 // checkKeys refuses rows that would be taken for others: those without the key, and those that args
 // give in another order than the page.
-func (w *Write) checkKeys(pages []any, given bool) error {
+func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	for i, row := range pages {
 		if column, lacks := w.State.Rows.Lacks(row); lacks {
 			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q knows rows that come again. "+
@@ -70,7 +70,7 @@ func (w *Write) checkKeys(pages []any, given bool) error {
 
 // reordered reports whether the rows are those of the page in another order, by the key as far as
 // they have it.
-func (w *Write) reordered(pages []any) bool {
+func (w *TableWrite) reordered(pages []any) bool {
 	read, written := make([]string, len(pages)), make([]string, len(pages))
 	for i, row := range pages {
 		read[i], written[i] = w.State.Rows.KeyText(row), w.State.Rows.KeyText(w.Rows[i])
@@ -106,7 +106,7 @@ func belowRows(name string, position []byte) []byte {
 
 // keepsRows makes count rows what is kept of them. A row is distinguished from the same row of another table: a
 // call may write to several of the database that keeps its state.
-func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
+func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
@@ -129,7 +129,7 @@ func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
 }
 
 // contributed are the rows of the page that is written.
-func (w *Write) contributed(in interpreter.ToolInput) []any {
+func (w *TableWrite) contributed(in interpreter.ToolInput) []any {
 	if in.Args != nil && in.Result != nil {
 		return incremental.Contributed(in.Result.Data)
 	}
@@ -137,7 +137,7 @@ func (w *Write) contributed(in interpreter.ToolInput) []any {
 }
 
 // Number is the number of a row among those that were to be written, from 1.
-func (w *Write) Number(i int) int {
+func (w *TableWrite) Number(i int) int {
 	if w.numbers == nil {
 		return i + 1
 	}
@@ -145,12 +145,12 @@ func (w *Write) Number(i int) int {
 }
 
 // Unseen is the write without rows that are known.
-func (w *Write) Unseen(known map[string]bool) *Write {
+func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
 	return w.without(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.
-func (w *Write) WithoutState() *Write {
+func (w *TableWrite) WithoutState() *TableWrite {
 	without := *w
 	without.State, without.known = nil, nil
 	return &without
@@ -174,7 +174,7 @@ type Seen struct {
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
-func (w *Write) Seen() (chunks []Seen) {
+func (w *TableWrite) Seen() (chunks []Seen) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (w *Write) Seen() (chunks []Seen) {
 	}
 }
 
-func newSeen(w *incremental.Write, rows [][]byte) Seen {
+func newSeen(w *incremental.StateWrite, rows [][]byte) Seen {
 	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
 	first := ofState(w.Name, withCursor)
 	for _, row := range rows {
@@ -335,12 +335,12 @@ func (s *Seen) AddBlock(d *Dialect) (statement string, args []any) {
 }
 
 // Target is the table of a call that writes nothing yet.
-func Target(in interpreter.ToolInput) (*Write, error) {
+func Target(in interpreter.ToolInput) (*TableWrite, error) {
 	shown, err := tool.RequiredText(in, "table")
 	if err != nil {
 		return nil, err
 	}
-	w := &Write{Shown: shown}
+	w := &TableWrite{Shown: shown}
 	if w.Table, err = splitName(shown); err != nil {
 		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}

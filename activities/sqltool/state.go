@@ -303,7 +303,7 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
 // where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
-func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement string, args []any, err error) {
+func MoveStatement(d *Dialect, w *incremental.StateWrite, writesRows bool) (statement string, args []any, err error) {
 	param := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
@@ -338,7 +338,7 @@ func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement
 
 // setFloor keeps the position below which no row is known any more, so that a sweep begins
 // there: before it is what earlier ones have left to be vacuumed.
-func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
+func setFloor(d *Dialect, w *incremental.StateWrite, param func(any) string) string {
 	floor := param(belowRows(w.Name, w.Rows.Floor))
 	least := d.Least + "(coalesce(floor, " + param(ofState(w.Name, withCursor)) + "), " + floor + ")"
 	if !w.Rows.Sweep {
@@ -373,7 +373,7 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
 // deleted, rejected or discarded. A table that only they would have made is not there then.
-func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
+func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return err
@@ -387,7 +387,7 @@ func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 }
 
 // Move moves the state of a write, before its rows are written.
-func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+func Move(ctx context.Context, tx StateTx, w *incremental.StateWrite, writesRows bool) error {
 	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err
@@ -400,7 +400,7 @@ func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool
 }
 
 // NotHeld is the error of a write whose call does not hold the state, or that is out of turn.
-func NotHeld(ctx context.Context, tx StateTx, w *incremental.Write) error {
+func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	state, found, err := findState(ctx, tx, w.Name)
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func isType(name string) bool {
 
 // typeOf is the type of a column that is to be made: as it is declared, else as the rows have it;
 // "" where all of them have nil.
-func (w *Write) typeOf(d *Dialect, column string) string {
+func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	if declared, is := w.types[column]; is {
 		return declared
 	}
@@ -90,7 +90,7 @@ func (w *Write) typeOf(d *Dialect, column string) string {
 }
 
 // longNumber is a number of the column that 64 bits do not hold.
-func (w *Write) longNumber(column string) (json.Number, bool) {
+func (w *TableWrite) longNumber(column string) (json.Number, bool) {
 	for _, row := range w.Rows {
 		if number, is := row[column].(json.Number); is {
 			return number, true

@@ -92,7 +92,7 @@ type StateKeeper interface {
 	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.Claimed, error)
 
 	// MoveState is a write without rows.
-	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error
+	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error
 
 	// States are those whose names have the prefix, in the order of their names. A
 	// destination that keeps none has none, and nothing is made.

@@ -126,8 +126,8 @@ func (s *StateTest) claim(holder string) incremental.Claim {
 }
 
 // Move is what a write of a call does to the state.
-func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.Write {
-	return &incremental.Write{
+func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.StateWrite {
+	return &incremental.StateWrite{
 		Name: s.State, Holder: holder, Number: number, Move: move,
 		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
 	}
@@ -137,7 +137,7 @@ func (s *StateTest) Move(holder string, number int, move *incremental.Move, floo
 func To(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
 
 // Write writes.
-func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.Write) (int, error) {
+func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.StateWrite) (int, error) {
 	in.State = state
 	result, err := s.Keeper.Write(s.Context(), in)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.Write) (i
 }
 
 // MustWrite writes rows, and gives how many were written.
-func (s *StateTest) MustWrite(state *incremental.Write, rows ...any) int {
+func (s *StateTest) MustWrite(state *incremental.StateWrite, rows ...any) int {
 	s.Helper()
 	n, err := s.Write(s.In(rows...), state)
 	require.NoError(s, err)
@@ -307,12 +307,12 @@ func emptiedByItsRows(s *StateTest) {
 		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone"})
 		return in
 	}
-	moves := func(holder string, number int, to *incremental.Move) *incremental.Write {
+	moves := func(holder string, number int, to *incremental.Move) *incremental.StateWrite {
 		move := s.Move(holder, number, to, nil)
 		move.Rows = nil
 		return move
 	}
-	write := func(in interpreter.ToolInput, state *incremental.Write) {
+	write := func(in interpreter.ToolInput, state *incremental.StateWrite) {
 		_, err := s.Write(in, state)
 		require.NoError(s, err)
 	}
@@ -420,11 +420,11 @@ func stateIsFenced(s *StateTest) {
 	require.Equal(s, []string{"1@1", "3@3"}, s.Written())
 	require.Equal(s, 3, s.Watermark())
 	require.Equal(s, 2, s.Seen())
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
 	require.NoError(s, err)
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
 	require.NoError(s, err, "delivered twice")
-	_, err = s.Write(upsert(Row(5, 5)), &incremental.Write{Name: "nobody's", Holder: "b", Number: 1})
+	_, err = s.Write(upsert(Row(5, 5)), &incremental.StateWrite{Name: "nobody's", Holder: "b", Number: 1})
 	s.RequireMoved(err, "since this call claimed it")
 }
 

@@ -239,7 +239,7 @@ func (c *Call) sinkCall(due pendingSink) *Call {
 }
 
 // sinkWrite is what the sink that is due does to the state of the step; nil where it writes elsewhere.
-func (c *Call) sinkWrite(choice sink.Choice) *incremental.Write {
+func (c *Call) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	if c.keeps == nil || choice.DeadLetter {
 		return nil
 	}

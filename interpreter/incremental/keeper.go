@@ -191,7 +191,7 @@ func (k *Keeper) full() *Refusal {
 
 // Move applies a write to its state, or says why it is refused. One that was applied before
 // changes nothing.
-func (k *Keeper) Move(write Write, now time.Time) *Refusal {
+func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
 	s, found := k.get(write.Name)
 	if !found {
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was forgotten while its rows were written", write.Name)}
@@ -223,7 +223,7 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 
 // Undo brings the state of a write back to where its call found it, whether or not the write was applied; from then on it
 // is none. A state that another call holds, or that a person has set, stays as it is.
-func (k *Keeper) Undo(write Write, now time.Time) {
+func (k *Keeper) Undo(write StateWrite, now time.Time) {
 	s, found := k.get(write.Name)
 	if !found || s.Holder != digest(write.Holder) {
 		return
@@ -236,7 +236,7 @@ func (k *Keeper) Undo(write Write, now time.Time) {
 }
 
 // MoveAll applies writes, each by itself.
-func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
+func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
 	moved, refused := Moved{Refused: make([]*Refusal, len(writes))}, false
 	for i, write := range writes {
 		moved.Refused[i] = k.Move(write, now)

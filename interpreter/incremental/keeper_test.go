@@ -52,12 +52,12 @@ func (s *keeperScript) do(line string) string {
 		return "found " + claimed.Watermark.Text()
 	case "moves":
 		move := &incremental.Move{To: cursor(s.t, number(len(words)-1)), Back: words[4] == "back", Rows: number(3)}
-		refused := s.keeper.Move(incremental.Write{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
+		refused := s.keeper.Move(incremental.StateWrite{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
 		if refused != nil {
 			return refused.Type
 		}
 	case "undoes":
-		s.keeper.Undo(incremental.Write{Name: name, Holder: who, Number: number(3)}, s.at)
+		s.keeper.Undo(incremental.StateWrite{Name: name, Holder: who, Number: number(3)}, s.at)
 	case "sets":
 		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
 	case "resets":
@@ -220,7 +220,7 @@ func TestKeeperRefusals(t *testing.T) {
 		require.Contains(t, refused.Message, "starter state reset")
 	}
 	require.Nil(t, script.keeper.Claim(claim, noon).Refused)
-	require.Contains(t, script.keeper.Move(incremental.Write{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
+	require.Contains(t, script.keeper.Move(incremental.StateWrite{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
 }
 
 // TestKeeperIsBounded: 10,000 states with names, holders and cursors as they are fit into one
@@ -239,7 +239,7 @@ func TestKeeperIsBounded(t *testing.T) {
 		}
 		to, err := incremental.Parse(incremental.Time, noon.Add(time.Duration(i)*time.Millisecond).Format(time.RFC3339Nano))
 		require.NoError(t, err)
-		return k.Move(incremental.Write{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
+		return k.Move(incremental.StateWrite{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
 	}
 	for i := range incremental.MaxStates {
 		require.Nil(t, claim(i, ""), i)
@@ -395,21 +395,21 @@ func TestChecks(t *testing.T) {
 		change(&wrong)
 		require.Error(t, wrong.Check())
 	}
-	write := incremental.Write{Name: "s", Holder: "a", Number: 1, Move: &incremental.Move{}}
-	require.NoError(t, incremental.CheckWrites([]incremental.Write{write}))
+	write := incremental.StateWrite{Name: "s", Holder: "a", Number: 1, Move: &incremental.Move{}}
+	require.NoError(t, incremental.CheckWrites([]incremental.StateWrite{write}))
 	require.Error(t, incremental.CheckWrites(nil))
-	require.Error(t, incremental.CheckWrites(make([]incremental.Write, 10_001)))
+	require.Error(t, incremental.CheckWrites(make([]incremental.StateWrite, 10_001)))
 	long := incremental.Cursor{Value: expression.Of(strings.Repeat("x", 9000))}
-	for _, change := range []func(*incremental.Write){
-		func(w *incremental.Write) { w.Number = 0 },
-		func(w *incremental.Write) { w.Holder = "" },
-		func(w *incremental.Write) { w.Name = "" },
-		func(w *incremental.Write) { w.Move = &incremental.Move{Rows: -1} },
-		func(w *incremental.Write) { w.Move = &incremental.Move{To: long} },
+	for _, change := range []func(*incremental.StateWrite){
+		func(w *incremental.StateWrite) { w.Number = 0 },
+		func(w *incremental.StateWrite) { w.Holder = "" },
+		func(w *incremental.StateWrite) { w.Name = "" },
+		func(w *incremental.StateWrite) { w.Move = &incremental.Move{Rows: -1} },
+		func(w *incremental.StateWrite) { w.Move = &incremental.Move{To: long} },
 	} {
 		wrong := write
 		change(&wrong)
-		require.Error(t, incremental.CheckWrites([]incremental.Write{write, wrong}))
+		require.Error(t, incremental.CheckWrites([]incremental.StateWrite{write, wrong}))
 	}
 	require.NoError(t, incremental.Change{Name: "s", By: "ana"}.Check())
 	require.Error(t, incremental.Change{Name: "s"}.Check())

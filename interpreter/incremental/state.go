@@ -65,10 +65,10 @@ const (
 	TypeFull = "too_many_states"
 )
 
-// Write is what a write of a call does to its state, in the transaction of its rows: it is
+// StateWrite is what a write of a call does to its state, in the transaction of its rows: it is
 // undone as a whole (TypeMoved) unless Holder holds the state and the number of its last
 // write is Number or the one before. Kept in workflow history.
-type Write struct {
+type StateWrite struct {
 	Name   string `json:"name"`
 	Holder string `json:"holder"`
 	Number int    `json:"number"` // of the call's writes to its state, from 1

@@ -76,7 +76,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 			return nil, err
 		}
 		return answerTo(keeper.Claim(arg, s.now()))
-	case []incremental.Write:
+	case []incremental.StateWrite:
 		return answerTo(keeper.MoveAll(arg, s.now()))
 	}
 	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)

@@ -56,14 +56,14 @@ func claimOf(group, name, holder string) interpreter.StateInput {
 	}}
 }
 
-func writeOf(t *testing.T, name, holder string, number, to int) incremental.Write {
+func writeOf(t *testing.T, name, holder string, number, to int) incremental.StateWrite {
 	t.Helper()
 	cursor, err := incremental.Parse(incremental.Integer, to)
 	require.NoError(t, err)
-	return incremental.Write{Name: name, Holder: holder, Number: number, Move: &incremental.Move{To: cursor}}
+	return incremental.StateWrite{Name: name, Holder: holder, Number: number, Move: &incremental.Move{To: cursor}}
 }
 
-func movesOf(group string, writes ...incremental.Write) interpreter.StateInput {
+func movesOf(group string, writes ...incremental.StateWrite) interpreter.StateInput {
 	return interpreter.StateInput{Moves: []incremental.Moves{{Group: group, Writes: writes}}}
 }
 
@@ -124,8 +124,8 @@ func TestMovesAreUndone(t *testing.T) {
 	group := "shop/" + w.queue
 	w.work()
 	call := stateCaller(w)
-	undo := func(write incremental.Write) {
-		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), incremental.WorkflowID(group), "", incremental.UndoSignal, []incremental.Write{write}))
+	undo := func(write incremental.StateWrite) {
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), incremental.WorkflowID(group), "", incremental.UndoSignal, []incremental.StateWrite{write}))
 	}
 	call(claimOf(group, "s", "a"), movesOf(group, writeOf(t, "s", "a", 1, 10)), claimOf(group, "s", "b"))
 	moved := writeOf(t, "s", "b", 1, 20)
@@ -166,7 +166,7 @@ func TestStateContinuesAsNew(t *testing.T) {
 	inputs = nil
 	for round := 1; round <= rounds; round++ {
 		for first := 0; first < states; first += atOnce {
-			var writes []incremental.Write
+			var writes []incremental.StateWrite
 			for i := first; i < first+atOnce; i++ {
 				writes = append(writes, writeOf(t, name(i), "a", round, 1000*round+i))
 			}

@@ -17,7 +17,7 @@ type Sink struct {
 	EveryRound bool
 	// State is what the write does to the state that the step keeps between runs, and Claim
 	// distinguishes what is written under another claim of it; nil and "" for nothing.
-	State *incremental.Write
+	State *incremental.StateWrite
 	Claim string
 	// Staging is what the write does to staged rows, nil where none are staged.
 	Staging *interpreter.Staging
@@ -39,7 +39,7 @@ func (s *Sink) publishes() bool { return s.Staging != nil && s.Staging.Do != "" 
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the
 // sink's key, and modes that take them need not know them.
-func (s *Sink) stateFor(input *interpreter.ToolInput) *incremental.Write {
+func (s *Sink) stateFor(input *interpreter.ToolInput) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State
 	}

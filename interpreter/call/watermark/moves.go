@@ -95,18 +95,18 @@ func (w *Watermark) move(to incremental.Cursor, counts bool) *incremental.Move {
 }
 
 // write is the next write under the claim.
-func (w *Watermark) write(move *incremental.Move) *incremental.Write {
-	return &incremental.Write{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
+func (w *Watermark) write(move *incremental.Move) *incremental.StateWrite {
+	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
 }
 
 // Moves are the next write alone.
 func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
-	return []incremental.Moves{{Group: w.Group, Writes: []incremental.Write{*w.write(move)}}}
+	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.write(move)}}}
 }
 
 // Write is what a sink that is due does to the state; nil where it writes elsewhere. move is that behind the
 // sink, nil for none; ends says that the call comes to its end, and started is when it began.
-func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.Write {
+func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.StateWrite {
 	if w == nil || !s.isHome(sink, started) {
 		return nil
 	}
