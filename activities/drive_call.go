@@ -222,7 +222,7 @@ func (h *hostedCall) logVerdict() {
 
 // log logs what was decided about an attempt that failed.
 func (d *hosting) log(call *call.Call) {
-	verdict := call.Verdict()
+	verdict := call.FailedAttempt()
 	d.count(call, verdict)
 	if verdict == nil {
 		return

@@ -133,7 +133,7 @@ func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 
 }
 
 // count counts what was decided about the last attempt of a call.
-func (d *hosting) count(call *call.Call, verdict *call.Verdict) {
+func (d *hosting) count(call *call.Call, verdict *call.FailedAttempt) {
 	if to := d.catalogue.res.Telemetry; to != nil && verdict != nil {
 		meter.Verdict(to, call.Facts(), verdict)
 	}

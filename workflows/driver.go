@@ -308,7 +308,7 @@ func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx))
 
 // logVerdict logs the decision about an attempt that failed.
 func logVerdict(ctx workflow.Context, call *call.Call) {
-	verdict := call.Verdict()
+	verdict := call.FailedAttempt()
 	if verdict == nil {
 		return
 	}

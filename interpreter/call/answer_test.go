@@ -36,15 +36,15 @@ const (
 func TestNoVerdictWhileAwaited(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook+"    retry: 3\n")
-	require.Nil(t, call.Verdict())
+	require.Nil(t, call.FailedAttempt())
 	call.AcceptAnswer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, tables.Started)
 	_ = call.ApplyAnswer(tables.Started)
-	require.NotNil(t, call.Verdict())
+	require.NotNil(t, call.FailedAttempt())
 	call.Waited()
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{}, tables.Started)
 	require.NotNil(t, call.View().Awaited)
-	require.Nil(t, call.Verdict())
+	require.Nil(t, call.FailedAttempt())
 }
 
 // The other side tells the cancel of an attempt from its begin.

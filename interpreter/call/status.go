@@ -115,15 +115,15 @@ func (c *Call) Facts() Facts {
 	return facts
 }
 
-// Verdict is what was decided about the last attempt; nil where that
+// FailedAttempt is what was decided about the last attempt; nil where that
 // succeeded, where its failure was made a success, where it waits for its turn or
 // its answer, and where it was not made because the run is paused.
-func (c *Call) Verdict() *Verdict {
+func (c *Call) FailedAttempt() *FailedAttempt {
 	failure, head, hold := c.state.Last.Error, c.state.head(), c.state.held()
 	if failure == nil || c.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
-	verdict := &Verdict{
+	verdict := &FailedAttempt{
 		Where: c.config.Where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Error: failure, Ended: c.Result() != nil,
 	}

@@ -5,8 +5,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Verdict is what was decided about an attempt that failed, for logs.
-type Verdict struct {
+// FailedAttempt is what was decided about an attempt that failed, for logs.
+type FailedAttempt struct {
 	// Ended says that the failure ended the call; else there will be another
 	// attempt.
 	Ended bool
@@ -26,7 +26,7 @@ type Verdict struct {
 const mostLoggedBody = 4000
 
 // Message is the verdict in a line.
-func (v *Verdict) Message() string {
+func (v *FailedAttempt) Message() string {
 	if v.Ended {
 		return "an attempt failed and ended its call"
 	}
@@ -34,7 +34,7 @@ func (v *Verdict) Message() string {
 }
 
 // Fields are the verdict as pairs for a structured log.
-func (v *Verdict) Fields() []any {
+func (v *FailedAttempt) Fields() []any {
 	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
 	fields = append(fields, "kind", string(v.Error.Kind), "error", v.Error.Message)
 	if v.Error.URL != "" {

@@ -235,7 +235,7 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 
 // Verdict counts what was decided about an attempt that failed; nil is one that
 // did not.
-func Verdict(to Recorder, facts call.Facts, verdict *call.Verdict) {
+func Verdict(to Recorder, facts call.Facts, verdict *call.FailedAttempt) {
 	if verdict != nil && !verdict.Ended {
 		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(verdict.Error), RetryLabel(verdict.Retry))
 	}
