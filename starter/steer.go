@@ -215,7 +215,7 @@ func (a *app) showTargets(o *steering, meant []runs.Found) error {
 
 // summarize sums up, and says how a pause ends.
 func (a *app) summarize(o *steering, answers []steer.Result) {
-	counts := map[steer.Outcome]int{}
+	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
 	}

@@ -137,7 +137,7 @@ func (s *sending) update(ctx context.Context, run runs.Found) (workflows.Command
 }
 
 // refusal says why an update came to nothing, and what would work.
-func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome Outcome, message string) {
+func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome CommandOutcome, message string) {
 	var refused *temporal.ApplicationError
 	switch {
 	case ctx.Err() != nil:

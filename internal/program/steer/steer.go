@@ -63,22 +63,22 @@ func (c Command) Words() string {
 // settles reports whether the command ends waits.
 func (c Command) settles() bool { return c.Name == RetryNow || c.Name == Skip }
 
-// Outcome is what became of a command.
-type Outcome string
+// CommandOutcome is what became of a command.
+type CommandOutcome string
 
 // Outcomes of a command.
 const (
-	Done      Outcome = "done"
-	Unchanged Outcome = "unchanged" // it was so already
-	Refused   Outcome = "refused"
-	Unknown   Outcome = "unknown" // no worker answered
-	Kept      Outcome = "kept"    // the server keeps it until a worker is back
+	Done      CommandOutcome = "done"
+	Unchanged CommandOutcome = "unchanged" // it was so already
+	Refused   CommandOutcome = "refused"
+	Unknown   CommandOutcome = "unknown" // no worker answered
+	Kept      CommandOutcome = "kept"    // the server keeps it until a worker is back
 )
 
 // Result is the answer of a run to a command.
 type Result struct {
 	runs.Found
-	Outcome Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
+	Outcome CommandOutcome           `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                   `json:"message,omitempty"`
 	Reply   *workflows.CommandResult `json:"reply,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
