@@ -64,8 +64,8 @@ type stateKeeper interface {
 	claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
 	move(ctx context.Context, writes []incremental.StateWrite) error
 	states(ctx context.Context, prefix string) ([]incremental.State, error)
-	history(ctx context.Context, name string) ([]incremental.Change, error)
-	set(ctx context.Context, change incremental.Change) error
+	history(ctx context.Context, name string) ([]incremental.StateChange, error)
+	set(ctx context.Context, change incremental.StateChange) error
 }
 
 // keeperOf is the keeper of a place, or of a group.
@@ -279,7 +279,7 @@ func (c *Catalogue) ClaimPartitions(ctx context.Context, request partition.Claim
 func (c *Catalogue) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
 	ledger := partitionsOf(request.Playbook)
 	for {
-		var others []partition.Claim
+		var others []partition.BackfillClaim
 		if err := c.updateStates(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
 			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
 		}
@@ -293,7 +293,7 @@ func (c *Catalogue) claimPartitions(ctx context.Context, request partition.Claim
 			case err != nil:
 				return nil, err
 			case open:
-				overlap := cmp.Or(other.Overlap(request.Claim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				overlap := cmp.Or(other.Overlap(request.BackfillClaim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
 				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
 			}
 			request.Ended = append(request.Ended, other.Holder)

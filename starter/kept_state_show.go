@@ -276,7 +276,7 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 		return err
 	}
 	doc := stateHistory{Step: one.name, State: one.at.Name}
-	doc.Changes = lists.Map(answer.Changes, func(change incremental.Change) changeDocument {
+	doc.Changes = lists.Map(answer.Changes, func(change incremental.StateChange) changeDocument {
 		return changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note}
 	})
 	if output == "json" {

@@ -109,7 +109,7 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 			workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals}, everyUpdate, everyOutcome,
 		},
 		"states of a step": {incremental.WorkflowName, states, []sentUpdate{
-			{incremental.SetUpdate, incremental.Change{}}, {incremental.MoveUpdate, []incremental.StateWrite{}}, {incremental.ClaimUpdate, incremental.Claim{}},
+			{incremental.SetUpdate, incremental.StateChange{}}, {incremental.MoveUpdate, []incremental.StateWrite{}}, {incremental.ClaimUpdate, incremental.Claim{}},
 		}, nil},
 		"partitions": {partition.WorkflowName, ledger, []sentUpdate{
 			{partition.NoteUpdate, partition.Note{}}, {partition.ClaimUpdate, partition.ClaimRequest{}},

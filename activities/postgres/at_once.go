@@ -179,7 +179,7 @@ const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::byte
 	sqltool.BlocksTable + " WHERE last_position = $2), true)"
 
 // requireUnknown has rows known from now on, and all fail where one of them is known.
-func requireUnknown(all *together, seen *sqltool.Seen) {
+func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	kept := seen.Kept
 	switch {
 	case seen.Block != nil:

@@ -134,7 +134,7 @@ func (e *entry) queueNote() {
 }
 
 // queueState moves the state, and looks up the first chunk of the rows.
-func (e *entry) queueState(chunks []sqltool.Seen) error {
+func (e *entry) queueState(chunks []sqltool.RowLookup) error {
 	if e.write.State == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ const (
 // queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
 // one index to use: a plan that is made without statistics could else read all that is known
 // of a state to find a few rows.
-func (e *entry) queueSeen(seen *sqltool.Seen) {
+func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	if seen.From != nil {
 		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
 	}
@@ -188,7 +188,7 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 }
 
 // queueSweep drops known rows that come again no more: what is swept stays in the database, as a long run has millions.
-func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
+func queueSweep(batch *pgx.Batch, seen *sqltool.RowLookup) {
 	if !seen.Sweep {
 		return
 	}
@@ -198,7 +198,7 @@ func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
 }
 
 // readBlocks adds those of a chunk's rows that blocks have.
-func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.Seen) error {
+func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.RowLookup) error {
 	var hashes pgtype.DriverBytes
 	for rows.Next() {
 		if err := rows.Scan(&hashes); err != nil {
@@ -240,7 +240,7 @@ func byteaArray(values [][]byte) string {
 }
 
 // unseen looks the other chunks up, and leaves out the rows that are known.
-func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.Seen) (*sqltool.TableWrite, error) {
+func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup) (*sqltool.TableWrite, error) {
 	for i := 1; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
 		e.queueSeen(&chunks[i])

@@ -31,7 +31,7 @@ const dialTimeout = 10 * time.Second
 // Tool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type Tool struct {
-	sqltool.Keeper
+	sqltool.StateTool
 	res     tool.Resources
 	mu      sync.Mutex
 	pools   map[string]*sessionPool
@@ -46,7 +46,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	t := &Tool{res: res, pools: map[string]*sessionPool{}}
-	t.Keeper = sqltool.Keeper{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
 	return t
 }
 

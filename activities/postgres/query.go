@@ -196,7 +196,7 @@ func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
 }
 
 // read runs the prepared statement and collects its rows.
-func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.Rows) (pgconn.CommandTag, error) {
+func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))

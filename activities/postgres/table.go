@@ -284,7 +284,7 @@ func (t *tableTx) Immediate(ctx context.Context) error {
 var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
 
 // Refused is why the server refuses rows, or why they cannot be sent to it.
-func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.Refusal {
+func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		pg     *pgconn.PgError
 		own    *tool.Error
@@ -299,10 +299,10 @@ func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.Refusal {
 		if pg.Detail != "" {
 			reason += "; " + pg.Detail
 		}
-		return &sqltool.Refusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
+		return &sqltool.RowRefusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
 	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
 		const untranslatable = "22P05" // a text that cannot be sent
-		refusal := &sqltool.Refusal{Code: untranslatable, Reason: own.Message}
+		refusal := &sqltool.RowRefusal{Code: untranslatable, Reason: own.Message}
 		if errors.As(err, &unsent) {
 			refusal.Column = unsent.column
 		}

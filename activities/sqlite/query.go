@@ -91,7 +91,7 @@ func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
 	return largest + 1<<10 // what a row takes beside its values
 }
 
-func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
+func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.RowCollector, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return parameter(query.Values[index]) })
 	columns, err := conn.columns(numbered.Text)

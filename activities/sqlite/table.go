@@ -147,13 +147,13 @@ func (t tableTx) Try(ctx context.Context, part func() error) error {
 func (tableTx) Immediate(context.Context) error { return nil }
 
 // Refused is why SQLite refuses rows.
-func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.Refusal {
+func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		refused *sqlite.Error
 		rounded *roundedError
 	)
 	if errors.As(err, &rounded) {
-		return &sqltool.Refusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
+		return &sqltool.RowRefusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
 	}
 	if !errors.As(err, &refused) {
 		return nil
@@ -162,7 +162,7 @@ func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.Refusal {
 	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG:
 		_, constraint, _ := strings.Cut(refused.Error(), "CHECK constraint failed: ")
 		constraint, _, _ = strings.Cut(constraint, " ")
-		return &sqltool.Refusal{Code: kindOfCode(refused.Code()).name, Reason: refused.Error(), Constraint: constraint}
+		return &sqltool.RowRefusal{Code: kindOfCode(refused.Code()).name, Reason: refused.Error(), Constraint: constraint}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func LargestValue(res tool.Resources) int64 {
 
 // Check refuses what was written before with other rows.
 func (w *TableWrite) Check(before tool.WrittenBefore) error {
-	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
+	return w.LedgerRecord.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
 
 // Recount corrects how many rows the ledger has of a write.

@@ -22,8 +22,8 @@ type rejected struct {
 	in    interpreter.ToolInput
 }
 
-// Refusal is why a database refuses a row.
-type Refusal struct{ Code, Column, Reason, Constraint string }
+// RowRefusal is why a database refuses a row.
+type RowRefusal struct{ Code, Column, Reason, Constraint string }
 
 // RejectingTx is a transaction whose writes can be undone in part.
 type RejectingTx interface {
@@ -31,7 +31,7 @@ type RejectingTx interface {
 	// Try runs a part of the transaction, which is undone where it fails.
 	Try(ctx context.Context, part func() error) error
 	// Refused is why the database refuses rows of a write, nil for an error of another kind.
-	Refused(w *TableWrite, err error) *Refusal
+	Refused(w *TableWrite, err error) *RowRefusal
 	// Immediate has constraints checked at once that may be checked at the end.
 	Immediate(ctx context.Context) error
 }
@@ -146,7 +146,7 @@ func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, e
 }
 
 // refuse deals with a row that the database refuses.
-func (r *rejecting) refuse(ctx context.Context, w *TableWrite, why *Refusal) error {
+func (r *rejecting) refuse(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	switch {
 	case why.Constraint == whereCheck:
 		return w.outside(0)
@@ -169,7 +169,7 @@ func (w *TableWrite) part(from, to int) *TableWrite {
 var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
 // reject writes a row to the table of those that are refused, once.
-func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *Refusal) error {
+func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	if err := r.make(ctx, w); err != nil {
 		return err
 	}

@@ -53,19 +53,19 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statem
 	return s, nil
 }
 
-// Rows collects result rows and stops where they grow too large.
-type Rows struct {
+// RowCollector collects result rows and stops where they grow too large.
+type RowCollector struct {
 	step    string
 	Columns []string
 	List    []any
 	around  int // what a row takes as JSON beside its values: names, and marks
 	left    int64
 	limit   int64
-	memory  memory.Rows
+	memory  memory.RowCounter
 }
 
 // NewRows collects rows of at most limit bytes.
-func NewRows(step string, columns []string, limit int64) (*Rows, error) {
+func NewRows(step string, columns []string, limit int64) (*RowCollector, error) {
 	const marks = len(`"":,`)
 	seen := map[string]bool{}
 	around := len(`{},`)
@@ -76,11 +76,11 @@ func NewRows(step string, columns []string, limit int64) (*Rows, error) {
 		}
 		seen[column] = true
 	}
-	return &Rows{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
+	return &RowCollector{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
 }
 
 // Add adds a row that took size bytes on its way.
-func (r *Rows) Add(ctx context.Context, values []any, size int) error {
+func (r *RowCollector) Add(ctx context.Context, values []any, size int) error {
 	size += r.around
 	r.left -= int64(size)
 	if r.left < 0 {

@@ -156,8 +156,8 @@ func (w *TableWrite) WithoutState() *TableWrite {
 	return &without
 }
 
-// Seen is a chunk of what a write looks up among the rows that are known, and adds to them.
-type Seen struct {
+// RowLookup is a chunk of what a write looks up among the rows that are known, and adds to them.
+type RowLookup struct {
 	State string
 	// Kept are rows that may come again, Below those below Floor, which do not.
 	Kept, Below [][]byte
@@ -174,7 +174,7 @@ type Seen struct {
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
-func (w *TableWrite) Seen() (chunks []Seen) {
+func (w *TableWrite) Seen() (chunks []RowLookup) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
@@ -196,8 +196,8 @@ func (w *TableWrite) Seen() (chunks []Seen) {
 	}
 }
 
-func newSeen(w *incremental.StateWrite, rows [][]byte) Seen {
-	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
+func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
+	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
 	first := ofState(w.Name, withCursor)
 	for _, row := range rows {
 		if bytes.Compare(row, first) >= 0 && bytes.Compare(row, seen.Floor) < 0 {
@@ -214,7 +214,7 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) Seen {
 
 // extend has the positions of a chunk begin and end no later and no earlier than that of a row. Rows of texts with a NUL may
 // not be in the order of their positions.
-func (s *Seen) extend(position []byte) {
+func (s *RowLookup) extend(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
 	}
@@ -241,7 +241,7 @@ type Block struct {
 const leastBlock = 16
 
 // makeBlock puts rows that may come again into a block. A page of one position has none: those behind it may have the same.
-func (s *Seen) makeBlock(of *incremental.Rows) {
+func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 	s.findTied(of)
 	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
 	rest, block := [][]byte(nil), &Block{}
@@ -267,7 +267,7 @@ func (s *Seen) makeBlock(of *incremental.Rows) {
 }
 
 // findTied finds the rows that may be known in the block of the page before.
-func (s *Seen) findTied(of *incremental.Rows) {
+func (s *RowLookup) findTied(of *incremental.RowIdentity) {
 	if of.Reached == nil || s.From == nil || !bytes.Equal(s.From, append(belowRows(s.State, of.Reached), 0)) {
 		return
 	}
@@ -290,7 +290,7 @@ func hasNUL(position []byte) bool {
 func hashIn(row []byte) []byte { return row[len(row)-incremental.HashLength:] }
 
 // InBlocks adds those of the chunk's rows that blocks have.
-func (s *Seen) InBlocks(hashes []byte, known map[string]bool) {
+func (s *RowLookup) InBlocks(hashes []byte, known map[string]bool) {
 	has := make(map[string]bool, len(hashes)/incremental.HashLength)
 	for one := range slices.Chunk(hashes, incremental.HashLength) {
 		has[string(one)] = true
@@ -320,7 +320,7 @@ const (
 
 // NoBlock is the condition, with its arguments, that no block has positions of the chunk's rows but one that ends where they begin, if any
 // of them is Tied.
-func (s *Seen) NoBlock() (condition string, args []any) {
+func (s *RowLookup) NoBlock() (condition string, args []any) {
 	from := ">="
 	if len(s.Tied) > 0 {
 		from = ">"
@@ -329,7 +329,7 @@ func (s *Seen) NoBlock() (condition string, args []any) {
 }
 
 // AddBlock is the statement that adds the block where NoBlock holds, with its arguments.
-func (s *Seen) AddBlock(d *Dialect) (statement string, args []any) {
+func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
 	condition, args := s.NoBlock()
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }

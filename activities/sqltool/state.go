@@ -240,7 +240,7 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	if err := keepMoves(ctx, tx, state); err != nil {
 		return anew, err
 	}
-	if err := keepChange(ctx, tx, incremental.Change{
+	if err := keepChange(ctx, tx, incremental.StateChange{
 		Name: state.Name, By: claim.Run, From: state.Watermark, Note: "--full-refresh: the table has no rows",
 	}); err != nil {
 		return anew, err
@@ -277,12 +277,12 @@ func keepMoves(ctx context.Context, tx StateTx, state storedState) error {
 func (s *storedState) moved() bool { return !s.Watermark.Equal(s.found) }
 
 // change are the moves of the state's holder.
-func (s *storedState) change() incremental.Change {
-	return incremental.Change{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
+func (s *storedState) change() incremental.StateChange {
+	return incremental.StateChange{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
 }
 
 // keepChange writes a change into the history; one without a time is made now.
-func keepChange(ctx context.Context, tx StateTx, change incremental.Change) error {
+func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	from, fromPosition, err := cursorArgs(change.From)
 	if err != nil {
 		return err
@@ -451,7 +451,7 @@ func findStates(ctx context.Context, tx StateTx, prefix string) (states []increm
 
 // setState changes a state for a person, or forgets it with the rows that it knows. A write of
 // the call that held it is refused from now on.
-func setState(ctx context.Context, tx StateTx, change incremental.Change) error {
+func setState(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	state, found, err := findAndLock(ctx, tx, change)
 	if err != nil || !found {
 		return err
@@ -481,7 +481,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.Change) error 
 }
 
 // findAndLock gives the row that is to be changed; a state that is to be forgotten is not made.
-func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s storedState, found bool, err error) {
+func findAndLock(ctx context.Context, tx StateTx, change incremental.StateChange) (s storedState, found bool, err error) {
 	if change.To.IsZero() {
 		if _, found, err = findState(ctx, tx, change.Name); err != nil || !found {
 			return s, found, err
@@ -492,7 +492,7 @@ func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s 
 }
 
 // stateHistory are the changes of a state, the oldest first.
-func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.Change, err error) {
+func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.StateChange, err error) {
 	d := tx.Dialect()
 	err = tx.Query(ctx, "SELECT "+d.TimeText("changed_at")+", changed_by, from_watermark, from_position, to_watermark, to_position, note FROM "+
 		StateHistoryTable+" WHERE name = $1 ORDER BY id", []any{name}, func(scan func(...any) error) error {
@@ -511,7 +511,7 @@ func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incre
 	return changes, err
 }
 
-func scanChange(scan func(...any) error) (c incremental.Change, err error) {
+func scanChange(scan func(...any) error) (c incremental.StateChange, err error) {
 	var (
 		at, from, to             *string
 		fromPosition, toPosition []byte

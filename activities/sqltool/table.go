@@ -24,7 +24,7 @@ type TableWrite struct {
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
 	Deletes []map[string]any // whose keys are deleted, once the write is settled
-	tool.LedgerEntry
+	tool.LedgerRecord
 	// State is what the write does to a state, nil for nothing.
 	State *incremental.StateWrite
 
@@ -157,7 +157,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
+	w.LedgerRecord = tool.LedgerRecord{Note: in.Note, Fingerprint: in.Fingerprint}
 	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err

@@ -35,7 +35,7 @@ func (s States) Run(t *testing.T) {
 	history, err := s.Keeper.StateHistory(t.Context(), s.input("nothing"), "orders")
 	require.NoError(t, err)
 	require.Empty(t, history)
-	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.Change{Name: "orders"}))
+	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.StateChange{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
 		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
@@ -129,7 +129,7 @@ func (s *StateTest) claim(holder string) incremental.Claim {
 func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.StateWrite {
 	return &incremental.StateWrite{
 		Name: s.State, Holder: holder, Number: number, Move: move,
-		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
+		Rows: &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
 	}
 }
 
@@ -253,7 +253,7 @@ func stateOfAnother(s *StateTest) {
 
 func (s *StateTest) reset() {
 	s.Helper()
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", Note: "anew"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", Note: "anew"}))
 }
 
 func stateWithoutTable(s *StateTest) {
@@ -577,14 +577,14 @@ func manyRows(s *StateTest) {
 func stateIsSet(s *StateTest) {
 	s.Claim("a")
 	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
 	require.Equal(s, 2, s.Watermark())
 	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
 	s.RequireMoved(err, "set or forgotten")
 	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
 	other := *s
 	other.State += " made"
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: other.State, By: "ann@host", To: At(3)}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: other.State, By: "ann@host", To: At(3)}))
 	require.Equal(s, incremental.Claimed{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
 }
 
@@ -607,7 +607,7 @@ func stateHasHistory(s *StateTest) {
 	s.Claim("b") // and moves nothing
 	s.Claim("c")
 	s.MustWrite(s.Move("c", 1, To(7), nil), Row(3, 7))
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
 	s.Claim("d")
 	s.MustWrite(s.Move("d", 1, To(8), nil), Row(4, 8))
 	changes := s.history()

@@ -76,7 +76,7 @@ func CheckWrites(writes []StateWrite) error {
 }
 
 // Check finds what is no change by a person.
-func (c Change) Check() error {
+func (c StateChange) Check() error {
 	if c.By == "" || len(c.By) > maxText || len(c.Note) > maxText {
 		return errors.New("a change needs somebody who makes it, and a note of at most 1,000 bytes")
 	}

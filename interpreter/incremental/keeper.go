@@ -32,7 +32,7 @@ const (
 // around it.
 type Keeper struct {
 	states  []kept // in the order of their names
-	changes []Change
+	changes []StateChange
 	runs    map[string]int // how many states name each
 	// weight and historyWeight are those of states and changes.
 	weight, historyWeight int
@@ -81,7 +81,7 @@ func (c Cursor) Text() string {
 }
 
 // weight is how many bytes the change takes.
-func (c Change) weight() int {
+func (c StateChange) weight() int {
 	const numbers = 48
 	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.weight() + c.To.weight()
 }
@@ -249,13 +249,13 @@ func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
 }
 
 // change is what the holder has made of the state; false where it has not moved.
-func (s *kept) change() (Change, bool) {
-	change := Change{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
+func (s *kept) change() (StateChange, bool) {
+	change := StateChange{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
 	return change, s.Moved && !s.Found.Equal(s.Watermark)
 }
 
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
-func (k *Keeper) Set(change Change, now time.Time) *Refusal {
+func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	s, found := k.get(change.Name)
 	ended, moved := s.change()
 	change.From, change.At = s.Watermark, now
@@ -278,7 +278,7 @@ func (k *Keeper) Set(change Change, now time.Time) *Refusal {
 }
 
 // record keeps a change, and drops those that are too many.
-func (k *Keeper) record(change Change) {
+func (k *Keeper) record(change StateChange) {
 	of := 0
 	for _, other := range k.changes {
 		if other.Name == change.Name {
@@ -304,7 +304,7 @@ func (k *Keeper) drop(at int) {
 }
 
 // States are those of a range.
-func (k *Keeper) States(within Range) []State {
+func (k *Keeper) States(within NameRange) []State {
 	states, most := []State{}, RangeSize
 	if within.Most > 0 {
 		most = min(within.Most, RangeSize)
@@ -333,8 +333,8 @@ func (s *kept) state() State {
 }
 
 // History are the changes of a state, the oldest first. The moves of one call are one.
-func (k *Keeper) History(name string) []Change {
-	changes := append([]Change{}, lists.Filter(k.changes, func(change Change) bool { return change.Name == name })...)
+func (k *Keeper) History(name string) []StateChange {
+	changes := append([]StateChange{}, lists.Filter(k.changes, func(change StateChange) bool { return change.Name == name })...)
 	s, _ := k.get(name)
 	if change, moved := s.change(); moved {
 		changes = append(changes, change)

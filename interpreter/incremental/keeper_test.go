@@ -59,11 +59,11 @@ func (s *keeperScript) do(line string) string {
 	case "undoes":
 		s.keeper.Undo(incremental.StateWrite{Name: name, Holder: who, Number: number(3)}, s.at)
 	case "sets":
-		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
+		require.Nil(s.t, s.keeper.Set(incremental.StateChange{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
 	case "resets":
-		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who}, s.at))
+		require.Nil(s.t, s.keeper.Set(incremental.StateChange{Name: name, By: who}, s.at))
 	}
-	states := s.keeper.States(incremental.Range{Prefix: name})
+	states := s.keeper.States(incremental.NameRange{Prefix: name})
 	if len(states) == 0 {
 		return "forgotten"
 	}
@@ -78,9 +78,9 @@ func TestKeeperCounts(t *testing.T) {
 	s.do("a claims s")
 	s.do("a moves s 1 to 10")
 	s.do("b claims s")
-	require.Zero(t, k.States(incremental.Range{})[0].Rows)
+	require.Zero(t, k.States(incremental.NameRange{})[0].Rows)
 	s.do("b moves s 1 to 10")
-	state := k.States(incremental.Range{})[0]
+	state := k.States(incremental.NameRange{})[0]
 	require.Equal(t, int64(1), state.Rows)
 	require.Equal(t, noon.Add(2*time.Second), state.MovedAt)
 	require.Len(t, k.History("s"), 1)
@@ -256,7 +256,7 @@ func TestKeeperIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, incremental.MaxStates, again.Len())
 	names := 0
-	for within := (incremental.Range{Prefix: "shop/orders/tenant-00"}); ; names++ {
+	for within := (incremental.NameRange{Prefix: "shop/orders/tenant-00"}); ; names++ {
 		states := again.States(within)
 		if len(states) == 0 {
 			break
@@ -290,12 +290,12 @@ func TestKeeperHistoryIsBounded(t *testing.T) {
 		if i >= 2500 {
 			name = "one"
 		}
-		require.Nil(t, k.Set(incremental.Change{Name: name, By: "ana", To: cursor(t, i)}, noon))
+		require.Nil(t, k.Set(incremental.StateChange{Name: name, By: "ana", To: cursor(t, i)}, noon))
 	}
 	require.Len(t, k.History("one"), incremental.MaxChangesOfOne)
 	require.Equal(t, "2999", k.History("one")[99].To.Text())
 	for i := range 2000 {
-		require.Nil(t, k.Set(incremental.Change{Name: fmt.Sprint("n", i), By: "ana", Note: strings.Repeat("x", 900), To: cursor(t, i)}, noon))
+		require.Nil(t, k.Set(incremental.StateChange{Name: fmt.Sprint("n", i), By: "ana", Note: strings.Repeat("x", 900), To: cursor(t, i)}, noon))
 	}
 	require.Empty(t, k.History("n0"))
 	require.NotEmpty(t, k.History("n1999"))
@@ -411,10 +411,10 @@ func TestChecks(t *testing.T) {
 		change(&wrong)
 		require.Error(t, incremental.CheckWrites([]incremental.StateWrite{write, wrong}))
 	}
-	require.NoError(t, incremental.Change{Name: "s", By: "ana"}.Check())
-	require.Error(t, incremental.Change{Name: "s"}.Check())
-	require.Error(t, incremental.Change{Name: "s", By: "ana", To: long}.Check())
-	require.Error(t, incremental.Change{By: "ana"}.Check())
+	require.NoError(t, incremental.StateChange{Name: "s", By: "ana"}.Check())
+	require.Error(t, incremental.StateChange{Name: "s"}.Check())
+	require.Error(t, incremental.StateChange{Name: "s", By: "ana", To: long}.Check())
+	require.Error(t, incremental.StateChange{By: "ana"}.Check())
 }
 
 func TestWorkflowID(t *testing.T) {

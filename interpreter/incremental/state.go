@@ -75,7 +75,7 @@ type StateWrite struct {
 	// Move is where the watermark goes; nil leaves it where it is.
 	Move *Move `json:"move,omitempty"`
 	// Rows distinguishes rows that come again; nil where the mode takes them.
-	Rows *Rows `json:"rows,omitempty"`
+	Rows *RowIdentity `json:"rows,omitempty"`
 }
 
 // Move is a new watermark. It is never below the one that is there, unless Back says so.
@@ -87,8 +87,8 @@ type Move struct {
 	Rows int `json:"rows,omitempty"`
 }
 
-// Rows says how rows are distinguished that a source gives again. Kept in workflow history.
-type Rows struct {
+// RowIdentity says how rows are distinguished that a source gives again. Kept in workflow history.
+type RowIdentity struct {
 	CursorPath string   `json:"cursor_path"`
 	Type       Type     `json:"type"`
 	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
@@ -115,8 +115,8 @@ type State struct {
 	Emptied bool `json:"emptied,omitempty"`
 }
 
-// Change is one change of a state, in its history.
-type Change struct {
+// StateChange is one change of a state, in its history.
+type StateChange struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	By   string    `json:"by"` // workflow ID of a run, or a person

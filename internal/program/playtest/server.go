@@ -93,7 +93,7 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 	if err != nil {
 		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
 	}
-	if refused := keeper.Set(incremental.Change{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
+	if refused := keeper.Set(incremental.StateChange{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
 		return errors.New(refused.Message)
 	}
 	return nil

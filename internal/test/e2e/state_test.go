@@ -70,7 +70,7 @@ func movesOf(group string, writes ...incremental.StateWrite) interpreter.StateIn
 // watermark asks the workflow of a group for the watermark of a state.
 func (w *world) watermark(group, name string) string {
 	w.t.Helper()
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.Range{Prefix: name})
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.NameRange{Prefix: name})
 	require.NoError(w.t, err)
 	var states []incremental.State
 	require.NoError(w.t, answer.Get(&states))
@@ -253,7 +253,7 @@ func TestStateCommands(t *testing.T) {
 	held := queue.Name{Key: name, State: true}.ID()
 	to, err := incremental.Parse(incremental.Integer, 7)
 	require.NoError(t, err)
-	set := interpreter.StateCommand{Change: &incremental.Change{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}
+	set := interpreter.StateCommand{Change: &incremental.StateChange{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}
 	door, open := newLobby(t)
 	run := w.enter("first", w.loading(""), door.url)
 	require.Eventually(t, func() bool { return len(door.present()) == 1 }, patience, tick)

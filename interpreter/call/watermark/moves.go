@@ -118,9 +118,9 @@ func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, 
 // rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
 // read may, until it has ended well, because it may begin again, or go back for its order. Nor does a token that the source
 // gives once more forget any: the next call gets the same rows with it.
-func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
+func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
-	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
+	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
 	if known.Ordered {
 		known.Reached = w.reached().Position
 	}
