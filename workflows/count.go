@@ -39,20 +39,20 @@ func tags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// Spans records the spans of a run as they end, also when they are replayed.
-type Spans interface {
+// SpanRecorder records the spans of a run as they end, also when they are replayed.
+type SpanRecorder interface {
 	Ended(ctx workflow.Context, span meter.Span)
 }
 
 type spansKey struct{}
 
 // WithSpans makes a context in which spans of a run are recorded.
-func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
+func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
 func emit(ctx workflow.Context, span meter.Span) {
-	if spans, ok := ctx.Value(spansKey{}).(Spans); ok {
+	if spans, ok := ctx.Value(spansKey{}).(SpanRecorder); ok {
 		spans.Ended(ctx, span)
 	}
 }

@@ -25,7 +25,7 @@ import (
 type Call struct {
 	config   Config
 	requests request.Builder
-	keeps    *watermark.Step // nil where the step keeps no state between runs
+	keeps    *watermark.StatefulStep // nil where the step keeps no state between runs
 	// stopped is the state of the call when it was cancelled.
 	stopped *State
 	// refused is the failure that a policy has made of the last answer, nil for none.
@@ -230,7 +230,7 @@ func (c *Call) sinkCall(due pendingSink) *Call {
 	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
 	chosen := c.config.Chosen(due.Choice)
-	call := newSink(config, chosen, request.Sink{
+	call := newSink(config, chosen, request.SinkWrite{
 		Page: max(c.state.Successes, 1), Result: result, EveryRound: due.DeadLetter,
 		State: c.sinkWrite(due.Choice), Claim: c.moment().Claim, Staging: c.round().Staging(chosen, due.Do),
 	})
@@ -257,7 +257,7 @@ func (c *Call) round() sink.Round {
 
 // newSink is the call of a sink. config is that of the call or step the sink belongs to, with the scope at
 // that point.
-func newSink(config Config, of *playbook.Sink, writes request.Sink) *Call {
+func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 	config.Action, config.Policies = of.Action, of.Action.Retry
 	writes.Place = of.Place
 	config.Sink = &writes
@@ -266,7 +266,7 @@ func newSink(config Config, of *playbook.Sink, writes request.Sink) *Call {
 
 // NewLoopSink is the call of the sink on a step with a loop, which writes the aggregate of its iterations, or stages it.
 func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
-	writes := request.Sink{Page: 1, Result: aggregate, EveryRound: true}
+	writes := request.SinkWrite{Page: 1, Result: aggregate, EveryRound: true}
 	if config.Book.Stages(of) {
 		writes.Staging = &interpreter.Staging{ID: sink.LoopStaging(config.Run, config.Step, config.Visit, of)}
 	}
@@ -276,5 +276,5 @@ func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 // NewPublish is the call that publishes what the iterations of a loop have staged, or the sink on its step.
 func NewPublish(config Config, of *playbook.Sink) *Call {
 	id := sink.LoopStaging(config.Run, config.Step, config.Visit, of)
-	return newSink(config, of, request.Sink{Page: 1, Staging: &interpreter.Staging{ID: id, Do: interpreter.StagingPublish}})
+	return newSink(config, of, request.SinkWrite{Page: 1, Staging: &interpreter.Staging{ID: id, Do: interpreter.StagingPublish}})
 }

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Sink is what a sink writes, and of which step or page.
-type Sink struct {
+// SinkWrite is what a sink writes, and of which step or page.
+type SinkWrite struct {
 	Place  string
 	Page   int
 	Result any
@@ -27,7 +27,7 @@ type Sink struct {
 }
 
 // writes is what the sink writes where the author does not say what.
-func (s *Sink) writes() any {
+func (s *SinkWrite) writes() any {
 	if s.Says != nil {
 		return s.Says
 	}
@@ -35,11 +35,11 @@ func (s *Sink) writes() any {
 }
 
 // publishes reports whether the sink writes no rows, but sees to those that are staged.
-func (s *Sink) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
+func (s *SinkWrite) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the
 // sink's key, and modes that take them need not know them.
-func (s *Sink) stateFor(input *interpreter.ToolInput) *incremental.StateWrite {
+func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State
 	}
