@@ -178,7 +178,7 @@ func iterations(record workflows.StepRecord) string {
 		return ""
 	}
 	stats := record.Loop.Stats
-	return stats.Text() + Among([]Part{{stats.Truncated, "truncated"}})
+	return stats.Text() + Among([]StatusCount{{stats.Truncated, "truncated"}})
 }
 
 func duration(record workflows.StepRecord) string {

@@ -276,7 +276,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 const mostCursor = 100
 
 // readText says how far a step has read that keeps a state, or a loop whose iterations do.
-func readText(read *runs.Incremental) string {
+func readText(read *runs.IncrementalStatus) string {
 	cursor := func(value expression.Value) string {
 		if value.Data == nil {
 			return "the beginning"
@@ -388,7 +388,7 @@ func Counts(step runs.Step) string {
 		known.Total = c.Success + c.Failed + c.Cancelled
 		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.Text(), fmt.Sprintf(" of %d", known.Total)), c.Total)
 	}
-	line += Among([]Part{
+	line += Among([]StatusCount{
 		{c.Unknown, "unknown"},
 		{c.Truncated, "truncated"},
 		{c.Waiting, waitFor},
@@ -405,14 +405,14 @@ func Counts(step runs.Step) string {
 	return line
 }
 
-// Part is how many iterations are in some state.
-type Part struct {
+// StatusCount is how many iterations are in some state.
+type StatusCount struct {
 	N    int
 	What string
 }
 
 // Among says, in brackets, what there is among the iterations of a loop; what is zero is left out.
-func Among(parts []Part) string {
+func Among(parts []StatusCount) string {
 	var some []string
 	for _, part := range parts {
 		if part.N > 0 {

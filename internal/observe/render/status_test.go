@@ -94,7 +94,7 @@ func TestGoldenStatus(t *testing.T) {
 func TestGoldenIncremental(t *testing.T) {
 	t.Parallel()
 	read := func(name string, behind float64, record interpreter.StateRecord) runs.Step {
-		shown := &runs.Incremental{StateRecord: record}
+		shown := &runs.IncrementalStatus{StateRecord: record}
 		if behind >= 0 {
 			shown.Behind = &behind
 		}
