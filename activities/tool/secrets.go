@@ -20,7 +20,7 @@ type Secrets struct {
 	*secrets.Set
 
 	mu   sync.Mutex
-	sent []*secrets.Connection
+	sent []*secrets.ConnectionSecrets
 	// echoed is set once an answer repeats one of them.
 	echoed bool
 }
@@ -43,7 +43,7 @@ func SecretsOf(ctx context.Context) *Secrets {
 
 // AddSent records that the attempt sends the secrets of a connection: its answers are
 // looked through for them.
-func (s *Secrets) AddSent(connection *secrets.Connection) {
+func (s *Secrets) AddSent(connection *secrets.ConnectionSecrets) {
 	s.Use(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 	return result
 }
 
-func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) interpreter.ToolMeta {
+func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta) interpreter.ToolMeta {
 	if secrets.Echoes(connection, meta.URL) {
 		meta.URL = connection.Text(meta.URL)
 	}
@@ -83,7 +83,7 @@ func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) inter
 }
 
 // maskedTexts gives the map itself where there is nothing to mask.
-func maskedTexts(connection *secrets.Connection, texts map[string]string) map[string]string {
+func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string) map[string]string {
 	clean := true
 	for name, value := range texts {
 		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)

@@ -25,7 +25,7 @@ type Set struct {
 	parent *Set
 
 	mu          sync.Mutex
-	connections map[string]*Connection
+	connections map[string]*ConnectionSecrets
 	added       []added
 	names       []string
 	// ready is made of all of them when something has to be masked; nil when more
@@ -36,7 +36,7 @@ type Set struct {
 // added is a secret that was added alone.
 type added struct {
 	value      string
-	connection *Connection
+	connection *ConnectionSecrets
 }
 
 // masker is what a set has made of its secrets.
@@ -68,20 +68,20 @@ func (s *Set) Add(values ...string) {
 }
 
 // AddToken is Add for one value. It gives what finds it in answers.
-func (s *Set) AddToken(value string) *Connection {
+func (s *Set) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(value)
 }
 
 // add is Add, with s.mu.
-func (s *Set) add(value string) *Connection {
+func (s *Set) add(value string) *ConnectionSecrets {
 	for _, known := range s.added {
 		if known.value == value {
 			return known.connection
 		}
 	}
-	connection := &Connection{}
+	connection := &ConnectionSecrets{}
 	if value != "" {
 		connection.secrets = []string{value}
 		s.added, s.ready = append(s.added, added{value, connection}), nil
@@ -106,14 +106,14 @@ func (s *Set) AddNames(names ...string) {
 
 // AddConnection has the secrets of a connection masked, and gives them. Those
 // that are short, and names, are not: see [Set.Use].
-func (s *Set) AddConnection(raw string) *Connection {
+func (s *Set) AddConnection(raw string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.connections[raw]; known != nil {
 		return known
 	}
 	if s.connections == nil {
-		s.connections = map[string]*Connection{}
+		s.connections = map[string]*ConnectionSecrets{}
 	}
 	connection := newConnection(raw)
 	s.connections[raw], s.ready = connection, nil
@@ -122,7 +122,7 @@ func (s *Set) AddConnection(raw string) *Connection {
 
 // Login adds what a connection logs in with where that is not in what was
 // configured, but in a file or the environment.
-func (s *Set) Login(connection *Connection, user, password string) {
+func (s *Set) Login(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if user != "" && !slices.Contains(connection.logins, user) {
@@ -132,7 +132,7 @@ func (s *Set) Login(connection *Connection, user, password string) {
 		return
 	}
 	if s.connections == nil {
-		s.connections = map[string]*Connection{}
+		s.connections = map[string]*ConnectionSecrets{}
 	}
 	if key := "login:" + password; s.connections[key] == nil {
 		s.connections[key], s.ready = newConnection("bearer:"+password), nil
@@ -140,7 +140,7 @@ func (s *Set) Login(connection *Connection, user, password string) {
 }
 
 // namesOf are the users of a connection.
-func (s *Set) namesOf(connection *Connection) []string {
+func (s *Set) namesOf(connection *ConnectionSecrets) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(connection.names, connection.logins)
@@ -148,7 +148,7 @@ func (s *Set) namesOf(connection *Connection) []string {
 
 // Use has all of a connection masked, its names and short secrets too: for what
 // comes of using it.
-func (s *Set) Use(connection *Connection) {
+func (s *Set) Use(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
 		owner = owner.parent

@@ -24,7 +24,7 @@ func masking(values ...string) *secrets.Set {
 }
 
 // used is a set of one connection that is in use.
-func used(raw string) (*secrets.Set, *secrets.Connection) {
+func used(raw string) (*secrets.Set, *secrets.ConnectionSecrets) {
 	set := &secrets.Set{}
 	connection := set.AddConnection(raw)
 	set.Use(connection)

@@ -69,7 +69,7 @@ func (w *writer) assume() {
 	if w.of.Answer == nil || !w.found.hasRows {
 		w.of.Answer = usual.Answer
 	} else {
-		w.of.Answer = &Answer{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
+		w.of.Answer = &Response{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
 	}
 	w.of.Accepts = append(w.of.Accepts, usual.Accepts...)
 	if w.Style == StyleGraphQL && w.of.Body == nil {

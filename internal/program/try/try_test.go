@@ -167,7 +167,7 @@ func TestPages(t *testing.T) {
 	require.Equal(t, interpreter.StatusSuccess, report.Status)
 	require.Len(t, report.Result.Data, 4)
 	require.Len(t, report.Attempts, 4)
-	require.Equal(t, []try.Change{{Path: "params.offset", From: "0", To: "2"}}, report.Attempts[2].Next.Changes)
+	require.Equal(t, []try.RequestDiff{{Path: "params.offset", From: "0", To: "2"}}, report.Attempts[2].Next.Changes)
 	require.Equal(t, []try.Column{{Name: "id", Type: "number"}, {Name: "name", Type: "string, nil"}}, report.Columns)
 	require.Len(t, report.Sinks, 1)
 	require.False(t, report.Sinks[0].Written)
