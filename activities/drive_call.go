@@ -111,7 +111,7 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		}
 		command := h.call.Next(h.clock.now())
 		if command.Kind != call.DoSink {
-			h.logVerdict()
+			h.logFailed()
 		}
 		switch command.Kind {
 		case call.DoAttempt:
@@ -135,7 +135,7 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 			case end != sinkDone || err != nil:
 				return h.here(), err
 			}
-			h.logVerdict()
+			h.logFailed()
 		case call.DoState:
 			if left, err := h.state(ctx, command.State); left || err != nil {
 				return h.here(), err
@@ -212,8 +212,8 @@ func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	}
 }
 
-// logVerdict logs what was decided about the last attempt.
-func (h *hostedCall) logVerdict() {
+// logFailed logs what was decided about the last attempt.
+func (h *hostedCall) logFailed() {
 	if h.unlogged {
 		h.unlogged = false
 		h.log(h.call)
@@ -222,16 +222,16 @@ func (h *hostedCall) logVerdict() {
 
 // log logs what was decided about an attempt that failed.
 func (d *hosting) log(call *call.Call) {
-	verdict := call.FailedAttempt()
-	d.count(call, verdict)
-	if verdict == nil {
+	failed := call.FailedAttempt()
+	d.count(call, failed)
+	if failed == nil {
 		return
 	}
-	fields := append(verdict.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
-	if verdict.Ended {
-		d.catalogue.res.Logger.Warn(verdict.Message(), fields...)
+	fields := append(failed.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
+	if failed.Ended {
+		d.catalogue.res.Logger.Warn(failed.Message(), fields...)
 	} else {
-		d.catalogue.res.Logger.Info(verdict.Message(), fields...)
+		d.catalogue.res.Logger.Info(failed.Message(), fields...)
 	}
 }
 

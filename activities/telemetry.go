@@ -133,9 +133,9 @@ func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 
 }
 
 // count counts what was decided about the last attempt of a call.
-func (d *hosting) count(call *call.Call, verdict *call.FailedAttempt) {
-	if to := d.catalogue.res.Telemetry; to != nil && verdict != nil {
-		meter.Verdict(to, call.Facts(), verdict)
+func (d *hosting) count(call *call.Call, failed *call.FailedAttempt) {
+	if to := d.catalogue.res.Telemetry; to != nil && failed != nil {
+		meter.FailedAttempt(to, call.Facts(), failed)
 	}
 }
 

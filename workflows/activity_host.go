@@ -58,7 +58,7 @@ func hostCalls(
 	for at, driven := range output.Calls {
 		further = calls[at].Apply(driven, workflow.Now(ctx)) || further
 		if driven.Outcome != nil {
-			logVerdict(ctx, calls[at])
+			logFailed(ctx, calls[at])
 		}
 	}
 	return output, further

@@ -409,7 +409,7 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 		recordMarker(ctx, d.answerMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
-	logVerdict(ctx, d.call)
+	logFailed(ctx, d.call)
 }
 
 // await waits until the attempt is answered, its time is over, or the driver has to
@@ -450,7 +450,7 @@ func (d *driver) await(ctx workflow.Context, awaited await.Awaited) {
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
 		recordMarker(ctx, mark)
-		logVerdict(ctx, d.call)
+		logFailed(ctx, d.call)
 	}
 }
 

@@ -204,7 +204,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	d.refused(ctx, &input)
 	d.ignored(ctx, outcome.Err)
-	logVerdict(ctx, d.call)
+	logFailed(ctx, d.call)
 }
 
 // make makes an attempt: an activity does, or a run of another playbook.
@@ -306,17 +306,17 @@ func (d *driver) rested() {
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }
 
-// logVerdict logs the decision about an attempt that failed.
-func logVerdict(ctx workflow.Context, call *call.Call) {
-	verdict := call.FailedAttempt()
-	if verdict == nil {
+// logFailed logs the decision about an attempt that failed.
+func logFailed(ctx workflow.Context, call *call.Call) {
+	failed := call.FailedAttempt()
+	if failed == nil {
 		return
 	}
-	meter.Verdict(counter{ctx}, call.Facts(), verdict)
-	if verdict.Ended {
-		logger(ctx).Warn(verdict.Message(), verdict.Fields()...)
+	meter.FailedAttempt(counter{ctx}, call.Facts(), failed)
+	if failed.Ended {
+		logger(ctx).Warn(failed.Message(), failed.Fields()...)
 	} else {
-		logger(ctx).Info(verdict.Message(), verdict.Fields()...)
+		logger(ctx).Info(failed.Message(), failed.Fields()...)
 	}
 }
 

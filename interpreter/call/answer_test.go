@@ -32,8 +32,8 @@ const (
 	approval = "    tool: approval\n    message: Load?\n    form: {ticket: {type: text, required: true}}\n"
 )
 
-// An attempt that is awaited has no verdict yet: that of the one before has been told.
-func TestNoVerdictWhileAwaited(t *testing.T) {
+// An attempt that is awaited has not failed; the failure of the one before was reported.
+func TestNoFailureWhileAwaited(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook+"    retry: 3\n")
 	require.Nil(t, call.FailedAttempt())

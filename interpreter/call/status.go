@@ -123,27 +123,27 @@ func (c *Call) FailedAttempt() *FailedAttempt {
 	if failure == nil || c.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
-	verdict := &FailedAttempt{
+	failed := &FailedAttempt{
 		Where: c.config.Where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
 		Error: failure, Ended: c.Result() != nil,
 	}
 	if c.config.Sink != nil {
-		verdict.Sink = c.config.Sink.Place
+		failed.Sink = c.config.Sink.Place
 	}
-	if verdict.Ended || c.state.RequestAttempts > 0 {
-		verdict.OperationKey = c.requests.OperationKey(c.moment())
+	if failed.Ended || c.state.RequestAttempts > 0 {
+		failed.OperationKey = c.requests.OperationKey(c.moment())
 	}
-	if !verdict.Ended {
-		verdict.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
+	if !failed.Ended {
+		failed.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
 	}
 	switch {
-	case verdict.Ended:
+	case failed.Ended:
 	case head.Wait != nil:
-		verdict.Next = head.Wait.Summary
+		failed.Next = head.Wait.Summary
 	case hold != nil:
-		verdict.Next = "people decide"
+		failed.Next = "people decide"
 	default:
-		verdict.Next = "another attempt at once"
+		failed.Next = "another attempt at once"
 	}
-	return verdict
+	return failed
 }
