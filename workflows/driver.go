@@ -225,7 +225,7 @@ func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpr
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	defer d.rested()
 	until, long := longWait(ctx, wait)
-	settlement, err := d.park(ctx, &wait, until, long, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, until, long, func() (*ItemSettlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
 	if errors.Is(err, errRenews) {
@@ -241,7 +241,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.markHold(ctx, hold)
 	wait := hold.Wait(d.call.View().Failure)
-	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*ItemSettlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
 	if !errors.Is(err, errRenews) {
@@ -267,7 +267,7 @@ func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 
 // over applies the end of a wait or a hold to the call: with what people decided, with
 // a cancel, or by itself.
-func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, byItself func()) {
+func (d *driver) over(ctx workflow.Context, settlement *ItemSettlement, err error, byItself func()) {
 	switch {
 	case err != nil:
 		d.cancel(ctx)
@@ -281,8 +281,8 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 // park records that the call waits, until a time or, where that is zero, until people
 // end that, and parks it in its slot for a long wait.
 func (d *driver) park(
-	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
-) (*Settlement, error) {
+	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*ItemSettlement, error),
+) (*ItemSettlement, error) {
 	d.waiting(d.call, wait, until)
 	if d.slot == nil || !long {
 		return waits()

@@ -234,7 +234,7 @@ func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 }
 
 // notifyPaused sends the notices that people have paused the run, or a step of it.
-func (r *run) notifyPaused(ctx workflow.Context, command Command) {
+func (r *run) notifyPaused(ctx workflow.Context, command CommandInput) {
 	r.notify(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))

@@ -141,7 +141,7 @@ func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
 
 // waitingTurns are those of visits that wait for the state of their step; of the one that is named,
 // or of all for "". An iteration waits for none.
-func (r *run) waitingTurns(command Command) []*stateTurn {
+func (r *run) waitingTurns(command CommandInput) []*stateTurn {
 	if command.Index != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *run) waitingTurns(command Command) []*stateTurn {
 }
 
 // settleTurns has visits that wait for the state of their step request it again, or fail.
-func (r *run) settleTurns(command Command, settlement interpreter.Settlement) (ended int) {
+func (r *run) settleTurns(command CommandInput, settlement interpreter.Settlement) (ended int) {
 	turns := r.waitingTurns(command)
 	for _, t := range turns {
 		if t.repeats = true; settlement.Skip {

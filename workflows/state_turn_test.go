@@ -227,25 +227,25 @@ func TestStateOutOfReachIsSettled(t *testing.T) {
 		steps   string
 		claims  bool // which is what is out of reach, or the move
 		update  string
-		command workflows.Command
+		command workflows.CommandInput
 		status  interpreter.Status
 		failure string // or warning
 		tries   int
 	}{
-		"retry-now":                  {"", true, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
-		"retry-now of the step":      {"", true, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
-		"retry-now of an iteration":  {loop, true, workflows.RetryNowUpdate, workflows.Command{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
-		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.Command{}, interpreter.Completed, "", 3},
-		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.Command{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now":                  {"", true, workflows.RetryNowUpdate, workflows.CommandInput{}, interpreter.Completed, "", 3},
+		"retry-now of the step":      {"", true, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
+		"retry-now of an iteration":  {loop, true, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders", Index: &one}, interpreter.Completed, "", 3},
+		"retry-now of a move":        {"", false, workflows.RetryNowUpdate, workflows.CommandInput{}, interpreter.Completed, "", 3},
+		"retry-now of a step's move": {"", false, workflows.RetryNowUpdate, workflows.CommandInput{Step: "orders"}, interpreter.Completed, "", 3},
 		"skip": {
 			"", true, workflows.SkipUpdate,
-			workflows.Command{Step: "orders", By: "ada"},
+			workflows.CommandInput{Step: "orders", By: "ada"},
 			interpreter.Failed,
 			"skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
 		"skip of a move": {
 			"", false, workflows.SkipUpdate,
-			workflows.Command{Step: "orders", By: "ada"},
+			workflows.CommandInput{Step: "orders", By: "ada"},
 			interpreter.Completed,
 			"the next run reads the same rows again: skipped by ada (the state of a step is out of reach: the file is locked)", 2,
 		},
@@ -410,24 +410,24 @@ func TestStateTurnIsSettled(t *testing.T) {
 	id := "reprise-concurrency-state/test%2Forders"
 	for name, row := range map[string]struct {
 		update   string
-		command  workflows.Command
+		command  workflows.CommandInput
 		requests []string
 		message  string
 		took     time.Duration
 	}{
 		"retry-now": {
-			workflows.RetryNowUpdate, workflows.Command{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
+			workflows.RetryNowUpdate, workflows.CommandInput{}, []string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id}, "", 30 * time.Second,
 		},
 		"retry-now of the step": {
 			workflows.RetryNowUpdate,
-			workflows.Command{Step: "orders"},
+			workflows.CommandInput{Step: "orders"},
 			[]string{"orders#1 asks " + id, "orders#1 asks " + id, "orders#1 leaves " + id},
 			"",
 			30 * time.Second,
 		},
 		"skip": {
 			workflows.SkipUpdate,
-			workflows.Command{Step: "orders", By: "ada", Reason: "no"},
+			workflows.CommandInput{Step: "orders", By: "ada", Reason: "no"},
 			[]string{"orders#1 asks " + id, "orders#1 leaves " + id},
 			"step orders: skipped by ada: no (waits for the state test/orders, which run other holds)", 30 * time.Second,
 		},

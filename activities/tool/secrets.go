@@ -17,7 +17,7 @@ import (
 // forgotten with the attempt; Resources.Secrets is for what other attempts may
 // meet too.
 type Secrets struct {
-	*secrets.Set
+	*secrets.Masker
 
 	mu   sync.Mutex
 	sent []*secrets.ConnectionSecrets
@@ -28,8 +28,8 @@ type Secrets struct {
 type secretsKey struct{}
 
 // WithSecrets gives the attempt a set of its own.
-func WithSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *Secrets) {
-	own := &Secrets{Set: worker.With()}
+func WithSecrets(ctx context.Context, worker *secrets.Masker) (context.Context, *Secrets) {
+	own := &Secrets{Masker: worker.With()}
 	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
@@ -38,7 +38,7 @@ func SecretsOf(ctx context.Context) *Secrets {
 	if own, ok := ctx.Value(secretsKey{}).(*Secrets); ok {
 		return own
 	}
-	return &Secrets{Set: &secrets.Set{}}
+	return &Secrets{Masker: &secrets.Masker{}}
 }
 
 // AddSent records that the attempt sends the secrets of a connection: its answers are
@@ -100,7 +100,7 @@ func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string)
 
 // Conceal has texts masked: all of them in what this attempt reports, and those
 // that are no ordinary words by the whole worker and in the attempt's answers.
-func Conceal(ctx context.Context, worker *secrets.Set, texts []string) {
+func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
 	for _, text := range texts {

@@ -20,9 +20,9 @@ const Stars = "***"
 // oldest is forgotten first. Tokens that are fetched again and again expire.
 const maxAdded = 256
 
-// Set masks secrets. It is safe for concurrent use. The zero value has none.
-type Set struct {
-	parent *Set
+// Masker masks secrets. It is safe for concurrent use. The zero value has none.
+type Masker struct {
+	parent *Masker
 
 	mu          sync.Mutex
 	connections map[string]*ConnectionSecrets
@@ -55,11 +55,11 @@ func newMasker(patterns []pattern) *masker {
 
 // With is a set that also masks what s masks. Secrets that are added to it are not
 // added to s.
-func (s *Set) With() *Set { return &Set{parent: s} }
+func (s *Masker) With() *Masker { return &Masker{parent: s} }
 
 // Add has values masked from now on, in every form. It is for secrets that are not
 // configured, such as a token that was fetched.
-func (s *Set) Add(values ...string) {
+func (s *Masker) Add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, value := range values {
@@ -68,14 +68,14 @@ func (s *Set) Add(values ...string) {
 }
 
 // AddToken is Add for one value. It gives what finds it in answers.
-func (s *Set) AddToken(value string) *ConnectionSecrets {
+func (s *Masker) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(value)
 }
 
 // add is Add, with s.mu.
-func (s *Set) add(value string) *ConnectionSecrets {
+func (s *Masker) add(value string) *ConnectionSecrets {
 	for _, known := range s.added {
 		if known.value == value {
 			return known.connection
@@ -94,7 +94,7 @@ func (s *Set) add(value string) *ConnectionSecrets {
 
 // AddNames has names masked where they are words of their own. They are less than
 // secrets: those of users.
-func (s *Set) AddNames(names ...string) {
+func (s *Masker) AddNames(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -106,7 +106,7 @@ func (s *Set) AddNames(names ...string) {
 
 // AddConnection has the secrets of a connection masked, and gives them. Those
 // that are short, and names, are not: see [Set.Use].
-func (s *Set) AddConnection(raw string) *ConnectionSecrets {
+func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.connections[raw]; known != nil {
@@ -122,7 +122,7 @@ func (s *Set) AddConnection(raw string) *ConnectionSecrets {
 
 // Login adds what a connection logs in with where that is not in what was
 // configured, but in a file or the environment.
-func (s *Set) Login(connection *ConnectionSecrets, user, password string) {
+func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if user != "" && !slices.Contains(connection.logins, user) {
@@ -140,7 +140,7 @@ func (s *Set) Login(connection *ConnectionSecrets, user, password string) {
 }
 
 // namesOf are the users of a connection.
-func (s *Set) namesOf(connection *ConnectionSecrets) []string {
+func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(connection.names, connection.logins)
@@ -148,7 +148,7 @@ func (s *Set) namesOf(connection *ConnectionSecrets) []string {
 
 // Use has all of a connection masked, its names and short secrets too: for what
 // comes of using it.
-func (s *Set) Use(connection *ConnectionSecrets) {
+func (s *Masker) Use(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
 		owner = owner.parent
@@ -157,7 +157,7 @@ func (s *Set) Use(connection *ConnectionSecrets) {
 	s.Add(connection.short...)
 }
 
-func (s *Set) masker() *masker {
+func (s *Masker) masker() *masker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready != nil {
@@ -180,7 +180,7 @@ func (s *Set) masker() *masker {
 }
 
 // maskers are those of the set and of the sets that it is with.
-func (s *Set) maskers() []*masker {
+func (s *Masker) maskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {
 		if m := s.masker(); m.long.least > 0 || m.words.least > 0 {
@@ -191,10 +191,10 @@ func (s *Set) maskers() []*masker {
 }
 
 // Text is a text with all secrets replaced by stars.
-func (s *Set) Text(text string) string { return mask(s.maskers(), text) }
+func (s *Masker) Text(text string) string { return mask(s.maskers(), text) }
 
 // Value is a value of JSON whose texts and keys are masked. v is not changed.
-func (s *Set) Value(v any) any { return maskValue(s.maskers(), v) }
+func (s *Masker) Value(v any) any { return maskValue(s.maskers(), v) }
 
 func maskValue(maskers []*masker, v any) any {
 	switch v := v.(type) {

@@ -27,7 +27,7 @@ func someStats() stats.Stats {
 			WorkflowID: "patients-9qqa", Status: interpreter.Failed, StartedAt: samples.Began, EndedAt: samples.Began.Add(time.Second), At: samples.Began.Add(time.Second),
 		}},
 		Attempts:       []stats.Bar{{From: 1, To: 1, Items: 90_000}, {From: 2, To: 2, Items: 900}, {From: 11, To: 20, Items: 20}, {From: 101, Items: 1}},
-		Errors:         []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
+		Errors:         []stats.ErrorCount{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
 		Waits:          []stats.Waits{{Reason: "rate_limited", Waits: 2, Seconds: 7200}, {Reason: "failure", Waits: 800, Seconds: 1600}},
 		AttemptSeconds: 3200, WaitSeconds: 8800, LimitSeconds: 7200, LimitShare: 0.6,
 		Steps: []stats.Figures{

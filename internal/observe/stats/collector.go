@@ -35,7 +35,7 @@ type Collector struct {
 	spans    *SpanBuilder
 	see      func(Span)
 	attempts []int // by bars
-	errors   map[Error]*Error
+	errors   map[ErrorCount]*ErrorCount
 	waits    map[string]*Waits
 	steps    map[stepKey]*Figures
 	order    []*Figures
@@ -60,7 +60,7 @@ type stepKey struct {
 // every span of the runs, and none of their child runs.
 func NewCollector(see func(Span)) *Collector {
 	return &Collector{
-		see: see, attempts: make([]int, len(bars)), errors: map[Error]*Error{}, waits: map[string]*Waits{},
+		see: see, attempts: make([]int, len(bars)), errors: map[ErrorCount]*ErrorCount{}, waits: map[string]*Waits{},
 		steps: map[stepKey]*Figures{}, failures: map[string]*FailureGroup{},
 		known: map[string]bool{}, notes: map[string]int{},
 	}
@@ -171,11 +171,11 @@ func (c *Collector) figures(step string) *Figures {
 	return c.steps[key]
 }
 
-func (c *Collector) alike(failure *interpreter.ErrorObject) *Error {
-	key := Error{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+func (c *Collector) alike(failure *interpreter.ErrorObject) *ErrorCount {
+	key := ErrorCount{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
 	if c.errors[key] == nil {
 		if len(c.errors) >= mostAlike {
-			key = Error{Kind: "others"}
+			key = ErrorCount{Kind: "others"}
 		}
 		if c.errors[key] == nil {
 			copied := key
@@ -322,7 +322,7 @@ func slowest(kept []Slow, slow Slow) []Slow {
 // Stats gives the figures so far.
 func (c *Collector) Stats() Stats {
 	s := c.stats
-	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []Error{}, []Waits{}, []Figures{}, []FailureGroup{}
+	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []ErrorCount{}, []Waits{}, []Figures{}, []FailureGroup{}
 	s.SlowestSteps, s.SlowestIterations = append([]Slow{}, s.SlowestSteps...), append([]Slow{}, s.SlowestIterations...)
 	s.Notes = append([]string{}, s.Notes...)
 	for _, note := range c.noted {
@@ -340,7 +340,7 @@ func (c *Collector) Stats() Stats {
 	for _, alike := range c.errors {
 		s.Errors = append(s.Errors, *alike)
 	}
-	slices.SortFunc(s.Errors, func(x, y Error) int {
+	slices.SortFunc(s.Errors, func(x, y ErrorCount) int {
 		return cmp.Or(cmp.Compare(y.Attempts, x.Attempts), cmp.Compare(y.Items, x.Items),
 			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Status, y.Status), cmp.Compare(x.Class, y.Class))
 	})

@@ -19,9 +19,9 @@ type Stats struct {
 	// Attempts is the histogram of attempts until success, of the iterations and of
 	// the steps without a loop that succeeded. Pages do not count: what fetched ten
 	// with twelve attempts needed 3.
-	Attempts []Bar   `json:"attempts"`
-	Errors   []Error `json:"errors"`
-	Waits    []Waits `json:"waits"`
+	Attempts []Bar        `json:"attempts"`
+	Errors   []ErrorCount `json:"errors"`
+	Waits    []Waits      `json:"waits"`
 	// AttemptsMade are all attempts, each page of its own. One that is a child run does
 	// not count, as the attempts of that run do.
 	AttemptsMade int `json:"attempts_made"`
@@ -73,9 +73,9 @@ type Bar struct {
 	Items int `json:"items"`
 }
 
-// Error counts errors that are alike: attempts that ended with one, and iterations
+// ErrorCount counts errors that are alike: attempts that ended with one, and iterations
 // and steps that did.
-type Error struct {
+type ErrorCount struct {
 	Class    interpreter.Class `json:"class"`
 	Kind     interpreter.Kind  `json:"kind"`
 	Status   int               `json:"status,omitempty"`

@@ -321,7 +321,7 @@ func (s *stage) perform(act *playbook.TestAct) {
 	}[verb]
 	s.env.UpdateWorkflow(update, "", ignored(func(err error) {
 		s.script.complain(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
-	}), workflows.Command{Step: act.Step, Reason: act.Reason, By: "test"})
+	}), workflows.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
 // connections are those of the test. One that it does not name has a made-up token, which

@@ -34,7 +34,7 @@ type Description struct {
 	// given are values that are passed with each run, since they must not be in a file.
 	given []string
 	// known are the secrets that were taken out, which may be elsewhere as well.
-	known secrets.Set
+	known secrets.Masker
 }
 
 // Request is one request.

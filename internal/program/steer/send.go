@@ -23,7 +23,7 @@ import (
 
 // sending is one command on its way to runs.
 type sending struct {
-	*Sender
+	*Dispatcher
 
 	command Command
 	mu      sync.Mutex
@@ -131,7 +131,7 @@ func (s *sending) update(ctx context.Context, run runs.Found) (workflows.Command
 	defer cancel()
 	var reply workflows.CommandResult
 	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
-		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.Command},
+		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.CommandInput},
 	}, &reply)
 	return reply, err
 }

@@ -45,7 +45,7 @@ const (
 // Command is what is done to runs.
 type Command struct {
 	Name string // one of the names above
-	workflows.Command
+	workflows.CommandInput
 }
 
 // Words are the command without its runs.
@@ -92,8 +92,8 @@ type Result struct {
 // Failed reports whether the run has not accepted the command, as far as is known.
 func (r Result) Failed() bool { return r.Outcome == Refused || r.Outcome == Unknown }
 
-// Sender sends commands to runs. It is safe for concurrent use.
-type Sender struct {
+// Dispatcher sends commands to runs. It is safe for concurrent use.
+type Dispatcher struct {
 	Client    client.Client
 	Namespace string
 	Runs      *runs.Reader
@@ -101,7 +101,7 @@ type Sender struct {
 
 // Find finds runs by their IDs or the beginnings of those, each once. The error is that
 // of runs.Reader.Find for the first that was not found.
-func (s *Sender) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
+func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
 	var group errgroup.Group
 	group.SetLimit(sendsAtOnce)
@@ -129,8 +129,8 @@ func (s *Sender) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 // Send sends a command to runs, ten at a time; a refusal by one does not stop the
 // others. each gets the results as they come, one at a time; they are returned in the
 // order of the runs.
-func (s *Sender) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
-	sending := &sending{Sender: s, command: command, workers: map[string]int{}}
+func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
+	sending := &sending{Dispatcher: s, command: command, workers: map[string]int{}}
 	results := make([]Result, len(to))
 	var group errgroup.Group
 	var one sync.Mutex
@@ -149,6 +149,6 @@ func (s *Sender) Send(ctx context.Context, command Command, to []runs.Found, eac
 }
 
 // SendOne sends a command to one run.
-func (s *Sender) SendOne(ctx context.Context, command Command, run runs.Found) Result {
+func (s *Dispatcher) SendOne(ctx context.Context, command Command, run runs.Found) Result {
 	return s.Send(ctx, command, []runs.Found{run}, func(Result) {})[0]
 }

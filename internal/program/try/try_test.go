@@ -116,7 +116,7 @@ func tried(t *testing.T, text, url string, change func(*try.Options)) (*try.Repo
 	book := load(t, text)
 	options := try.Options{
 		Book: book, Workload: expression.Merge(book.Workload, map[string]any{"api": url}).(map[string]any),
-		Resources: activities.Resources{Directory: t.TempDir(), AllowPython: true, Secrets: &secrets.Set{}},
+		Resources: activities.Resources{Directory: t.TempDir(), AllowPython: true, Secrets: &secrets.Masker{}},
 		Sleep: func(_ context.Context, wait time.Duration) error {
 			waits = append(waits, wait)
 			return nil
@@ -252,7 +252,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"Bearer tok-12345678"}, server.auth)
 	var recorded bytes.Buffer
-	require.NoError(t, recording.Write(&recorded, record, &secrets.Set{}))
+	require.NoError(t, recording.Write(&recorded, record, &secrets.Masker{}))
 	asJSON, err := json.Marshal(report)
 	require.NoError(t, err)
 	for _, shown := range []string{text(t, report, server.URL), recorded.String(), string(asJSON)} {

@@ -76,7 +76,7 @@ type order struct {
 // readOrder reads a form.
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
-		Command: steer.Command{Name: form.Get("command"), Command: workflows.Command{
+		Command: steer.Command{Name: form.Get("command"), CommandInput: workflows.CommandInput{
 			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, steer.MostReason),
 		}},
 		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),

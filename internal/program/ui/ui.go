@@ -106,8 +106,8 @@ func New(options Options) *Server {
 }
 
 // sender sends commands to runs.
-func (s *Server) sender() *steer.Sender {
-	return &steer.Sender{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
+func (s *Server) sender() *steer.Dispatcher {
+	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
 }
 
 const (
