@@ -112,7 +112,7 @@ func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 }
 
 // markWatermark reports the watermark of a step that has moved it, if it is a time.
-func (r *run) markWatermark(ctx workflow.Context, step string, of incremental.Type, watermark incremental.Cursor) {
+func (r *run) markWatermark(ctx workflow.Context, step string, of incremental.CursorType, watermark incremental.Cursor) {
 	if at, ok := incremental.TimeOf(of, watermark); ok {
 		counter{ctx}.Mark(meter.WatermarkAge, at, r.Run.Playbook, step)
 	}

@@ -122,7 +122,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interp
 
 // runOn runs the statement, or writes the rows where there is none.
 func (t *Tool) runOn(
-	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.Statement, write *sqltool.TableWrite,
+	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.BoundStatement, write *sqltool.TableWrite,
 ) (interpreter.ToolResult, error) {
 	if sql != nil {
 		q := &query{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: maxMessageBytes(t.res)}

@@ -24,7 +24,7 @@ import (
 type query struct {
 	conn  *pgconn.PgConn
 	types *pgtype.Map
-	sql   *sqltool.Statement
+	sql   *sqltool.BoundStatement
 	limit int64 // of the result, in bytes
 	usual int   // how large a message may be in other uses of the connection
 

@@ -14,11 +14,11 @@ type Column struct {
 	ReadOnly bool
 }
 
-// Kind is what the values of a column are, as far as writes distinguish types.
-type Kind int
+// ColumnKind is what the values of a column are, as far as writes distinguish types.
+type ColumnKind int
 
 const (
-	kindOther Kind = iota // only the database knows what fits
+	kindOther ColumnKind = iota // only the database knows what fits
 	kindSmallint
 	kindInteger
 	kindBigint
@@ -32,7 +32,7 @@ const (
 	kindJSON
 )
 
-func (k Kind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
+func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
 // TableTx is the transaction of a write to a table.
 type TableTx interface {
@@ -210,7 +210,7 @@ func appendNew(list []string, text string) []string {
 }
 
 // KindOfType is the kind of a type of PostgreSQL, by its name there.
-func KindOfType(name string) Kind {
+func KindOfType(name string) ColumnKind {
 	base, _, limited := strings.Cut(name, "(")
 	switch base {
 	case "smallint":
@@ -244,11 +244,11 @@ func KindOfType(name string) Kind {
 
 // KindOfDeclared is the kind of a type as it is declared in SQLite, which keeps integers of
 // 64 bits, other numbers, and text; it compares times as text.
-func KindOfDeclared(name string) Kind {
+func KindOfDeclared(name string) ColumnKind {
 	name = strings.ToUpper(name)
 	for _, one := range []struct {
 		part string
-		kind Kind
+		kind ColumnKind
 	}{
 		{"INT", kindBigint},
 		{"CHAR", kindText},

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// Statement is a statement with the values of this attempt.
-type Statement struct {
+// BoundStatement is a statement with the values of this attempt.
+type BoundStatement struct {
 	Step   string
 	Source string
 	Parsed *statement.Statement
@@ -21,7 +21,7 @@ type Statement struct {
 }
 
 // Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
-func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, write *TableWrite, err error) {
+func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *BoundStatement, write *TableWrite, err error) {
 	if sql, err = readStatement(in, dialect); sql == nil && err == nil {
 		write, err = planWrite(in)
 	}
@@ -30,7 +30,7 @@ func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, 
 
 // readStatement parses the statement of a call again and pairs it with the
 // values the workflow rendered. Without a statement it gives nil.
-func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statement, error) {
+func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement, error) {
 	source, err := tool.TextField(in, "statement")
 	if err != nil || strings.TrimSpace(source) == "" {
 		return nil, err
@@ -46,7 +46,7 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statem
 		return nil, tool.ConfigErrorf("step %q: the statement has %d templates, but %d values came with it",
 			in.Step, parsed.Params(), len(in.Params))
 	}
-	s := &Statement{Step: in.Step, Source: source, Parsed: parsed, Values: make([]any, len(in.Params))}
+	s := &BoundStatement{Step: in.Step, Source: source, Parsed: parsed, Values: make([]any, len(in.Params))}
 	for i, param := range in.Params {
 		s.Values[i] = param.Data
 	}

@@ -161,7 +161,7 @@ func (w *TableWrite) DeleteColumns() []string {
 
 // compareValues compares two values as a column of a kind does: numbers as numbers, times as
 // instants, and all else by code points. nil is less than any other.
-func compareValues(kind Kind, a, b any) int {
+func compareValues(kind ColumnKind, a, b any) int {
 	if a == nil || b == nil {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}

@@ -36,13 +36,13 @@ type Dialect struct {
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
-	KindOf func(name string) Kind
+	KindOf func(name string) ColumnKind
 	// CodePoints has SQL compare text by code points.
 	CodePoints string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
 	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
-	LongNumbers Kind
+	LongNumbers ColumnKind
 	// Widen is the word that changes the type of a column, "" where columns hold any value.
 	Widen string
 	// IfNotExists is said of a column that is added, where that can be said.
@@ -129,7 +129,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
 		return s, err
 	}
-	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
+	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
 		return s, err
 	}

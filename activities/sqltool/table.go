@@ -36,7 +36,7 @@ type TableWrite struct {
 	keyForms []func(any) string
 
 	sequence     string // column of sequence_by, "" for none
-	sequenceKind Kind
+	sequenceKind ColumnKind
 	codePoints   string                               // how SQL compares text by code points
 	instantOf    func(text string, offset int) string // that of the dialect
 	hardDelete   string                               // column of hard_delete, "" for none

@@ -24,7 +24,7 @@ type States struct {
 }
 
 // Source is where the rows of the cases come from.
-var Source = incremental.Source{CursorPath: "at", Type: incremental.Integer, Fingerprint: "here"}
+var Source = incremental.SourceIdentity{CursorPath: "at", Type: incremental.Integer, Fingerprint: "here"}
 
 // Run runs the cases.
 func (s States) Run(t *testing.T) {
@@ -228,7 +228,7 @@ func stateIsClaimed(s *StateTest) {
 }
 
 func stateOfAnother(s *StateTest) {
-	for _, other := range []incremental.Source{
+	for _, other := range []incremental.SourceIdentity{
 		{CursorPath: "other", Type: incremental.Integer, Fingerprint: "here"},
 		{CursorPath: "at", Type: incremental.Text, Fingerprint: "here"},
 		{CursorPath: "at", Type: incremental.Integer, Fingerprint: "there"},
@@ -688,7 +688,7 @@ func stateOfItsOwn(s *StateTest) {
 
 // positionsAreOrdered: the database orders positions as the cursors are ordered.
 func positionsAreOrdered(s *StateTest) {
-	for kind, ordered := range map[incremental.Type][]any{
+	for kind, ordered := range map[incremental.CursorType][]any{
 		incremental.Integer: {math.MinInt64, -256, -255, -1, 0, 1, 255, 256, math.MaxInt64},
 		incremental.Date:    {"0001-01-01", "1969-12-31", "1970-01-01", "1970-01-02", "9999-12-31"},
 		incremental.Time: {
@@ -705,7 +705,7 @@ func positionsAreOrdered(s *StateTest) {
 	}
 }
 
-func (s *StateTest) requireOrder(kind incremental.Type, low, high any) {
+func (s *StateTest) requireOrder(kind incremental.CursorType, low, high any) {
 	s.Helper()
 	one := *s
 	one.State = fmt.Sprint(s.State, kind, low, high)

@@ -44,13 +44,13 @@ type kept struct {
 	Watermark Cursor `json:"watermark,omitzero"`
 	// Found is the watermark when the holder claimed the state, and Holder a digest of it; ""
 	// for nobody.
-	Found  Cursor    `json:"found,omitzero"`
-	Holder string    `json:"holder,omitempty"`
-	Run    string    `json:"run,omitempty"`
-	Number int       `json:"number,omitempty"` // of the holder's last write
-	Rows   int64     `json:"rows,omitempty"`
-	Source Source    `json:"source,omitzero"` // with a digest of its fingerprint
-	At     time.Time `json:"at,omitzero"`
+	Found  Cursor         `json:"found,omitzero"`
+	Holder string         `json:"holder,omitempty"`
+	Run    string         `json:"run,omitempty"`
+	Number int            `json:"number,omitempty"` // of the holder's last write
+	Rows   int64          `json:"rows,omitempty"`
+	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
+	At     time.Time      `json:"at,omitzero"`
 	// Moved says that the holder has moved it.
 	Moved bool `json:"moved,omitempty"`
 }
@@ -154,7 +154,7 @@ func (k *Keeper) remove(s kept) {
 }
 
 // Digested is a source as a Keeper keeps it.
-func (s Source) Digested() Source {
+func (s SourceIdentity) Digested() SourceIdentity {
 	s.Fingerprint = digest(s.Fingerprint)
 	return s
 }

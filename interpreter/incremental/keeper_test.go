@@ -41,7 +41,7 @@ func (s *keeperScript) do(line string) string {
 	}
 	switch words[1] {
 	case "claims":
-		source := incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}
+		source := incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}
 		if len(words) > 4 {
 			source.Fingerprint = words[4]
 		}
@@ -202,15 +202,15 @@ func TestKeeperRefusals(t *testing.T) {
 	script := keeperScript{t, &incremental.Keeper{}, noon}
 	script.do("a claims s")
 	script.do("a moves s 1 to 10")
-	claim := incremental.Claim{Name: "s", Holder: "b", Run: "run-b", Source: incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}}
+	claim := incremental.Claim{Name: "s", Holder: "b", Run: "run-b", Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}}
 	for _, row := range []struct {
-		change func(*incremental.Source)
+		change func(*incremental.SourceIdentity)
 		want   string
 	}{
-		{func(s *incremental.Source) { s.Fingerprint = "there" }, "rows come from somewhere else"},
-		{func(s *incremental.Source) { s.CursorPath = "at" }, "its cursor is id, and the step's is at"},
-		{func(s *incremental.Source) { s.CursorPath, s.Type = "", incremental.Token }, "and the step's is a token"},
-		{func(s *incremental.Source) { s.Type = incremental.Text }, "its cursor has type integer, and the step's has type text"},
+		{func(s *incremental.SourceIdentity) { s.Fingerprint = "there" }, "rows come from somewhere else"},
+		{func(s *incremental.SourceIdentity) { s.CursorPath = "at" }, "its cursor is id, and the step's is at"},
+		{func(s *incremental.SourceIdentity) { s.CursorPath, s.Type = "", incremental.Token }, "and the step's is a token"},
+		{func(s *incremental.SourceIdentity) { s.Type = incremental.Text }, "its cursor has type integer, and the step's has type text"},
 	} {
 		other := claim
 		row.change(&other.Source)
@@ -232,7 +232,7 @@ func TestKeeperIsBounded(t *testing.T) {
 		name := fmt.Sprintf("shop/orders/tenant-%06d%s", i, pad)
 		claimed := k.Claim(incremental.Claim{
 			Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Run: "shop-2026-11-23T12:00:00Z",
-			Source: incremental.Source{CursorPath: "updated_at", Type: incremental.Time, Fingerprint: fmt.Sprint("source ", i)},
+			Source: incremental.SourceIdentity{CursorPath: "updated_at", Type: incremental.Time, Fingerprint: fmt.Sprint("source ", i)},
 		}, noon)
 		if claimed.Refused != nil {
 			return claimed.Refused
@@ -381,7 +381,7 @@ func shown(watermark int) string {
 
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.Source{Type: incremental.Time}}
+	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.SourceIdentity{Type: incremental.Time}}
 	require.NoError(t, claim.Check())
 	for _, change := range []func(*incremental.Claim){
 		func(c *incremental.Claim) { c.Name = "" },

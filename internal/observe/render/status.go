@@ -306,7 +306,7 @@ func readText(read *runs.IncrementalStatus) string {
 }
 
 // BehindText is how far a watermark of a type is behind, by seconds.
-func BehindText(as incremental.Type, seconds float64) string {
+func BehindText(as incremental.CursorType, seconds float64) string {
 	if as == incremental.Date {
 		return terminal.Count(int(seconds/(24*time.Hour).Seconds()), "day")
 	}

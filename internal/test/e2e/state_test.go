@@ -52,7 +52,7 @@ func stateCaller(w *world) func(inputs ...interpreter.StateInput) []interpreter.
 // claimOf and moveOf are those of a call.
 func claimOf(group, name, holder string) interpreter.StateInput {
 	return interpreter.StateInput{Group: group, Claim: &incremental.Claim{
-		Name: name, Holder: holder, Run: "run of " + holder, Source: incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
+		Name: name, Holder: holder, Run: "run of " + holder, Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
 	}}
 }
 

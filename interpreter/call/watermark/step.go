@@ -80,7 +80,7 @@ func (s *StatefulStep) ofElement(group string) (string, error) {
 }
 
 // Claim is the request for a state. holder is the key of the call, and about what the state is of.
-func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.Source, now time.Time) interpreter.StateInput {
+func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
 	return s.placed(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull()},
@@ -140,7 +140,7 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 }
 
 // About is what the state is about, by an action with the scope in which its requests are rendered.
-func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.Source {
+func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
 	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
 		if field.Key == playbook.FieldURL {
@@ -157,7 +157,7 @@ func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, 
 			of.parts = append(of.parts, expression.Text(auth))
 		}
 	}
-	return incremental.Source{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
+	return incremental.SourceIdentity{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
 }
 
 // source collects what distinguishes the source of a step from others.
