@@ -66,7 +66,7 @@ func (d *hosting) start(ctx context.Context) error {
 		if err := h.recall(ctx); err != nil {
 			return err
 		}
-		h.mark = h.call.Mark()
+		h.mark = h.call.View().Mark()
 		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
@@ -84,7 +84,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.shownAt = time.Now()
-	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
+	h.chunk, h.before = h.call.View().NewChunk(h.clock.now()), h.call.View().Snapshot()
 	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at, progress: h.progress})
 	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
@@ -106,7 +106,7 @@ func (h *hostedCall) showProgress() {
 // else than a page is due.
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
-		if h.in.Pages && !h.call.TurnsPage() {
+		if h.in.Pages && !h.call.View().TurnsPage() {
 			return h.yield(), nil
 		}
 		command := h.call.Next(h.clock.now())
@@ -115,7 +115,7 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
+			if h.chunk.Full(h.call.View(), h.clock.now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
 			size, err := h.page(ctx, command.Input)
@@ -180,7 +180,7 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
-	h.before = h.call.Snapshot()
+	h.before = h.call.View().Snapshot()
 	began := h.clock.now()
 	stop := h.progress.does(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
 	defer stop()
@@ -201,7 +201,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 
 // here is the call as it is now.
 func (h *hostedCall) here() call.Driven {
-	state := h.call.Snapshot()
+	state := h.call.View().Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
@@ -222,7 +222,7 @@ func (h *hostedCall) logFailed() {
 
 // log logs what was decided about an attempt that failed.
 func (d *hosting) log(call *call.Call) {
-	failed := call.FailedAttempt()
+	failed := call.View().FailedAttempt()
 	d.count(call, failed)
 	if failed == nil {
 		return
@@ -362,7 +362,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 	}
 	s.of.call.SinkDone(result, s.of.clock.now())
 	if s.of.sure {
-		s.of.mark = s.of.call.Mark()
+		s.of.mark = s.of.call.View().Mark()
 	}
 	return sinkDone
 }
@@ -376,7 +376,7 @@ func (s *hostedSink) leave() sinkEnd {
 // there is too much to note.
 func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry {
 	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
-	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
+	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
@@ -394,7 +394,7 @@ func (h *hostedCall) resume(noted []byte) error {
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
 	}
-	h.sure, h.mark = true, h.call.Mark()
+	h.sure, h.mark = true, h.call.View().Mark()
 	return nil
 }
 
@@ -407,7 +407,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
-	for _, in := range h.call.Ledgers(h.clock.now()) {
+	for _, in := range h.call.View().Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
@@ -428,7 +428,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		h.call.SetNoted(h.notes)
 	}
 	if h.call.View().Written > written {
-		state := h.call.Snapshot()
+		state := h.call.View().Snapshot()
 		h.progress.set(h.at, call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil

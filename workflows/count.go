@@ -59,7 +59,7 @@ func emit(ctx workflow.Context, span meter.Span) {
 
 // countCall counts a call that has ended here.
 func countCall(ctx workflow.Context, call *call.Call) {
-	facts, result := call.Facts(), *call.Result()
+	facts, result := call.View().Facts(), *call.Result()
 	meter.Call(counter{ctx}, facts, result)
 	if facts.Place != "" {
 		emit(ctx, meter.SinkSpan(facts, result))
@@ -68,13 +68,13 @@ func countCall(ctx workflow.Context, call *call.Call) {
 
 // countAttempt counts an attempt that no activity has made.
 func countAttempt(ctx workflow.Context, call *call.Call, began time.Time, failure *interpreter.ErrorObject) {
-	meter.Attempt(counter{ctx}, call.Facts(), failure, workflow.Now(ctx).Sub(began))
+	meter.Attempt(counter{ctx}, call.View().Facts(), failure, workflow.Now(ctx).Sub(began))
 }
 
 // countWait counts a wait that begins here.
 func countWait(ctx workflow.Context, call *call.Call, wait interpreter.Wait) {
 	if !wait.Rest {
-		facts := call.Facts()
+		facts := call.View().Facts()
 		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, string(wait.Reason))
 	}
 }

@@ -62,7 +62,7 @@ func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) in
 // input there, else nil.
 func (d *driver) run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.awaited == nil && d.call.Traits().Awaits {
+	if !ended && d.awaited == nil && d.call.View().Traits().Awaits {
 		d.awaited = &awaitedCall{call: d.call}
 		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
@@ -92,7 +92,7 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 	if d.host != nil && d.call.View().Recalls && !d.call.Finished() {
 		d.host.recallLedgers(ctx, d.call)
 	}
-	d.apart = d.host != nil && d.call.Detachable()
+	d.apart = d.host != nil && d.call.View().Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			if d.call.View().Awaited != nil {
@@ -101,11 +101,11 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 			d.cancel(ctx)
 			break
 		}
-		wait := d.call.DueWait(workflow.Now(ctx))
+		wait := d.call.View().DueWait(workflow.Now(ctx))
 		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
-		if d.renews != nil && d.call.Begun() && d.renews() {
+		if d.renews != nil && d.call.View().Begun && d.renews() {
 			d.silence()
 			return d.snapshot(ctx, wait)
 		}
@@ -117,7 +117,7 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 // next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
 	alone, held := d.alone, controlsOf(ctx).IsPaused(d.call.Config().Step.Name)
-	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
+	if d.alone = false; d.apart && !alone && !held && d.call.View().TurnsPage() {
 		d.fetchPages(ctx)
 		return
 	}
@@ -162,7 +162,7 @@ func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Sn
 	if d.host != nil {
 		snapshot = d.host.snapshot
 	}
-	state := d.call.Snapshot()
+	state := d.call.View().Snapshot()
 	snapshot.State, snapshot.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
@@ -308,11 +308,11 @@ func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx))
 
 // logFailed logs the decision about an attempt that failed.
 func logFailed(ctx workflow.Context, call *call.Call) {
-	failed := call.FailedAttempt()
+	failed := call.View().FailedAttempt()
 	if failed == nil {
 		return
 	}
-	meter.FailedAttempt(counter{ctx}, call.Facts(), failed)
+	meter.FailedAttempt(counter{ctx}, call.View().Facts(), failed)
 	if failed.Ended {
 		logger(ctx).Warn(failed.Message(), failed.Fields()...)
 	} else {

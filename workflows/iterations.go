@@ -80,7 +80,7 @@ func (b *batch) records() []IterationRecord {
 		records = append(records, IterationRecord{Index: ended.Index, CallStatus: ended.Result.CallStatus()})
 	}
 	for i, call := range b.calls {
-		record := IterationRecord{CallStatus: call.Status(b.waits[i], b.until[i])}
+		record := IterationRecord{CallStatus: call.View().Status(b.waits[i], b.until[i])}
 		if index := call.Config().Index; index != nil {
 			record.Index = *index
 		}

@@ -131,7 +131,7 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
 		call := r.noticeCall(notice, unsent, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
-		if call.DueWait(workflow.Now(ctx)) != nil {
+		if call.View().DueWait(workflow.Now(ctx)) != nil {
 			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
 		d := &driver{call: call, waiting: unshown, renews: func() bool { return r.notices.renewing }}

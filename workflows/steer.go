@@ -250,8 +250,8 @@ func (r *run) isInChild(step *playbook.Step) bool {
 func (r *run) doing(step *playbook.Step) string {
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil && (step == nil || record.Step == step.Name) {
-			if call.AwaitedDetails() != nil {
-				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.AwaitedDetails()))
+			if call.View().AwaitedDetails() != nil {
+				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.View().AwaitedDetails()))
 			}
 			return fmt.Sprintf("attempt %d of step %s is running", call.View().Attempt, record.Step)
 		}

@@ -23,7 +23,7 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 		return
 	}
 	c.state.Turn = nil
-	if c.Traits().Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
+	if c.requests.Traits(c.state.StartedAt).Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
 		c.await(outcome, now)
 		return
 	}
@@ -93,7 +93,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 		c.stop()
 	}
 	done := c.state.head().Sink.Choice
-	written := c.sinkWrite(done)
+	written := c.read().sinkWrite(done)
 	c.state.dropHead()
 	c.state.warn(result.Warnings...)
 	if result.Failed() {
@@ -158,7 +158,7 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
 		return
 	}
-	c.state.Watermark = c.keeps.Claimed(pending, c.ledgerKey(), output.Claimed.Watermark)
+	c.state.Watermark = c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed.Watermark)
 	c.begin(now)
 }
 
@@ -195,7 +195,7 @@ func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{En
 // publishes nothing and moves no watermark.
 func (c *Call) EndHere(now time.Time) {
 	c.state.Incomplete = true
-	c.end(c.results().success(decided{
+	c.end(c.read().results().success(decided{
 		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
 	}))
 }

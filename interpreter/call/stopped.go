@@ -43,7 +43,7 @@ func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
 func (t Task) StoppedAs(call *Call) Stopped {
 	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
-		stopped.Ledger, stopped.Print = call.ledgerKey(), t.Print(call, stopped.State.StartedAt)
+		stopped.Ledger, stopped.Print = call.read().ledgerKey(), t.Print(call, stopped.State.StartedAt)
 	}
 	return stopped
 }

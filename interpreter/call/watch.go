@@ -43,7 +43,7 @@ func (c *Call) Watch(witness Witness) *Call {
 // show shows what the call has decided.
 func (c *Call) show(seen Seen) {
 	if c.config.witness != nil {
-		seen.Facts = c.Facts()
+		seen.Facts = c.View().Facts()
 		c.config.witness(seen)
 	}
 }
@@ -73,14 +73,14 @@ func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
 
 // report passes the result of a condition to the explanation.
 func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
-	if c.call.explain == nil {
+	if c.explain == nil {
 		return
 	}
 	evaluated := Evaluated{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
-		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
+		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.state.StartedAt))
 	}
-	c.call.explain(evaluated)
+	c.explain(evaluated)
 }
 
 // Ahead is what a call comes to behind the sinks that are due, for people.
@@ -93,8 +93,8 @@ type Ahead struct {
 }
 
 // Ahead is what the call comes to.
-func (c *Call) Ahead() (ahead Ahead) {
-	s := &c.state
+func (v View) Ahead() (ahead Ahead) {
+	s := v.state
 	for _, todo := range s.Todo {
 		if ahead.Wait = todo.Wait; todo.Wait != nil {
 			break

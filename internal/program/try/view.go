@@ -150,7 +150,7 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
 	}
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
-	ahead := t.call.Ahead()
+	ahead := t.call.View().Ahead()
 	if wait := ahead.Wait; wait != nil {
 		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(wait.Summary)
 	}
