@@ -6,9 +6,11 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/retry"
 )
 
-// This file ends a call: with a result, its sinks, and what becomes of the state that the step keeps.
+// This file ends a call: with a result, its sinks, and a move of the state that the step keeps; or by a cancel.
 
 // fail ends the call at once, without a ruling of its policies.
 func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
@@ -73,4 +75,33 @@ func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
 	}
 	c.state.Last.Error = &failure
 	c.end(c.state.failed(failure, now))
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) interpreter.CallResult {
+	c.stop()
+	result := c.state.failed(interpreter.ErrorObject{
+		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
+		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
+	}, now)
+	c.Finish(*result)
+	return *result
+}
+
+// Abandon ends a call that cannot continue now, and may be continued later.
+func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
+	c.stop()
+	c.Finish(*c.state.failed(failure, now))
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
+
+// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
+// publishes nothing and moves no watermark.
+func (c *Call) EndHere(now time.Time) {
+	c.state.Incomplete = true
+	c.end(c.read().results().success(decided{
+		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
+	}))
 }
