@@ -27,7 +27,7 @@ type Host struct {
 	// Turns gives attempts their turns under rate limits.
 	Turns Turns
 	// Witness is shown what calls decide in activities. Their waits have no jitter then.
-	Witness func(ctx context.Context) call.Witness
+	Observer func(ctx context.Context) call.Observer
 }
 
 // Turns gives attempts their turns under rate limits, where no time passes in which they
@@ -40,11 +40,11 @@ type Turns interface {
 }
 
 // random is what hosted calls draw from, and witness what they are shown to.
-func (h Host) random(ctx context.Context) (random func() float64, witness call.Witness) {
-	if h.Witness == nil {
+func (h Host) random(ctx context.Context) (random func() float64, witness call.Observer) {
+	if h.Observer == nil {
 		return rand.Float64, nil
 	}
-	return nil, h.Witness(ctx)
+	return nil, h.Observer(ctx)
 }
 
 type hostKey struct{}

@@ -96,7 +96,7 @@ func resumeCall(
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, snapshot, stream(ctx, name)).Watch(witness(ctx))
+	call := task.Call(book, step, snapshot, stream(ctx, name)).Watch(observer(ctx))
 	if call.View().DueWait(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}

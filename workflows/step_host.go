@@ -268,7 +268,7 @@ func (r *run) stepSink(
 		},
 		Limits: r.Limits,
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, result.Data.Data).Watch(witness(ctx))
+	}, step.Sink, result.Data.Data).Watch(observer(ctx))
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
 	result = sink.AddWritten(result, step.Sink, written)

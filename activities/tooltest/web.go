@@ -43,8 +43,8 @@ type RecordingServer struct {
 	seen []string
 }
 
-// NewWitness listens on a loopback address.
-func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *RecordingServer {
+// NewRecordingServer listens on a loopback address.
+func NewRecordingServer(t *testing.T, address string, answer http.HandlerFunc) *RecordingServer {
 	t.Helper()
 	w := &RecordingServer{Answer: answer}
 	w.Server = httptest.NewUnstartedServer(w)

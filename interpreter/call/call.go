@@ -41,7 +41,7 @@ type Config struct {
 	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
 	Random func() float64
 	// witness observes what the call decides; nil for none.
-	witness Witness
+	observer Observer
 }
 
 // State is the progress of a call; kept in workflow history where a call

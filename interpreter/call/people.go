@@ -17,7 +17,7 @@ func (c *Call) await(outcome interpreter.Outcome, now time.Time) {
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
 	c.state.awaits(await.From(now, limit))
 	address := c.View().Address()
-	c.show(Seen{Attempt: address.Attempt, Awaits: &address, Limit: limit})
+	c.show(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
 // question is that of the current attempt, nil where that is no approval.

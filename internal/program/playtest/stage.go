@@ -233,7 +233,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout: time.Minute, // a busy machine is no deadlock
 		BackgroundActivityContext: activities.WithHost(context.Background(), activities.Host{
-			StopGrace: time.Second, Now: s.now, Turns: s.server, Witness: s.hosted,
+			StopGrace: time.Second, Now: s.now, Turns: s.server, Observer: s.hosted,
 		}),
 		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},
 	})
