@@ -451,7 +451,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 }
 
 // attempt makes one attempt of a call; see Catalogue.attempt.
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (madeAttempt, resultSize, error) {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.Brief()
 	return d.catalogue.attempt(ctx, input)

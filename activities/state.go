@@ -59,8 +59,8 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 	return out, refused
 }
 
-// stateKeeper is where states are kept.
-type stateKeeper interface {
+// stateStore is where states are kept.
+type stateStore interface {
 	claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
 	move(ctx context.Context, writes []incremental.StateWrite) error
 	states(ctx context.Context, prefix string) ([]incremental.State, error)
@@ -69,7 +69,7 @@ type stateKeeper interface {
 }
 
 // keeperOf is the keeper of a place, or of a group.
-func (c *Catalogue) keeperOf(place *interpreter.ToolInput, group string) stateKeeper {
+func (c *Catalogue) keeperOf(place *interpreter.ToolInput, group string) stateStore {
 	if place == nil {
 		return groupKeeper{c, group}
 	}

@@ -68,7 +68,7 @@ type controls struct {
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
 	// commands wait until the run has begun, and answers until it awaits some.
-	commands, answers gate
+	commands, answers updateGate
 	awaitsAnswers     bool
 	// reports are the last ones of the children, by their workflow IDs; reported is the last
 	// that the parent workflow was sent, and changed has another one made.

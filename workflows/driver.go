@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// waiter records when a call begins and, with nil, ends a wait, for progress.
-type waiter func(call *call.Call, wait *interpreter.Wait, until time.Time)
+// waitRecorder records when a call begins and, with nil, ends a wait, for progress.
+type waitRecorder func(call *call.Call, wait *interpreter.Wait, until time.Time)
 
 // unshown is the waiter of a call whose waits nothing shows.
 func unshown(*call.Call, *interpreter.Wait, time.Time) {}
@@ -24,7 +24,7 @@ func unshown(*call.Call, *interpreter.Wait, time.Time) {}
 // requests and applies the outcome to it.
 type driver struct {
 	call    *call.Call
-	waiting waiter
+	waiting waitRecorder
 	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
 	host *activityHost
@@ -52,7 +52,7 @@ type driver struct {
 
 // drive drives a call to its end within the workflow. slot is that of its child, nil
 // where it keeps what it has.
-func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) interpreter.CallResult {
+func drive(ctx workflow.Context, call *call.Call, waiting waitRecorder, slot *slot) interpreter.CallResult {
 	d := &driver{call: call, waiting: waiting, slot: slot}
 	d.run(ctx)
 	return *call.Result()

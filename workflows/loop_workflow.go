@@ -71,8 +71,8 @@ type loop struct {
 	controls  *controls
 	window    *window
 	herald    herald
-	members   []*member // the batches that are open, in order of their start
-	active    int       // iterations in open batches
+	members   []*openBatch // the batches that are open, in order of their start
+	active    int          // iterations in open batches
 	shards    []*openShard
 	started   int       // elements that have begun here or in shards, once no more will
 	shared    Shared    // what other shards use of the window
@@ -236,7 +236,7 @@ func (l *loop) child(ctx workflow.Context, calls []call.Snapshot, admitted int, 
 		known := l.known()
 		input.Known = &known
 	}
-	m := &member{id: iterationID(l.input.Task, index), index: index, holds: true}
+	m := &openBatch{id: iterationID(l.input.Task, index), index: index, holds: true}
 	l.members = append(l.members, m)
 	defer func() {
 		l.active -= len(calls)
@@ -305,7 +305,7 @@ func (l *loop) summary(calls []call.Snapshot) string {
 
 func (l *loop) progress() (Progress, error) {
 	rest := l.countParked()
-	open := lists.Map(l.members, func(m *member) string { return m.id })
+	open := lists.Map(l.members, func(m *openBatch) string { return m.id })
 	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
 	return Progress{
 		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,

@@ -84,7 +84,7 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 
 // noticeWaiter shows in the record of a step that a notice of it waits. The error of
 // the notice is not the step's.
-func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
+func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
 		record.Await(wait, until, call.View().Last)

@@ -113,7 +113,7 @@ func (r *run) plays(ctx workflow.Context, record *StepRecord) func(string) {
 }
 
 // waiter shows a wait in the step's record.
-func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
+func (r *run) waiter(ctx workflow.Context, record *StepRecord) waitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		record.Await(wait, until, call.View().Last)
 		r.describe(ctx)

@@ -31,15 +31,15 @@ const (
 // watermark is, and which write was the last. It knows no clock and no server; StateWorkflow is
 // around it.
 type Keeper struct {
-	states  []kept // in the order of their names
+	states  []keptState // in the order of their names
 	changes []StateChange
 	runs    map[string]int // how many states name each
 	// weight and historyWeight are those of states and changes.
 	weight, historyWeight int
 }
 
-// kept is a state; kept in workflow history.
-type kept struct {
+// keptState is a state; kept in workflow history.
+type keptState struct {
 	Name      string `json:"name"`
 	Watermark Cursor `json:"watermark,omitzero"`
 	// Found is the watermark when the holder claimed the state, and Holder a digest of it; ""
@@ -56,7 +56,7 @@ type kept struct {
 }
 
 // weight is how many bytes the state takes, without its run.
-func (s *kept) weight() int {
+func (s *keptState) weight() int {
 	const numbers, path = 24, 8
 	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
 	for _, cursor := range []Cursor{s.Watermark, s.Found} {
@@ -95,22 +95,22 @@ func digest(text string) string {
 }
 
 func (k *Keeper) find(name string) (at int, found bool) {
-	return slices.BinarySearchFunc(k.states, name, func(s kept, name string) int { return strings.Compare(s.Name, name) })
+	return slices.BinarySearchFunc(k.states, name, func(s keptState, name string) int { return strings.Compare(s.Name, name) })
 }
 
 // get is the state of a name, a new one where there is none.
-func (k *Keeper) get(name string) (s kept, found bool) {
+func (k *Keeper) get(name string) (s keptState, found bool) {
 	at, found := k.find(name)
 	if !found {
-		return kept{Name: name}, false
+		return keptState{Name: name}, false
 	}
 	return k.states[at], true
 }
 
 // put replaces a state, or adds one; false where that is more than is kept.
-func (k *Keeper) put(next kept) bool {
+func (k *Keeper) put(next keptState) bool {
 	at, found := k.find(next.Name)
-	weight, before := k.weight+next.weight(), kept{}
+	weight, before := k.weight+next.weight(), keptState{}
 	if found {
 		before = k.states[at]
 		weight -= before.weight()
@@ -146,7 +146,7 @@ func (k *Keeper) countRun(run string, by int) {
 }
 
 // remove forgets a state.
-func (k *Keeper) remove(s kept) {
+func (k *Keeper) remove(s keptState) {
 	at, _ := k.find(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
 	k.weight -= s.weight()
@@ -249,7 +249,7 @@ func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
 }
 
 // change is what the holder has made of the state; false where it has not moved.
-func (s *kept) change() (StateChange, bool) {
+func (s *keptState) change() (StateChange, bool) {
 	change := StateChange{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
 	return change, s.Moved && !s.Found.Equal(s.Watermark)
 }
@@ -324,7 +324,7 @@ func (k *Keeper) States(within NameRange) []State {
 }
 
 // state is the state as people see it.
-func (s *kept) state() State {
+func (s *keptState) state() State {
 	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows}
 	if !s.Watermark.IsZero() {
 		state.MovedAt = s.At

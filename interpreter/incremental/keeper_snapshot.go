@@ -11,7 +11,7 @@ import (
 
 // snapshot is what a Keeper knows; kept in workflow history.
 type snapshot struct {
-	States  []kept        `json:"states,omitempty"`
+	States  []keptState   `json:"states,omitempty"`
 	Changes []StateChange `json:"changes,omitempty"`
 }
 

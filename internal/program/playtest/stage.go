@@ -326,8 +326,8 @@ func (s *stage) perform(act *playbook.TestAct) {
 
 // connections are those of the test. One that it does not name has a made-up token, which
 // is enough for http; of sqlite and postgres the test has to say where they are.
-func (s *stage) connections() (made, error) {
-	connections := made{given: map[string]string{}}
+func (s *stage) connections() (testConnections, error) {
+	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
 		text, err := httptool.ConnectionText(s.test.Connections[name])
 		if err != nil {
@@ -341,15 +341,15 @@ func (s *stage) connections() (made, error) {
 	return connections, nil
 }
 
-// made are the connections of a test.
-type made struct {
+// testConnections are the connections of a test.
+type testConnections struct {
 	given    map[string]string
 	postgres string   // URL of the schema of the test, "" for none
 	names    []string // of connections of postgres, nil for all that are not given
 }
 
 // Connection finds a connection by name.
-func (m made) Connection(name string) (string, bool) {
+func (m testConnections) Connection(name string) (string, bool) {
 	if text, ok := m.given[name]; ok {
 		return text, true
 	}

@@ -106,7 +106,7 @@ func merge(answer, more any, rows []string) any {
 
 // isJob reports whether the answer is that of a job which has not ended.
 func (f *finder) isJob() bool {
-	status, has := f.member([]string{"status", "state"}, func(m member) bool {
+	status, has := f.member([]string{"status", "state"}, func(m answerMember) bool {
 		text, isText := m.value.(string)
 		return isText && len(m.path) == 1 && slices.Contains(openStatuses, strings.ToLower(text))
 	})
