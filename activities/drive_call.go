@@ -50,7 +50,7 @@ type hostedCall struct {
 // worker that was lost.
 func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
-	random, witness := hostOf(ctx).random(ctx)
+	random, observer := hostOf(ctx).random(ctx)
 	for i, carried := range d.in.Calls {
 		h := &hostedCall{hosting: d, at: i, sure: true}
 		d.calls[i] = h
@@ -62,7 +62,7 @@ func (d *hosting) start(ctx context.Context) error {
 			d.tally.count(done.Result)
 			continue
 		}
-		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(witness), done.Made, done.Unwritten
+		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(observer), done.Made, done.Unwritten
 		if err := h.recall(ctx); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (d *hosting) start(ctx context.Context) error {
 		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
-			}, random).Watch(witness)
+			}, random).Watch(observer)
 			h.sure = false // a run that is stopped loses its heartbeats
 		}
 	}

@@ -26,7 +26,7 @@ type Host struct {
 	Now func() time.Time
 	// Turns gives attempts their turns under rate limits.
 	Turns Turns
-	// Witness is shown what calls decide in activities. Their waits have no jitter then.
+	// Observer is shown what calls decide in activities. Their waits have no jitter then.
 	Observer func(ctx context.Context) call.Observer
 }
 
@@ -39,8 +39,8 @@ type Turns interface {
 	Pause(limit ratelimit.Limit, wait time.Duration)
 }
 
-// random is what hosted calls draw from, and witness what they are shown to.
-func (h Host) random(ctx context.Context) (random func() float64, witness call.Observer) {
+// random is what hosted calls draw from, and observer what they are shown to.
+func (h Host) random(ctx context.Context) (random func() float64, observer call.Observer) {
 	if h.Observer == nil {
 		return rand.Float64, nil
 	}

@@ -11,7 +11,7 @@ import (
 // Rehearsal is shown what the runs of a test decide. Their waits have no jitter, so that
 // they are those of the policies. On a server there is none.
 type Rehearsal interface {
-	// Witness is shown what the calls of a workflow decide, whose ID is given.
+	// Observer is shown what the calls of a workflow decide, whose ID is given.
 	Observer(workflowID string) call.Observer
 	// Followed is shown where a branch goes after a step.
 	Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival)

@@ -40,7 +40,7 @@ type Config struct {
 	Limits interpreter.RunLimits
 	// Random draws from the host's deterministic stream, in [0, 1); nil leaves jitter out.
 	Random func() float64
-	// witness observes what the call decides; nil for none.
+	// observer observes what the call decides; nil for none.
 	observer Observer
 }
 

@@ -35,8 +35,8 @@ type Observation struct {
 }
 
 // Watch shows what the call decides from now on, and what its sinks do; nil is nobody.
-func (c *Call) Watch(witness Observer) *Call {
-	c.config.observer = witness
+func (c *Call) Watch(observer Observer) *Call {
+	c.config.observer = observer
 	return c
 }
 

@@ -90,7 +90,7 @@ func (s *stage) Observer(workflowID string) call.Observer {
 	}
 }
 
-// hosted is the witness of calls in an activity.
+// hosted is the observer of calls in an activity.
 func (s *stage) hosted(ctx context.Context) call.Observer {
 	if !activity.IsActivity(ctx) {
 		return func(call.Observation) {}
