@@ -23,7 +23,7 @@ func (c *Catalogue) Attempt(ctx context.Context, in interpreter.ToolInput) (inte
 
 // attempt makes one attempt with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
-func (c *Catalogue) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
+func (c *Catalogue) attempt(ctx context.Context, input interpreter.ToolInput) (madeAttempt, resultSize, error) {
 	run := c.function(input.Activity())
 	if run == nil {
 		return failed(&interpreter.ErrorObject{
@@ -33,7 +33,7 @@ func (c *Catalogue) attempt(ctx context.Context, input interpreter.ToolInput) (m
 	}
 	result, size, err := run(ctx, input)
 	if err == nil {
-		return made{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable, turn: result.Turn}, size, nil
+		return madeAttempt{outcome: result.Outcome(), noted: result.Noted, unnotable: result.Unnotable, turn: result.Turn}, size, nil
 	}
 	var application *temporal.ApplicationError
 	var object interpreter.ErrorObject
@@ -43,11 +43,11 @@ func (c *Catalogue) attempt(ctx context.Context, input interpreter.ToolInput) (m
 		of.turn = interpreter.TurnOf(application)
 		return of, size, err
 	}
-	return made{}, size, err
+	return madeAttempt{}, size, err
 }
 
-// made is what came of an attempt.
-type made struct {
+// madeAttempt is what came of an attempt.
+type madeAttempt struct {
 	outcome   interpreter.Outcome
 	noted     []byte // see interpreter.ToolResult
 	unnotable bool
@@ -55,7 +55,7 @@ type made struct {
 }
 
 // failed is the outcome of an attempt that has no data.
-func failed(object *interpreter.ErrorObject) (made, resultSize, error) {
+func failed(object *interpreter.ErrorObject) (madeAttempt, resultSize, error) {
 	outcome := interpreter.Outcome{Err: object}
-	return made{outcome: outcome}, resultSize{data: len("null"), all: interpreter.EncodedSize(outcome)}, nil
+	return madeAttempt{outcome: outcome}, resultSize{data: len("null"), all: interpreter.EncodedSize(outcome)}, nil
 }

@@ -76,7 +76,7 @@ func BenchmarkDrivePages(b *testing.B) {
 				machine := pagedCall(b, catalogue, task)
 				for !machine.Finished() {
 					output, err := catalogue.Drive(b.Context(), call.DriveInput{
-						Task: task, Calls: []call.Snapshot{{State: machine.SnapshotFor(true)}}, Width: 1, Pages: true,
+						Task: task, Calls: []call.Snapshot{{State: machine.View().SnapshotFor(true)}}, Width: 1, Pages: true,
 					}, call.Script{Source: task.Source})
 					require.NoError(b, err)
 					machine.Apply(travel(output).Calls[0], time.Now())
@@ -98,7 +98,7 @@ func pagedCall(b *testing.B, catalogue *activities.Catalogue, task call.Task) *c
 	result, err := activityNamed(b, catalogue, "http")(b.Context(), call.Next(time.Now()).Input)
 	require.NoError(b, err)
 	call.Attempted(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
-	require.True(b, call.TurnsPage())
+	require.True(b, call.View().TurnsPage())
 	return call
 }
 

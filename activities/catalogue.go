@@ -44,7 +44,7 @@ type Catalogue struct {
 	res   Resources
 	tools map[string]tool.Tool
 	pacer *pacer
-	gate  *gate
+	gate  *pauseGate
 	// memory is what attempts share for what they read.
 	memory *memory.Pool
 	// checksOnly says that no tool will be run, so that code may be read with

@@ -151,8 +151,8 @@ func queueSummary(name queue.Name) string {
 
 // endedRuns returns those of some runs that have ended, or do not exist any more: a
 // run that was terminated cannot release its turn.
-func endedRuns(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
-	ended := []queue.Run{}
+func endedRuns(ctx context.Context, members []queue.Member) ([]queue.Member, error) {
+	ended := []queue.Member{}
 	for _, member := range members {
 		running, err := isRunning(ctx, member)
 		if err != nil {
@@ -165,7 +165,7 @@ func endedRuns(ctx context.Context, members []queue.Run) ([]queue.Run, error) {
 	return ended, nil
 }
 
-func isRunning(ctx context.Context, member queue.Run) (bool, error) {
+func isRunning(ctx context.Context, member queue.Member) (bool, error) {
 	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
 	if connect.NotFound(err) {
 		return false, nil
@@ -220,14 +220,14 @@ func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	}
 	queues := queuesAround(ctx, c, id)
 	waits := queue.Deadlocks(queues)
-	if !slices.EqualFunc(before, waits, queue.Wait.Equal) {
+	if !slices.EqualFunc(before, waits, queue.Deadlock.Equal) {
 		return none, nil
 	}
 	victim, in := queue.VictimOf(waits, queues)
 	if in != id {
 		return none, nil
 	}
-	var members []queue.Run
+	var members []queue.Member
 	for _, wait := range waits[:min(len(waits), mostInDeadlock)] {
 		members = append(members, wait.Run, wait.Holder)
 	}

@@ -123,7 +123,7 @@ func lostBefore(in call.DriveInput) int {
 func (d *hosting) countReceived() {
 	for _, at := range d.delivery.state.Received {
 		if at < len(d.calls) && !d.calls[at].done {
-			state := d.calls[at].call.Snapshot()
+			state := d.calls[at].call.View().Snapshot()
 			state.Lost++
 			d.progress.set(at, call.Driven{State: &state, Made: d.calls[at].made, Unwritten: d.calls[at].unwritten})
 		}

@@ -50,7 +50,7 @@ type hostedCall struct {
 // worker that was lost.
 func (d *hosting) start(ctx context.Context) error {
 	d.calls = make([]*hostedCall, len(d.in.Calls))
-	random, witness := hostOf(ctx).random(ctx)
+	random, observer := hostOf(ctx).random(ctx)
 	for i, carried := range d.in.Calls {
 		h := &hostedCall{hosting: d, at: i, sure: true}
 		d.calls[i] = h
@@ -62,15 +62,15 @@ func (d *hosting) start(ctx context.Context) error {
 			d.tally.count(done.Result)
 			continue
 		}
-		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(witness), done.Made, done.Unwritten
+		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(observer), done.Made, done.Unwritten
 		if err := h.recall(ctx); err != nil {
 			return err
 		}
-		h.mark = h.call.Mark()
+		h.mark = h.call.View().Mark()
 		if done.State != nil && done.State.Attempts > h.call.View().Attempts {
 			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: done.State,
-			}, random).Watch(witness)
+			}, random).Watch(observer)
 			h.sure = false // a run that is stopped loses its heartbeats
 		}
 	}
@@ -84,7 +84,7 @@ func (h *hostedCall) drive(ctx context.Context) error {
 		return nil
 	}
 	h.shownAt = time.Now()
-	h.chunk, h.before = h.call.NewChunk(h.clock.now()), h.call.Snapshot()
+	h.chunk, h.before = h.call.View().NewChunk(h.clock.now()), h.call.View().Snapshot()
 	ctx = context.WithValue(ctx, slotKey{}, &hostedSlot{at: h.at, progress: h.progress})
 	defer releaseSlot(ctx)
 	driven, err := h.run(ctx)
@@ -106,16 +106,16 @@ func (h *hostedCall) showProgress() {
 // else than a page is due.
 func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 	for ctx.Err() == nil {
-		if h.in.Pages && !h.call.TurnsPage() {
+		if h.in.Pages && !h.call.View().TurnsPage() {
 			return h.yield(), nil
 		}
 		command := h.call.Next(h.clock.now())
 		if command.Kind != call.DoSink {
-			h.logVerdict()
+			h.logFailed()
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.Full(h.call, h.clock.now()) || h.stops(ctx) {
+			if h.chunk.Full(h.call.View(), h.clock.now()) || h.stops(ctx) {
 				return h.here(), nil
 			}
 			size, err := h.page(ctx, command.Input)
@@ -135,7 +135,7 @@ func (h *hostedCall) run(ctx context.Context) (call.Driven, error) {
 			case end != sinkDone || err != nil:
 				return h.here(), err
 			}
-			h.logVerdict()
+			h.logFailed()
 		case call.DoState:
 			if left, err := h.state(ctx, command.State); left || err != nil {
 				return h.here(), err
@@ -180,7 +180,7 @@ func (h *hostedCall) state(ctx context.Context, input interpreter.StateInput) (l
 // page makes an attempt of the call's own. The error is one that ends the
 // activity.
 func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (resultSize, error) {
-	h.before = h.call.Snapshot()
+	h.before = h.call.View().Snapshot()
 	began := h.clock.now()
 	stop := h.progress.does(call.Doing{Call: h.at, Index: input.Index, Attempt: input.Attempt, Page: input.Page, Since: began, Made: h.made})
 	defer stop()
@@ -201,7 +201,7 @@ func (h *hostedCall) page(ctx context.Context, input interpreter.ToolInput) (res
 
 // here is the call as it is now.
 func (h *hostedCall) here() call.Driven {
-	state := h.call.Snapshot()
+	state := h.call.View().Snapshot()
 	return call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten}
 }
 
@@ -212,8 +212,8 @@ func (h *hostedCall) apply(outcome interpreter.Outcome) {
 	}
 }
 
-// logVerdict logs what was decided about the last attempt.
-func (h *hostedCall) logVerdict() {
+// logFailed logs what was decided about the last attempt.
+func (h *hostedCall) logFailed() {
 	if h.unlogged {
 		h.unlogged = false
 		h.log(h.call)
@@ -222,16 +222,16 @@ func (h *hostedCall) logVerdict() {
 
 // log logs what was decided about an attempt that failed.
 func (d *hosting) log(call *call.Call) {
-	verdict := call.Verdict()
-	d.count(call, verdict)
-	if verdict == nil {
+	failed := call.View().FailedAttempt()
+	d.count(call, failed)
+	if failed == nil {
 		return
 	}
-	fields := append(verdict.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
-	if verdict.Ended {
-		d.catalogue.res.Logger.Warn(verdict.Message(), fields...)
+	fields := append(failed.Fields(), "run", cmp.Or(d.in.Task.ID, d.in.Task.Run.WorkflowID))
+	if failed.Ended {
+		d.catalogue.res.Logger.Warn(failed.Message(), fields...)
 	} else {
-		d.catalogue.res.Logger.Info(verdict.Message(), fields...)
+		d.catalogue.res.Logger.Info(failed.Message(), fields...)
 	}
 }
 
@@ -362,7 +362,7 @@ func (s *hostedSink) finish(result interpreter.CallResult) sinkEnd {
 	}
 	s.of.call.SinkDone(result, s.of.clock.now())
 	if s.of.sure {
-		s.of.mark = s.of.call.Mark()
+		s.of.mark = s.of.call.View().Mark()
 	}
 	return sinkDone
 }
@@ -376,7 +376,7 @@ func (s *hostedSink) leave() sinkEnd {
 // there is too much to note.
 func (h *hostedCall) noteFor(in interpreter.ToolInput) *interpreter.LedgerEntry {
 	ledger, ok := h.catalogue.tools[in.Tool].(tool.Ledger)
-	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.Fixed() {
+	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, h.clock.now())
@@ -394,7 +394,7 @@ func (h *hostedCall) resume(noted []byte) error {
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
 	}
-	h.sure, h.mark = true, h.call.Mark()
+	h.sure, h.mark = true, h.call.View().Mark()
 	return nil
 }
 
@@ -407,7 +407,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 	}
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
-	for _, in := range h.call.Ledgers(h.clock.now()) {
+	for _, in := range h.call.View().Ledgers(h.clock.now()) {
 		found, err := h.catalogue.Recall(ctx, in)
 		if err != nil {
 			return h.unasked(ctx, in, err)
@@ -428,7 +428,7 @@ func (h *hostedCall) recall(ctx context.Context) error {
 		h.call.SetNoted(h.notes)
 	}
 	if h.call.View().Written > written {
-		state := h.call.Snapshot()
+		state := h.call.View().Snapshot()
 		h.progress.set(h.at, call.Driven{State: &state, Made: h.made, Unwritten: h.unwritten})
 	}
 	return nil
@@ -451,7 +451,7 @@ func (h *hostedCall) unasked(ctx context.Context, in interpreter.ToolInput, err 
 }
 
 // attempt makes one attempt of a call; see Catalogue.attempt.
-func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (made, resultSize, error) {
+func (d *hosting) attempt(ctx context.Context, input interpreter.ToolInput) (madeAttempt, resultSize, error) {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.Brief()
 	return d.catalogue.attempt(ctx, input)

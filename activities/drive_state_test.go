@@ -45,7 +45,7 @@ func TestDriveLeavesAClaim(t *testing.T) {
 		require.Nil(t, left.Result)
 		require.NotNil(t, left.State.Todo[0].State, "its claim is due")
 		resumed := in.Task.Call(book, step, call.Snapshot{Index: in.Calls[i].Index, Element: in.Calls[i].Element, State: left.State}, nil)
-		require.True(t, resumed.Begun() && !resumed.SinkDue(), "no activity hosts it again")
+		require.True(t, resumed.View().Begun && !resumed.View().SinkDue(), "no activity hosts it again")
 	}
 	require.Equal(t, interpreter.KindIncremental, calls[2].Result.Error.Kind)
 	require.Contains(t, calls[2].Result.Error.Message, `connection "unknown" is not configured`)

@@ -38,7 +38,7 @@ func FirstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {
 }
 
 // Gate is what attempts pass before they begin.
-type Gate struct{ gate *gate }
+type Gate struct{ gate *pauseGate }
 
 // NewGate is a gate that asks describe about runs.
 func NewGate(describe func(context.Context, string) (interpreter.Control, error)) Gate {

@@ -11,15 +11,15 @@ import (
 	"reprise/interpreter"
 )
 
-// gate is what every attempt passes right before it begins: it holds those whose
+// pauseGate is what every attempt passes right before it begins: it holds those whose
 // run or step is paused.
-type gate struct {
+type pauseGate struct {
 	logger   *slog.Logger
 	controls *recent[interpreter.Control]
 }
 
-func newGate(logger *slog.Logger) *gate {
-	return &gate{logger: logger, controls: newRecent(describeControl)}
+func newGate(logger *slog.Logger) *pauseGate {
+	return &pauseGate{logger: logger, controls: newRecent(describeControl)}
 }
 
 // paused is the end of an attempt that must not begin now.
@@ -38,7 +38,7 @@ type holding struct {
 // pass returns the control of the attempt's run, and a *putOffError where that, or that of
 // a parent run, holds the attempt. Without an answer of the server the control counts
 // that was read last: an attempt whose server is away cannot end either.
-func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
+func (g *pauseGate) pass(ctx context.Context, by holding) (interpreter.Control, error) {
 	if by.run == "" || !activity.IsActivity(ctx) {
 		return interpreter.Control{}, nil
 	}
@@ -56,7 +56,7 @@ func (g *gate) pass(ctx context.Context, by holding) (interpreter.Control, error
 }
 
 // control is that of a run, no earlier than a version.
-func (g *gate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
+func (g *pauseGate) control(ctx context.Context, workflowID string, version int) interpreter.Control {
 	control, err := g.controls.of(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
 	if err != nil && ctx.Err() == nil {
 		g.logger.Warn("cannot query whether a run is paused; the last known answer counts", "run", workflowID, "error", err)

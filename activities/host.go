@@ -26,25 +26,25 @@ type Host struct {
 	Now func() time.Time
 	// Turns gives attempts their turns under rate limits.
 	Turns Turns
-	// Witness is shown what calls decide in activities. Their waits have no jitter then.
-	Witness func(ctx context.Context) call.Witness
+	// Observer is shown what calls decide in activities. Their waits have no jitter then.
+	Observer func(ctx context.Context) call.Observer
 }
 
 // Turns gives attempts their turns under rate limits, where no time passes in which they
 // could wait. It is safe for concurrent use.
 type Turns interface {
 	// Turn is the one that an attempt comes back for, nil where it may be made now.
-	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn
+	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
 	// Pause pauses all attempts under a limit for a time.
 	Pause(limit ratelimit.Limit, wait time.Duration)
 }
 
-// random is what hosted calls draw from, and witness what they are shown to.
-func (h Host) random(ctx context.Context) (random func() float64, witness call.Witness) {
-	if h.Witness == nil {
+// random is what hosted calls draw from, and observer what they are shown to.
+func (h Host) random(ctx context.Context) (random func() float64, observer call.Observer) {
+	if h.Observer == nil {
 		return rand.Float64, nil
 	}
-	return nil, h.Witness(ctx)
+	return nil, h.Observer(ctx)
 }
 
 type hostKey struct{}

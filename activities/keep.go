@@ -112,24 +112,24 @@ func (k *keeping) InterceptActivity(
 	if k.payloads.Store == nil {
 		return next
 	}
-	return &keeper{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: k.payloads}
+	return &outcomeKeeper{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, payloads: k.payloads}
 }
 
-// keeper keeps the outcome of one activity.
-type keeper struct {
+// outcomeKeeper keeps the outcome of one activity.
+type outcomeKeeper struct {
 	interceptor.ActivityInboundInterceptorBase
 	payloads Payloads
 	beats    beats
 }
 
 // Init lets the keeper see the heartbeats.
-func (k *keeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
+func (k *outcomeKeeper) Init(outbound interceptor.ActivityOutboundInterceptor) error {
 	k.beats.Next = outbound
 	return k.Next.Init(&k.beats)
 }
 
 // ExecuteActivity runs the activity and keeps what came of it.
-func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (k *outcomeKeeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	result, err := k.Next.ExecuteActivity(context.WithValue(ctx, beatsKey{}, &k.beats), in)
 	var cancelled *temporal.CanceledError
 	if output := (call.DriveOutput{}); errors.As(err, &cancelled) && cancelled.HasDetails() && cancelled.Details(&output) == nil {
@@ -152,7 +152,7 @@ func (k *keeper) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAct
 // keep gives the value as it goes to Temporal, once the store has it. When the
 // store does not accept it in time it goes into the history; what is too large for
 // that as well is a failure, in its place, of an attempt that was made.
-func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error) {
+func (k *outcomeKeeper) keep(ctx context.Context, result any) (*commonpb.Payload, error) {
 	value, err := converter.GetDefaultDataConverter().ToPayload(result)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (k *keeper) keep(ctx context.Context, result any) (*commonpb.Payload, error
 // untilKept writes the value until the store accepts it: as long as patience lasts,
 // and not much longer where the run is cancelled or the worker stops. It returns the
 // last error.
-func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
+func (k *outcomeKeeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 	if proto.Size(value) < k.payloads.OffloadAbove {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (k *keeper) untilKept(ctx context.Context, value *commonpb.Payload) error {
 
 // watch sends heartbeats until bounded ends. It ends that soon where the value is no
 // longer awaited.
-func (k *keeper) watch(ctx, bounded context.Context, end func()) {
+func (k *outcomeKeeper) watch(ctx, bounded context.Context, end func()) {
 	heartbeat, stop := heartbeats(ctx)
 	defer stop()
 	stopping, cancelled := activity.GetWorkerStopChannel(ctx), ctx.Done()

@@ -197,7 +197,7 @@ func (s *stepPlanner) one(ctx context.Context, of *call.Call, element *expressio
 }
 
 // sink plans what a sink would do. written are the requests of those that a sample comes to, by place.
-func (s *stepPlanner) sink(ctx context.Context, target call.Target, written map[string]interpreter.ToolInput, element *expression.Value) {
+func (s *stepPlanner) sink(ctx context.Context, target call.SinkTarget, written map[string]interpreter.ToolInput, element *expression.Value) {
 	if isTable(target.Input) {
 		if input, has := written[target.Input.Place]; has {
 			target.Input = input
@@ -260,7 +260,7 @@ func isTable(in interpreter.ToolInput) bool {
 }
 
 // targetText names what a sink writes to, as far as it is known: with templates as they are written.
-func targetText(target call.Target) string {
+func targetText(target call.SinkTarget) string {
 	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
 		table := expression.Text(target.Input.Fields["table"].Data)
 		return tool.CutText(table+" of "+expression.Text(path.Data), maxTarget)

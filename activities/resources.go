@@ -62,7 +62,7 @@ type Resources struct {
 	// Secrets are masked in all that a worker reports; nil makes a new set. The
 	// connections are added by themselves. A tool adds here what it fetches, such as
 	// a token.
-	Secrets *secrets.Set
+	Secrets *secrets.Masker
 	// Telemetry records what attempts do; nil is none.
 	Telemetry Telemetry
 	// Around is around what a tool does in an attempt, by the name of its activity; nil
@@ -117,7 +117,7 @@ func (res Resources) withDefaults() Resources {
 		res.MaxResponseBytes = defaultMaxResponseBytes
 	}
 	res.Logger = cmp.Or(res.Logger, slog.New(slog.DiscardHandler))
-	res.Secrets = cmp.Or(res.Secrets, &secrets.Set{})
+	res.Secrets = cmp.Or(res.Secrets, &secrets.Masker{})
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
 	for _, url := range append(configured(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)

@@ -59,17 +59,17 @@ func (c *Catalogue) doState(ctx context.Context, in interpreter.StateInput) (out
 	return out, refused
 }
 
-// stateKeeper is where states are kept.
-type stateKeeper interface {
+// stateStore is where states are kept.
+type stateStore interface {
 	claim(ctx context.Context, claim incremental.Claim) (incremental.Claimed, error)
-	move(ctx context.Context, writes []incremental.Write) error
+	move(ctx context.Context, writes []incremental.StateWrite) error
 	states(ctx context.Context, prefix string) ([]incremental.State, error)
-	history(ctx context.Context, name string) ([]incremental.Change, error)
-	set(ctx context.Context, change incremental.Change) error
+	history(ctx context.Context, name string) ([]incremental.StateChange, error)
+	set(ctx context.Context, change incremental.StateChange) error
 }
 
 // keeperOf is the keeper of a place, or of a group.
-func (c *Catalogue) keeperOf(place *interpreter.ToolInput, group string) stateKeeper {
+func (c *Catalogue) keeperOf(place *interpreter.ToolInput, group string) stateStore {
 	if place == nil {
 		return groupKeeper{c, group}
 	}
@@ -88,7 +88,7 @@ func (k placeKeeper) claim(ctx context.Context, claim incremental.Claim) (increm
 	})
 }
 
-func (k placeKeeper) move(ctx context.Context, writes []incremental.Write) error {
+func (k placeKeeper) move(ctx context.Context, writes []incremental.StateWrite) error {
 	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := keeper.MoveState(ctx, place, write)
@@ -143,7 +143,7 @@ func (k groupKeeper) claim(ctx context.Context, claim incremental.Claim) (claime
 	return claimed, err
 }
 
-func (k groupKeeper) move(ctx context.Context, writes []incremental.Write) error {
+func (k groupKeeper) move(ctx context.Context, writes []incremental.StateWrite) error {
 	var moved incremental.Moved
 	if err := k.update(ctx, incremental.MoveUpdate, writes, &moved); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (c *Catalogue) ClaimPartitions(ctx context.Context, request partition.Claim
 func (c *Catalogue) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
 	ledger := partitionsOf(request.Playbook)
 	for {
-		var others []partition.Claim
+		var others []partition.BackfillClaim
 		if err := c.updateStates(ctx, ledger, partition.ClaimUpdate, request, &others); err != nil {
 			return nil, fmt.Errorf("claim them in %s: %w", ledger.id, err)
 		}
@@ -288,12 +288,12 @@ func (c *Catalogue) claimPartitions(ctx context.Context, request partition.Claim
 		}
 		request.Ended = nil
 		for _, other := range others {
-			open, err := isRunning(ctx, queue.Run{WorkflowID: other.Run, RunID: other.First})
+			open, err := isRunning(ctx, queue.Member{WorkflowID: other.Run, RunID: other.First})
 			switch {
 			case err != nil:
 				return nil, err
 			case open:
-				overlap := cmp.Or(other.Overlap(request.Claim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
+				overlap := cmp.Or(other.Overlap(request.BackfillClaim).Words(), fmt.Sprintf("no more than %d backfills may be open", len(others)))
 				return &partition.Conflict{Run: other.Run, Overlap: overlap}, nil
 			}
 			request.Ended = append(request.Ended, other.Holder)

@@ -88,7 +88,7 @@ func holdersOf(ctx context.Context, id string) ([]string, error) {
 	}
 	holders := []string{}
 	for _, holder := range found.Holders {
-		running, err := isRunning(ctx, holder.Run)
+		running, err := isRunning(ctx, holder.Member)
 		if err != nil {
 			return nil, err
 		}
@@ -105,13 +105,13 @@ func (k placeKeeper) states(ctx context.Context, prefix string) ([]incremental.S
 	})
 }
 
-func (k placeKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
-	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) ([]incremental.Change, error) {
+func (k placeKeeper) history(ctx context.Context, name string) ([]incremental.StateChange, error) {
+	return atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) ([]incremental.StateChange, error) {
 		return keeper.StateHistory(ctx, place, name)
 	})
 }
 
-func (k placeKeeper) set(ctx context.Context, change incremental.Change) error {
+func (k placeKeeper) set(ctx context.Context, change incremental.StateChange) error {
 	_, err := atPlace(ctx, k, func(ctx context.Context, keeper tool.StateKeeper, place interpreter.ToolInput) (struct{}, error) {
 		return struct{}{}, keeper.SetState(ctx, place, change)
 	})
@@ -119,7 +119,7 @@ func (k placeKeeper) set(ctx context.Context, change incremental.Change) error {
 }
 
 func (k groupKeeper) states(ctx context.Context, prefix string) ([]incremental.State, error) {
-	states, within := []incremental.State{}, incremental.Range{Prefix: prefix}
+	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix}
 	for len(states) <= mostListed {
 		part, err := queryStates[incremental.State](ctx, incremental.WorkflowID(k.group), incremental.StatesQuery, within)
 		if err != nil || len(part) == 0 {
@@ -156,7 +156,7 @@ func statesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 				break
 			}
 			seen[id] = true
-			part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.Range{Prefix: prefix})
+			part, err := queryStates[incremental.State](ctx, id, incremental.StatesQuery, incremental.NameRange{Prefix: prefix})
 			if err != nil {
 				return nil, false, err
 			}
@@ -170,11 +170,11 @@ func statesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 	return states, more, nil
 }
 
-func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.Change, error) {
-	return queryStates[incremental.Change](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
+func (k groupKeeper) history(ctx context.Context, name string) ([]incremental.StateChange, error) {
+	return queryStates[incremental.StateChange](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
 }
 
-func (k groupKeeper) set(ctx context.Context, change incremental.Change) error {
+func (k groupKeeper) set(ctx context.Context, change incremental.StateChange) error {
 	return k.update(ctx, incremental.SetUpdate, change, nil)
 }
 

@@ -23,9 +23,9 @@ import (
 type stateTool struct {
 	tool.StateKeeper
 	claims []incremental.Claim
-	moves  []incremental.Write
+	moves  []incremental.StateWrite
 	inputs []interpreter.ToolInput
-	fail   func(write *incremental.Write) error
+	fail   func(write *incremental.StateWrite) error
 }
 
 func (s *stateTool) Spec() playbook.ToolSpec {
@@ -45,7 +45,7 @@ func (s *stateTool) ClaimState(_ context.Context, in interpreter.ToolInput, clai
 	return incremental.Claimed{Refused: &incremental.Refusal{Type: "other", Message: claim.Name}}, s.fail(nil)
 }
 
-func (s *stateTool) MoveState(_ context.Context, _ interpreter.ToolInput, write incremental.Write) error {
+func (s *stateTool) MoveState(_ context.Context, _ interpreter.ToolInput, write incremental.StateWrite) error {
 	s.moves = append(s.moves, write)
 	return s.fail(&write)
 }
@@ -71,7 +71,7 @@ func runState(t *testing.T, keeps *stateTool, waited time.Duration, in interpret
 // attempt wait.
 func TestStateOfAPlace(t *testing.T) {
 	t.Parallel()
-	keeps := &stateTool{fail: func(*incremental.Write) error { return nil }}
+	keeps := &stateTool{fail: func(*incremental.StateWrite) error { return nil }}
 	place := &interpreter.ToolInput{
 		Tool: "keeps", Step: "orders", Fields: map[string]expression.Value{"table": expression.Of("orders")}, ControlID: "run",
 	}
@@ -80,7 +80,7 @@ func TestStateOfAPlace(t *testing.T) {
 	require.Equal(t, "s", out.Claimed.Refused.Message)
 	require.Equal(t, "orders", keeps.inputs[0].Fields["table"].Data)
 	require.Empty(t, keeps.inputs[0].ControlID)
-	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Moves: []incremental.Moves{{Writes: []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 2}}}}})
+	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Moves: []incremental.Moves{{Writes: []incremental.StateWrite{{Name: "s", Number: 1}, {Name: "t", Number: 2}}}}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"s", "t"}, []string{keeps.moves[0].Name, keeps.moves[1].Name})
 	place.Tool = "http"
@@ -93,10 +93,10 @@ func TestStateOfAPlace(t *testing.T) {
 func TestDeliveriesOfAnHour(t *testing.T) {
 	t.Parallel()
 	place := &interpreter.ToolInput{Tool: "keeps"}
-	keeps := &stateTool{fail: func(*incremental.Write) error {
+	keeps := &stateTool{fail: func(*incremental.StateWrite) error {
 		return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Message: "it is away"}
 	}}
-	moves := []incremental.Moves{{Writes: []incremental.Write{{Name: "s", Number: 1}}}}
+	moves := []incremental.Moves{{Writes: []incremental.StateWrite{{Name: "s", Number: 1}}}}
 	deliveries := 0
 	for away := time.Duration(0); away < time.Hour-time.Minute; deliveries++ {
 		_, err := runState(t, keeps, away, interpreter.StateInput{Place: place, Moves: moves})
@@ -119,7 +119,7 @@ func TestStateErrors(t *testing.T) {
 	away := &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Message: "it is away"}
 	moved := &tool.Error{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: incremental.TypeMoved, Final: true, Message: "it is another's"}
 	two := []incremental.Moves{
-		{Writes: []incremental.Write{{Name: "s", Number: 1}, {Name: "t", Number: 1}}}, {Group: "another", Writes: []incremental.Write{{Name: "u", Number: 1}}},
+		{Writes: []incremental.StateWrite{{Name: "s", Number: 1}, {Name: "t", Number: 1}}}, {Group: "another", Writes: []incremental.StateWrite{{Name: "u", Number: 1}}},
 	}
 	for name, row := range map[string]struct {
 		err     error
@@ -135,7 +135,7 @@ func TestStateErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keeps := &stateTool{fail: func(write *incremental.Write) error {
+			keeps := &stateTool{fail: func(write *incremental.StateWrite) error {
 				if write.Name == "s" {
 					return row.err
 				}

@@ -124,8 +124,8 @@ func TestAttemptsThatAreNotMade(t *testing.T) {
 // header; another host that a redirect leads to is not sent it.
 func TestTraceHeader(t *testing.T) {
 	t.Parallel()
-	other := tooltest.NewWitness(t, "127.0.0.2", nil)
-	first := tooltest.NewWitness(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL + "/taken" }))
+	other := tooltest.NewRecordingServer(t, "127.0.0.2", nil)
+	first := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL + "/taken" }))
 	c := activities.NewCatalogue(activities.Resources{Telemetry: &listener{}})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": first.URL})(t))

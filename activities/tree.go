@@ -34,7 +34,7 @@ const (
 
 // treeAdmissions requests admissions for the activities of a worker, and cancels trees.
 type treeAdmissions struct {
-	gate   *gate        // of attempts that start runs
+	gate   *pauseGate   // of attempts that start runs
 	slots  *slots.ByKey // of each tree
 	mu     sync.Mutex
 	closed []closedRun // those that were cancelled last

@@ -53,7 +53,7 @@ type assignment struct {
 
 // away is the end of an attempt that releases its slot, because its turn is too far
 // away.
-func away(turn ratelimit.Turn, key string, wait time.Duration) *putOffError {
+func away(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the rate limit has no slot for %s yet; the attempt waits outside of the worker for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
@@ -316,7 +316,7 @@ func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	if w.since.IsZero() {
 		w.since = now.Add(l.skew)
 	}
-	turn := ratelimit.Turn{Since: w.since, Promised: w.promise, Tries: w.tries}
+	turn := ratelimit.Reservation{Since: w.since, Promised: w.promise, Tries: w.tries}
 	longest := now.Add(max(firstAway, now.Add(l.skew).Sub(w.since)))
 	if turn.Promised.IsZero() {
 		turn.Promised = at.Add(l.skew)

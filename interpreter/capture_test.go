@@ -154,7 +154,7 @@ func TestCaptureProperty(t *testing.T) {
 		}
 		part := interpreter.Capture(book, whole, book.CallNodes(book.Steps[0]))
 		scope := func(data interpreter.Data) *interpreter.Scope {
-			return interpreter.NewScope(book, tables.Run, data).WithElement("item", "a", interpreter.Position{Size: 1})
+			return interpreter.NewScope(book, tables.Run, data).WithElement("item", "a", interpreter.ElementPosition{Size: 1})
 		}
 		for _, node := range leaves(book.Steps[0].Action) {
 			want, wantErr := node.Render(scope(whole), tables.NewBudget())

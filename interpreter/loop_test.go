@@ -442,7 +442,7 @@ func TestMovesOfALoop(t *testing.T) {
 	ended := func(index int, how byte, group string) interpreter.IterationResult {
 		of := iteration(index, how)
 		of.Result.Meta.Incremental = &interpreter.CallIncremental{Pending: []incremental.Moves{{
-			Group: group, Writes: []incremental.Write{{Name: fmt.Sprint(index), Holder: strings.Repeat("h", 100), Number: 1}},
+			Group: group, Writes: []incremental.StateWrite{{Name: fmt.Sprint(index), Holder: strings.Repeat("h", 100), Number: 1}},
 		}}}
 		return of
 	}

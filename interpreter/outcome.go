@@ -121,7 +121,7 @@ func (o Outcome) Failed() bool { return o.Err != nil }
 // failure, and counts as no attempt. Kept in workflow history.
 type PutOff struct {
 	// Turn is that of a rate limit: the attempt has given up its place until it comes.
-	Turn *ratelimit.Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Reservation `json:"turn,omitempty"`
 	// Hold is that of a run or a step which is paused.
 	Hold *Hold `json:"hold,omitempty"`
 }
@@ -158,8 +158,8 @@ type CallMeta struct {
 
 // CallIncremental is what a call has made of its state; kept in workflow history.
 type CallIncremental struct {
-	State string           `json:"state"`
-	Type  incremental.Type `json:"type,omitempty"`
+	State string                 `json:"state"`
+	Type  incremental.CursorType `json:"type,omitempty"`
 	// From is where the call has read from, Watermark where the state is behind it.
 	From      incremental.Cursor `json:"from,omitzero"`
 	Watermark incremental.Cursor `json:"watermark,omitzero"`

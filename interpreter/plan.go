@@ -53,14 +53,14 @@ type LoopPlan struct {
 
 // StatePlan is a state that a step keeps between runs; kept in workflow history.
 type StatePlan struct {
-	State     string           `json:"state"`
-	KeptBy    string           `json:"kept_by"`
-	Type      incremental.Type `json:"type"`
-	Watermark expression.Value `json:"watermark"`
-	ReadsFrom expression.Value `json:"reads_from"` // incremental.value of the run
-	MovedAt   time.Time        `json:"moved_at,omitzero"`
-	Run       string           `json:"run,omitempty"`     // that claimed it last
-	Emptied   bool             `json:"emptied,omitempty"` // its table has no rows because of what was loaded
+	State     string                 `json:"state"`
+	KeptBy    string                 `json:"kept_by"`
+	Type      incremental.CursorType `json:"type"`
+	Watermark expression.Value       `json:"watermark"`
+	ReadsFrom expression.Value       `json:"reads_from"` // incremental.value of the run
+	MovedAt   time.Time              `json:"moved_at,omitzero"`
+	Run       string                 `json:"run,omitempty"`     // that claimed it last
+	Emptied   bool                   `json:"emptied,omitempty"` // its table has no rows because of what was loaded
 	// Holders are the workflow IDs of runs that hold it, and OnConflict is what becomes of another one.
 	Holders    []string            `json:"holders,omitempty"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`

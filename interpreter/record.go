@@ -62,11 +62,11 @@ type StepRecord struct {
 
 // StateRecord is how far a call has read, for people: of CallIncremental.
 type StateRecord struct {
-	State     string           `json:"state"`
-	States    int              `json:"states,omitempty"`
-	Type      incremental.Type `json:"type,omitempty"`
-	From      expression.Value `json:"from"`
-	Watermark expression.Value `json:"watermark"`
+	State     string                 `json:"state"`
+	States    int                    `json:"states,omitempty"`
+	Type      incremental.CursorType `json:"type,omitempty"`
+	From      expression.Value       `json:"from"`
+	Watermark expression.Value       `json:"watermark"`
 	// MovesTo is where the watermark moves once the run has completed, of a loop the lowest of its
 	// states: of a step that writes nothing.
 	MovesTo expression.Value `json:"moves_to,omitzero"`

@@ -49,8 +49,8 @@ type Data struct {
 	Steps    expression.Value `json:"steps,omitzero"` // step -> envelope
 }
 
-// Position places an iteration within its loop; kept in workflow history.
-type Position struct {
+// ElementPosition places an iteration within its loop; kept in workflow history.
+type ElementPosition struct {
 	Index int `json:"index"` // from 0
 	Size  int `json:"size"`
 }
@@ -69,7 +69,7 @@ type Scope struct {
 	// element and position are set inside a loop.
 	element  string
 	value    any
-	position *Position
+	position *ElementPosition
 }
 
 // NewScope is the scope of a run.
@@ -78,7 +78,7 @@ func NewScope(book *playbook.Playbook, run RunInfo, data Data) *Scope {
 }
 
 // WithElement is the scope of one iteration.
-func (s *Scope) WithElement(name string, value any, position Position) *Scope {
+func (s *Scope) WithElement(name string, value any, position ElementPosition) *Scope {
 	inner := *s.root()
 	inner.parent, inner.locals = nil, nil
 	inner.element, inner.value, inner.position = name, value, &position

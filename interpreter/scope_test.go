@@ -38,7 +38,7 @@ func TestNamesResolveInOrder(t *testing.T) {
 			Vars:     expression.Of(map[string]any{name: "var"}),
 		})
 		if element {
-			scope = scope.WithElement(name, "element", interpreter.Position{Index: 1, Size: 3})
+			scope = scope.WithElement(name, "element", interpreter.ElementPosition{Index: 1, Size: 3})
 		}
 		if into {
 			scope = scope.With(map[string]any{name: "into"})
@@ -78,7 +78,7 @@ func TestScheduledAt(t *testing.T) {
 	scheduled.ScheduledAt = time.Date(2026, 3, 29, 3, 0, 0, 0, time.FixedZone("CEST", 2*60*60))
 	scope := interpreter.NewScope(nil, scheduled, interpreter.Data{})
 	require.Equal(t, "2026-03-29T01:00:00Z", render(t, `"{{ run.scheduled_at }}"`, scope))
-	scope = scope.WithElement("item", 1, interpreter.Position{Size: 1})
+	scope = scope.WithElement("item", 1, interpreter.ElementPosition{Size: 1})
 	require.Equal(t, "2026-03-29T01:00:00Z", render(t, `"{{ run.scheduled_at }}"`, scope))
 }
 

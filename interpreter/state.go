@@ -56,14 +56,14 @@ type StateCommand struct {
 	History string `json:"history,omitempty"`
 	// Change is made in place of that, unless a run has its turn in Queue, by workflow ID: that
 	// run holds the state.
-	Change *incremental.Change `json:"change,omitempty"`
-	Queue  string              `json:"queue,omitempty"`
+	Change *incremental.StateChange `json:"change,omitempty"`
+	Queue  string                   `json:"queue,omitempty"`
 }
 
 // StateAnswer is the answer to a StateCommand; kept in workflow history.
 type StateAnswer struct {
-	States  []incremental.State  `json:"states,omitempty"`
-	Changes []incremental.Change `json:"changes,omitempty"`
+	States  []incremental.State       `json:"states,omitempty"`
+	Changes []incremental.StateChange `json:"changes,omitempty"`
 	// Holders are the workflow IDs of the runs that kept a change back.
 	Holders []string `json:"holders,omitempty"`
 	// Tool is that of the place.

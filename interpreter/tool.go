@@ -49,7 +49,7 @@ type ToolInput struct {
 	// begins to run.
 	RateLimit *ratelimit.Limit `json:"rate_limit,omitempty"`
 	// Turn is the one that the attempt comes back for; nil where it has not waited.
-	Turn *ratelimit.Turn `json:"turn,omitempty"`
+	Turn *ratelimit.Reservation `json:"turn,omitempty"`
 	// IdempotencyKey is what the tool sends as Idempotency-Key, "" for none.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Fingerprint distinguishes what a sink writes from other writes with its operation
@@ -76,7 +76,7 @@ type ToolInput struct {
 	Secret *SecretWork `json:"secret,omitempty"`
 	// State is what the write does to the state that its call keeps between runs; nil where
 	// it keeps none, or not where the sink writes to.
-	State *incremental.Write `json:"state,omitempty"`
+	State *incremental.StateWrite `json:"state,omitempty"`
 	// Staging is set where what is written is published at the end of the call or loop.
 	Staging *Staging `json:"staging,omitempty"`
 	// Sinks are the connections of what the call may write to, in its first attempt: one that its worker does not have fails

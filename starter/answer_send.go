@@ -29,8 +29,8 @@ type answerDocument struct {
 	WorkflowID string `json:"workflow_id"`
 	interpreter.AnswerTo
 
-	Outcome steer.Outcome `json:"outcome"` // done, unchanged, kept, refused or unknown
-	Message string        `json:"message"`
+	Outcome steer.CommandOutcome `json:"outcome"` // done, unchanged, kept, refused or unknown
+	Message string               `json:"message"`
 	// Awaits are attempts that await an answer, where the answer was refused.
 	Awaits []runs.AwaitedAttempt `json:"awaits,omitempty"`
 }
@@ -93,7 +93,7 @@ func stepNames(book *playbook.Playbook) []string {
 }
 
 // doc is what came of the answer.
-func (t *answerer) doc(to interpreter.AnswerTo, outcome steer.Outcome, format string, args ...any) answerDocument {
+func (t *answerer) doc(to interpreter.AnswerTo, outcome steer.CommandOutcome, format string, args ...any) answerDocument {
 	return answerDocument{
 		Command: t.name, WorkflowID: t.run.WorkflowID, AnswerTo: to, Outcome: outcome, Message: fmt.Sprintf(format, args...),
 	}

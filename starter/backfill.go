@@ -130,7 +130,7 @@ func (a *app) backfillPartitions(name string, options *partitionsOptions) error 
 
 // checkClaim refuses a backfill while another one is open that is to run some of its partitions. One
 // that has begun meanwhile is found by the run itself.
-func checkClaim(ctx context.Context, s *session, matrix *backfill.Matrix, claim partition.Claim) error {
+func checkClaim(ctx context.Context, s *session, matrix *backfill.Matrix, claim partition.BackfillClaim) error {
 	id, keys, err := matrix.Open(ctx, s.client, claim)
 	if err != nil || id == "" {
 		return err

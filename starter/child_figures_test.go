@@ -107,7 +107,7 @@ func TestFiguresOfChildRuns(t *testing.T) {
 			last = read()
 			require.Equal(t, 24, api.served())
 			require.Equal(t, 24, last.AttemptsMade)
-			require.Equal(t, stats.ChildRuns{Runs: row.children}, last.ChildRuns)
+			require.Equal(t, stats.ChildRunCounts{Runs: row.children}, last.ChildRuns)
 			require.Equal(t, 6, last.Errors[0].Attempts)
 			require.Equal(t, 503, last.Errors[0].Status)
 			require.Greater(t, last.WaitSeconds, 1.0)

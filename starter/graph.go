@@ -15,8 +15,8 @@ import (
 )
 
 // graphFormats are the values of --format.
-var graphFormats = map[string]func(*graph.Graph) string{
-	"text": (*graph.Graph).Text, "mermaid": (*graph.Graph).Mermaid, "dot": (*graph.Graph).DOT, "svg": (*graph.Graph).SVG,
+var graphFormats = map[string]func(*graph.Diagram) string{
+	"text": (*graph.Diagram).Text, "mermaid": (*graph.Diagram).Mermaid, "dot": (*graph.Diagram).DOT, "svg": (*graph.Diagram).SVG,
 }
 
 func newGraphCommand(a *app) *cobra.Command {

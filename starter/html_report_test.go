@@ -258,7 +258,7 @@ func hostileReport(t testing.TB) report.Document {
 		doc.Stats.Steps[i].Step = hostileText
 	}
 	doc.Stats.Waits = []stats.Waits{{Reason: hostileText, Waits: 1}}
-	doc.Stats.Errors = []stats.Error{{Class: hostileText, Kind: hostileText}}
+	doc.Stats.Errors = []stats.ErrorCount{{Class: hostileText, Kind: hostileText}}
 	doc.Stats.SlowestSteps = []stats.Slow{{Step: hostileText, Status: hostileText}}
 	doc.Timeline.See(stats.Span{Of: stats.Step, From: samples.Began, To: samples.Began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
 	return doc

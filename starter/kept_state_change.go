@@ -130,7 +130,7 @@ func (a *app) changeState(name, step string, o *stateChange, to func(*playbook.S
 		if err := a.confirm(ctx, o.yes, changeQuestion(one.at.Name, state, cursor)); err != nil {
 			return err
 		}
-		change := incremental.Change{Name: one.at.Name, By: whoami(), To: cursor, Note: o.note}
+		change := incremental.StateChange{Name: one.at.Name, By: whoami(), To: cursor, Note: o.note}
 		if state != nil {
 			change.From = state.Watermark
 		}
@@ -163,7 +163,7 @@ func changeQuestion(name string, state *incremental.State, to incremental.Cursor
 	return fmt.Sprintf("Set the state %s%s to %s?", terminal.OneLine(name), from, cursorText(to.Value))
 }
 
-func (a *app) reportChange(one keptStep, change incremental.Change, holders []string, output string) error {
+func (a *app) reportChange(one keptStep, change incremental.StateChange, holders []string, output string) error {
 	held := len(holders) > 0
 	if output == "json" {
 		if err := terminal.PrintJSON(a.Out, changeOutcome{

@@ -22,10 +22,10 @@ import (
 
 // stateDocument is a state as `state list` and `state show` print it as JSON.
 type stateDocument struct {
-	Step   string           `json:"step,omitempty"` // not known by a database alone
-	State  string           `json:"state"`          // its name
-	KeptBy string           `json:"kept_by"`        // postgres, sqlite, or temporal
-	Type   incremental.Type `json:"type"`
+	Step   string                 `json:"step,omitempty"` // not known by a database alone
+	State  string                 `json:"state"`          // its name
+	KeptBy string                 `json:"kept_by"`        // postgres, sqlite, or temporal
+	Type   incremental.CursorType `json:"type"`
 	// Watermark is nil for a state that has not moved. ReadsFrom is where the next run begins;
 	// without a step that is not known.
 	Watermark expression.Value `json:"watermark"`
@@ -48,7 +48,7 @@ func newStateDocument(of keptStep, state incremental.State, now time.Time) state
 }
 
 // documentOf is a state of which no more is known than what is kept.
-func documentOf(state incremental.State, of incremental.Type, keptBy string, now time.Time) stateDocument {
+func documentOf(state incremental.State, of incremental.CursorType, keptBy string, now time.Time) stateDocument {
 	doc := stateDocument{
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
 	}
@@ -276,7 +276,7 @@ func (a *app) showChanges(ctx context.Context, s *session, one keptStep, output 
 		return err
 	}
 	doc := stateHistory{Step: one.name, State: one.at.Name}
-	doc.Changes = lists.Map(answer.Changes, func(change incremental.Change) changeDocument {
+	doc.Changes = lists.Map(answer.Changes, func(change incremental.StateChange) changeDocument {
 		return changeDocument{At: change.At, By: change.By, From: change.From.Value, To: change.To.Value, Note: change.Note}
 	})
 	if output == "json" {

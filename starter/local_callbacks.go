@@ -24,7 +24,7 @@ type localCallbacks struct {
 // startCallbacks starts it. REPRISE_CALLBACK_URL is the base where others reach it in
 // another way. It has the same port as long as a local server keeps its state, if no
 // other program uses it.
-func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.Set, logger *slog.Logger) (*localCallbacks, error) {
+func startCallbacks(s *session, dbFile string, keys *seal.Keys, masked *secrets.Masker, logger *slog.Logger) (*localCallbacks, error) {
 	base := os.Getenv(callback.Variable)
 	if err := callback.CheckBase(base); err != nil {
 		return nil, usageError("%s: %w", callback.Variable, err)

@@ -200,7 +200,7 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 			return nil, usageError("--har: %w", err)
 		}
 	case o.openapi != "":
-		var document *scaffold.Document
+		var document *scaffold.OpenAPIDocument
 		if document, err = a.readOpenAPI(o.openapi); err == nil {
 			described, err = describeOperation(document, o.operation)
 		}
@@ -214,7 +214,7 @@ func (a *app) describe(o *newOptions) (*scaffold.Description, error) {
 }
 
 // describeOperation describes an operation, the only one where none is named.
-func describeOperation(document *scaffold.Document, id string) (*scaffold.Description, error) {
+func describeOperation(document *scaffold.OpenAPIDocument, id string) (*scaffold.Description, error) {
 	all := document.Operations()
 	if id == "" && len(all) != 1 {
 		ids := lists.Map(all[:min(len(all), mostOperations)], func(one scaffold.Operation) string { return one.ID })
@@ -243,7 +243,7 @@ func readDocument(path string) ([]byte, error) {
 const documentTimeout = 30 * time.Second
 
 // readOpenAPI reads a document from a file or a URL.
-func (a *app) readOpenAPI(from string) (*scaffold.Document, error) {
+func (a *app) readOpenAPI(from string) (*scaffold.OpenAPIDocument, error) {
 	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
 		data, err := readDocument(from)
 		if err != nil {

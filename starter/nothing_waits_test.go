@@ -51,14 +51,14 @@ func TestCommandsWhereNothingWaits(t *testing.T) {
 			require.Contains(t, got.out+got.err, "nothing waits", "%v", args)
 			var answered struct {
 				Runs []struct {
-					Outcome steer.Outcome
+					Outcome steer.CommandOutcome
 					Message string
 					Reply   struct{ Changed bool } `json:"reply"`
 				}
 			}
 			require.NoError(t, json.Unmarshal([]byte(d.say(slices.Concat(args, []string{"--output", "json"})...).out), &answered))
 			require.Len(t, answered.Runs, 1)
-			require.Contains(t, []steer.Outcome{steer.Unchanged, steer.Refused}, answered.Runs[0].Outcome, "%v", args)
+			require.Contains(t, []steer.CommandOutcome{steer.Unchanged, steer.Refused}, answered.Runs[0].Outcome, "%v", args)
 			require.Contains(t, answered.Runs[0].Message, "nothing waits", "%v", args)
 			require.False(t, answered.Runs[0].Reply.Changed, "%v", args)
 		}

@@ -257,7 +257,7 @@ func (o *observer) loop(ctx context.Context, record workflows.StepRecord) string
 	if record.EndedAt.IsZero() {
 		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so
 	}
-	text := stats.Text() + render.Among([]render.Part{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
+	text := stats.Text() + render.Among([]render.StatusCount{{N: waiting, What: waitsFor}, {N: open - waiting, What: "running"}})
 	if !record.EndedAt.IsZero() || record.Status == interpreter.Paused {
 		text += ", " + string(record.Status)
 	}

@@ -152,8 +152,8 @@ func orEmpty[T any](list []T) []T {
 
 // outcomeOf is how a run has ended, with how long it took and, where something failed, its playbook:
 // as far as the server knows.
-func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Result) render.Outcome {
-	outcome := render.Outcome{WorkflowID: run.GetID(), Result: result}
+func (a *app) outcomeOf(s *session, run client.WorkflowRun, result workflows.Result) render.EndedRun {
+	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
 	if result.Status == statusUnknown {
 		return outcome
 	}

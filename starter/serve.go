@@ -119,7 +119,7 @@ func (a *app) serve(options *serveOptions) error {
 		if err != nil {
 			return err
 		}
-		masked := &secrets.Set{}
+		masked := &secrets.Masker{}
 		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
 		if plainToOthers(listener, certificate) {
 			logger.Warn("other machines can connect, and there is no TLS: tokens can be read on their way unless a proxy in front has it")

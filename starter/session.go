@@ -199,7 +199,7 @@ func dial(ctx context.Context, options client.Options, payloadStore string) (dia
 func starterTelemetry(address string) telemetry.Options {
 	return telemetry.Options{
 		Service: "reprise-starter", Version: readVersion().Reprise, MetricsAddress: address,
-		TraceHeaders: telemetry.TraceHeaders(), Secrets: &secrets.Set{},
+		TraceHeaders: telemetry.TraceHeaders(), Secrets: &secrets.Masker{},
 	}
 }
 

@@ -34,8 +34,8 @@ func newPlan(checked checked, workload map[string]any, workflowID, folder string
 }
 
 // target is where the runs of a session start.
-func (s *session) target() start.Target {
-	return start.Target{Client: s.client, TaskQueue: s.taskQueue, Key: s.key}
+func (s *session) target() start.Destination {
+	return start.Destination{Client: s.client, TaskQueue: s.taskQueue, Key: s.key}
 }
 
 // start starts a run.

@@ -215,7 +215,7 @@ func (a *app) showTargets(o *steering, meant []runs.Found) error {
 
 // summarize sums up, and says how a pause ends.
 func (a *app) summarize(o *steering, answers []steer.Result) {
-	counts := map[steer.Outcome]int{}
+	counts := map[steer.CommandOutcome]int{}
 	for _, answer := range answers {
 		counts[answer.Outcome]++
 	}
@@ -279,8 +279,8 @@ func (a *app) targets(ctx context.Context, s *session, o *steering, ids []string
 }
 
 // sender sends commands to runs of the session's server.
-func (s *session) sender() *steer.Sender {
-	return &steer.Sender{Client: s.client, Namespace: s.namespace, Runs: s.runs()}
+func (s *session) sender() *steer.Dispatcher {
+	return &steer.Dispatcher{Client: s.client, Namespace: s.namespace, Runs: s.runs()}
 }
 
 // steerWriter writes results for eyes as they come, a line for each run: what was not done to

@@ -147,7 +147,7 @@ func (a *app) tryInput(name string, o *tryOptions) (try.Options, error) {
 }
 
 // addSecrets has values of the workload masked that are secrets by their names, such as api_key.
-func addSecrets(set *secrets.Set, name string, value any) {
+func addSecrets(set *secrets.Masker, name string, value any) {
 	switch of := value.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(of) {
@@ -171,7 +171,7 @@ func tryResources(o *tryOptions) (activities.Resources, error) {
 	if err != nil {
 		return resources, withStatus(exitUsage, err)
 	}
-	resources.AllowPython, resources.Secrets = o.allowPython, &secrets.Set{}
+	resources.AllowPython, resources.Secrets = o.allowPython, &secrets.Masker{}
 	return resources, nil
 }
 
@@ -207,7 +207,7 @@ func readValue(flag, path string) (any, error) {
 
 // writeRecording writes what was recorded, where that was requested. Nobody else can read the file: answers may
 // hold what is private.
-func (a *app) writeRecording(path string, of *recording.Recording, known *secrets.Set) error {
+func (a *app) writeRecording(path string, of *recording.Recording, known *secrets.Masker) error {
 	if of == nil {
 		return nil
 	}

@@ -155,10 +155,10 @@ func (a *app) newPage(s *session, listener net.Listener, access ui.Access, folde
 	}
 	server := ui.New(ui.Options{
 		Client: s.client, Namespace: s.namespace, Runs: s.runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
-		Again: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
+		Again: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
 			return a.runAgain(ctx, *s, found, said)
 		},
-		Reprocess: func(ctx context.Context, found runs.Found, said ui.Said) (string, error) {
+		Reprocess: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
 			return a.reprocessAgain(ctx, *s, found, said)
 		},
 		Library: a.library(s, folder), TemporalUI: s.link, Log: a.workerLog(), Docs: lazySite(),
@@ -210,7 +210,7 @@ func (a *app) library(s *session, folder string) *ui.Library {
 			}
 			return book, nil
 		},
-		Start: func(ctx context.Context, name string, workload map[string]any, said ui.Said) (string, error) {
+		Start: func(ctx context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 			return a.startBook(ctx, *s, folder, name, workload, said)
 		},
 	}
@@ -229,7 +229,7 @@ func readBook(folder, name string, workload map[string]any) (checked, error) {
 }
 
 // startBook starts a run of a playbook of a folder.
-func (a *app) startBook(ctx context.Context, s session, folder, name string, workload map[string]any, said ui.Said) (string, error) {
+func (a *app) startBook(ctx context.Context, s session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, workload)
 	if err != nil {
 		return "", err
@@ -246,7 +246,7 @@ func (a *app) startBook(ctx context.Context, s session, folder, name string, wor
 }
 
 // startFor starts a run for a person on the page, and gives its workflow ID.
-func (a *app) startFor(ctx context.Context, s *session, plan start.Plan, said ui.Said) (string, error) {
+func (a *app) startFor(ctx context.Context, s *session, plan start.Plan, said ui.ChangedBy) (string, error) {
 	plan.Memo = map[string]any{workflows.StartedByMemo: said.By}
 	if said.Reason != "" {
 		plan.Memo[workflows.StartReasonMemo] = said.Reason
@@ -259,7 +259,7 @@ func (a *app) startFor(ctx context.Context, s *session, plan start.Plan, said ui
 }
 
 // runAgain starts a run with the playbook and the workload of another one.
-func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui.Said) (string, error) {
+func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui.ChangedBy) (string, error) {
 	input, err := s.runs().Input(ctx, found.WorkflowID, found.LastRunID())
 	if err != nil {
 		return "", err
@@ -287,7 +287,7 @@ func (a *app) runAgain(ctx context.Context, s session, found runs.Found, said ui
 
 // reprocessAgain runs the failed iterations of a run again, or names the run that
 // does so already.
-func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, said ui.Said) (string, error) {
+func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, said ui.ChangedBy) (string, error) {
 	chain, err := s.reader().Chain(ctx, found.WorkflowID, found.RunID)
 	if err != nil {
 		return "", err
@@ -315,6 +315,6 @@ func (a *app) reprocessAgain(ctx context.Context, s session, found runs.Found, s
 }
 
 // attribution is who gave a command on the page, and why.
-func attribution(said ui.Said) string {
+func attribution(said ui.ChangedBy) string {
 	return render.Attribution(interpreter.Said{By: said.By, Reason: said.Reason})
 }

@@ -84,7 +84,7 @@ type telemetryOptions struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	status := exitcode.Usage // until the command runs, only usage can be wrong
 	command, opts := newCommand()
-	secret := &secrets.Set{}
+	secret := &secrets.Masker{}
 	command.SetArgs(args)
 	command.SetOut(stdout)
 	command.SetErr(stderr)
@@ -157,7 +157,7 @@ func envBool(name string) bool {
 }
 
 // serve runs the worker until ctx ends.
-func serve(ctx context.Context, opts *options, secret *secrets.Set, stdout, stderr io.Writer) (int, error) {
+func serve(ctx context.Context, opts *options, secret *secrets.Masker, stdout, stderr io.Writer) (int, error) {
 	logger, closeLog, err := newLogger(opts, stderr)
 	if err != nil {
 		return exitcode.Usage, err

@@ -45,7 +45,7 @@ func hostCalls(
 	ctx workflow.Context, input call.DriveInput, calls []*call.Call, summary string,
 ) (output call.DriveOutput, further bool) {
 	for at, call := range calls {
-		input.Calls[at].State = call.SnapshotFor(input.Pages)
+		input.Calls[at].State = call.View().SnapshotFor(input.Pages)
 	}
 	controls := controlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.run, controls.Version
@@ -58,7 +58,7 @@ func hostCalls(
 	for at, driven := range output.Calls {
 		further = calls[at].Apply(driven, workflow.Now(ctx)) || further
 		if driven.Outcome != nil {
-			logVerdict(ctx, calls[at])
+			logFailed(ctx, calls[at])
 		}
 	}
 	return output, further

@@ -208,7 +208,7 @@ func (c *controls) answer(ctx workflow.Context, answer interpreter.Answer) (inte
 	case found.before != nil:
 		return *found.before, nil
 	}
-	now, key := workflow.Now(ctx), found.call.call.Address().Key
+	now, key := workflow.Now(ctx), found.call.call.View().Address().Key
 	taken := found.call.call.AcceptAnswer(answer, now)
 	found.call.stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
@@ -238,14 +238,14 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	if before := c.duplicateOf(answer); before != nil {
 		return answerTarget{before: before}, nil
 	}
-	open := lists.Filter(c.awaited, func(awaited *awaitedCall) bool { return awaited.call.IsAddressed(answer.AnswerTo, awaited.sent) })
+	open := lists.Filter(c.awaited, func(awaited *awaitedCall) bool { return awaited.call.View().IsAddressed(answer.AnswerTo, awaited.sent) })
 	switch {
 	case len(open) > 1:
 		return answerTarget{}, &interpreter.AnswerError{
 			Type: interpreter.AnswerRefused, Message: fmt.Sprintf("%d attempts await an answer; say which one is meant: %s", len(open), callNames(open)),
 		}
 	case len(open) == 1 && !open[0].call.View().HasAnswer():
-		return answerTarget{call: open[0]}, open[0].call.CheckAnswer(answer)
+		return answerTarget{call: open[0]}, open[0].call.View().CheckAnswer(answer)
 	}
 	if before, over := c.answered(answer); over {
 		if before == nil {
@@ -254,7 +254,7 @@ func (c *controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 		return answerTarget{before: before}, nil
 	}
 	if len(open) == 1 {
-		return answerTarget{}, open[0].call.CheckAnswer(answer) // it has its answer
+		return answerTarget{}, open[0].call.View().CheckAnswer(answer) // it has its answer
 	}
 	return answerTarget{}, c.notAwaited(answer.AnswerTo)
 }
@@ -303,7 +303,7 @@ func (a Answered) is(to interpreter.AnswerTo) bool {
 // notAwaited is the error of an answer that is for nothing here.
 func (c *controls) notAwaited(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
-		if to.MatchesCall(awaited.call.Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
+		if to.MatchesCall(awaited.call.View().Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
 				"the attempt is over, or has not begun: step %s makes attempt %d", nameOf(awaited.call), awaited.call.View().Attempts+1)}
 		}
@@ -409,7 +409,7 @@ func (d *driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 		recordMarker(ctx, d.answerMark())
 	}
 	d.call.Attempted(outcome, workflow.Now(ctx))
-	logVerdict(ctx, d.call)
+	logFailed(ctx, d.call)
 }
 
 // await waits until the attempt is answered, its time is over, or the driver has to
@@ -445,12 +445,12 @@ func (d *driver) await(ctx workflow.Context, awaited await.Awaited) {
 		if answer := d.call.View().Answer; answer != nil {
 			mark.By = answer.By
 		}
-		_, mark.Option = d.call.Approval()
+		_, mark.Option = d.call.View().Approval()
 		failure := d.call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.call, awaited.Since, failure)
 		mark.Error = failure.Shrunk()
 		recordMarker(ctx, mark)
-		logVerdict(ctx, d.call)
+		logFailed(ctx, d.call)
 	}
 }
 
@@ -470,7 +470,7 @@ type AnswerMark struct {
 
 // answerMark is the mark of the current attempt.
 func (d *driver) answerMark() AnswerMark {
-	return AnswerMark{AnswerTo: d.call.Address(), Page: d.call.View().Page}
+	return AnswerMark{AnswerTo: d.call.View().Address(), Page: d.call.View().Page}
 }
 
 // bell is the timer of an attempt that is awaited. Progress sets the end of its
@@ -519,7 +519,7 @@ func (d *driver) notifyCancel(ctx workflow.Context) {
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
 		recordMarker(ctx, mark)
 	}
-	input, notifies := d.call.Cancels(workflow.Now(ctx))
+	input, notifies := d.call.View().Cancels(workflow.Now(ctx))
 	if !notifies {
 		return
 	}

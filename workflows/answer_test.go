@@ -136,7 +136,7 @@ func answers(at time.Duration, answer interpreter.Answer) said {
 }
 
 func steers(at time.Duration, update string) said {
-	return said{at, func(o *outside) { o.update(update, update, workflows.Command{By: "ada"}) }}
+	return said{at, func(o *outside) { o.update(update, update, workflows.CommandInput{By: "ada"}) }}
 }
 
 func cancels(at time.Duration) said {

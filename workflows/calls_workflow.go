@@ -12,6 +12,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -95,8 +96,8 @@ func resumeCall(
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, snapshot, stream(ctx, name)).Watch(witness(ctx))
-	if call.DueWait(workflow.Now(ctx)) != nil {
+	call := task.Call(book, step, snapshot, stream(ctx, name)).Watch(observer(ctx))
+	if call.View().DueWait(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}
 	return call
@@ -199,15 +200,18 @@ func (b *batch) outcomes() (ended, failed int) {
 
 // due are those of the calls that an activity can take further.
 func (b *batch) due(calls []int) []int {
-	return slices.DeleteFunc(slices.Clone(calls), func(i int) bool {
-		return b.calls[i].Begun() && !b.calls[i].SinkDue() || b.calls[i].Traits().InWorkflow
-	})
+	return lists.Filter(calls, b.isDue)
+}
+
+func (b *batch) isDue(i int) bool {
+	view := b.calls[i].View()
+	return !view.Traits().InWorkflow && (!view.Begun || view.SinkDue())
 }
 
 // worthHosting reports whether calls that are due go to one activity: not where that
 // would make no more than the one sink that is due.
 func (b *batch) worthHosting(ctx workflow.Context, due []int) bool {
-	return !historyIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].Begun())
+	return !historyIsLong(ctx) && (len(due) > 1 || len(due) == 1 && !b.calls[due[0]].View().Begun)
 }
 
 // sequential runs one call after the other to its end, waits and sinks included.
@@ -218,7 +222,7 @@ func (b *batch) sequential(ctx workflow.Context) {
 			b.remaining = append(b.remaining, i)
 			continue
 		}
-		for !b.calls[i].Traits().InWorkflow && (!b.calls[i].Begun() || b.calls[i].SinkDue()) {
+		for b.isDue(i) {
 			if due := open[at:]; !b.worthHosting(ctx, due) || !b.host(ctx, due, 0) {
 				break
 			}
@@ -298,7 +302,7 @@ func (b *batch) stay(ctx workflow.Context, failure *interpreter.ErrorObject) {
 			})
 			b.counted[i] = true
 			countCall(ctx, call)
-		case call.DueWait(now) != nil:
+		case call.View().DueWait(now) != nil:
 			call.WaitedUntil(b.input.Calls[i].Until, now)
 		}
 	}

@@ -106,7 +106,7 @@ func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duratio
 // requestTurn requests a turn, or repeats the request.
 func (r *run) requestTurn(ctx workflow.Context) error {
 	concurrency := r.book.Concurrency
-	request := queue.Request{Run: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
+	request := queue.Request{Member: r.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: r.Ticket.Since}
 	request.Known = r.Ticket.State
 	for _, parent := range r.controls.parents {
 		if parent.Queue != "" {
@@ -124,14 +124,14 @@ func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to destination, req
 }
 
 // member is the run as its queue knows it.
-func (r *run) member(ctx workflow.Context) queue.Run {
-	return queue.Run{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
+func (r *run) member(ctx workflow.Context) queue.Member {
+	return queue.Member{WorkflowID: r.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
 // listenToQueues applies the answers of queues, to the end of the run: a run that has its
 // turn may be replaced.
 func (r *run) listenToQueues(ctx workflow.Context) {
-	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
+	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Notification) {
 		switch {
 		case answer.RunID != r.member(ctx).RunID:
 		case answer.Visit != "":
@@ -143,7 +143,7 @@ func (r *run) listenToQueues(ctx workflow.Context) {
 }
 
 // applyTurn applies an answer of the queue.
-func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
+func (r *run) applyTurn(ctx workflow.Context, answer queue.Notification) {
 	waited := r.Ticket.State == queue.Queued
 	if !r.Ticket.Apply(answer) {
 		return
@@ -196,9 +196,9 @@ func (r *run) releaseTurn(ctx workflow.Context) {
 }
 
 // leaveQueue has a run, or a visit of one, leave the queue of a ticket.
-func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Run) {
+func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	request := queue.Request{Run: member, Leave: true}
+	request := queue.Request{Member: member, Leave: true}
 	queued := ticket.Waits()
 	var err error
 	if !queued {

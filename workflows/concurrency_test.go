@@ -43,9 +43,9 @@ func newCounter(t *testing.T) *counter {
 	c.env.SetStartTime(began)
 	c.env.SetTestTimeout(testenv.Within(time.Minute))
 	workflows.Register(c.env)
-	c.env.RegisterActivityWithOptions(func(_ context.Context, members []queue.Run) ([]queue.Run, error) {
+	c.env.RegisterActivityWithOptions(func(_ context.Context, members []queue.Member) ([]queue.Member, error) {
 		c.looks = append(c.looks, c.env.Now().Sub(began))
-		var ended []queue.Run
+		var ended []queue.Member
 		for _, member := range members {
 			if c.gone[member.WorkflowID] {
 				ended = append(ended, member)
@@ -64,7 +64,7 @@ func newCounter(t *testing.T) *counter {
 			if c.deaf[id] {
 				return errors.New("there is no such run")
 			}
-			answer := arg.(queue.Decision)
+			answer := arg.(queue.Notification)
 			c.told = append(c.told, fmt.Sprintf("%s %s", id, answer.State))
 			return nil
 		})
@@ -75,7 +75,7 @@ func newCounter(t *testing.T) *counter {
 func (c *counter) at(after time.Duration, id string, change func(*queue.Request)) {
 	c.env.RegisterDelayedCallback(func() {
 		request := queue.Request{
-			Run: queue.Run{WorkflowID: id, RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
+			Member: queue.Member{WorkflowID: id, RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
 		}
 		if change != nil {
 			change(&request)
@@ -85,7 +85,7 @@ func (c *counter) at(after time.Duration, id string, change func(*queue.Request)
 }
 
 func leaves(request *queue.Request) {
-	*request = queue.Request{Run: request.Run, Leave: true}
+	*request = queue.Request{Member: request.Member, Leave: true}
 }
 func skips(request *queue.Request)          { request.OnConflict = playbook.ConflictSkip }
 func cancelsRunning(request *queue.Request) { request.OnConflict = playbook.ConflictCancel }
@@ -130,7 +130,7 @@ func TestConcurrencyCancels(t *testing.T) {
 	require.NoError(t, c.env.GetWorkflowError())
 	require.ElementsMatch(t, []string{"a granted", "a replaced", "b queued", "b granted"}, c.told)
 	require.Equal(t, []queue.Cancel{{
-		Run: queue.Run{WorkflowID: "a", RunID: "1"}, Reason: `the run b takes the concurrency key "acme" (on_conflict: cancel_running)`,
+		Member: queue.Member{WorkflowID: "a", RunID: "1"}, Reason: `the run b takes the concurrency key "acme" (on_conflict: cancel_running)`,
 	}}, c.cancelled)
 }
 
@@ -183,8 +183,8 @@ func TestConcurrencyContinuesAsNew(t *testing.T) {
 	c := newCounter(t)
 	var many queue.Queue
 	for i := range 1000 {
-		member := queue.Run{WorkflowID: fmt.Sprintf("run-%04d-%s", i, strings.Repeat("x", 100)), RunID: "1"}
-		many.Apply(queue.Request{Run: member, Limit: 1, OnConflict: playbook.ConflictQueue}, began)
+		member := queue.Member{WorkflowID: fmt.Sprintf("run-%04d-%s", i, strings.Repeat("x", 100)), RunID: "1"}
+		many.Apply(queue.Request{Member: member, Limit: 1, OnConflict: playbook.ConflictQueue}, began)
 	}
 	require.Len(t, many.Messages, 1000)
 	// Sooner or later than the last has been told.

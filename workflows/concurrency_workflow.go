@@ -41,7 +41,7 @@ func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	ctx = withOutbox(ctx, interpreter.RunLimits{})
 	k := &queueKeeper{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
 	err := errors.Join(
-		workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Run) (queue.Status, error) { return state.Status(members), nil }),
+		workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Member) (queue.Status, error) { return state.Status(members), nil }),
 		workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }),
 	)
 	if err != nil {
@@ -72,7 +72,7 @@ type queueKeeper struct {
 	queue           *queue.Queue
 	requests        workflow.ReceiveChannel
 	delivering      int // messages on their way
-	gone            []queue.Run
+	gone            []queue.Member
 	mode            queueMode
 	alarm           workflow.Future // the end of mode's time
 	stop            workflow.CancelFunc
@@ -140,7 +140,7 @@ func (k *queueKeeper) deliver(ctx workflow.Context, message queue.Message) {
 	if message.Decision.State != queue.Replaced {
 		return
 	}
-	cancel := queue.Cancel{Run: message.To, Reason: fmt.Sprintf(
+	cancel := queue.Cancel{Member: message.To, Reason: fmt.Sprintf(
 		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
 	to := toTool(queue.CancelActivity, queueTimeout, "cancels "+source.Cut(message.To.WorkflowID, mostText))
 	if _, err := send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
@@ -181,11 +181,11 @@ func (k *queueKeeper) wait(ctx workflow.Context) error {
 // checkHolder frees a state that a run has which was terminated, before another one fails that
 // does not wait for it.
 func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
-	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Run) {
+	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Member) {
 		return
 	}
-	holders := lists.Map(k.queue.Holders, func(holder queue.Entry) queue.Run { return holder.Run })
-	ended, err := send[[]queue.Run](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to check")
+	holders := lists.Map(k.queue.Holders, func(holder queue.Entry) queue.Member { return holder.Member })
+	ended, err := send[[]queue.Member](ctx, toTool(queue.EndedActivity, queueTimeout, "finds out whether the run that holds the state is open"), holders, "runs to check")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 	}
@@ -194,17 +194,17 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 
 // checkMembers frees the turns of runs that have ended without a release.
 func (k *queueKeeper) checkMembers(ctx workflow.Context) {
-	var members []queue.Run
+	var members []queue.Member
 	holders := k.queue.Holders
 	for range min(len(holders), mostChecked) {
-		members = append(members, holders[k.checked%len(holders)].Run)
+		members = append(members, holders[k.checked%len(holders)].Member)
 		k.checked++
 	}
 	for _, waiting := range k.queue.Waiting[:min(len(k.queue.Waiting), mostCheckedWaiting)] {
-		members = append(members, waiting.Run)
+		members = append(members, waiting.Member)
 	}
 	to := toTool(queue.EndedActivity, queueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
-	ended, err := send[[]queue.Run](ctx, to, members, "runs to check")
+	ended, err := send[[]queue.Member](ctx, to, members, "runs to check")
 	if err != nil {
 		logger(ctx).Warn("cannot find out whether runs are open", "error", err)
 		return

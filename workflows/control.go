@@ -19,10 +19,10 @@ const ControlSignal = "control"
 type Steering struct {
 	Control interpreter.Control `json:"control"`
 	// Resumes says that something continues that was held.
-	Resumes bool        `json:"resumes,omitempty"`
-	Settle  *Settlement `json:"settle,omitempty"`
+	Resumes bool            `json:"resumes,omitempty"`
+	Settle  *ItemSettlement `json:"settle,omitempty"`
 	// Then are what people have decided after Settle, in their order.
-	Then []Settlement `json:"then,omitempty"`
+	Then []ItemSettlement `json:"then,omitempty"`
 	// Run is the workflow ID of the run that Control is of, where that is a parent run;
 	// "" is the own one, or to a run the one that it belongs to.
 	Run string `json:"run,omitempty"`
@@ -32,16 +32,16 @@ type Steering struct {
 	Shared *Shared `json:"shared,omitempty"`
 }
 
-// Settlement is what people have decided about items that wait; kept in workflow
+// ItemSettlement is what people have decided about items that wait; kept in workflow
 // history.
-type Settlement struct {
+type ItemSettlement struct {
 	Step  string `json:"step,omitempty"`  // "" is every step
 	Index *int   `json:"index,omitempty"` // nil is every iteration
 	interpreter.Settlement
 }
 
 // Means reports whether it is about the waits of a step, or of one of its iterations.
-func (s *Settlement) Means(step string, index *int) bool {
+func (s *ItemSettlement) Means(step string, index *int) bool {
 	return (s.Step == "" || s.Step == step) && (s.Index == nil || index != nil && *index == *s.Index)
 }
 
@@ -68,7 +68,7 @@ type controls struct {
 	slot       *slot // in the window of a loop, nil for none
 	shared     func(workflow.Context, Shared)
 	// commands wait until the run has begun, and answers until it awaits some.
-	commands, answers gate
+	commands, answers updateGate
 	awaitsAnswers     bool
 	// reports are the last ones of the children, by their workflow IDs; reported is the last
 	// that the parent workflow was sent, and changed has another one made.
@@ -86,7 +86,7 @@ type openWait struct {
 	call    *call.Call
 	paused  bool // only a skip ends it before the run is resumed
 	end     workflow.CancelFunc
-	settled *Settlement
+	settled *ItemSettlement
 	renews  bool
 	called  bool // back for a turn that is free
 }
@@ -143,7 +143,7 @@ func (c *controls) listen(ctx workflow.Context, slot *slot) {
 // that no worker leases.
 func (c *controls) listenForTurns(ctx workflow.Context) {
 	onSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
-		means := Settlement{Step: call.Step, Index: call.Index}
+		means := ItemSettlement{Step: call.Step, Index: call.Index}
 		for _, wait := range c.waits {
 			if wait.end != nil && wait.settled == nil && !wait.called && means.Means(wait.step, wait.index) && wait.call != nil && wait.call.CalledBack() {
 				wait.called = true
@@ -198,7 +198,7 @@ func (c *controls) applyOne(ctx workflow.Context, steering Steering) (ended int,
 }
 
 // settle ends the waits that a settlement means.
-func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
+func (c *controls) settle(ctx workflow.Context, settlement *ItemSettlement) int {
 	ended := 0
 	for _, wait := range c.waits {
 		if wait.settled != nil || wait.paused && !settlement.Skip || !settlement.Means(wait.step, wait.index) || c.refuses(ctx, settlement, wait.step) {
@@ -215,7 +215,7 @@ func (c *controls) settle(ctx workflow.Context, settlement *Settlement) int {
 
 // refuses reports whether a decision is not for a step, because nothing of that may be
 // tried now. The run decides that; the workflows that it signals were meant.
-func (c *controls) refuses(ctx workflow.Context, settlement *Settlement, step string) bool {
+func (c *controls) refuses(ctx workflow.Context, settlement *ItemSettlement, step string) bool {
 	return settlement != nil && !settlement.Skip && c.IsPaused(step) && workflow.GetInfo(ctx).WorkflowExecution.ID == c.run
 }
 
@@ -235,7 +235,7 @@ func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 
 // sleep is a durable timer whose summary says what a call waits for. It ends early
 // where people decide about the call. The error is that of a cancelled ctx.
-func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*Settlement, error) {
+func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter.Wait) (*ItemSettlement, error) {
 	timer, end := workflow.WithCancel(ctx)
 	open := waitOf(call)
 	open.end = end
@@ -245,7 +245,7 @@ func (c *controls) sleep(ctx workflow.Context, call *call.Call, wait interpreter
 }
 
 // outcome is what a wait comes to whose timer ended with err.
-func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error) {
+func (w *openWait) outcome(ctx workflow.Context, err error) (*ItemSettlement, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -261,7 +261,7 @@ func (w *openWait) outcome(ctx workflow.Context, err error) (*Settlement, error)
 
 // release waits until people resume a call that is held, or decide about it. The error
 // is that of a cancelled ctx.
-func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*Settlement, error) {
+func (c *controls) release(ctx workflow.Context, call *call.Call, hold interpreter.Hold) (*ItemSettlement, error) {
 	open := waitOf(call)
 	open.paused = !hold.Exhausted
 	defer c.open(open)()

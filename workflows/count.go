@@ -39,27 +39,27 @@ func tags(m *meter.Metric, values []string) map[string]string {
 	return all
 }
 
-// Spans records the spans of a run as they end, also when they are replayed.
-type Spans interface {
+// SpanRecorder records the spans of a run as they end, also when they are replayed.
+type SpanRecorder interface {
 	Ended(ctx workflow.Context, span meter.Span)
 }
 
 type spansKey struct{}
 
 // WithSpans makes a context in which spans of a run are recorded.
-func WithSpans(ctx workflow.Context, spans Spans) workflow.Context {
+func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
 func emit(ctx workflow.Context, span meter.Span) {
-	if spans, ok := ctx.Value(spansKey{}).(Spans); ok {
+	if spans, ok := ctx.Value(spansKey{}).(SpanRecorder); ok {
 		spans.Ended(ctx, span)
 	}
 }
 
 // countCall counts a call that has ended here.
 func countCall(ctx workflow.Context, call *call.Call) {
-	facts, result := call.Facts(), *call.Result()
+	facts, result := call.View().Facts(), *call.Result()
 	meter.Call(counter{ctx}, facts, result)
 	if facts.Place != "" {
 		emit(ctx, meter.SinkSpan(facts, result))
@@ -68,13 +68,13 @@ func countCall(ctx workflow.Context, call *call.Call) {
 
 // countAttempt counts an attempt that no activity has made.
 func countAttempt(ctx workflow.Context, call *call.Call, began time.Time, failure *interpreter.ErrorObject) {
-	meter.Attempt(counter{ctx}, call.Facts(), failure, workflow.Now(ctx).Sub(began))
+	meter.Attempt(counter{ctx}, call.View().Facts(), failure, workflow.Now(ctx).Sub(began))
 }
 
 // countWait counts a wait that begins here.
 func countWait(ctx workflow.Context, call *call.Call, wait interpreter.Wait) {
 	if !wait.Rest {
-		facts := call.Facts()
+		facts := call.View().Facts()
 		counter{ctx}.Observe(meter.Waits, wait.Delay, facts.Playbook, facts.Step, string(wait.Reason))
 	}
 }
@@ -112,7 +112,7 @@ func (r *run) countStep(ctx workflow.Context, record *StepRecord) {
 }
 
 // markWatermark reports the watermark of a step that has moved it, if it is a time.
-func (r *run) markWatermark(ctx workflow.Context, step string, of incremental.Type, watermark incremental.Cursor) {
+func (r *run) markWatermark(ctx workflow.Context, step string, of incremental.CursorType, watermark incremental.Cursor) {
 	if at, ok := incremental.TimeOf(of, watermark); ok {
 		counter{ctx}.Mark(meter.WatermarkAge, at, r.Run.Playbook, step)
 	}

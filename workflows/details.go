@@ -161,7 +161,7 @@ func (r *run) openQuestions() string {
 	text := ""
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil {
-			text += questionText(r.id, call.Config().Step.Name, call.Config().Index, call.AwaitedDetails())
+			text += questionText(r.id, call.Config().Step.Name, call.Config().Index, call.View().AwaitedDetails())
 		}
 	}
 	return text
@@ -356,10 +356,10 @@ func (c *controls) describeAttempt(to interpreter.AnswerTo) (AttemptDetails, err
 		}
 	}
 	for _, awaited := range c.awaited {
-		if awaited.call.IsAddressed(to, awaited.sent) && !awaited.call.View().HasAnswer() {
+		if awaited.call.View().IsAddressed(to, awaited.sent) && !awaited.call.View().HasAnswer() {
 			asking := &interpreter.AwaitedDetails{Attempt: awaited.call.View().Attempts + 1}
-			asking.Approval, _ = awaited.call.Approval()
-			return AttemptDetails{Awaiting: cmp.Or(awaited.call.AwaitedDetails(), asking)}, nil
+			asking.Approval, _ = awaited.call.View().Approval()
+			return AttemptDetails{Awaiting: cmp.Or(awaited.call.View().AwaitedDetails(), asking)}, nil
 		}
 	}
 	return AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil

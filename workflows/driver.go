@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// waiter records when a call begins and, with nil, ends a wait, for progress.
-type waiter func(call *call.Call, wait *interpreter.Wait, until time.Time)
+// waitRecorder records when a call begins and, with nil, ends a wait, for progress.
+type waitRecorder func(call *call.Call, wait *interpreter.Wait, until time.Time)
 
 // unshown is the waiter of a call whose waits nothing shows.
 func unshown(*call.Call, *interpreter.Wait, time.Time) {}
@@ -24,7 +24,7 @@ func unshown(*call.Call, *interpreter.Wait, time.Time) {}
 // requests and applies the outcome to it.
 type driver struct {
 	call    *call.Call
-	waiting waiter
+	waiting waitRecorder
 	// host has activities fetch pages of the call; nil where all of it stays in the
 	// workflow.
 	host *activityHost
@@ -52,7 +52,7 @@ type driver struct {
 
 // drive drives a call to its end within the workflow. slot is that of its child, nil
 // where it keeps what it has.
-func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) interpreter.CallResult {
+func drive(ctx workflow.Context, call *call.Call, waiting waitRecorder, slot *slot) interpreter.CallResult {
 	d := &driver{call: call, waiting: waiting, slot: slot}
 	d.run(ctx)
 	return *call.Result()
@@ -62,7 +62,7 @@ func drive(ctx workflow.Context, call *call.Call, waiting waiter, slot *slot) in
 // input there, else nil.
 func (d *driver) run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.call.Finished() // and counted
-	if !ended && d.awaited == nil && d.call.Traits().Awaits {
+	if !ended && d.awaited == nil && d.call.View().Traits().Awaits {
 		d.awaited = &awaitedCall{call: d.call}
 		d.closeAwaited = controlsOf(ctx).await(d.awaited)
 	}
@@ -92,7 +92,7 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 	if d.host != nil && d.call.View().Recalls && !d.call.Finished() {
 		d.host.recallLedgers(ctx, d.call)
 	}
-	d.apart = d.host != nil && d.call.Detachable()
+	d.apart = d.host != nil && d.call.View().Detachable()
 	for !d.call.Finished() {
 		if ctx.Err() != nil {
 			if d.call.View().Awaited != nil {
@@ -101,11 +101,11 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 			d.cancel(ctx)
 			break
 		}
-		wait := d.call.DueWait(workflow.Now(ctx))
+		wait := d.call.View().DueWait(workflow.Now(ctx))
 		if wait != nil {
 			countWait(ctx, d.call, *wait)
 		}
-		if d.renews != nil && d.call.Begun() && d.renews() {
+		if d.renews != nil && d.call.View().Begun && d.renews() {
 			d.silence()
 			return d.snapshot(ctx, wait)
 		}
@@ -117,7 +117,7 @@ func (d *driver) advance(ctx workflow.Context) *call.Snapshot {
 // next does what the call requests next.
 func (d *driver) next(ctx workflow.Context) {
 	alone, held := d.alone, controlsOf(ctx).IsPaused(d.call.Config().Step.Name)
-	if d.alone = false; d.apart && !alone && !held && d.call.TurnsPage() {
+	if d.alone = false; d.apart && !alone && !held && d.call.View().TurnsPage() {
 		d.fetchPages(ctx)
 		return
 	}
@@ -162,7 +162,7 @@ func (d *driver) snapshot(ctx workflow.Context, wait *interpreter.Wait) *call.Sn
 	if d.host != nil {
 		snapshot = d.host.snapshot
 	}
-	state := d.call.Snapshot()
+	state := d.call.View().Snapshot()
 	snapshot.State, snapshot.Until = &state, time.Time{}
 	switch {
 	case !d.until.IsZero():
@@ -204,7 +204,7 @@ func (d *driver) attempt(ctx workflow.Context, input interpreter.ToolInput) {
 	d.call.Attempted(outcome, workflow.Now(ctx))
 	d.refused(ctx, &input)
 	d.ignored(ctx, outcome.Err)
-	logVerdict(ctx, d.call)
+	logFailed(ctx, d.call)
 }
 
 // make makes an attempt: an activity does, or a run of another playbook.
@@ -225,7 +225,7 @@ func (d *driver) make(ctx workflow.Context, input interpreter.ToolInput) interpr
 func (d *driver) wait(ctx workflow.Context, wait interpreter.Wait) {
 	defer d.rested()
 	until, long := longWait(ctx, wait)
-	settlement, err := d.park(ctx, &wait, until, long, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, until, long, func() (*ItemSettlement, error) {
 		return controlsOf(ctx).sleep(ctx, d.call, wait)
 	})
 	if errors.Is(err, errRenews) {
@@ -241,7 +241,7 @@ func (d *driver) hold(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.rested()
 	d.markHold(ctx, hold)
 	wait := hold.Wait(d.call.View().Failure)
-	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*Settlement, error) {
+	settlement, err := d.park(ctx, &wait, time.Time{}, true, func() (*ItemSettlement, error) {
 		return controlsOf(ctx).release(ctx, d.call, hold)
 	})
 	if !errors.Is(err, errRenews) {
@@ -267,7 +267,7 @@ func (d *driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 
 // over applies the end of a wait or a hold to the call: with what people decided, with
 // a cancel, or by itself.
-func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, byItself func()) {
+func (d *driver) over(ctx workflow.Context, settlement *ItemSettlement, err error, byItself func()) {
 	switch {
 	case err != nil:
 		d.cancel(ctx)
@@ -281,8 +281,8 @@ func (d *driver) over(ctx workflow.Context, settlement *Settlement, err error, b
 // park records that the call waits, until a time or, where that is zero, until people
 // end that, and parks it in its slot for a long wait.
 func (d *driver) park(
-	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*Settlement, error),
-) (*Settlement, error) {
+	ctx workflow.Context, wait *interpreter.Wait, until time.Time, long bool, waits func() (*ItemSettlement, error),
+) (*ItemSettlement, error) {
 	d.waiting(d.call, wait, until)
 	if d.slot == nil || !long {
 		return waits()
@@ -306,17 +306,17 @@ func (d *driver) rested() {
 
 func (d *driver) cancel(ctx workflow.Context) { d.call.Cancel(workflow.Now(ctx)) }
 
-// logVerdict logs the decision about an attempt that failed.
-func logVerdict(ctx workflow.Context, call *call.Call) {
-	verdict := call.Verdict()
-	if verdict == nil {
+// logFailed logs the decision about an attempt that failed.
+func logFailed(ctx workflow.Context, call *call.Call) {
+	failed := call.View().FailedAttempt()
+	if failed == nil {
 		return
 	}
-	meter.Verdict(counter{ctx}, call.Facts(), verdict)
-	if verdict.Ended {
-		logger(ctx).Warn(verdict.Message(), verdict.Fields()...)
+	meter.FailedAttempt(counter{ctx}, call.View().Facts(), failed)
+	if failed.Ended {
+		logger(ctx).Warn(failed.Message(), failed.Fields()...)
 	} else {
-		logger(ctx).Info(verdict.Message(), verdict.Fields()...)
+		logger(ctx).Info(failed.Message(), failed.Fields()...)
 	}
 }
 

@@ -12,8 +12,8 @@ type endless struct {
 	stays   bool // in this history: what is kept is too large for another one
 }
 
-// keeper is what such a workflow keeps.
-type keeper interface {
+// renewed is what such a workflow keeps.
+type renewed interface {
 	// describe writes it into the details that Temporal's UI shows.
 	describe(ctx workflow.Context)
 	// next returns the error with which the workflow continues as new with it, or why it cannot.
@@ -21,7 +21,7 @@ type keeper interface {
 }
 
 // serve shows what is kept as it changes, and continues as new where the history gets long.
-func (e *endless) serve(ctx workflow.Context, k keeper) error {
+func (e *endless) serve(ctx workflow.Context, k renewed) error {
 	k.describe(ctx)
 	for {
 		if err := workflow.Await(ctx, func() bool { return e.changed || !e.stays && historyIsLong(ctx) }); err != nil {
@@ -43,7 +43,7 @@ func (e *endless) serve(ctx workflow.Context, k keeper) error {
 
 // continueAsNew returns the error with which the workflow continues as new. It is nil where what is
 // kept is too large for that: it stays where it is.
-func (e *endless) continueAsNew(ctx workflow.Context, k keeper) error {
+func (e *endless) continueAsNew(ctx workflow.Context, k renewed) error {
 	failure, next := k.next(ctx)
 	if failure != nil {
 		e.stays = true

@@ -53,7 +53,7 @@ func (l *loop) iterations() (Iterations, error) {
 }
 
 // waiter records what an iteration, or a sink of it, waits for, and shows it.
-func (b *batch) waiter(ctx workflow.Context, i int) waiter {
+func (b *batch) waiter(ctx workflow.Context, i int) waitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		b.waits[i], b.until[i] = wait, until
 		b.describe(ctx)
@@ -80,7 +80,7 @@ func (b *batch) records() []IterationRecord {
 		records = append(records, IterationRecord{Index: ended.Index, CallStatus: ended.Result.CallStatus()})
 	}
 	for i, call := range b.calls {
-		record := IterationRecord{CallStatus: call.Status(b.waits[i], b.until[i])}
+		record := IterationRecord{CallStatus: call.View().Status(b.waits[i], b.until[i])}
 		if index := call.Config().Index; index != nil {
 			record.Index = *index
 		}

@@ -72,8 +72,8 @@ type loop struct {
 	cancelChildren workflow.CancelFunc
 	window         *window
 	herald         herald
-	members        []*member // the batches that are open, in order of their start
-	active         int       // iterations in open batches
+	members        []*openBatch // the batches that are open, in order of their start
+	active         int          // iterations in open batches
 	shards         []*openShard
 	started        int       // elements that have begun here or in shards, once no more will
 	shared         Shared    // what other shards use of the window
@@ -247,7 +247,7 @@ func (l *loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 		known := l.known()
 		input.Known = &known
 	}
-	m := &member{id: iterationID(l.input.Task, index), index: index, calls: calls, holds: true}
+	m := &openBatch{id: iterationID(l.input.Task, index), index: index, calls: calls, holds: true}
 	l.members = append(l.members, m)
 	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
 	var err error
@@ -261,9 +261,9 @@ func (l *loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 func (l *loop) awaitChildren(ctx workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx) // those that are cancelled end too
 	for {
-		var ended *member
+		var ended *openBatch
 		_ = workflow.Await(disconnected, func() bool {
-			at := slices.IndexFunc(l.members, func(m *member) bool { return m.sent != nil && m.sent.hasResult() })
+			at := slices.IndexFunc(l.members, func(m *openBatch) bool { return m.sent != nil && m.sent.hasResult() })
 			if at >= 0 {
 				ended = l.members[at]
 			}
@@ -275,7 +275,7 @@ func (l *loop) awaitChildren(ctx workflow.Context) {
 }
 
 // childEnded records how the calls of a child ended, or that it was not started.
-func (l *loop) childEnded(ctx workflow.Context, m *member, output CallsOutput, err error) {
+func (l *loop) childEnded(ctx workflow.Context, m *openBatch, output CallsOutput, err error) {
 	switch {
 	case err == nil:
 		l.weigh(ctx, output)
@@ -337,7 +337,7 @@ func (l *loop) summary(calls []call.Snapshot) string {
 
 func (l *loop) progress() (Progress, error) {
 	rest := l.countParked()
-	open := lists.Map(l.members, func(m *member) string { return m.id })
+	open := lists.Map(l.members, func(m *openBatch) string { return m.id })
 	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
 	return Progress{
 		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,

@@ -86,7 +86,7 @@ func (m *mailbox) deliver(ctx workflow.Context, kept interpreter.KeptAnswer) {
 func (d *driver) settle(ctx workflow.Context) {
 	to := toTool(interpreter.SettleActivity, mailTimeout, "checks for answers that are kept")
 	to.tries = mostSettling
-	_, err := send[struct{}](ctx, to, d.call.Address().Mailboxes(controlsOf(ctx).run), "the address of an attempt")
+	_, err := send[struct{}](ctx, to, d.call.View().Address().Mailboxes(controlsOf(ctx).run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
 		logger(ctx).Warn("it is not known whether answers are kept; the attempt is over", "step", d.call.Config().Step.Name, "error", err)
 	}

@@ -84,7 +84,7 @@ func (r *run) notifyStep(ctx workflow.Context, done ended) {
 
 // noticeWaiter shows in the record of a step that a notice of it waits. The error of
 // the notice is not the step's.
-func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waiter {
+func (r *run) noticeWaiter(ctx workflow.Context, record *StepRecord) waitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		failure := record.Error
 		record.Await(wait, until, call.View().Last)
@@ -131,7 +131,7 @@ func (r *run) send(ctx workflow.Context, notice *playbook.Sink, unsent UnsentNot
 	r.notices.open = append(r.notices.open, under)
 	workflow.Go(beside, func(ctx workflow.Context) {
 		call := r.noticeCall(notice, unsent, scope, result, stream(ctx, fmt.Sprintf("%s/%d", notice.Place, unsent.Number)))
-		if call.DueWait(workflow.Now(ctx)) != nil {
+		if call.View().DueWait(workflow.Now(ctx)) != nil {
 			call.WaitedUntil(unsent.Call.Until, workflow.Now(ctx))
 		}
 		d := &driver{call: call, waiting: unshown, renews: func() bool { return r.notices.renewing }}
@@ -234,7 +234,7 @@ func (r *run) notifyEnd(ctx workflow.Context, result *Result) {
 }
 
 // notifyPaused sends the notices that people have paused the run, or a step of it.
-func (r *run) notifyPaused(ctx workflow.Context, command Command) {
+func (r *run) notifyPaused(ctx workflow.Context, command CommandInput) {
 	r.notify(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
 	}, failedWith(nil))

@@ -264,9 +264,9 @@ func TestNotify(t *testing.T) {
 		"paused by command": {
 			"  - {step: fetch, tool: http, url: http://x, " + waits + "}", until(1, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
-				30 * time.Minute:  steering(workflows.PauseUpdate, workflows.Command{By: "ann", Reason: "the API is down"}),
-				31 * time.Minute:  steering(workflows.PauseUpdate, workflows.Command{By: "bob"}),
-				120 * time.Minute: steering(workflows.ResumeUpdate, workflows.Command{}),
+				30 * time.Minute:  steering(workflows.PauseUpdate, workflows.CommandInput{By: "ann", Reason: "the API is down"}),
+				31 * time.Minute:  steering(workflows.PauseUpdate, workflows.CommandInput{By: "bob"}),
+				120 * time.Minute: steering(workflows.ResumeUpdate, workflows.CommandInput{}),
 			},
 			"completed",
 			[]any{"paused  paused  the API is down ann paused", "completed  completed    completed"},
@@ -275,8 +275,8 @@ func TestNotify(t *testing.T) {
 		"paused by a policy, twice": {
 			"  - {step: fetch, tool: http, url: http://x, " + asks + "}", until(2, unavailable()),
 			map[time.Duration]func(*testing.T, *stage){
-				1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{}),
-				2 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{}),
+				1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{}),
+				2 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{}),
 			},
 			"completed",
 			[]any{
@@ -289,7 +289,7 @@ func TestNotify(t *testing.T) {
 		"paused in a loop, by each of its iterations": {
 			"  - {step: fetch, tool: http, url: \"http://x/{{ item }}\", loop: {collection: [1, 2, 3], mode: parallel}, " + asks + "}",
 			until(3, unavailable()),
-			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.Command{})},
+			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(workflows.RetryNowUpdate, workflows.CommandInput{})},
 			"completed",
 			[]any{
 				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending", "completed  completed    completed",
@@ -328,7 +328,7 @@ func timed(at []time.Duration, said []any) []string {
 }
 
 // steering sends an update to the run.
-func steering(update string, command workflows.Command) func(*testing.T, *stage) {
+func steering(update string, command workflows.CommandInput) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
 		s.env.UpdateWorkflow(update, "", &testsuite.TestUpdateCallback{
@@ -415,8 +415,8 @@ workflow:
 	}{
 		"paused": {
 			during: map[time.Duration]func(*testing.T, *stage){
-				30 * time.Second: steering(workflows.PauseUpdate, workflows.Command{}),
-				10 * time.Minute: steering(workflows.ResumeUpdate, workflows.Command{}),
+				30 * time.Second: steering(workflows.PauseUpdate, workflows.CommandInput{}),
+				10 * time.Minute: steering(workflows.ResumeUpdate, workflows.CommandInput{}),
 			},
 			status: "completed", attempts: 2,
 			sent: []string{

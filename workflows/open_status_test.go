@@ -35,7 +35,7 @@ func (s *stage) publishes() *[]string {
 }
 
 // at sends a command at a time to the workflow with an ID, "" for the run.
-func (s *stage) at(when time.Duration, id, update string, command workflows.Command) {
+func (s *stage) at(when time.Duration, id, update string, command workflows.CommandInput) {
 	s.env.RegisterDelayedCallback(func() {
 		answer := &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(s.t, err) },
@@ -118,25 +118,25 @@ func TestPublishedStatus(t *testing.T) {
 		},
 		{
 			"people try again earlier", loop("sequential", "10m"), first("0"),
-			func(s *stage) { s.at(time.Minute, "", workflows.RetryNowUpdate, workflows.Command{}) },
+			func(s *stage) { s.at(time.Minute, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
 			[]string{"0s retry_pending until 10m0s", "1m0s running"},
 		},
 		{
 			"people pause it", loop("parallel", "10m"), first(""),
 			func(s *stage) {
-				s.at(time.Minute, "", workflows.PauseUpdate, workflows.Command{})
-				s.at(2*time.Minute, "", workflows.ResumeUpdate, workflows.Command{})
+				s.at(time.Minute, "", workflows.PauseUpdate, workflows.CommandInput{})
+				s.at(2*time.Minute, "", workflows.ResumeUpdate, workflows.CommandInput{})
 			},
 			[]string{"0s retry_pending until 10m0s", "1m0s paused until 10m0s", "2m0s retry_pending until 10m0s", "10m0s running"},
 		},
 		{
 			"a person decides", strings.Replace(loop("parallel", "1s"), "max_attempts: 2", "max_attempts: 1, on_exhausted: pause", 1), first("1"),
-			func(s *stage) { s.at(5*time.Minute, "", workflows.RetryNowUpdate, workflows.Command{}) },
+			func(s *stage) { s.at(5*time.Minute, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
 			[]string{"30s retry_pending", "5m0s running"},
 		},
 		{
 			"a person decides at once", strings.Replace(loop("parallel", "1s"), "max_attempts: 2", "max_attempts: 1, on_exhausted: pause", 1), first("1"),
-			func(s *stage) { s.at(25*time.Second, "", workflows.RetryNowUpdate, workflows.Command{}) },
+			func(s *stage) { s.at(25*time.Second, "", workflows.RetryNowUpdate, workflows.CommandInput{}) },
 			nil,
 		},
 		{
@@ -146,14 +146,14 @@ func TestPublishedStatus(t *testing.T) {
 		{
 			"a child run is paused", nested("max_attempts: 2, delay: 29s"), first(""),
 			func(s *stage) {
-				s.at(20*time.Second, inner, workflows.PauseUpdate, workflows.Command{})
-				s.at(5*time.Minute, inner, workflows.ResumeUpdate, workflows.Command{})
+				s.at(20*time.Second, inner, workflows.PauseUpdate, workflows.CommandInput{})
+				s.at(5*time.Minute, inner, workflows.ResumeUpdate, workflows.CommandInput{})
 			},
 			[]string{"20s paused until 29s", "50s paused", "5m0s running", "5m0s running", "5m0s completed"},
 		},
 		{
 			"a child run awaits a person", strings.Replace(nested("max_attempts: 1"), "max_attempts: 1", "max_attempts: 1, on_exhausted: pause", 1), first(""),
-			func(s *stage) { s.at(5*time.Minute, inner, workflows.RetryNowUpdate, workflows.Command{}) },
+			func(s *stage) { s.at(5*time.Minute, inner, workflows.RetryNowUpdate, workflows.CommandInput{}) },
 			[]string{"0s retry_pending", "30s retry_pending", "5m0s running", "5m0s running", "5m0s completed"},
 		},
 		{

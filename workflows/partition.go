@@ -92,7 +92,7 @@ func (r *run) releasePartitions(ctx workflow.Context) {
 }
 
 func (r *run) sendClaim(ctx workflow.Context, summary string, release bool) (*partition.Conflict, error) {
-	request := partition.ClaimRequest{Claim: *r.input.Claim, Release: release}
+	request := partition.ClaimRequest{BackfillClaim: *r.input.Claim, Release: release}
 	request.Holder = partition.Holder{Run: r.id, First: r.First}
 	return send[*partition.Conflict](ctx, toTool(partition.ClaimActivity, stateTimeout, summary), request, "the partitions of the backfill")
 }

@@ -32,7 +32,7 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 			},
 			workflow.UpdateHandlerOptions{Validator: partition.Note.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, partition.ClaimUpdate,
-			func(_ workflow.Context, request partition.ClaimRequest) ([]partition.Claim, error) {
+			func(_ workflow.Context, request partition.ClaimRequest) ([]partition.BackfillClaim, error) {
 				k.changed = true
 				return k.Claim(request), nil
 			},

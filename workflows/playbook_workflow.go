@@ -442,7 +442,7 @@ func (r *run) progress() (Progress, error) {
 	for i, record := range r.records {
 		step := &progress.Steps[i]
 		if call := r.live[record]; call != nil {
-			step.Attempts, step.Pages, step.Awaits = call.View().Attempt, call.View().Pages, call.AwaitedDetails()
+			step.Attempts, step.Pages, step.Awaits = call.View().Attempt, call.View().Pages, call.View().AwaitedDetails()
 			if step.Awaits != nil && step.Status == interpreter.Running {
 				step.Status = interpreter.Awaiting
 			}

@@ -11,8 +11,8 @@ import (
 // Rehearsal is shown what the runs of a test decide. Their waits have no jitter, so that
 // they are those of the policies. On a server there is none.
 type Rehearsal interface {
-	// Witness is shown what the calls of a workflow decide, whose ID is given.
-	Witness(workflowID string) call.Witness
+	// Observer is shown what the calls of a workflow decide, whose ID is given.
+	Observer(workflowID string) call.Observer
 	// Followed is shown where a branch goes after a step.
 	Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival)
 }
@@ -31,10 +31,10 @@ func rehearsalOf(ctx workflow.Context) Rehearsal {
 	return rehearsal
 }
 
-// witness is shown what calls of this workflow decide; nil on a server.
-func witness(ctx workflow.Context) call.Witness {
+// observer is shown what calls of this workflow decide; nil on a server.
+func observer(ctx workflow.Context) call.Observer {
 	if rehearsal := rehearsalOf(ctx); rehearsal != nil {
-		return rehearsal.Witness(workflow.GetInfo(ctx).WorkflowExecution.ID)
+		return rehearsal.Observer(workflow.GetInfo(ctx).WorkflowExecution.ID)
 	}
 	return nil
 }

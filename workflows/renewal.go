@@ -41,7 +41,7 @@ func (r *renewal) due(ctx workflow.Context, calls ...*call.Call) bool {
 	limits, state := outboxOf(ctx).limits, 0
 	for _, call := range calls {
 		if !call.Finished() {
-			state += interpreter.EncodedSize(call.Snapshot())
+			state += interpreter.EncodedSize(call.View().Snapshot())
 		}
 	}
 	if state > limits.PayloadCap() {

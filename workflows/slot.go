@@ -181,8 +181,8 @@ func (w *window) acquire(ctx workflow.Context, letsIn func() bool) error {
 // release releases a slot.
 func (w *window) release() { w.used-- }
 
-// member is an open batch of a loop.
-type member struct {
+// openBatch is an open batch of a loop.
+type openBatch struct {
 	id      string // of its workflow
 	index   int    // of its first iteration
 	calls   []call.Snapshot
@@ -200,7 +200,7 @@ type member struct {
 // that requests a slot has released its own.
 func (l *loop) listenForSlots(ctx workflow.Context) {
 	onSignal(ctx, slotSignal, func(ctx workflow.Context, next slotRequest) {
-		at := slices.IndexFunc(l.members, func(m *member) bool { return m.index == next.Index })
+		at := slices.IndexFunc(l.members, func(m *openBatch) bool { return m.index == next.Index })
 		if at < 0 {
 			return // it has ended meanwhile
 		}
@@ -229,7 +229,7 @@ func (l *loop) listenForSlots(ctx workflow.Context) {
 }
 
 // grantSlot grants a child a slot again.
-func (l *loop) grantSlot(ctx workflow.Context, m *member) {
+func (l *loop) grantSlot(ctx workflow.Context, m *openBatch) {
 	l.window.returning++
 	err := workflow.Await(ctx, func() bool { return m.ended || l.window.free() })
 	l.window.returning--
@@ -246,12 +246,12 @@ func (l *loop) grantSlot(ctx workflow.Context, m *member) {
 }
 
 // close forgets a child that has ended, and frees its slot.
-func (l *loop) close(m *member) {
+func (l *loop) close(m *openBatch) {
 	m.ended = true
 	if m.holds {
 		l.window.release()
 	}
-	l.members = slices.DeleteFunc(l.members, func(other *member) bool { return other == m })
+	l.members = slices.DeleteFunc(l.members, func(other *openBatch) bool { return other == m })
 }
 
 // parkedCounts is what the children of a loop do that have no slot: how many iterations

@@ -24,7 +24,7 @@ type Input struct {
 	// when the run was due or began.
 	Partition string `json:"partition,omitempty"`
 	// Claim is set for a backfill: the partitions that no other one runs meanwhile.
-	Claim *partition.Claim `json:"claim,omitempty"`
+	Claim *partition.BackfillClaim `json:"claim,omitempty"`
 	// SearchAttributes says that the namespace knows StatusAttribute and
 	// PlaybookAttribute.
 	SearchAttributes bool `json:"search_attributes,omitempty"`

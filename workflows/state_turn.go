@@ -81,7 +81,7 @@ func (r *run) acquireState(
 }
 
 // visitOf is the visit as its queue knows it.
-func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Run {
+func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Member {
 	member := r.member(ctx)
 	member.Visit = t.visit
 	return member
@@ -89,7 +89,7 @@ func (r *run) visitOf(ctx workflow.Context, t *stateTurn) queue.Run {
 
 // requestState requests the state, or repeats the request.
 func (r *run) requestState(ctx workflow.Context, t *stateTurn, conflict playbook.OnConflict) error {
-	request := queue.Request{Run: r.visitOf(ctx, t), Limit: 1, OnConflict: playbook.ConflictQueue, Started: t.Since, Known: t.State}
+	request := queue.Request{Member: r.visitOf(ctx, t), Limit: 1, OnConflict: playbook.ConflictQueue, Started: t.Since, Known: t.State}
 	if conflict == playbook.ConflictFail {
 		request.OnConflict = playbook.ConflictSkip
 	}
@@ -98,13 +98,13 @@ func (r *run) requestState(ctx workflow.Context, t *stateTurn, conflict playbook
 
 // applyStateTurn applies an answer of the queue of a state. A visit that has ended returns a turn
 // that it is given after all: its request has arrived twice.
-func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
+func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Notification) {
 	at := slices.IndexFunc(r.turns, func(t *stateTurn) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
 	if at < 0 {
 		if answer.State == queue.Granted {
 			member := r.member(ctx)
 			member.Visit = answer.Visit
-			signal(ctx, answer.Queue, queue.RequestSignal, queue.Request{Run: member, Leave: true})
+			signal(ctx, answer.Queue, queue.RequestSignal, queue.Request{Member: member, Leave: true})
 		}
 		return
 	}
@@ -141,7 +141,7 @@ func (t *stateTurn) skipFailure() *interpreter.ErrorObject {
 
 // waitingTurns are those of visits that wait for the state of their step; of the one that is named,
 // or of all for "". An iteration waits for none.
-func (r *run) waitingTurns(command Command) []*stateTurn {
+func (r *run) waitingTurns(command CommandInput) []*stateTurn {
 	if command.Index != nil {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *run) waitingTurns(command Command) []*stateTurn {
 }
 
 // settleTurns has visits that wait for the state of their step request it again, or fail.
-func (r *run) settleTurns(command Command, settlement interpreter.Settlement) (ended int) {
+func (r *run) settleTurns(command CommandInput, settlement interpreter.Settlement) (ended int) {
 	turns := r.waitingTurns(command)
 	for _, t := range turns {
 		if t.repeats = true; settlement.Skip {

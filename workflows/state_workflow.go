@@ -32,7 +32,7 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 }
 
 // undo undoes moves of a run that was cancelled before it knew what became of them.
-func (k *stateKeeper) undo(ctx workflow.Context, writes []incremental.Write) {
+func (k *stateKeeper) undo(ctx workflow.Context, writes []incremental.StateWrite) {
 	if err := incremental.CheckWrites(writes); err != nil {
 		logger(ctx).Warn("no moves to undo", "error", err)
 		return
@@ -61,29 +61,29 @@ func (k *stateKeeper) serveUpdates(ctx workflow.Context) error {
 			},
 			workflow.UpdateHandlerOptions{Validator: incremental.Claim.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, incremental.MoveUpdate,
-			func(ctx workflow.Context, writes []incremental.Write) (incremental.Moved, error) {
+			func(ctx workflow.Context, writes []incremental.StateWrite) (incremental.Moved, error) {
 				k.changed = true
 				return k.MoveAll(writes, workflow.Now(ctx)), nil
 			},
 			workflow.UpdateHandlerOptions{Validator: incremental.CheckWrites}),
 		workflow.SetUpdateHandlerWithOptions(ctx, incremental.SetUpdate,
-			func(ctx workflow.Context, change incremental.Change) error {
+			func(ctx workflow.Context, change incremental.StateChange) error {
 				k.changed = true
 				if refused := k.Set(change, workflow.Now(ctx)); refused != nil {
 					return temporal.NewApplicationErrorWithOptions(refused.Message, StateRefused, temporal.ApplicationErrorOptions{NonRetryable: true})
 				}
 				return nil
 			},
-			workflow.UpdateHandlerOptions{Validator: incremental.Change.Check}),
+			workflow.UpdateHandlerOptions{Validator: incremental.StateChange.Check}),
 	)
 }
 
 func (k *stateKeeper) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandler(ctx, incremental.StatesQuery, func(within incremental.Range) ([]incremental.State, error) {
+		workflow.SetQueryHandler(ctx, incremental.StatesQuery, func(within incremental.NameRange) ([]incremental.State, error) {
 			return k.States(within), nil
 		}),
-		workflow.SetQueryHandler(ctx, incremental.HistoryQuery, func(name string) ([]incremental.Change, error) {
+		workflow.SetQueryHandler(ctx, incremental.HistoryQuery, func(name string) ([]incremental.StateChange, error) {
 			return k.History(name), nil
 		}),
 		workflow.SetQueryHandler(ctx, incremental.SnapshotQuery, k.Snapshot),
@@ -104,7 +104,7 @@ const mostStatesShown = 20
 // describe writes what is kept into the details that Temporal's UI shows.
 func (k *stateKeeper) describe(ctx workflow.Context) {
 	table := newSheet("state", "watermark", "moved", "run")
-	for _, state := range k.States(incremental.Range{Most: mostStatesShown}) {
+	for _, state := range k.States(incremental.NameRange{Most: mostStatesShown}) {
 		run := ""
 		if state.Run != "" {
 			run = linkTo(ctx, source.Code(state.Run, mostText), state.Run)

@@ -26,9 +26,9 @@ const (
 	SetUpdate      = "set"
 )
 
-// Command is the argument of the updates; kept in workflow history. Which fields
+// CommandInput is the argument of the updates; kept in workflow history. Which fields
 // are read depends on the update.
-type Command struct {
+type CommandInput struct {
 	// Step is the one that is meant; "" is the run.
 	Step string `json:"step,omitempty"`
 	// Index is the iteration of the step's loop; nil is all that wait.
@@ -55,8 +55,8 @@ type CommandResult struct {
 func (r *run) serveUpdates(ctx workflow.Context) error {
 	for _, update := range []struct {
 		name  string
-		check func(Command) error
-		do    func(workflow.Context, Command) (CommandResult, error)
+		check func(CommandInput) error
+		do    func(workflow.Context, CommandInput) (CommandResult, error)
 	}{
 		{PauseUpdate, r.checkPause, r.pause},
 		{ResumeUpdate, r.checkResume, r.resume},
@@ -64,7 +64,9 @@ func (r *run) serveUpdates(ctx workflow.Context) error {
 		{SkipUpdate, r.checkSkip, r.skip},
 		{SetUpdate, r.checkSet, r.set},
 	} {
-		check := func(command Command) error { return cmp.Or(r.checkRoom(update.name, command), update.check(command)) }
+		check := func(command CommandInput) error {
+			return cmp.Or(r.checkRoom(update.name, command), update.check(command))
+		}
 		if err := onUpdate(ctx, r.controls, &r.controls.commands, update.name, check, update.do); err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ const (
 
 // checkRoom refuses a command for which the run's history has no room. A run continues as
 // new between its steps only, and Temporal would refuse all commands at some point.
-func (r *run) checkRoom(update string, command Command) error {
+func (r *run) checkRoom(update string, command CommandInput) error {
 	most, urgent := mostCommands, "pause and resume of the whole run, and its cancel, are still possible"
 	if command.Step == "" && (update == PauseUpdate || update == ResumeUpdate) {
 		most, urgent = mostUrgent, "its cancel is still possible"
@@ -99,7 +101,7 @@ func (r *run) checkRoom(update string, command Command) error {
 const MaxSaid = 500
 
 // commanded finds the step of a command, nil where it means the run.
-func (r *run) commanded(command Command) (*playbook.Step, error) {
+func (r *run) commanded(command CommandInput) (*playbook.Step, error) {
 	if len(command.Reason) > MaxSaid || len(command.By) > MaxSaid {
 		return nil, fmt.Errorf("reason and by may have %d bytes each", MaxSaid)
 	}
@@ -125,7 +127,7 @@ func (r *run) stepNames() []string {
 	return lists.Map(r.book.Steps, func(step *playbook.Step) string { return step.Name })
 }
 
-func (r *run) checkPause(command Command) error {
+func (r *run) checkPause(command CommandInput) error {
 	step, err := r.commanded(command)
 	if err != nil || step == nil {
 		return err // a pause of all of it always has room
@@ -133,7 +135,7 @@ func (r *run) checkPause(command Command) error {
 	if step.Action == nil {
 		return fmt.Errorf("step %s calls no tool, so there is nothing to hold; pause the run, or a step that calls one", step.Name)
 	}
-	return cmp.Or(r.ahead(step), r.checkSize(command, Command.pauses))
+	return cmp.Or(r.ahead(step), r.checkSize(command, CommandInput.pauses))
 }
 
 // ahead refuses a step of which nothing is to come.
@@ -160,7 +162,7 @@ func (r *run) runningSteps() []string {
 	return names
 }
 
-func (r *run) checkResume(command Command) error {
+func (r *run) checkResume(command CommandInput) error {
 	step, err := r.commanded(command)
 	switch {
 	case err != nil || step == nil:
@@ -172,7 +174,7 @@ func (r *run) checkResume(command Command) error {
 }
 
 // checkRetryNow refuses where nothing waits, or where what waits is held anyway.
-func (r *run) checkRetryNow(command Command) error {
+func (r *run) checkRetryNow(command CommandInput) error {
 	if err := r.checkSettle(command); err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func (r *run) checkRetryNow(command Command) error {
 	return nil
 }
 
-func (r *run) checkSkip(command Command) error {
+func (r *run) checkSkip(command CommandInput) error {
 	if command.Step == "" {
 		return errors.New("say which step is meant: what is skipped fails")
 	}
@@ -194,12 +196,12 @@ func (r *run) checkSkip(command Command) error {
 
 // checkSettle refuses where nothing waits. Only a loop knows which of its iterations
 // wait.
-func (r *run) checkSettle(command Command) error {
+func (r *run) checkSettle(command CommandInput) error {
 	step, err := r.commanded(command)
 	if err != nil {
 		return err
 	}
-	settlement := Settlement{Step: command.Step, Index: command.Index}
+	settlement := ItemSettlement{Step: command.Step, Index: command.Index}
 	for _, wait := range r.controls.waits { // also the moves of a step that has ended
 		if settlement.Means(wait.step, wait.index) {
 			return nil
@@ -248,8 +250,8 @@ func (r *run) isInChild(step *playbook.Step) bool {
 func (r *run) doing(step *playbook.Step) string {
 	for _, record := range r.records {
 		if call := r.live[record]; call != nil && (step == nil || record.Step == step.Name) {
-			if call.AwaitedDetails() != nil {
-				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.AwaitedDetails()))
+			if call.View().AwaitedDetails() != nil {
+				return fmt.Sprintf("step %s awaits an answer; %s", record.Step, answerCommand(r.id, record.Step, nil, call.View().AwaitedDetails()))
 			}
 			return fmt.Sprintf("attempt %d of step %s is running", call.View().Attempt, record.Step)
 		}
@@ -257,7 +259,7 @@ func (r *run) doing(step *playbook.Step) string {
 	return "no attempt is due"
 }
 
-func (r *run) checkSet(command Command) error {
+func (r *run) checkSet(command CommandInput) error {
 	step, err := r.commanded(command)
 	switch {
 	case err != nil:
@@ -274,38 +276,38 @@ func (r *run) checkSet(command Command) error {
 	if r.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have limits of their own; set the rate limit of those, in its run", step.Name)
 	}
-	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, Command.tunes))
+	return cmp.Or(command.Tuning.Check(), r.ahead(step), r.checkSize(command, CommandInput.tunes))
 }
 
-func (r *run) pause(ctx workflow.Context, command Command) (CommandResult, error) {
-	result, err := r.change(ctx, command, false, Command.pauses)
+func (r *run) pause(ctx workflow.Context, command CommandInput) (CommandResult, error) {
+	result, err := r.change(ctx, command, false, CommandInput.pauses)
 	if err == nil && result.Changed {
 		r.notifyPaused(ctx, command)
 	}
 	return result, err
 }
 
-func (r *run) resume(ctx workflow.Context, command Command) (CommandResult, error) {
-	return r.change(ctx, command, true, Command.resumes)
+func (r *run) resume(ctx workflow.Context, command CommandInput) (CommandResult, error) {
+	return r.change(ctx, command, true, CommandInput.resumes)
 }
 
-func (r *run) set(ctx workflow.Context, command Command) (CommandResult, error) {
-	return r.change(ctx, command, false, Command.tunes)
+func (r *run) set(ctx workflow.Context, command CommandInput) (CommandResult, error) {
+	return r.change(ctx, command, false, CommandInput.tunes)
 }
 
 // Each function applies a command to the control of a run; false where nothing changes.
 
-func (c Command) pauses(control *interpreter.Control) bool  { return control.Pause(c.Step) }
-func (c Command) resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
+func (c CommandInput) pauses(control *interpreter.Control) bool  { return control.Pause(c.Step) }
+func (c CommandInput) resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
 
-func (c Command) tunes(control *interpreter.Control) bool {
+func (c CommandInput) tunes(control *interpreter.Control) bool {
 	control.Tune(c.Step, *c.Tuning)
 	return true
 }
 
 // changed is the control of the run after a command; false where that is nothing new.
 func (r *run) changed(
-	command Command, at time.Time, changes func(Command, *interpreter.Control) bool,
+	command CommandInput, at time.Time, changes func(CommandInput, *interpreter.Control) bool,
 ) (control interpreter.Control, changed bool) {
 	control = r.controls.Control
 	if changed = changes(command, &control); changed {
@@ -315,7 +317,7 @@ func (r *run) changed(
 }
 
 // checkSize refuses a command with which the run would keep too much of them.
-func (r *run) checkSize(command Command, changes func(Command, *interpreter.Control) bool) error {
+func (r *run) checkSize(command CommandInput, changes func(CommandInput, *interpreter.Control) bool) error {
 	control, changed := r.changed(command, r.Run.StartedAt, changes)
 	if !changed {
 		return nil
@@ -326,7 +328,7 @@ func (r *run) checkSize(command Command, changes func(Command, *interpreter.Cont
 // change changes the control of the run: it is written where attempts see it, and
 // passed on to the workflows that have to act.
 func (r *run) change(
-	ctx workflow.Context, command Command, resumes bool, changes func(Command, *interpreter.Control) bool,
+	ctx workflow.Context, command CommandInput, resumes bool, changes func(CommandInput, *interpreter.Control) bool,
 ) (CommandResult, error) {
 	control, changed := r.changed(command, workflow.Now(ctx), changes)
 	if !changed {
@@ -341,7 +343,7 @@ func (r *run) change(
 	return CommandResult{Changed: true, Control: control, Signalled: signalled}, nil
 }
 
-func (r *run) retryNow(ctx workflow.Context, command Command) (CommandResult, error) {
+func (r *run) retryNow(ctx workflow.Context, command CommandInput) (CommandResult, error) {
 	if command.Step == "" && r.Ticket.Waits() { // for its turn, and no step has begun
 		r.requestsTurn = true
 		return CommandResult{Changed: true, Control: r.controls.Control, Ended: 1}, nil
@@ -349,15 +351,15 @@ func (r *run) retryNow(ctx workflow.Context, command Command) (CommandResult, er
 	return r.settle(ctx, command, false)
 }
 
-func (r *run) skip(ctx workflow.Context, command Command) (CommandResult, error) {
+func (r *run) skip(ctx workflow.Context, command CommandInput) (CommandResult, error) {
 	return r.settle(ctx, command, true)
 }
 
 // settle ends waits: the items are tried again now, or skipped.
-func (r *run) settle(ctx workflow.Context, command Command, skip bool) (CommandResult, error) {
+func (r *run) settle(ctx workflow.Context, command CommandInput, skip bool) (CommandResult, error) {
 	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
 	turns := r.settleTurns(command, settlement)
-	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &Settlement{
+	ended, signalled := r.controls.apply(ctx, Steering{Control: r.controls.Control, Settle: &ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: settlement,
 	}})
 	ended += turns

@@ -16,7 +16,7 @@ import (
 
 // says gives a run a command in each of so many minutes, 250 times each, from a minute on. It
 // counts those that the run takes; why is the last refusal.
-func (s *stage) says(from, minutes int, update string, command workflows.Command, taken *int, why *string) {
+func (s *stage) says(from, minutes int, update string, command workflows.CommandInput, taken *int, why *string) {
 	for minute := range minutes {
 		s.env.RegisterDelayedCallback(func() {
 			for i := range 250 {
@@ -36,8 +36,8 @@ func TestCommandsWithoutEnd(t *testing.T) {
 	s := newStage(t, until(1, unavailable()))
 	var pauses, urgent int
 	var refused, refusedAll string
-	s.says(1, 6, workflows.PauseUpdate, workflows.Command{Step: "after"}, &pauses, &refused)
-	s.says(7, 4, workflows.ResumeUpdate, workflows.Command{}, &urgent, &refusedAll)
+	s.says(1, 6, workflows.PauseUpdate, workflows.CommandInput{Step: "after"}, &pauses, &refused)
+	s.says(7, 4, workflows.ResumeUpdate, workflows.CommandInput{}, &urgent, &refusedAll)
 	s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
@@ -70,16 +70,16 @@ func TestResumeWhileChildrenWaitForATask(t *testing.T) {
 		}
 		return strings.Repeat("x", 900_000), nil
 	})
-	s.steerAt(time.Minute, workflows.PauseUpdate, workflows.Command{Step: "a"})
-	s.steerAt(2*time.Minute, workflows.PauseUpdate, workflows.Command{Step: "b"})
+	s.steerAt(time.Minute, workflows.PauseUpdate, workflows.CommandInput{Step: "a"})
+	s.steerAt(2*time.Minute, workflows.PauseUpdate, workflows.CommandInput{Step: "b"})
 	waits := 0
 	s.env.SetOnTimerScheduledListener(func(_ string, wait time.Duration) {
 		if wait != time.Millisecond { // with which a child waits for the next task
 			return
 		}
 		if waits++; waits == 1 {
-			s.steerAt(0, workflows.ResumeUpdate, workflows.Command{Step: "a"})
-			s.steerAt(time.Microsecond, workflows.ResumeUpdate, workflows.Command{Step: "b"})
+			s.steerAt(0, workflows.ResumeUpdate, workflows.CommandInput{Step: "a"})
+			s.steerAt(time.Microsecond, workflows.ResumeUpdate, workflows.CommandInput{Step: "b"})
 		}
 	})
 	result, took := s.run(`

@@ -113,11 +113,11 @@ func merged(waiting []Steering, next Steering) []Steering {
 
 // covers reports whether an equal decision reaches everything that a decision means;
 // nil is none.
-func (s *Steering) covers(decision *Settlement) bool {
+func (s *Steering) covers(decision *ItemSettlement) bool {
 	if decision == nil {
 		return true
 	}
-	covers := func(earlier Settlement) bool {
+	covers := func(earlier ItemSettlement) bool {
 		return earlier.Skip == decision.Skip && earlier.Means(decision.Step, decision.Index)
 	}
 	return covers(*s.Settle) || slices.ContainsFunc(s.Then, covers)

@@ -12,8 +12,8 @@ import (
 func TestMerged(t *testing.T) {
 	t.Parallel()
 	three := 3
-	settlement := func(skip bool, step string, index *int, by string) Settlement {
-		return Settlement{Step: step, Index: index, Settlement: interpreter.Settlement{Skip: skip, By: by}}
+	settlement := func(skip bool, step string, index *int, by string) ItemSettlement {
+		return ItemSettlement{Step: step, Index: index, Settlement: interpreter.Settlement{Skip: skip, By: by}}
 	}
 	retry, retryFetch := settlement(false, "", nil, "ada"), settlement(false, "fetch", nil, "")
 	retryThree, skipThree := settlement(false, "fetch", &three, ""), settlement(true, "fetch", &three, "")
@@ -21,7 +21,7 @@ func TestMerged(t *testing.T) {
 	control := func(version int, resumes bool) Steering {
 		return Steering{Control: interpreter.Control{Version: version}, Resumes: resumes}
 	}
-	decides := func(version int, decision Settlement, then ...Settlement) Steering {
+	decides := func(version int, decision ItemSettlement, then ...ItemSettlement) Steering {
 		return Steering{Control: interpreter.Control{Version: version}, Settle: &decision, Then: then}
 	}
 	of := func(run string, steering Steering) Steering {
@@ -84,14 +84,14 @@ func TestMergedIsBounded(t *testing.T) {
 	const decisions = 2*maxThen + 50
 	for range 2 {
 		for index := range decisions {
-			waits = merged(waits, Steering{Settle: &Settlement{Step: "fetch", Index: &index}})
+			waits = merged(waits, Steering{Settle: &ItemSettlement{Step: "fetch", Index: &index}})
 		}
 	}
 	require.Len(t, waits, 3)
 	next := 0
 	for _, steering := range waits {
 		require.LessOrEqual(t, len(steering.Then), maxThen)
-		for _, decision := range append([]Settlement{*steering.Settle}, steering.Then...) {
+		for _, decision := range append([]ItemSettlement{*steering.Settle}, steering.Then...) {
 			require.Equal(t, next, *decision.Index)
 			next++
 		}

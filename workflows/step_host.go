@@ -113,7 +113,7 @@ func (r *run) plays(ctx workflow.Context, record *StepRecord) func(string) {
 }
 
 // waiter shows a wait in the step's record.
-func (r *run) waiter(ctx workflow.Context, record *StepRecord) waiter {
+func (r *run) waiter(ctx workflow.Context, record *StepRecord) waitRecorder {
 	return func(call *call.Call, wait *interpreter.Wait, until time.Time) {
 		record.Await(wait, until, call.View().Last)
 		r.describe(ctx)
@@ -268,7 +268,7 @@ func (r *run) stepSink(
 		},
 		Limits: r.Limits,
 		Random: stream(ctx, fmt.Sprintf("%s#%d/sink", step.Name, start.Visit)),
-	}, step.Sink, result.Data.Data).Watch(witness(ctx))
+	}, step.Sink, result.Data.Data).Watch(observer(ctx))
 	written := drive(ctx, machine, r.waiter(ctx, record), nil)
 	result.Meta.EndedAt = workflow.Now(ctx)
 	result = sink.AddWritten(result, step.Sink, written)

@@ -157,13 +157,13 @@ func (b *batch) continues(ctx workflow.Context) {
 
 // recallLedgers has ledgers return what they hold of a call beyond its state.
 func (c *activityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
-	if len(machine.Ledgers(workflow.Now(ctx))) == 0 {
+	if len(machine.View().Ledgers(workflow.Now(ctx))) == 0 {
 		machine.Recalled()
 		return
 	}
 	name := indexed(c.task.Step, c.snapshot.Index)
 	hostCalls(ctx, call.DriveInput{
-		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.Detachable(), Recall: true,
+		Task: c.task, Calls: []call.Snapshot{c.snapshot}, Width: 1, Pages: machine.View().Detachable(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
 	if machine.View().Recalls && ctx.Err() == nil {
 		machine.Abandon(*notContinued("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what it has written"),

@@ -116,8 +116,8 @@ func TestPausedStart(t *testing.T) {
 					})
 				s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
 					Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: most}}, nil)
-				s.steerAt(time.Minute, workflows.PauseUpdate, workflows.Command{})
-				s.steerAt(3*time.Minute, workflows.ResumeUpdate, workflows.Command{})
+				s.steerAt(time.Minute, workflows.PauseUpdate, workflows.CommandInput{})
+				s.steerAt(3*time.Minute, workflows.ResumeUpdate, workflows.CommandInput{})
 				result, _ := s.run(`
   - step: outer
     tool: playbook
@@ -143,7 +143,7 @@ func TestPausedStart(t *testing.T) {
 }
 
 // steerAt gives the run a command, which it takes.
-func (s *stage) steerAt(at time.Duration, update string, command workflows.Command) {
+func (s *stage) steerAt(at time.Duration, update string, command workflows.CommandInput) {
 	s.env.RegisterDelayedCallback(func() {
 		s.env.UpdateWorkflow(update, update+at.String(), &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { require.NoError(s.t, err) },

@@ -15,7 +15,7 @@ import (
 // away is an attempt that has given up its place: it comes back at a time, for a
 // turn that was promised it.
 func away(back, promised time.Duration) interpreter.PutOff {
-	return interpreter.PutOff{Turn: &ratelimit.Turn{At: began.Add(back), Promised: began.Add(promised), Since: began}}
+	return interpreter.PutOff{Turn: &ratelimit.Reservation{At: began.Add(back), Promised: began.Add(promised), Since: began}}
 }
 
 // TestWaitsForTurns: a wait for a turn is a timer; it is no attempt, no failure

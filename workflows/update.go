@@ -9,24 +9,24 @@ import (
 	"reprise/interpreter"
 )
 
-// gate has updates wait that arrive before the workflow can check them. They may come with its
+// updateGate has updates wait that arrive before the workflow can check them. They may come with its
 // first task, or while it validates its input, and the SDK refuses an update that has no handler
 // as soon as nothing else can run: so a workflow sets all handlers before it waits for anything.
-type gate struct {
+type updateGate struct {
 	opened  bool
 	refusal error // of all updates; nil for none
 	waiting int
 }
 
 // pass returns once the gate is open, also after a cancel.
-func (g *gate) pass(ctx workflow.Context) {
+func (g *updateGate) pass(ctx workflow.Context) {
 	g.waiting++
 	defer func() { g.waiting-- }()
 	awaitDespiteCancel(ctx, func() bool { return g.opened })
 }
 
 // open lets updates pass, and returns once those that wait have been handled.
-func (g *gate) open(ctx workflow.Context) {
+func (g *updateGate) open(ctx workflow.Context) {
 	g.opened = true
 	awaitDespiteCancel(ctx, func() bool { return g.waiting == 0 })
 }
@@ -49,7 +49,7 @@ func (c *controls) refuseUpdates(ctx workflow.Context, reason error) {
 // onUpdate has the workflow accept an update once its gate is open, unless check refuses it, and
 // counts it.
 func onUpdate[In, Out any](
-	ctx workflow.Context, c *controls, g *gate, name string, check func(In) error, do func(workflow.Context, In) (Out, error),
+	ctx workflow.Context, c *controls, g *updateGate, name string, check func(In) error, do func(workflow.Context, In) (Out, error),
 ) error {
 	validate := func(in In) error {
 		if !g.opened {

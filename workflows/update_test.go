@@ -76,11 +76,11 @@ var approve = sentUpdate{workflows.AnswerUpdate, interpreter.Answer{
 // everyUpdate are all updates of a run, of which the answer ends its first step.
 var everyUpdate = []sentUpdate{
 	approve,
-	{workflows.SetUpdate, workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 5, PerSeconds: 1}}}},
-	{workflows.SkipUpdate, workflows.Command{Step: "ask"}},
-	{workflows.RetryNowUpdate, workflows.Command{}},
-	{workflows.ResumeUpdate, workflows.Command{}},
-	{workflows.PauseUpdate, workflows.Command{Step: "fech"}},
+	{workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 5, PerSeconds: 1}}}},
+	{workflows.SkipUpdate, workflows.CommandInput{Step: "ask"}},
+	{workflows.RetryNowUpdate, workflows.CommandInput{}},
+	{workflows.ResumeUpdate, workflows.CommandInput{}},
+	{workflows.PauseUpdate, workflows.CommandInput{Step: "fech"}},
 }
 
 // everyOutcome are the outcomes of everyUpdate: commands come before the first step begins, and answers once it awaits
@@ -109,7 +109,7 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 			workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals}, everyUpdate, everyOutcome,
 		},
 		"states of a step": {incremental.WorkflowName, states, []sentUpdate{
-			{incremental.SetUpdate, incremental.Change{}}, {incremental.MoveUpdate, []incremental.Write{}}, {incremental.ClaimUpdate, incremental.Claim{}},
+			{incremental.SetUpdate, incremental.StateChange{}}, {incremental.MoveUpdate, []incremental.StateWrite{}}, {incremental.ClaimUpdate, incremental.Claim{}},
 		}, nil},
 		"partitions": {partition.WorkflowName, ledger, []sentUpdate{
 			{partition.NoteUpdate, partition.Note{}}, {partition.ClaimUpdate, partition.ClaimRequest{}},
@@ -168,7 +168,7 @@ func TestUpdatesOfTheNextHistory(t *testing.T) {
 			for i := range 250 {
 				s.env.UpdateWorkflow(workflows.ResumeUpdate, fmt.Sprint(minute, i), &testsuite.TestUpdateCallback{
 					OnAccept: func() {}, OnReject: func(err error) { t.Error(err) }, OnComplete: func(any, error) {},
-				}, workflows.Command{})
+				}, workflows.CommandInput{})
 			}
 		}, time.Minute)
 	}
@@ -277,7 +277,7 @@ func TestUpdatesOfARunThatDoesNotBegin(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, always(nil))
 			s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).Return(c.checked, c.failed)
-			got := s.outcomes(approve, sentUpdate{workflows.PauseUpdate, workflows.Command{}})
+			got := s.outcomes(approve, sentUpdate{workflows.PauseUpdate, workflows.CommandInput{}})
 			s.env.ExecuteWorkflow(workflows.PlaybookWorkflowName, workflows.Input{Name: "test.yaml", Source: approvals})
 			require.Error(t, s.env.GetWorkflowError())
 			require.Equal(t, slices.Repeat([]string{"the run has ended before it began: " + c.want}, 2), got)

@@ -138,7 +138,7 @@ func (b *batch) openWaits(ctx workflow.Context) (waits openWaits) {
 		if b.over[i] || call.Finished() {
 			continue
 		}
-		switch status := call.Status(b.waits[i], b.until[i]); status.Status {
+		switch status := call.View().Status(b.waits[i], b.until[i]); status.Status {
 		case interpreter.Pending:
 			if slices.Contains(b.hosted, i) {
 				waits.add(interpreter.Running, time.Time{})

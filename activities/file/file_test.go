@@ -66,13 +66,13 @@ func TestFileConforms(t *testing.T) {
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link.txt")))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.txt"), 0o600))
 
-	fails := func(name, path, typ, says string) tooltest.Failure {
-		return tooltest.Failure{
+	fails := func(name, path, typ, says string) tooltest.FailureCase {
+		return tooltest.FailureCase{
 			Name: name, Input: fileInput(map[string]any{"path": path}), Kind: "tool", Class: "final", Type: typ, Says: says,
 		}
 	}
-	sinkFails := func(name, path string, rows any, says string) tooltest.Failure {
-		return tooltest.Failure{
+	sinkFails := func(name, path string, rows any, says string) tooltest.FailureCase {
+		return tooltest.FailureCase{
 			Name: name, AsSink: true, Kind: "tool", Class: "final", Says: says,
 			Input: func(t *testing.T) interpreter.ToolInput {
 				in := fileInput(map[string]any{"path": path})(t)
@@ -98,7 +98,7 @@ func TestFileConforms(t *testing.T) {
 			require.NoError(t, syscall.Flock(int(journal.Fd()), syscall.LOCK_EX))
 			return fileInput(map[string]any{"path": name})(t)
 		},
-		Failures: []tooltest.Failure{
+		Failures: []tooltest.FailureCase{
 			fails("missing", "no.json", "not_found", "read no.json: no such file"),
 			fails("outside", "../x.json", "", `path is "../x.json"; it must be a file under the worker's directory`),
 			fails("absolute", "/etc/passwd", "", "under the worker's directory"),
@@ -131,7 +131,7 @@ func TestFileConforms(t *testing.T) {
 			sinkFails("row that is no map", "x.csv", []any{1}, "row 0 is a"),
 			sinkFails("write to a folder", "folder.json/../folder.json/x.csv/../../folder.json", []any{}, "set format to jsonl or csv"),
 		},
-		Write: &tooltest.Write{
+		Write: &tooltest.WriteCase{
 			Input: func(t *testing.T) interpreter.ToolInput {
 				in := fileInput(map[string]any{"path": "written.jsonl"})(t)
 				in.Args = tooltest.Value([]any{map[string]any{"id": 1}, map[string]any{"id": 2}})
@@ -142,7 +142,7 @@ func TestFileConforms(t *testing.T) {
 				return string(content)
 			},
 		},
-		Ledgers: []tooltest.Ledger{
+		Ledgers: []tooltest.LedgerCase{
 			{
 				Name: "append", Input: fileRow("noted.jsonl", 1), Other: fileRow("noted.jsonl", 2),
 				Effect: fileText(filepath.Join(dir, "noted.jsonl")),

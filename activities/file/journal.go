@@ -330,7 +330,7 @@ func (j *journal) replace(key string, content []byte) error {
 }
 
 // end records that the write of an entry is done, and how its call continues.
-func (j *journal) end(entry tool.LedgerEntry, rows int) error {
+func (j *journal) end(entry tool.LedgerRecord, rows int) error {
 	line := fmt.Sprintf("done %s %s %d", journalKey(entry.Operation), cmp.Or(entry.Fingerprint, "-"), rows)
 	if note := entry.Note; note != nil {
 		if err := j.blank(note.Call, note.Forget); err != nil {

@@ -44,7 +44,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	defer func() { _ = root.Close() }()
 	w := &fileWrite{
 		root: root, path: path, format: as, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
-		LedgerEntry: tool.LedgerEntry{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
+		LedgerRecord: tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note},
 	}
 	return t.once(ctx, in, w)
 }
@@ -57,7 +57,7 @@ type fileWrite struct {
 	overwrite bool
 	columns   []string
 	rows      []any
-	tool.LedgerEntry
+	tool.LedgerRecord
 }
 
 // result is that of a write of so many rows.
@@ -115,7 +115,7 @@ func (w *fileWrite) enter(journal *journal) (result interpreter.ToolResult, done
 		return interpreter.ToolResult{}, true, err
 	}
 	if w.Note != nil {
-		err = journal.end(w.LedgerEntry, int(before.Rows))
+		err = journal.end(w.LedgerRecord, int(before.Rows))
 	}
 	return w.result(0), true, err
 }
@@ -220,7 +220,7 @@ func (w *fileWrite) writeAnew(journal *journal) error {
 	if err := w.replace(content); err != nil {
 		return err
 	}
-	return journal.end(w.LedgerEntry, len(w.rows))
+	return journal.end(w.LedgerRecord, len(w.rows))
 }
 
 // existing opens the file, nil if there is none.
@@ -289,7 +289,7 @@ func (w *fileWrite) append(journal *journal, file *os.File, size int64, content 
 		}
 	}
 	if err == nil {
-		err = journal.end(w.LedgerEntry, len(w.rows))
+		err = journal.end(w.LedgerRecord, len(w.rows))
 	}
 	if err != nil {
 		return errors.Join(err, undoAppend(file, size, int64(len(content))))

@@ -45,8 +45,8 @@ const (
 	unusedByte = 0xff
 )
 
-// Dialect is how CSV is written. The zero value is RFC 4180 with a line of names.
-type Dialect struct {
+// CSVDialect is how CSV is written. The zero value is RFC 4180 with a line of names.
+type CSVDialect struct {
 	delimiter rune
 	quote     byte // 0 for the usual one
 	names     []string
@@ -57,8 +57,8 @@ type Dialect struct {
 }
 
 // dialect reads the field csv.
-func dialect(step string, written map[string]any) (d Dialect, err error) {
-	refuse := func(key, must string) (Dialect, error) {
+func dialect(step string, written map[string]any) (d CSVDialect, err error) {
+	refuse := func(key, must string) (CSVDialect, error) {
 		return d, tool.ConfigErrorf("step %q: csv.%s is %s; it must be %s", step, key, shown(written[key]), must)
 	}
 	for _, name := range slices.Sorted(maps.Keys(written)) {
@@ -103,7 +103,7 @@ func dialect(step string, written map[string]any) (d Dialect, err error) {
 }
 
 // clashes reports whether a quote and a delimiter cannot be distinguished.
-func (d Dialect) clashes() bool {
+func (d CSVDialect) clashes() bool {
 	switch d.quote {
 	case 0, unusedByte:
 		return d.delimiter == usualQuote
@@ -173,7 +173,7 @@ func texts(list []any) ([]string, bool) {
 }
 
 // estimate is what the rows of content take in memory.
-func (d Dialect) estimate(content []byte) int64 {
+func (d CSVDialect) estimate(content []byte) int64 {
 	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	rows, values := bytes.Count(content, []byte("\n")), bytes.Count(content, []byte(string(delimiter)))
 	return int64(len(content) + rows*memory.MapBytes + (rows+values)*(memory.EntryBytes+memory.TextBytes))
@@ -182,7 +182,7 @@ func (d Dialect) estimate(content []byte) int64 {
 // Rows reads CSV in UTF-8 as maps of texts by the names of their columns. An error,
 // which is a LineError where a line is wrong, is the last. Lines that are empty are
 // left out.
-func (d Dialect) Rows(content io.Reader) iter.Seq2[any, error] {
+func (d CSVDialect) Rows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		reader := d.reader(content)
 		names := d.names
@@ -220,7 +220,7 @@ func (d Dialect) Rows(content io.Reader) iter.Seq2[any, error] {
 
 // reader reads records. Another quote than the usual one is swapped with it on its way
 // in, and back in unswap.
-func (d Dialect) reader(content io.Reader) *csv.Reader {
+func (d CSVDialect) reader(content io.Reader) *csv.Reader {
 	delimiter := cmp.Or(d.delimiter, usualDelimiter)
 	if d.quote != 0 {
 		content = &swapping{content, d.quote}
@@ -253,7 +253,7 @@ func (s *swapping) Read(p []byte) (int, error) {
 }
 
 // unswap gives values their own quotes back, and refuses what is no text.
-func (d Dialect) unswap(record []string, line int) error {
+func (d CSVDialect) unswap(record []string, line int) error {
 	for i, value := range record {
 		if d.quote != 0 && (strings.IndexByte(value, d.quote) >= 0 || strings.IndexByte(value, usualQuote) >= 0) {
 			swapped := []byte(value)
@@ -297,7 +297,7 @@ func numbered(columns int) []string {
 	return names
 }
 
-func (d Dialect) row(names, record []string) map[string]any {
+func (d CSVDialect) row(names, record []string) map[string]any {
 	row := make(map[string]any, len(names))
 	for i, name := range names {
 		if slices.Contains(d.null, record[i]) {

@@ -51,7 +51,7 @@ func Fields(byDefault, what string) []playbook.Field {
 type Options struct {
 	Format      string // "" where the author does not say
 	Compression string // "" for what the first bytes say
-	CSV         Dialect
+	CSV         CSVDialect
 }
 
 // Of reads the options of a call.

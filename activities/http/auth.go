@@ -25,7 +25,7 @@ type credentials struct {
 	name    string
 	client  *oauth2Client
 	tokens  *tokenSource
-	secrets *secrets.Set // that tokens belong to
+	secrets *secrets.Masker // that tokens belong to
 }
 
 // login reads the connection a step names: https://user:password@host,

@@ -34,8 +34,8 @@ func TestHTTPConforms(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-	fails := func(name, path string, kind interpreter.Kind, class interpreter.Class, typ string, status int, says string) tooltest.Failure {
-		return tooltest.Failure{
+	fails := func(name, path string, kind interpreter.Kind, class interpreter.Class, typ string, status int, says string) tooltest.FailureCase {
+		return tooltest.FailureCase{
 			Name: name, Input: tooltest.Input(map[string]any{"url": url + path}),
 			Kind: kind, Class: class, Type: typ, Status: status, Says: says,
 		}
@@ -47,7 +47,7 @@ func TestHTTPConforms(t *testing.T) {
 		Slow:    tooltest.Input(map[string]any{"url": url + "/slow?ms=60000"}),
 		Large:   tooltest.Input(map[string]any{"url": url + "/body?bytes=400000"}),
 		Secrets: []string{"s3cretpw", "s3crettoken", "s3cretquery"},
-		Failures: []tooltest.Failure{
+		Failures: []tooltest.FailureCase{
 			fails("500", "/status/500?key=s3cretquery", "http", "retryable", "", 500, "HTTP 500 from GET http://127.0.0.1"),
 			fails("429", "/status/429?retry_after=7", "http", "rate_limited", "", 429, "HTTP 429"),
 			fails("404", "/status/404", "http", "final", "", 404, "HTTP 404"),
@@ -95,7 +95,7 @@ func TestHTTPConforms(t *testing.T) {
 				Kind: "tool", Class: "final", Says: "headers.X-A holds a line break",
 			},
 		},
-		Write: &tooltest.Write{
+		Write: &tooltest.WriteCase{
 			Input: func(t *testing.T) interpreter.ToolInput {
 				in := tooltest.Input(map[string]any{
 					"url": url + "/api/v1/writes", "headers": map[string]any{"X-Scenario": t.Name()},

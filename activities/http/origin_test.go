@@ -36,7 +36,7 @@ var forms = map[string]string{
 func TestHTTPCredentialsGoToTheHostOfTheFirstRequest(t *testing.T) {
 	t.Parallel()
 
-	first, other := tooltest.NewWitness(t, "127.0.0.1", nil), tooltest.NewWitness(t, "127.0.0.2", nil)
+	first, other := tooltest.NewRecordingServer(t, "127.0.0.1", nil), tooltest.NewRecordingServer(t, "127.0.0.2", nil)
 	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections(forms)})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 
@@ -80,7 +80,7 @@ func TestHTTPCredentialsGoToTheHostOfTheFirstRequest(t *testing.T) {
 func TestHTTPConnectionsNameTheirHost(t *testing.T) {
 	t.Parallel()
 
-	home, other := tooltest.NewWitness(t, "127.0.0.1", nil), tooltest.NewWitness(t, "127.0.0.2", nil)
+	home, other := tooltest.NewRecordingServer(t, "127.0.0.1", nil), tooltest.NewRecordingServer(t, "127.0.0.2", nil)
 	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{
 		"bearer": "bearer:" + canary + "@" + home.URL,
 		"header": "header:X-Api-Key: ana@" + canary + "@" + home.URL + "/v1/",
@@ -120,7 +120,7 @@ func TestHTTPConnectionsNameTheirHost(t *testing.T) {
 func TestHTTPConnectionsWithADoubtfulHostAreRefused(t *testing.T) {
 	t.Parallel()
 
-	server := tooltest.NewWitness(t, "127.0.0.1", nil)
+	server := tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 
 	for _, raw := range []string{
 		"bearer:" + canary + "@https://", "bearer:" + canary + "@https://ana:pw@api.test", "bearer:@https://api.test",
@@ -150,8 +150,8 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 				t.Run(fmt.Sprint(status, name, relative), func(t *testing.T) {
 					t.Parallel()
 
-					other := tooltest.NewWitness(t, "127.0.0.2", nil)
-					first := tooltest.NewWitness(t, "127.0.0.1", tooltest.RedirectTo(status, func() string {
+					other := tooltest.NewRecordingServer(t, "127.0.0.2", nil)
+					first := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(status, func() string {
 						if relative {
 							return strings.TrimPrefix(other.URL, "http:") + "/taken"
 						}
@@ -203,14 +203,14 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 func TestHTTPRedirectsThatComeBackCarryNothing(t *testing.T) {
 	t.Parallel()
 
-	var first, other *tooltest.Witness
+	var first, other *tooltest.RecordingServer
 
-	first = tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+	first = tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
 			http.Redirect(w, r, other.URL, http.StatusFound)
 		}
 	})
-	other = tooltest.NewWitness(t, "127.0.0.2", func(w http.ResponseWriter, r *http.Request) {
+	other = tooltest.NewRecordingServer(t, "127.0.0.2", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, first.URL+"/admin", http.StatusFound)
 	})
 
@@ -233,7 +233,7 @@ func TestHTTPRedirectsThatComeBackCarryNothing(t *testing.T) {
 func TestHTTPRedirectsWithinAHostKeepTheRequest(t *testing.T) {
 	t.Parallel()
 
-	server := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+	server := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
 			http.Redirect(w, r, "/moved", http.StatusTemporaryRedirect)
 		}
@@ -257,7 +257,7 @@ func TestHTTPRedirectsToOtherSchemesAreFinal(t *testing.T) {
 	t.Parallel()
 
 	for _, location := range []string{"ftp://" + canary + ".test/x", "file:///etc/passwd", "javascript:alert(1)", "http:///x"} {
-		server := tooltest.NewWitness(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return location }))
+		server := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return location }))
 		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
 		object := tooltest.ErrorObject(t, err)
 
@@ -272,7 +272,7 @@ func TestHTTPRedirectsToOtherSchemesAreFinal(t *testing.T) {
 func TestHTTPRedirectsToClearTextCarryNothing(t *testing.T) {
 	t.Parallel()
 
-	clear := tooltest.NewWitness(t, "127.0.0.1", nil)
+	clear := tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 	secure := httptest.NewTLSServer(tooltest.RedirectTo(http.StatusFound, func() string { return clear.URL }))
 	t.Cleanup(secure.Close)
 

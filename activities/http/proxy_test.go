@@ -57,7 +57,7 @@ func viaProxy(t *testing.T, target string, environment ...string) string {
 // goes wrong with it shows none.
 func TestProxiesOfTheEnvironment(t *testing.T) {
 	t.Parallel()
-	proxy := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+	proxy := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodConnect {
 			w.WriteHeader(http.StatusProxyAuthRequired)
 			return
@@ -75,7 +75,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	require.Contains(t, proxy.Received()[1], "CONNECT api.proxied.test:443")
 	require.Contains(t, proxy.Received()[1], login)
 	require.NotContains(t, proxy.Received()[1], canary+"-token")
-	direct := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "direct") })
+	direct := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "direct") })
 	require.Contains(t, viaProxy(t, direct.URL, "HTTP_PROXY="+with), "direct", "this machine")
 	require.NotContains(t, viaProxy(t, "http://api.proxied.test/", "HTTP_PROXY="+with, "NO_PROXY=.proxied.test"), "by proxy")
 	require.Len(t, proxy.Received(), 2)
@@ -90,7 +90,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 // credentials, which are for the name.
 func TestNamesThatMove(t *testing.T) {
 	t.Parallel()
-	servers := []*tooltest.Witness{tooltest.NewWitness(t, "127.0.0.1", nil), tooltest.NewWitness(t, "127.0.0.2", nil)}
+	servers := []*tooltest.RecordingServer{tooltest.NewRecordingServer(t, "127.0.0.1", nil), tooltest.NewRecordingServer(t, "127.0.0.2", nil)}
 	var at atomic.Int32
 	var names []string
 	transport := httptool.NewTransport(func(ctx context.Context, network, address string) (net.Conn, error) {

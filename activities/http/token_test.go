@@ -30,7 +30,7 @@ const clientSecret = canary + "/+secret"
 // issuer gives out the tokens canary-5ecret-token-1, -2, … and knows which are
 // good: the last one, unless it was revoked.
 type issuer struct {
-	*tooltest.Witness
+	*tooltest.RecordingServer
 	lifetime int // expires_in, 0 says none
 
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 
 	i := &issuer{}
-	i.Witness = tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
+	i.RecordingServer = tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 
@@ -118,7 +118,7 @@ func TestOAuth2TokensAreFetchedOnce(t *testing.T) {
 
 	i := newIssuer(t)
 	i.lifetime = 3600
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	c := withTokens(t, i.connection(map[string]any{"scopes": []any{"read", "write"}, "audience": "orders"}))
 
 	var group sync.WaitGroup
@@ -159,7 +159,7 @@ func TestOAuth2TokensAreFetchedAgainBeforeTheyEnd(t *testing.T) {
 
 	i := newIssuer(t)
 	i.lifetime = -1 // each is over when it comes
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	c := withTokens(t, i.connection(nil))
 
 	for range 3 {
@@ -175,7 +175,7 @@ func TestOAuth2RefusedTokensAreReplacedOncePerAttempt(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	c := withTokens(t, i.connection(nil))
 
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
@@ -205,7 +205,7 @@ func TestOAuth2TokensThatStayRefusedAreAnError(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		i.revoke()
 		i.accepts(w, r)
 	})
@@ -227,7 +227,7 @@ func TestOAuth2OnlyTheRefusedRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/order":
 			i.revoke()
@@ -254,8 +254,8 @@ func TestOAuth2TokensGoToOneHost(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	other := tooltest.NewWitness(t, "127.0.0.2", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
-	api := tooltest.NewWitness(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL }))
+	other := tooltest.NewRecordingServer(t, "127.0.0.2", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return other.URL }))
 
 	c := withTokens(t, i.connection(nil))
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
@@ -283,7 +283,7 @@ func TestOAuth2AHeaderOfTheAuthorWins(t *testing.T) {
 	t.Parallel()
 
 	i := newIssuer(t)
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	in := tooltest.Input(map[string]any{"url": api.URL, "headers": map[string]any{"Authorization": "Bearer own-token"}})(t)
 	in.Auth = "api"
 	_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), in)
@@ -298,7 +298,7 @@ func TestOAuth2AHeaderOfTheAuthorWins(t *testing.T) {
 func TestOAuth2FailuresOfTheTokenEndpoint(t *testing.T) {
 	t.Parallel()
 
-	other, api := tooltest.NewWitness(t, "127.0.0.2", nil), tooltest.NewWitness(t, "127.0.0.1", nil)
+	other, api := tooltest.NewRecordingServer(t, "127.0.0.2", nil), tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 	echo := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			_ = r.ParseForm()
@@ -390,7 +390,7 @@ func lying(status int, header http.Header, body func(w http.ResponseWriter)) htt
 func TestOAuth2EndpointsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	for status, asked := range map[int]int{429: 1, 500: 1, 503: 1, 307: 1, 400: 2, 401: 2, 403: 2} {
-		i, api := newIssuer(t), tooltest.NewWitness(t, "127.0.0.1", nil)
+		i, api := newIssuer(t), tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 		i.Answer = lying(status, nil, func(http.ResponseWriter) {})
 		_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
 		require.Equal(t, status, tooltest.ErrorObject(t, err).Status)
@@ -413,7 +413,7 @@ func TestOAuth2SecretsInTheBody(t *testing.T) {
 		give(w, r)
 	}
 	i.lifetime = -1
-	api := tooltest.NewWitness(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
+	api := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) { i.accepts(w, r) })
 	c := withTokens(t, i.connection(nil))
 	for range 3 {
 		_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
@@ -431,7 +431,7 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 		i.Answer = lying(200, nil, func(w http.ResponseWriter) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"access_token": canary + "-token", "token_type": kind})
 		})
-		api := tooltest.NewWitness(t, "127.0.0.1", nil)
+		api := tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 		_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
 		if good {
 			require.NoError(t, err, kind)
@@ -454,7 +454,7 @@ func TestOAuth2LivesThatCannotBe(t *testing.T) {
 	} {
 		i := newIssuer(t)
 		i.Answer = lying(200, nil, func(w http.ResponseWriter) { fmt.Fprintf(w, `{"access_token": "t", "expires_in": %s}`, life) })
-		api := tooltest.NewWitness(t, "127.0.0.1", nil)
+		api := tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 		c := withTokens(t, i.connection(nil))
 		for range 3 {
 			_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
@@ -492,7 +492,7 @@ func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 			_ = packed.Close()
 		}),
 	} {
-		i, api := newIssuer(t), tooltest.NewWitness(t, "127.0.0.1", nil)
+		i, api := newIssuer(t), tooltest.NewRecordingServer(t, "127.0.0.1", nil)
 		i.Answer = answer
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -525,7 +525,7 @@ func TestOAuth2TokenEndpointsThatAreAway(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 
-	c := withTokens(t, (&issuer{Witness: &tooltest.Witness{Server: closed}}).connection(nil))
+	c := withTokens(t, (&issuer{RecordingServer: &tooltest.RecordingServer{Server: closed}}).connection(nil))
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, closed.URL))
 	object := tooltest.ErrorObject(t, err)
 

@@ -251,12 +251,12 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	return AcquireValue(ctx, estimate.bytes, what)
 }
 
-// Rows counts the rows of a result as they come.
-type Rows struct{ bytes int64 }
+// RowCounter counts the rows of a result as they come.
+type RowCounter struct{ bytes int64 }
 
 // Add counts a row before it is made. Rows that take half of the memory are too
 // many.
-func (r *Rows) Add(ctx context.Context, values, bytes int) error {
+func (r *RowCounter) Add(ctx context.Context, values, bytes int) error {
 	l := loanOf(ctx)
 	if l == nil {
 		return nil

@@ -27,14 +27,16 @@ var errNotAtOnce = errors.New("made step by step")
 // plannedTable is a table in no transaction: what needs the server is not done at once.
 type plannedTable struct{ *tableTx }
 
-func (plannedTable) Change(context.Context, *sqltool.Write, func() error) error { return errNotAtOnce }
+func (plannedTable) Change(context.Context, *sqltool.TableWrite, func() error) error {
+	return errNotAtOnce
+}
 
-func (plannedTable) Misfits(context.Context, *sqltool.Write, sqltool.Column, []any) ([]int, error) {
+func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column, []any) ([]int, error) {
 	return nil, errNotAtOnce
 }
 
 // writeAtOnce makes a usual write in one round trip. After an error that byStep knows nothing was written.
-func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
 	if known, is := session.tables[w.QuotedTable()]; !is || w.Staged() || len(w.Rows) > chunkRows || time.Now().After(known.until) {
 		return result, errNotAtOnce
@@ -135,7 +137,7 @@ func (t *together) queue(batch *pgx.Batch) {
 
 // queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
 // state, and none of its rows is known. first is what else has to hold.
-func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
+func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite) error {
 	if w.Note != nil {
 		if w.Note.Forget > 0 {
 			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
@@ -177,7 +179,7 @@ const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::byte
 	sqltool.BlocksTable + " WHERE last_position = $2), true)"
 
 // requireUnknown has rows known from now on, and all fail where one of them is known.
-func requireUnknown(all *together, seen *sqltool.Seen) {
+func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	kept := seen.Kept
 	switch {
 	case seen.Block != nil:

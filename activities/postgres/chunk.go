@@ -28,7 +28,7 @@ type chunk struct {
 // insertion is the statement that inserts rows which are its parameters, and what makes these of them. Where all columns
 // have forms, there is an array for each column, which the server reads faster than JSON. Of JSON it makes columns by the
 // table's own types.
-func insertion(w *sqltool.Write, forms []columnForm) (statement string, encode func([]map[string]any) (chunk, error)) {
+func insertion(w *sqltool.TableWrite, forms []columnForm) (statement string, encode func([]map[string]any) (chunk, error)) {
 	columns := sqltool.QuoteNames(w.Columns)
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + columns + ") SELECT "
 	if forms == nil || slices.ContainsFunc(forms, func(form columnForm) bool { return form.base == "" }) {
@@ -86,7 +86,7 @@ func encodeChunk(rows []map[string]any) (chunk, error) {
 }
 
 // encodeArrays makes an array for each column of the first rows.
-func encodeArrays(w *sqltool.Write, forms []columnForm, rows []map[string]any) (chunk, error) {
+func encodeArrays(w *sqltool.TableWrite, forms []columnForm, rows []map[string]any) (chunk, error) {
 	arrays := make([][]byte, len(forms))
 	for i := range arrays {
 		arrays[i] = append(make([]byte, 0, 16*min(len(rows), chunkRows)), '{')

@@ -48,7 +48,7 @@ type target struct {
 // refuseForeign refuses a table whose rows are on another server, such as one of postgres_fdw. That server commits
 // just before this one: where this one does not, the rows are written and the ledger does not know of them, and the
 // next attempt writes them twice.
-func (t *target) refuseForeign(w *sqltool.Write) error {
+func (t *target) refuseForeign(w *sqltool.TableWrite) error {
 	if !t.foreign {
 		return nil
 	}
@@ -93,7 +93,7 @@ var errChanged = errors.New("the table has changed")
 
 // Columns are the table's columns in order, none if there is no such table. What the session remembers
 // of the first table has to be checked before anything is written.
-func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Column, error) {
+func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	name, isFirst := w.QuotedTable(), !t.described
 	t.described, t.unchecked = true, ""
 	if t.session == nil || w.Staged() {
@@ -116,7 +116,7 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Colu
 }
 
 // check has the write rolled back if the table is not as the session remembers it.
-func (t *tableTx) check(ctx context.Context, w *sqltool.Write) error {
+func (t *tableTx) check(ctx context.Context, w *sqltool.TableWrite) error {
 	if t.unchecked == "" {
 		return nil
 	}

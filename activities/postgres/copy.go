@@ -15,7 +15,7 @@ import (
 )
 
 // copyFrom sends the rows to a table by COPY, and says how many it took.
-func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, forms []columnForm) (int64, error) {
+func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.TableWrite, forms []columnForm) (int64, error) {
 	source := &copySource{write: w, forms: forms}
 	tag, err := tx.Conn().PgConn().CopyFrom(ctx, source, "COPY "+table+" ("+sqltool.QuoteNames(w.Columns)+") FROM STDIN")
 	if source.err != nil {
@@ -26,7 +26,7 @@ func copyFrom(ctx context.Context, tx pgx.Tx, table string, w *sqltool.Write, fo
 
 // copySource is rows in the text format of COPY, made as they are read.
 type copySource struct {
-	write *sqltool.Write
+	write *sqltool.TableWrite
 	forms []columnForm
 	next  int    // row
 	ready []byte // of buffer, not yet read
@@ -119,7 +119,7 @@ func appendCopyText(out []byte, text string) []byte {
 
 // fitsText reports whether the values of array columns have a literal that means the same as
 // their JSON: texts, which are literals themselves, and lists without lists that are empty.
-func fitsText(w *sqltool.Write, forms []columnForm) bool {
+func fitsText(w *sqltool.TableWrite, forms []columnForm) bool {
 	for i, name := range w.Columns {
 		if forms[i].text != arrayText {
 			continue
@@ -154,14 +154,14 @@ type unsendableError struct {
 }
 
 // unsendable is the error of a value that JSON has no form for.
-func unsendable(w *sqltool.Write, row int, column string, err error) error {
+func unsendable(w *sqltool.TableWrite, row int, column string, err error) error {
 	return &unsendableError{tool.Errorf("row %d, column %q, cannot be written as JSON: %w", w.Number(row), column, err), column}
 }
 
 func (e *unsendableError) Unwrap() error { return e.error }
 
 // refuseNUL names the place of a text that PostgreSQL has no way to keep.
-func refuseNUL(w *sqltool.Write) error {
+func refuseNUL(w *sqltool.TableWrite) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {

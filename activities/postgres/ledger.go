@@ -24,8 +24,8 @@ const ledgerLock = 0x7265707269736500
 // write was made before. Another worker's write of the same page that is running is waited
 // for. rest is what is left to write, without rows that are known.
 func enterLedger(
-	ctx context.Context, table *tableTx, w *sqltool.Write, allNew bool,
-) (result interpreter.ToolResult, rest *sqltool.Write, done bool, err error) {
+	ctx context.Context, table *tableTx, w *sqltool.TableWrite, allNew bool,
+) (result interpreter.ToolResult, rest *sqltool.TableWrite, done bool, err error) {
 	tx, version := table.tx, table.unchecked
 	entry := &entry{write: w, batch: &pgx.Batch{}, fresh: freshEntry{note: true, key: true}, held: true, known: map[string]bool{}}
 	if version != "" {
@@ -62,7 +62,7 @@ func enterLedger(
 }
 
 // writtenBefore is the result of a write that was made before.
-func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.Write) (result interpreter.ToolResult, err error) {
+func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	var before tool.WrittenBefore
 	row := tx.QueryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
 		" WHERE operation_key = $1", w.Operation)
@@ -81,7 +81,7 @@ var (
 
 // entry is what a write sends to the ledger at once, and what it learns.
 type entry struct {
-	write *sqltool.Write
+	write *sqltool.TableWrite
 	batch *pgx.Batch
 	fresh freshEntry
 	held  bool // the call holds its state
@@ -134,7 +134,7 @@ func (e *entry) queueNote() {
 }
 
 // queueState moves the state, and looks up the first chunk of the rows.
-func (e *entry) queueState(chunks []sqltool.Seen) error {
+func (e *entry) queueState(chunks []sqltool.RowLookup) error {
 	if e.write.State == nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ const (
 // queueSeen looks rows up and adds those that may come again. Each statement is simple, and has
 // one index to use: a plan that is made without statistics could else read all that is known
 // of a state to find a few rows.
-func (e *entry) queueSeen(seen *sqltool.Seen) {
+func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 	if seen.From != nil {
 		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
 	}
@@ -188,7 +188,7 @@ func (e *entry) queueSeen(seen *sqltool.Seen) {
 }
 
 // queueSweep drops known rows that come again no more: what is swept stays in the database, as a long run has millions.
-func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
+func queueSweep(batch *pgx.Batch, seen *sqltool.RowLookup) {
 	if !seen.Sweep {
 		return
 	}
@@ -198,7 +198,7 @@ func queueSweep(batch *pgx.Batch, seen *sqltool.Seen) {
 }
 
 // readBlocks adds those of a chunk's rows that blocks have.
-func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.Seen) error {
+func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.RowLookup) error {
 	var hashes pgtype.DriverBytes
 	for rows.Next() {
 		if err := rows.Scan(&hashes); err != nil {
@@ -240,7 +240,7 @@ func byteaArray(values [][]byte) string {
 }
 
 // unseen looks the other chunks up, and leaves out the rows that are known.
-func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.Seen) (*sqltool.Write, error) {
+func (e *entry) unseen(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLookup) (*sqltool.TableWrite, error) {
 	for i := 1; i < len(chunks); i++ {
 		e.batch = &pgx.Batch{}
 		e.queueSeen(&chunks[i])

@@ -31,7 +31,7 @@ const dialTimeout = 10 * time.Second
 // Tool runs statements and writes rows on PostgreSQL. It holds one pool
 // per connection URL.
 type Tool struct {
-	sqltool.Keeper
+	sqltool.StateTool
 	res     tool.Resources
 	mu      sync.Mutex
 	pools   map[string]*sessionPool
@@ -46,7 +46,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	t := &Tool{res: res, pools: map[string]*sessionPool{}}
-	t.Keeper = sqltool.Keeper{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
 	return t
 }
 
@@ -122,7 +122,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interp
 
 // runOn runs the statement, or writes the rows where there is none.
 func (t *Tool) runOn(
-	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.Statement, write *sqltool.Write,
+	ctx context.Context, conn *pgx.Conn, in interpreter.ToolInput, sql *sqltool.BoundStatement, write *sqltool.TableWrite,
 ) (interpreter.ToolResult, error) {
 	if sql != nil {
 		q := &query{conn: conn.PgConn(), types: conn.TypeMap(), sql: sql, limit: t.res.MaxResponseBytes, usual: maxMessageBytes(t.res)}

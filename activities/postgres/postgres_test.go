@@ -79,7 +79,7 @@ func TestPostgresConforms(t *testing.T) {
 		Good:    statement("SELECT 1 AS a, 2.5 AS b, '{\"c\": [1]}'::json AS c"),
 		Slow:    statement("SELECT pg_sleep(60)"),
 		Large:   statement("SELECT repeat('x', 100) AS a FROM generate_series(1, 5000)"),
-		Failures: []tooltest.Failure{
+		Failures: []tooltest.FailureCase{
 			{Name: "refused", Input: through("refused"), Kind: connection, Class: retryable, Type: "econnrefused", Says: "could not connect to PostgreSQL at 127.0.0.1:1"},
 			{Name: "dns", Input: through("nohost"), Kind: connection, Class: retryable, Type: "dns", Says: "nowhere.invalid"},
 			{Name: "no database", Input: through("nodb"), Kind: connection, Class: final, Type: "3D000", Says: "PostgreSQL refused the connection"},
@@ -103,7 +103,7 @@ func TestPostgresConforms(t *testing.T) {
 				return pg.Rows(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
 			}, Kind: tool, Class: final, Says: `table "nosuch" does not exist`},
 		},
-		Write: &tooltest.Write{
+		Write: &tooltest.WriteCase{
 			Input: func(*testing.T) interpreter.ToolInput {
 				return pg.Rows(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
 			},
@@ -111,7 +111,7 @@ func TestPostgresConforms(t *testing.T) {
 				return db.Query(t, "SELECT count(*) AS n FROM sunk")
 			},
 		},
-		Ledgers: []tooltest.Ledger{
+		Ledgers: []tooltest.LedgerCase{
 			{
 				Name: "insert", Upserts: false,
 				Input: func(*testing.T) interpreter.ToolInput {

@@ -24,7 +24,7 @@ import (
 type query struct {
 	conn  *pgconn.PgConn
 	types *pgtype.Map
-	sql   *sqltool.Statement
+	sql   *sqltool.BoundStatement
 	limit int64 // of the result, in bytes
 	usual int   // how large a message may be in other uses of the connection
 
@@ -196,7 +196,7 @@ func (q *query) userArray(ctx context.Context, oid uint32) (bool, error) {
 }
 
 // read runs the prepared statement and collects its rows.
-func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.Rows) (pgconn.CommandTag, error) {
+func (q *query) read(ctx context.Context, values [][]byte, rows *sqltool.RowCollector) (pgconn.CommandTag, error) {
 	reader := q.conn.ExecPrepared(ctx, "", values, nil, nil)
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))

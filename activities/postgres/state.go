@@ -128,7 +128,7 @@ func stateError(ctx context.Context, in interpreter.ToolInput, err error) error 
 }
 
 // lookUpTable finds out whether a table has rows. One that may not be read has.
-func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write) (table sqltool.Table, err error) {
+func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
 	const look = "SELECT to_regclass($1) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)"
 	table.Shown = target.Shown
 	var readable bool

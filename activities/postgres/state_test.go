@@ -28,7 +28,7 @@ import (
 func pgStates(t testing.TB, url string) tooltest.States {
 	t.Helper()
 	pg := postgres.New(tool.Resources{
-		Connections: activities.Connections{"main": url}, MaxResponseBytes: 64 << 20, MaxPayload: 64 << 20, Secrets: &secrets.Set{},
+		Connections: activities.Connections{"main": url}, MaxResponseBytes: 64 << 20, MaxPayload: 64 << 20, Secrets: &secrets.Masker{},
 	})
 	t.Cleanup(func() { require.NoError(t, pg.Close()) })
 	return tooltest.States{Keeper: pg, Tool: "postgres", Auth: "main"}

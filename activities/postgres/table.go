@@ -24,7 +24,7 @@ const copyRows = 1000
 
 // writeTable writes all rows in one transaction. A ledger that is not there
 // is made, once.
-func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpreter.ToolResult, error) {
+func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	result, err := writeAtOnce(ctx, conn, w)
 	if byStep(ctx, conn, err) {
 		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))
@@ -55,7 +55,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (interpre
 }
 
 // lacksRow reports whether rows were refused by an error that does not say which one it is about.
-func lacksRow(w *sqltool.Write, err error) bool {
+func lacksRow(w *sqltool.TableWrite, err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && len(w.Rows) > 1 && !w.Rejects() && isRefusal(pg) && placeOf(w, err, pg).row == 0
 }
@@ -66,7 +66,7 @@ func isRefusal(pg *pgconn.PgError) bool {
 }
 
 // writeOnce makes the write in a transaction, and in another one if the table is not as it was described before.
-func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (interpreter.ToolResult, error) {
+func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (interpreter.ToolResult, error) {
 	result, err := writeInTransaction(ctx, conn, w, allNew)
 	if errors.Is(err, errChanged) {
 		sessionOf(conn).tables = nil
@@ -76,7 +76,7 @@ func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew boo
 }
 
 // writeInTransaction makes the write. allNew takes no row to be known.
-func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.Write, allNew bool) (result interpreter.ToolResult, err error) {
+func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (result interpreter.ToolResult, err error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
@@ -129,7 +129,7 @@ type tableTx struct {
 }
 
 // Delete deletes rows by their keys.
-func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
+func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	conditions := []string{w.NotOlder(given, there)}
@@ -149,12 +149,12 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.Write) (int64, error) {
 }
 
 // Insert writes rows by the way that is quickest for as many into such a table. What arrives is the same by each.
-func (t *tableTx) Insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	written, err := t.insert(ctx, w)
 	return written, placed(w, err)
 }
 
-func (t *tableTx) insert(ctx context.Context, w *sqltool.Write) (int64, error) {
+func (t *tableTx) insert(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
@@ -173,7 +173,7 @@ func (t *tableTx) insert(ctx context.Context, w *sqltool.Write) (int64, error) {
 }
 
 // textForms are the forms of the columns of a write, nil where its values cannot travel as text.
-func (t *tableTx) textForms(w *sqltool.Write) []columnForm {
+func (t *tableTx) textForms(w *sqltool.TableWrite) []columnForm {
 	forms := t.target.formsOf(w.Columns)
 	if forms != nil && !fitsText(w, forms) {
 		return nil
@@ -182,7 +182,7 @@ func (t *tableTx) textForms(w *sqltool.Write) []columnForm {
 }
 
 // copyBeside copies the rows to a temporary table, and inserts them from there.
-func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.Write, forms []columnForm) (int64, error) {
+func copyBeside(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite, forms []columnForm) (int64, error) {
 	const beside = "pg_temp.reprise_rows"
 	columns := sqltool.QuoteNames(w.Columns)
 	if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE reprise_rows AS SELECT "+columns+" FROM "+w.QuotedTable()+" WITH NO DATA"); err != nil {
@@ -210,7 +210,7 @@ const changeLock = 0x72657072
 const changeWait = "5s"
 
 // Change changes the table. Others that change one of its name wait.
-func (t *tableTx) Change(ctx context.Context, w *sqltool.Write, change func() error) error {
+func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
 	var before string
 	if err := t.tx.QueryRow(ctx, "SELECT current_setting('lock_timeout')").Scan(&before); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (t *tableTx) Change(ctx context.Context, w *sqltool.Write, change func() er
 }
 
 // Misfits finds out by the database's own reading of values.
-func (t *tableTx) Misfits(ctx context.Context, w *sqltool.Write, column sqltool.Column, values []any) ([]int, error) {
+func (t *tableTx) Misfits(ctx context.Context, w *sqltool.TableWrite, column sqltool.Column, values []any) ([]int, error) {
 	rows := lists.Map(values, func(value any) any { return map[string]any{column.Name: value} })
 	encoded, err := expression.Encode(rows)
 	if err != nil {
@@ -284,7 +284,7 @@ func (t *tableTx) Immediate(ctx context.Context) error {
 var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
 
 // Refused is why the server refuses rows, or why they cannot be sent to it.
-func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
+func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		pg     *pgconn.PgError
 		own    *tool.Error
@@ -299,10 +299,10 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 		if pg.Detail != "" {
 			reason += "; " + pg.Detail
 		}
-		return &sqltool.Refusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
+		return &sqltool.RowRefusal{Code: pg.Code, Column: placeOfError(w, pg).column, Reason: reason, Constraint: pg.ConstraintName}
 	case errors.As(err, &own) && own.Kind == interpreter.KindTool && own.Class == interpreter.ClassFinal && !own.Final:
 		const untranslatable = "22P05" // a text that cannot be sent
-		refusal := &sqltool.Refusal{Code: untranslatable, Reason: own.Message}
+		refusal := &sqltool.RowRefusal{Code: untranslatable, Reason: own.Message}
 		if errors.As(err, &unsent) {
 			refusal.Column = unsent.column
 		}
@@ -312,7 +312,7 @@ func (t *tableTx) Refused(w *sqltool.Write, err error) *sqltool.Refusal {
 }
 
 // tableError adds what table mode knows to the server's error.
-func tableError(ctx context.Context, w *sqltool.Write, err error) error {
+func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 	converted := classifyError(ctx, err)
 	var own *tool.Error
 	if !errors.As(converted, &own) {
@@ -346,7 +346,7 @@ type placedError struct {
 func (e *placedError) Unwrap() error { return e.error }
 
 // placed adds the place to an error of the server.
-func placed(w *sqltool.Write, err error) error {
+func placed(w *sqltool.TableWrite, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
@@ -355,7 +355,7 @@ func placed(w *sqltool.Write, err error) error {
 }
 
 // placeOf is the place that an error of a write is about.
-func placeOf(w *sqltool.Write, err error, pg *pgconn.PgError) (place errorPlace) {
+func placeOf(w *sqltool.TableWrite, err error, pg *pgconn.PgError) (place errorPlace) {
 	var (
 		at      *placedError
 		refused *sqltool.RefusedRowError
@@ -398,7 +398,7 @@ func (p errorPlace) text() string {
 
 // placeOfError finds the row and the column that the server's error is about: by the line of
 // COPY, by the column, by a value, or by both.
-func placeOfError(w *sqltool.Write, pg *pgconn.PgError) errorPlace {
+func placeOfError(w *sqltool.TableWrite, pg *pgconn.PgError) errorPlace {
 	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
 		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
 			return errorPlace{row: w.Number(line - 1), column: copiedColumn(w, pg, line-1, place[2])}
@@ -420,7 +420,7 @@ var keyOfDetail = regexp.MustCompile(`\((.+?)\)=\((.+)\)`)
 
 // placeOfKey finds a row by the key that the error's detail has. The last of those with a key that should be unique is one
 // too many.
-func placeOfKey(w *sqltool.Write, pg *pgconn.PgError) (place errorPlace) {
+func placeOfKey(w *sqltool.TableWrite, pg *pgconn.PgError) (place errorPlace) {
 	const notPresent, separator = "23503", ", "
 	key := keyOfDetail.FindStringSubmatch(pg.Detail)
 	if key == nil || pg.TableName != w.Table[len(w.Table)-1] {
@@ -452,7 +452,7 @@ func placeOfKey(w *sqltool.Write, pg *pgconn.PgError) (place errorPlace) {
 
 // copiedColumn is the column of a row that COPY has met an error in. copied is what it says of that: its
 // name, and maybe the value.
-func copiedColumn(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) string {
+func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied string) string {
 	column := columnOfError(w, pg, row)
 	for _, name := range w.Columns {
 		if copied == name || strings.HasPrefix(copied, name+": ") {
@@ -463,7 +463,7 @@ func copiedColumn(w *sqltool.Write, pg *pgconn.PgError, row int, copied string) 
 }
 
 // columnOfError is the column of a row that an error fits, "" for none.
-func columnOfError(w *sqltool.Write, pg *pgconn.PgError, row int) string {
+func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	const notNull = "23502"
 	values := quoted.FindAllStringSubmatch(pg.Message, -1)
 	for _, column := range w.Columns {

@@ -48,8 +48,8 @@ func TestPythonConforms(t *testing.T) {
 	t.Parallel()
 
 	c := pythonCatalogue(t)
-	fails := func(name string, class interpreter.Class, typ, says, code string, args any) tooltest.Failure {
-		return tooltest.Failure{Name: name, Input: pythonInput(code, args), Kind: "tool", Class: class, Type: typ, Says: says}
+	fails := func(name string, class interpreter.Class, typ, says, code string, args any) tooltest.FailureCase {
+		return tooltest.FailureCase{Name: name, Input: pythonInput(code, args), Kind: "tool", Class: class, Type: typ, Says: says}
 	}
 
 	tooltest.Run(t, tooltest.Suite{
@@ -57,7 +57,7 @@ func TestPythonConforms(t *testing.T) {
 		Good:  pythonInput("def main(a, b=2):\n  return {'sum': a + b, 'big': 2**70, 'half': 0.5, 'none': None}", map[string]any{"a": 1}),
 		Slow:  pythonInput("import time\ndef main():\n  time.sleep(60)", nil),
 		Large: pythonInput("def main():\n  return ['x' * 1000] * 400", nil),
-		Failures: []tooltest.Failure{
+		Failures: []tooltest.FailureCase{
 			fails("exception", "retryable", "ValueError", "ValueError: no such dose", "def main():\n  raise ValueError('no such dose')", nil),
 			fails("exception that is final", "final", "Refused", "Refused: no",
 				"class Refused(Exception):\n  retryable = False\ndef main():\n  raise Refused('no')", nil),
@@ -87,7 +87,7 @@ func TestPythonConforms(t *testing.T) {
 				Kind: "payload_too_large", Class: "final", Says: "over the limit of 1048576 bytes",
 			},
 		},
-		Write: &tooltest.Write{
+		Write: &tooltest.WriteCase{
 			AuthorsDuty: "the code decides what it writes and where",
 			Input: func(t *testing.T) interpreter.ToolInput {
 				t.Helper()

@@ -23,7 +23,7 @@ type knownColumns struct {
 
 // of gives the columns of the table of a write. The transaction has changed nothing yet: a version that it
 // has made itself may be that of another schema when it is rolled back.
-func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.Write) ([]sqltool.Column, error) {
+func (k *knownColumns) of(ctx context.Context, tx *tableTx, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	var version int64
 	err := tx.Query(ctx, "PRAGMA main.schema_version", nil, func(scan func(...any) error) error { return scan(&version) })
 	if err != nil {

@@ -23,12 +23,12 @@ const (
 )
 
 // Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, err error) {
+func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
 	row := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(w.Columns)), ", ") + ")"
-	i := &inserter{Write: w, tx: t.tx, row: row, types: make([]string, len(w.Columns)), prepared: map[int]*sql.Stmt{}}
+	i := &inserter{TableWrite: w, tx: t.tx, row: row, types: make([]string, len(w.Columns)), prepared: map[int]*sql.Stmt{}}
 	defer i.close()
 	for at, column := range w.Columns {
 		i.types[at] = w.TypeOf(column)
@@ -57,7 +57,7 @@ func (t tableTx) Insert(ctx context.Context, w *sqltool.Write) (written int64, e
 
 // inserter writes the rows of a write.
 type inserter struct {
-	*sqltool.Write
+	*sqltool.TableWrite
 	tx       *sql.Tx
 	row      string            // the parameters of one row
 	types    []string          // of the columns

@@ -15,7 +15,7 @@ import (
 type ledger struct{ tx *sql.Tx }
 
 // enter notes a write. done is true where it was made before.
-func (l *ledger) enter(ctx context.Context, w *sqltool.Write) (result interpreter.ToolResult, done bool, err error) {
+func (l *ledger) enter(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, done bool, err error) {
 	if w.Note != nil {
 		noted, err := l.insertNote(ctx, w.Note)
 		if noted != nil || err != nil {
@@ -49,7 +49,7 @@ var (
 )
 
 // key notes the operation key, or gives what it was noted with before.
-func (l *ledger) key(ctx context.Context, w *sqltool.Write) (*tool.WrittenBefore, error) {
+func (l *ledger) key(ctx context.Context, w *sqltool.TableWrite) (*tool.WrittenBefore, error) {
 	n, err := l.exec(ctx, writesTable, "INSERT INTO "+sqltool.WritesTable+
 		" (operation_key, fingerprint, rows_written) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 		w.Operation, w.Fingerprint, len(w.Rows))

@@ -61,7 +61,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 }
 
 // unique are the columns, in lower case, of the indexes by which the table distinguishes rows, the primary key among them.
-func (t tableTx) unique(ctx context.Context, w *sqltool.Write) (indexes [][]string, err error) {
+func (t tableTx) unique(ctx context.Context, w *sqltool.TableWrite) (indexes [][]string, err error) {
 	const query = `SELECT 0, lower(name) FROM pragma_table_info($1) WHERE pk > 0 UNION ALL
 		SELECT l.seq + 1, lower(c.name) FROM pragma_index_list($1) AS l, pragma_index_info(l.name) AS c WHERE l."unique" AND NOT l.partial`
 	columns := map[int][]string{}

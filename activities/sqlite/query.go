@@ -26,7 +26,7 @@ import (
 var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 
 // query runs one statement on a connection of its own.
-func (f *database) query(ctx context.Context, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+func (f *database) query(ctx context.Context, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
 	err := f.use(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
 		if err := tool.Begin(ctx); err != nil {
@@ -42,7 +42,7 @@ func (f *database) query(ctx context.Context, query *sqltool.Statement, limit in
 	return result, err
 }
 
-func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (interpreter.ToolResult, error) {
+func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
 	if isVacuum(query) {
 		return sqltool.RowsAffected(0), conn.compact(ctx)
 	}
@@ -58,14 +58,14 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.Statement, 
 }
 
 // isVacuum reports whether the statement is VACUUM and nothing else.
-func isVacuum(s *sqltool.Statement) bool {
+func isVacuum(s *sqltool.BoundStatement) bool {
 	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
 // tooBig is what the author reads where SQLite refuses a value of its own for
 // its size.
-func tooBig(s *sqltool.Statement, err error, limit int64) error {
+func tooBig(s *sqltool.BoundStatement, err error, limit int64) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
@@ -80,7 +80,7 @@ const wideRow = 8
 
 // largestValue bounds the values of a statement, in bytes. What it is given may
 // be written back.
-func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
+func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 	largest := limit
 	if columns > wideRow {
 		largest = limit * wideRow / int64(columns)
@@ -91,7 +91,7 @@ func largestValue(s *sqltool.Statement, limit int64, columns int) int64 {
 	return largest + 1<<10 // what a row takes beside its values
 }
 
-func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.Statement, limit int64) (*sqltool.Rows, int, error) {
+func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, int, error) {
 	numbered := query.Parsed.SQL(query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return parameter(query.Values[index]) })
 	columns, err := conn.columns(numbered.Text)

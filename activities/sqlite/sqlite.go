@@ -26,7 +26,7 @@ const connectionSettings = "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL
 // Tool runs statements and writes rows on SQLite files. Files stay open
 // until the worker ends, or they are removed or replaced.
 type Tool struct {
-	sqltool.Keeper
+	sqltool.StateTool
 	res     tool.Resources
 	mu      sync.Mutex
 	files   map[string]*database
@@ -41,7 +41,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources) *Tool {
 	t := &Tool{res: res, files: map[string]*database{}}
-	t.Keeper = sqltool.Keeper{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
+	t.StateTool = sqltool.StateTool{Change: t.changeStates, Read: t.readStates, LookUp: lookUpTable}
 	return t
 }
 

@@ -74,7 +74,7 @@ func TestSQLiteConforms(t *testing.T) {
 		Good:    statement("SELECT 1 AS a, 2.5 AS b, 'c' AS c"),
 		Slow:    statement(forever),
 		Large:   statement("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT hex(zeroblob(50)) AS a FROM n"),
-		Failures: []tooltest.Failure{
+		Failures: []tooltest.FailureCase{
 			{Name: "duplicate", Input: statement("INSERT INTO conform VALUES (1, 'b')"), Kind: tool, Class: final, Type: "SQLITE_CONSTRAINT", Says: "UNIQUE"},
 			{Name: "syntax", Input: statement("SELECT 1 FRM t WHERE"), Kind: tool, Class: final, Type: "SQLITE_ERROR", Says: "syntax error"},
 			{Name: "no such table", Input: statement("SELECT 1 FROM nosuch"), Kind: tool, Class: final, Type: "SQLITE_ERROR", Says: "no such table"},
@@ -104,7 +104,7 @@ func TestSQLiteConforms(t *testing.T) {
 				return lite.Rows(map[string]any{"table": "conform", "mode": "upsert", "key": "name"}, map[string]any{"name": 1})
 			}, Kind: tool, Class: final, Type: "SQLITE_ERROR", Says: `unique index on exactly ("name")`},
 		},
-		Write: &tooltest.Write{
+		Write: &tooltest.WriteCase{
 			Input: func(*testing.T) interpreter.ToolInput {
 				return lite.Rows(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
 			},
@@ -112,7 +112,7 @@ func TestSQLiteConforms(t *testing.T) {
 				return lite.Run(t, "SELECT count(*) AS n FROM sunk", nil)
 			},
 		},
-		Ledgers: []tooltest.Ledger{
+		Ledgers: []tooltest.LedgerCase{
 			{
 				Name: "insert", Upserts: false,
 				Input: func(*testing.T) interpreter.ToolInput {

@@ -8,10 +8,10 @@ import (
 )
 
 // HoldWriters does nothing: the transaction has the file to itself.
-func (tableTx) HoldWriters(context.Context, *sqltool.Write) error { return nil }
+func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
 
 // Inspect describes the table of a write.
-func (t tableTx) Inspect(ctx context.Context, w *sqltool.Write) (*sqltool.Inspected, error) {
+func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.Inspected, error) {
 	found := &sqltool.Inspected{}
 	name := w.Table[len(w.Table)-1]
 	if len(w.Table) > 1 {

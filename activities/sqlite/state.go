@@ -153,7 +153,7 @@ func (f *database) transact(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // lookUpTable finds out whether a table has rows.
-func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write) (table sqltool.Table, err error) {
+func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableWrite) (table sqltool.Table, err error) {
 	table.Shown = target.Shown
 	columns, err := readColumns(ctx, tx, target)
 	if err != nil || len(columns) == 0 {
@@ -165,7 +165,7 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.Write)
 }
 
 // move moves the state of a write.
-func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
+func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
 	err := sqltool.Move(ctx, stateTx{l.tx}, w.State, w.WritesRows())
 	if !lacksTable(err) {
 		return err
@@ -178,7 +178,7 @@ func (l *ledger) move(ctx context.Context, w *sqltool.Write) error {
 
 // unseen is the write without rows that were written before. Those that may come again are
 // known from now on.
-func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, error) {
+func (l *ledger) unseen(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TableWrite, error) {
 	known := map[string]bool{}
 	chunks := w.Seen()
 	for i := range chunks {
@@ -200,7 +200,7 @@ func (l *ledger) unseen(ctx context.Context, w *sqltool.Write) (*sqltool.Write, 
 }
 
 // see adds what may come again, and looks the others up. Rows travel as a list in hexadecimal.
-func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]bool) error {
+func (l *ledger) see(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
 	const (
 		keep = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
 			"ON CONFLICT DO NOTHING RETURNING known"
@@ -239,7 +239,7 @@ func (l *ledger) see(ctx context.Context, seen *sqltool.Seen, known map[string]b
 
 // blocks adds the block of a chunk, or finds its rows in the blocks that are there. kept are the rows that are to be kept each by
 // itself.
-func (l *ledger) blocks(ctx context.Context, seen *sqltool.Seen, known map[string]bool) (kept [][]byte, err error) {
+func (l *ledger) blocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
 	tx := stateTx{l.tx}
 	if seen.Block != nil {
 		statement, args := seen.AddBlock(dialect)
@@ -260,7 +260,7 @@ func (l *ledger) blocks(ctx context.Context, seen *sqltool.Seen, known map[strin
 }
 
 // readBlocks adds those of a chunk's rows, up to a position, that blocks have.
-func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.Seen, to []byte, known map[string]bool) error {
+func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.RowLookup, to []byte, known map[string]bool) error {
 	return stateTx{l.tx}.Query(ctx, sqltool.BlocksStatement, []any{seen.From, to}, func(scan func(...any) error) error {
 		var hashes []byte
 		err := scan(&hashes)

@@ -16,7 +16,7 @@ import (
 func liteStates(t testing.TB) tooltest.States {
 	t.Helper()
 	lite := sqlite.New(tool.Resources{
-		Connections: activities.Connections{"main": "sqlite:sub/states.db"}, Directory: t.TempDir(), MaxResponseBytes: 64 << 20, MaxPayload: 64 << 20, Secrets: &secrets.Set{},
+		Connections: activities.Connections{"main": "sqlite:sub/states.db"}, Directory: t.TempDir(), MaxResponseBytes: 64 << 20, MaxPayload: 64 << 20, Secrets: &secrets.Masker{},
 	})
 	t.Cleanup(func() { require.NoError(t, lite.Close()) })
 	return tooltest.States{Keeper: lite, Tool: "sqlite", Auth: "main"}

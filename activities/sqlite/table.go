@@ -17,7 +17,7 @@ import (
 )
 
 // write writes all rows in one transaction.
-func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.ToolResult, error) {
+func (f *database) write(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
 		return sqltool.RowsAffected(0), nil
 	}
@@ -45,7 +45,7 @@ func (f *database) write(ctx context.Context, w *sqltool.Write) (interpreter.Too
 	return result, nil
 }
 
-func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool.Write) (interpreter.ToolResult, error) {
+func writeTable(ctx context.Context, tx *sql.Tx, known *knownColumns, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	table, planned := &tableTx{stateTx: stateTx{tx}, known: known}, w
 	w, err := sqltool.Settle(ctx, table, w)
 	if err != nil {
@@ -85,7 +85,7 @@ type tableTx struct {
 }
 
 // Delete deletes rows by their keys.
-func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, err error) {
+func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int64, err error) {
 	const given, there = "reprise_given", "reprise_there"
 	columns := w.DeleteColumns()
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
@@ -112,12 +112,12 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.Write) (deleted int64, e
 }
 
 // Change changes the table. The transaction has the file to itself.
-func (tableTx) Change(_ context.Context, _ *sqltool.Write, change func() error) error {
+func (tableTx) Change(_ context.Context, _ *sqltool.TableWrite, change func() error) error {
 	return change()
 }
 
 // Misfits goes by the type that the column declares.
-func (t tableTx) Misfits(_ context.Context, _ *sqltool.Write, column sqltool.Column, values []any) (misfits []int, _ error) {
+func (t tableTx) Misfits(_ context.Context, _ *sqltool.TableWrite, column sqltool.Column, values []any) (misfits []int, _ error) {
 	kind := t.Dialect().KindOf(column.Type)
 	for i, value := range values {
 		if !kind.HoldsDeclared(value) || sqltool.RoundsDeclared(column.Type, value) {
@@ -147,13 +147,13 @@ func (t tableTx) Try(ctx context.Context, part func() error) error {
 func (tableTx) Immediate(context.Context) error { return nil }
 
 // Refused is why SQLite refuses rows.
-func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
+func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		refused *sqlite.Error
 		rounded *roundedError
 	)
 	if errors.As(err, &rounded) {
-		return &sqltool.Refusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
+		return &sqltool.RowRefusal{Code: "SQLITE_MISMATCH", Column: rounded.column, Reason: rounded.Error()}
 	}
 	if !errors.As(err, &refused) {
 		return nil
@@ -162,13 +162,13 @@ func (tableTx) Refused(_ *sqltool.Write, err error) *sqltool.Refusal {
 	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG:
 		_, constraint, _ := strings.Cut(refused.Error(), "CHECK constraint failed: ")
 		constraint, _, _ = strings.Cut(constraint, " ")
-		return &sqltool.Refusal{Code: kindOfCode(refused.Code()).name, Reason: refused.Error(), Constraint: constraint}
+		return &sqltool.RowRefusal{Code: kindOfCode(refused.Code()).name, Reason: refused.Error(), Constraint: constraint}
 	}
 	return nil
 }
 
 // Columns are the table's columns in order, none if there is no such table.
-func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Column, error) {
+func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if known := t.known; known != nil {
 		t.known = nil
 		return known.of(ctx, t, w)
@@ -176,7 +176,7 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.Write) ([]sqltool.Colu
 	return readColumns(ctx, t, w)
 }
 
-func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.Write) (columns []sqltool.Column, err error) {
+func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite) (columns []sqltool.Column, err error) {
 	const describe = "SELECT name, type, hidden IN (2, 3) FROM pragma_table_xinfo(%s) WHERE hidden <> 1" // 2 and 3 are generated
 	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
@@ -192,7 +192,7 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.Write) (col
 }
 
 // writeError adds what table mode knows to SQLite's error.
-func writeError(w *sqltool.Write, err error) error {
+func writeError(w *sqltool.TableWrite, err error) error {
 	var (
 		own    *tool.Error
 		sqlite *sqlite.Error

@@ -14,11 +14,11 @@ type Column struct {
 	ReadOnly bool
 }
 
-// Kind is what the values of a column are, as far as writes distinguish types.
-type Kind int
+// ColumnKind is what the values of a column are, as far as writes distinguish types.
+type ColumnKind int
 
 const (
-	kindOther Kind = iota // only the database knows what fits
+	kindOther ColumnKind = iota // only the database knows what fits
 	kindSmallint
 	kindInteger
 	kindBigint
@@ -32,27 +32,27 @@ const (
 	kindJSON
 )
 
-func (k Kind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
+func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
 // TableTx is the transaction of a write to a table.
 type TableTx interface {
 	StateTx
 	// Columns are the columns of the table in order, none if there is no such table.
-	Columns(ctx context.Context, w *Write) ([]Column, error)
+	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
 	// Change runs what changes the table, while nobody else changes it so.
-	Change(ctx context.Context, w *Write, change func() error) error
+	Change(ctx context.Context, w *TableWrite, change func() error) error
 	// Misfits are the numbers of those values that the column does not hold.
-	Misfits(ctx context.Context, w *Write, column Column, values []any) ([]int, error)
+	Misfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
 	// Insert writes the rows by the mode of the write, and gives how many were written.
-	Insert(ctx context.Context, w *Write) (int64, error)
+	Insert(ctx context.Context, w *TableWrite) (int64, error)
 	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
-	Delete(ctx context.Context, w *Write) (int64, error)
+	Delete(ctx context.Context, w *TableWrite) (int64, error)
 }
 
 // Settle makes of a write what is left to do for it in its table: of the rows of one key one,
 // those that are to be deleted apart from the others, and what the table holds of them by the
 // contract, for which the table may change.
-func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
+func Settle(ctx context.Context, tx TableTx, w *TableWrite) (*TableWrite, error) {
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
 	}
@@ -89,7 +89,7 @@ func Settle(ctx context.Context, tx TableTx, w *Write) (*Write, error) {
 }
 
 // settle decides by the columns that there are.
-func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error) {
+func (w *TableWrite) settle(ctx context.Context, tx TableTx) (*TableWrite, []Column, error) {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func (w *Write) settle(ctx context.Context, tx TableTx) (*Write, []Column, error
 }
 
 // discardMisfits leaves out what columns do not hold, where the contract says so.
-func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
+func (w *TableWrite) discardMisfits(ctx context.Context, tx TableTx, columns []Column) error {
 	if w.contract.dataType != discardValue && w.contract.dataType != discardRow {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (w *Write) discardMisfits(ctx context.Context, tx TableTx, columns []Column
 }
 
 // WriteRows deletes and writes the rows of a write that is settled.
-func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, err error) {
+func WriteRows(ctx context.Context, tx RejectingTx, w *TableWrite) (written Written, err error) {
 	if len(w.Deletes) > 0 {
 		if written.deleted, err = tx.Delete(ctx, w); err != nil {
 			return written, err
@@ -166,7 +166,7 @@ func WriteRows(ctx context.Context, tx RejectingTx, w *Write) (written Written, 
 }
 
 // TypeOf is the type of a column of the table, "" where it is not known.
-func (w *Write) TypeOf(column string) string {
+func (w *TableWrite) TypeOf(column string) string {
 	for _, one := range w.tableColumns {
 		if one.Name == column {
 			return one.Type
@@ -210,7 +210,7 @@ func appendNew(list []string, text string) []string {
 }
 
 // KindOfType is the kind of a type of PostgreSQL, by its name there.
-func KindOfType(name string) Kind {
+func KindOfType(name string) ColumnKind {
 	base, _, limited := strings.Cut(name, "(")
 	switch base {
 	case "smallint":
@@ -244,11 +244,11 @@ func KindOfType(name string) Kind {
 
 // KindOfDeclared is the kind of a type as it is declared in SQLite, which keeps integers of
 // 64 bits, other numbers, and text; it compares times as text.
-func KindOfDeclared(name string) Kind {
+func KindOfDeclared(name string) ColumnKind {
 	name = strings.ToUpper(name)
 	for _, one := range []struct {
 		part string
-		kind Kind
+		kind ColumnKind
 	}{
 		{"INT", kindBigint},
 		{"CHAR", kindText},

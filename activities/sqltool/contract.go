@@ -40,7 +40,7 @@ func contractKeys() []playbook.Field {
 }
 
 // readContract reads schema_contract and columns.
-func (w *Write) readContract(in interpreter.ToolInput) error {
+func (w *TableWrite) readContract(in interpreter.ToolInput) error {
 	parts := w.contract.parts()
 	words, isMap := in.Fields["schema_contract"].Data.(map[string]any)
 	for _, name := range playbook.SortedKeys(parts) {
@@ -75,7 +75,7 @@ func (w *Write) readContract(in interpreter.ToolInput) error {
 
 // conform fits the rows to the columns of their table by the contract. What has to change in
 // the table is in w.changes, what is left out is counted.
-func (w *Write) conform(d *Dialect, table []Column) error {
+func (w *TableWrite) conform(d *Dialect, table []Column) error {
 	if len(table) == 0 {
 		return w.conformToNothing(d)
 	}
@@ -105,7 +105,7 @@ func (w *Write) conform(d *Dialect, table []Column) error {
 }
 
 // conformColumns deals with the columns that are new.
-func (w *Write) conformColumns(d *Dialect, table []Column, isNew func(string) bool) error {
+func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(string) bool) error {
 	added := slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return !isNew(column) })
 	if len(added) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (w *Write) conformColumns(d *Dialect, table []Column, isNew func(string) bo
 }
 
 // conformToNothing makes the table, where the contract says so.
-func (w *Write) conformToNothing(d *Dialect) error {
+func (w *TableWrite) conformToNothing(d *Dialect) error {
 	switch w.contract.tables {
 	case freeze:
 		return tool.Errorf("table %q does not exist: create it first, for example with a step that runs CREATE TABLE IF NOT EXISTS, or write schema_contract: evolve", w.Shown)
@@ -201,7 +201,7 @@ func (w *Write) conformToNothing(d *Dialect) error {
 }
 
 // widen widens columns that do not hold the rows' values, where that loses nothing.
-func (w *Write) widen(d *Dialect, table []Column) {
+func (w *TableWrite) widen(d *Dialect, table []Column) {
 	for _, column := range table {
 		if !slices.Contains(w.Columns, column.Name) {
 			continue
@@ -218,7 +218,7 @@ func (w *Write) widen(d *Dialect, table []Column) {
 }
 
 // discardRows leaves the marked rows out, and counts them.
-func (w *Write) discardRows(marked []bool) {
+func (w *TableWrite) discardRows(marked []bool) {
 	for _, is := range marked {
 		if is {
 			w.leftOut.DiscardedRows++
@@ -230,7 +230,7 @@ func (w *Write) discardRows(marked []bool) {
 }
 
 // discardValues leaves values of a column out of the marked rows. A row cannot be without its key.
-func (w *Write) discardValues(column string, marked []bool) {
+func (w *TableWrite) discardValues(column string, marked []bool) {
 	if w.contract.dataType == discardRow || slices.Contains(w.Key, column) {
 		w.discardRows(marked)
 		return
@@ -246,14 +246,14 @@ func (w *Write) discardValues(column string, marked []bool) {
 }
 
 // leaveMark leaves out the column that marks deleted rows.
-func (w *Write) leaveMark() {
+func (w *TableWrite) leaveMark() {
 	if w.hardDelete != "" {
 		w.leaveColumns(map[string]bool{w.hardDelete: true})
 	}
 }
 
 // checkNames refuses tables whose names the database has no place for: it would cut one, and write to another table.
-func (w *Write) checkNames(d *Dialect) error {
+func (w *TableWrite) checkNames(d *Dialect) error {
 	for _, name := range w.Table {
 		if problem := d.NameProblem(name, nil); problem != "" {
 			return tool.Errorf("table %q cannot be used: %s", w.Shown, problem)
@@ -266,12 +266,12 @@ func (w *Write) checkNames(d *Dialect) error {
 }
 
 // leaveColumns writes nothing to some columns.
-func (w *Write) leaveColumns(left map[string]bool) {
+func (w *TableWrite) leaveColumns(left map[string]bool) {
 	w.Columns = slices.DeleteFunc(slices.Clone(w.Columns), func(column string) bool { return left[column] })
 }
 
 // lacksColumn is the error of a column that the table does not have, with what it might be.
-func (w *Write) lacksColumn(table []Column, column, place string) error {
+func (w *TableWrite) lacksColumn(table []Column, column, place string) error {
 	existing := lists.Map(table, nameOf)
 	hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
 	if near := expression.Suggest(column, existing); near != "" {
@@ -283,7 +283,7 @@ func (w *Write) lacksColumn(table []Column, column, place string) error {
 func nameOf(column Column) string { return column.Name }
 
 // placeOf is the first row that has a value for the column, as the head of a message; "" for none.
-func (w *Write) placeOf(column string, valued bool) string {
+func (w *TableWrite) placeOf(column string, valued bool) string {
 	for i, row := range w.Rows {
 		if value, has := row[column]; has && (value != nil || !valued) {
 			return "row " + expression.Text(w.Number(i)) + ": "

@@ -7,30 +7,30 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Keeper has the methods of a tool in which the databases do not differ: those of tool.StateKeeper
+// StateTool has the methods of a tool in which the databases do not differ: those of tool.StateKeeper
 // over states, and what marks it. A tool embeds it.
-type Keeper struct {
+type StateTool struct {
 	// Change runs do in a transaction. Tables of states that are not there are made; without create there
 	// is nothing to do then.
 	Change func(ctx context.Context, in interpreter.ToolInput, create bool, do func(StateTx) error) error
 	// Read runs do in a transaction that can only read. Where there are no tables, there is nothing to do.
 	Read func(ctx context.Context, in interpreter.ToolInput, do func(StateTx) error) error
 	// LookUp finds out whether a table has rows.
-	LookUp func(ctx context.Context, tx StateTx, target *Write) (Table, error)
+	LookUp func(ctx context.Context, tx StateTx, target *TableWrite) (Table, error)
 }
 
 // BeginsItself marks a tool that waits before it acts.
-func (Keeper) BeginsItself() {}
+func (StateTool) BeginsItself() {}
 
 // Notes reports whether a write is noted: one to a table is, and one with a statement is not.
-func (Keeper) Notes(in interpreter.ToolInput) bool {
+func (StateTool) Notes(in interpreter.ToolInput) bool {
 	_, statement := in.Fields["statement"]
 	_, table := in.Fields["table"]
 	return table && !statement
 }
 
 // ClaimState has the call hold the state.
-func (k Keeper) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
+func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.Claimed, err error) {
 	target, err := Target(in)
 	if err != nil {
 		return claimed, err
@@ -43,12 +43,12 @@ func (k Keeper) ClaimState(ctx context.Context, in interpreter.ToolInput, claim 
 }
 
 // MoveState moves the state without a write of rows.
-func (k Keeper) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
+func (k StateTool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error {
 	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &write, false) })
 }
 
 // States are those whose names have the prefix.
-func (k Keeper) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
+func (k StateTool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {
 		states, err = findStates(ctx, tx, prefix)
 		return err
@@ -57,12 +57,12 @@ func (k Keeper) States(ctx context.Context, in interpreter.ToolInput, prefix str
 }
 
 // SetState changes a state for a person.
-func (k Keeper) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error {
+func (k StateTool) SetState(ctx context.Context, in interpreter.ToolInput, change incremental.StateChange) error {
 	return k.Change(ctx, in, !change.To.IsZero(), func(tx StateTx) error { return setState(ctx, tx, change) })
 }
 
 // StateHistory are the changes of a state.
-func (k Keeper) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.Change, err error) {
+func (k StateTool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.StateChange, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {
 		changes, err = stateHistory(ctx, tx, name)
 		return err

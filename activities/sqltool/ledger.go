@@ -30,12 +30,12 @@ func LargestValue(res tool.Resources) int64 {
 }
 
 // Check refuses what was written before with other rows.
-func (w *Write) Check(before tool.WrittenBefore) error {
-	return w.LedgerEntry.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
+func (w *TableWrite) Check(before tool.WrittenBefore) error {
+	return w.LedgerRecord.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
 
 // Recount corrects how many rows the ledger has of a write.
-func (w *Write) Recount(ctx context.Context, tx StateTx, written int) error {
+func (w *TableWrite) Recount(ctx context.Context, tx StateTx, written int) error {
 	if w.Operation == "" {
 		return nil
 	}

@@ -25,14 +25,14 @@ type mode struct {
 	// replace says that rows are beside the table until they take the place of those in it.
 	replace bool
 	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
-	conflict func(*Write) string
+	conflict func(*TableWrite) string
 }
 
 var modes = []mode{
-	{name: modeInsert, conflict: func(*Write) string { return "" }},
-	{name: ModeUpsert, conflict: (*Write).replaces, upsert: true},
-	{name: modeInsertOrIgnore, conflict: func(*Write) string { return " ON CONFLICT DO NOTHING" }},
-	{name: modeReplace, conflict: func(*Write) string { return "" }, replace: true},
+	{name: modeInsert, conflict: func(*TableWrite) string { return "" }},
+	{name: ModeUpsert, conflict: (*TableWrite).replaces, upsert: true},
+	{name: modeInsertOrIgnore, conflict: func(*TableWrite) string { return " ON CONFLICT DO NOTHING" }},
+	{name: modeReplace, conflict: func(*TableWrite) string { return "" }, replace: true},
 }
 
 func modeNames() []string {
@@ -44,10 +44,10 @@ func modeOf(name string) mode {
 }
 
 // Conflict is the ON CONFLICT clause of the write, "" for none.
-func (w *Write) Conflict() string { return w.conflict(w) }
+func (w *TableWrite) Conflict() string { return w.conflict(w) }
 
 // replaces has a row take the place of the one with its key, unless that one is newer.
-func (w *Write) replaces() string {
+func (w *TableWrite) replaces() string {
 	var sets []string
 	for _, column := range w.Columns {
 		if !slices.Contains(w.Key, column) {

@@ -17,13 +17,13 @@ const mostRejected = 100
 
 // rejected is where the rows of a write go that the database refuses.
 type rejected struct {
-	table *Write // nil where such a row fails the write
+	table *TableWrite // nil where such a row fails the write
 	max   int
 	in    interpreter.ToolInput
 }
 
-// Refusal is why a database refuses a row.
-type Refusal struct{ Code, Column, Reason, Constraint string }
+// RowRefusal is why a database refuses a row.
+type RowRefusal struct{ Code, Column, Reason, Constraint string }
 
 // RejectingTx is a transaction whose writes can be undone in part.
 type RejectingTx interface {
@@ -31,7 +31,7 @@ type RejectingTx interface {
 	// Try runs a part of the transaction, which is undone where it fails.
 	Try(ctx context.Context, part func() error) error
 	// Refused is why the database refuses rows of a write, nil for an error of another kind.
-	Refused(w *Write, err error) *Refusal
+	Refused(w *TableWrite, err error) *RowRefusal
 	// Immediate has constraints checked at once that may be checked at the end.
 	Immediate(ctx context.Context) error
 }
@@ -43,7 +43,7 @@ func rejectedKeys() []playbook.Field {
 	}
 }
 
-func (w *Write) readRejected(in interpreter.ToolInput) (err error) {
+func (w *TableWrite) readRejected(in interpreter.ToolInput) (err error) {
 	fields, err := tool.MapField(in, "rejected")
 	if err != nil || fields == nil {
 		return err
@@ -70,7 +70,7 @@ func (w *Write) readRejected(in interpreter.ToolInput) (err error) {
 
 // insertAll writes the rows that the database takes, and rejects the others where there is a
 // table for them.
-func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
+func insertAll(ctx context.Context, tx RejectingTx, w *TableWrite) (int64, error) {
 	if w.rejected.table == nil && !w.lenient && !w.finding && w.staging.where == nil {
 		return tx.Insert(ctx, w)
 	}
@@ -90,17 +90,17 @@ func insertAll(ctx context.Context, tx RejectingTx, w *Write) (int64, error) {
 // rejecting writes rows of which some may be refused.
 type rejecting struct {
 	tx    RejectingTx
-	write *Write
+	write *TableWrite
 	made  bool
 	// inTable is how many rows of the call the table of those that are refused has, once it was made.
 	inTable int64
 }
 
 // Rejects reports whether rows that the database refuses have a table of their own.
-func (w *Write) Rejects() bool { return w.rejected.table != nil }
+func (w *TableWrite) Rejects() bool { return w.rejected.table != nil }
 
 // Finding is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
-func (w *Write) Finding() *Write {
+func (w *TableWrite) Finding() *TableWrite {
 	finding := *w
 	finding.finding = true
 	return &finding
@@ -117,7 +117,7 @@ func (e *RefusedRowError) Error() string { return e.err.Error() }
 func (e *RefusedRowError) Unwrap() error { return e.err }
 
 // insert writes rows together, and where the database refuses that, the halves of them.
-func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err error) {
+func (r *rejecting) insert(ctx context.Context, w *TableWrite) (written int64, err error) {
 	if len(w.Rows) == 0 {
 		return 0, nil
 	}
@@ -146,7 +146,7 @@ func (r *rejecting) insert(ctx context.Context, w *Write) (written int64, err er
 }
 
 // refuse deals with a row that the database refuses.
-func (r *rejecting) refuse(ctx context.Context, w *Write, why *Refusal) error {
+func (r *rejecting) refuse(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	switch {
 	case why.Constraint == whereCheck:
 		return w.outside(0)
@@ -157,7 +157,7 @@ func (r *rejecting) refuse(ctx context.Context, w *Write, why *Refusal) error {
 }
 
 // part are some of the rows.
-func (w *Write) part(from, to int) *Write {
+func (w *TableWrite) part(from, to int) *TableWrite {
 	marked := make([]bool, len(w.Rows))
 	for i := range marked {
 		marked[i] = i < from || i >= to
@@ -169,7 +169,7 @@ func (w *Write) part(from, to int) *Write {
 var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
 // reject writes a row to the table of those that are refused, once.
-func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
+func (r *rejecting) reject(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	if err := r.make(ctx, w); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (r *rejecting) reject(ctx context.Context, w *Write, why *Refusal) error {
 }
 
 // make makes the table, once, and counts the rows that it has of the call.
-func (r *rejecting) make(ctx context.Context, w *Write) error {
+func (r *rejecting) make(ctx context.Context, w *TableWrite) error {
 	if r.made {
 		return nil
 	}

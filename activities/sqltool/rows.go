@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/statement"
 )
 
-// Statement is a statement with the values of this attempt.
-type Statement struct {
+// BoundStatement is a statement with the values of this attempt.
+type BoundStatement struct {
 	Step   string
 	Source string
 	Parsed *statement.Statement
@@ -21,7 +21,7 @@ type Statement struct {
 }
 
 // Read gives what a call is to do: its statement, or the write to its table, and nil for the other.
-func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, write *Write, err error) {
+func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *BoundStatement, write *TableWrite, err error) {
 	if sql, err = readStatement(in, dialect); sql == nil && err == nil {
 		write, err = planWrite(in)
 	}
@@ -30,7 +30,7 @@ func Read(in interpreter.ToolInput, dialect statement.Dialect) (sql *Statement, 
 
 // readStatement parses the statement of a call again and pairs it with the
 // values the workflow rendered. Without a statement it gives nil.
-func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statement, error) {
+func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*BoundStatement, error) {
 	source, err := tool.TextField(in, "statement")
 	if err != nil || strings.TrimSpace(source) == "" {
 		return nil, err
@@ -46,26 +46,26 @@ func readStatement(in interpreter.ToolInput, dialect statement.Dialect) (*Statem
 		return nil, tool.ConfigErrorf("step %q: the statement has %d templates, but %d values came with it",
 			in.Step, parsed.Params(), len(in.Params))
 	}
-	s := &Statement{Step: in.Step, Source: source, Parsed: parsed, Values: make([]any, len(in.Params))}
+	s := &BoundStatement{Step: in.Step, Source: source, Parsed: parsed, Values: make([]any, len(in.Params))}
 	for i, param := range in.Params {
 		s.Values[i] = param.Data
 	}
 	return s, nil
 }
 
-// Rows collects result rows and stops where they grow too large.
-type Rows struct {
+// RowCollector collects result rows and stops where they grow too large.
+type RowCollector struct {
 	step    string
 	Columns []string
 	List    []any
 	around  int // what a row takes as JSON beside its values: names, and marks
 	left    int64
 	limit   int64
-	memory  memory.Rows
+	memory  memory.RowCounter
 }
 
 // NewRows collects rows of at most limit bytes.
-func NewRows(step string, columns []string, limit int64) (*Rows, error) {
+func NewRows(step string, columns []string, limit int64) (*RowCollector, error) {
 	const marks = len(`"":,`)
 	seen := map[string]bool{}
 	around := len(`{},`)
@@ -76,11 +76,11 @@ func NewRows(step string, columns []string, limit int64) (*Rows, error) {
 		}
 		seen[column] = true
 	}
-	return &Rows{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
+	return &RowCollector{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
 }
 
 // Add adds a row that took size bytes on its way.
-func (r *Rows) Add(ctx context.Context, values []any, size int) error {
+func (r *RowCollector) Add(ctx context.Context, values []any, size int) error {
 	size += r.around
 	r.left -= int64(size)
 	if r.left < 0 {

@@ -17,7 +17,7 @@ const seenChunk = 10_000
 
 // planState reads what the write does to a state. Of rows that are distinguished and come twice
 // the first is written.
-func (w *Write) planState(in interpreter.ToolInput) error {
+func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	w.State = in.State
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
@@ -54,7 +54,7 @@ func comeTwice(rows [][]byte) []bool {
 
 // checkKeys refuses rows that would be taken for others: those without the key, and those that args
 // give in another order than the page.
-func (w *Write) checkKeys(pages []any, given bool) error {
+func (w *TableWrite) checkKeys(pages []any, given bool) error {
 	for i, row := range pages {
 		if column, lacks := w.State.Rows.Lacks(row); lacks {
 			return FinalError(incremental.TypeRows, "row %d of the page has no %q, the key by which table %q knows rows that come again. "+
@@ -70,7 +70,7 @@ func (w *Write) checkKeys(pages []any, given bool) error {
 
 // reordered reports whether the rows are those of the page in another order, by the key as far as
 // they have it.
-func (w *Write) reordered(pages []any) bool {
+func (w *TableWrite) reordered(pages []any) bool {
 	read, written := make([]string, len(pages)), make([]string, len(pages))
 	for i, row := range pages {
 		read[i], written[i] = w.State.Rows.KeyText(row), w.State.Rows.KeyText(w.Rows[i])
@@ -106,7 +106,7 @@ func belowRows(name string, position []byte) []byte {
 
 // keepsRows makes count rows what is kept of them. A row is distinguished from the same row of another table: a
 // call may write to several of the database that keeps its state.
-func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
+func (w *TableWrite) keepsRows(count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.Sum(w.Shown), ofState(w.State.Name, withoutCursor), ofState(w.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
@@ -129,7 +129,7 @@ func (w *Write) keepsRows(count int) func(incremental.KnownRow) []byte {
 }
 
 // contributed are the rows of the page that is written.
-func (w *Write) contributed(in interpreter.ToolInput) []any {
+func (w *TableWrite) contributed(in interpreter.ToolInput) []any {
 	if in.Args != nil && in.Result != nil {
 		return incremental.Contributed(in.Result.Data)
 	}
@@ -137,7 +137,7 @@ func (w *Write) contributed(in interpreter.ToolInput) []any {
 }
 
 // Number is the number of a row among those that were to be written, from 1.
-func (w *Write) Number(i int) int {
+func (w *TableWrite) Number(i int) int {
 	if w.numbers == nil {
 		return i + 1
 	}
@@ -145,19 +145,19 @@ func (w *Write) Number(i int) int {
 }
 
 // Unseen is the write without rows that are known.
-func (w *Write) Unseen(known map[string]bool) *Write {
+func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
 	return w.without(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
 // WithoutState is the write as far as the ledger knows it: it moves no state.
-func (w *Write) WithoutState() *Write {
+func (w *TableWrite) WithoutState() *TableWrite {
 	without := *w
 	without.State, without.known = nil, nil
 	return &without
 }
 
-// Seen is a chunk of what a write looks up among the rows that are known, and adds to them.
-type Seen struct {
+// RowLookup is a chunk of what a write looks up among the rows that are known, and adds to them.
+type RowLookup struct {
 	State string
 	// Kept are rows that may come again, Below those below Floor, which do not.
 	Kept, Below [][]byte
@@ -174,7 +174,7 @@ type Seen struct {
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
-func (w *Write) Seen() (chunks []Seen) {
+func (w *TableWrite) Seen() (chunks []RowLookup) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
@@ -196,8 +196,8 @@ func (w *Write) Seen() (chunks []Seen) {
 	}
 }
 
-func newSeen(w *incremental.Write, rows [][]byte) Seen {
-	seen := Seen{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
+func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
+	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
 	first := ofState(w.Name, withCursor)
 	for _, row := range rows {
 		if bytes.Compare(row, first) >= 0 && bytes.Compare(row, seen.Floor) < 0 {
@@ -214,7 +214,7 @@ func newSeen(w *incremental.Write, rows [][]byte) Seen {
 
 // extend has the positions of a chunk begin and end no later and no earlier than that of a row. Rows of texts with a NUL may
 // not be in the order of their positions.
-func (s *Seen) extend(position []byte) {
+func (s *RowLookup) extend(position []byte) {
 	if s.From == nil || bytes.Compare(position, s.From) < 0 {
 		s.From = position
 	}
@@ -241,7 +241,7 @@ type Block struct {
 const leastBlock = 16
 
 // makeBlock puts rows that may come again into a block. A page of one position has none: those behind it may have the same.
-func (s *Seen) makeBlock(of *incremental.Rows) {
+func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 	s.findTied(of)
 	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
 	rest, block := [][]byte(nil), &Block{}
@@ -267,7 +267,7 @@ func (s *Seen) makeBlock(of *incremental.Rows) {
 }
 
 // findTied finds the rows that may be known in the block of the page before.
-func (s *Seen) findTied(of *incremental.Rows) {
+func (s *RowLookup) findTied(of *incremental.RowIdentity) {
 	if of.Reached == nil || s.From == nil || !bytes.Equal(s.From, append(belowRows(s.State, of.Reached), 0)) {
 		return
 	}
@@ -290,7 +290,7 @@ func hasNUL(position []byte) bool {
 func hashIn(row []byte) []byte { return row[len(row)-incremental.HashLength:] }
 
 // InBlocks adds those of the chunk's rows that blocks have.
-func (s *Seen) InBlocks(hashes []byte, known map[string]bool) {
+func (s *RowLookup) InBlocks(hashes []byte, known map[string]bool) {
 	has := make(map[string]bool, len(hashes)/incremental.HashLength)
 	for one := range slices.Chunk(hashes, incremental.HashLength) {
 		has[string(one)] = true
@@ -320,7 +320,7 @@ const (
 
 // NoBlock is the condition, with its arguments, that no block has positions of the chunk's rows but one that ends where they begin, if any
 // of them is Tied.
-func (s *Seen) NoBlock() (condition string, args []any) {
+func (s *RowLookup) NoBlock() (condition string, args []any) {
 	from := ">="
 	if len(s.Tied) > 0 {
 		from = ">"
@@ -329,18 +329,18 @@ func (s *Seen) NoBlock() (condition string, args []any) {
 }
 
 // AddBlock is the statement that adds the block where NoBlock holds, with its arguments.
-func (s *Seen) AddBlock(d *Dialect) (statement string, args []any) {
+func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
 	condition, args := s.NoBlock()
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }
 
 // Target is the table of a call that writes nothing yet.
-func Target(in interpreter.ToolInput) (*Write, error) {
+func Target(in interpreter.ToolInput) (*TableWrite, error) {
 	shown, err := tool.RequiredText(in, "table")
 	if err != nil {
 		return nil, err
 	}
-	w := &Write{Shown: shown}
+	w := &TableWrite{Shown: shown}
 	if w.Table, err = splitName(shown); err != nil {
 		return nil, tool.ConfigErrorf("step %q: table is %q; write a name, or schema.name", in.Step, shown)
 	}

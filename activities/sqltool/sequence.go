@@ -12,7 +12,7 @@ import (
 
 // NotOlder is the condition that the row given is not older than the one that is there, both
 // by their names in SQL. A row without a value is older than any that has one.
-func (w *Write) NotOlder(given, there string) string {
+func (w *TableWrite) NotOlder(given, there string) string {
 	if w.sequence == "" {
 		return "true"
 	}
@@ -32,7 +32,7 @@ func (w *Write) NotOlder(given, there string) string {
 // newest leaves out rows that another one of the write replaces: the one with the larger
 // value of sequence_by stays, and of equal ones the later. One statement cannot touch a row
 // of the table twice. Keys are compared as their columns do: as numbers 7, "7" and "07" are one.
-func (w *Write) newest() *Write {
+func (w *TableWrite) newest() *TableWrite {
 	stays := make(map[string]int, len(w.Rows))
 	lost := make([]bool, len(w.Rows))
 	for i, row := range w.Rows {
@@ -51,7 +51,7 @@ func (w *Write) newest() *Write {
 }
 
 // keyOf distinguishes the keys of rows.
-func (w *Write) keyOf(row map[string]any) string {
+func (w *TableWrite) keyOf(row map[string]any) string {
 	if len(w.Key) == 1 {
 		return w.keyForms[0](row[w.Key[0]])
 	}
@@ -63,7 +63,7 @@ func (w *Write) keyOf(row map[string]any) string {
 }
 
 // formsOfKey are those of the key's columns, by their types.
-func (w *Write) formsOfKey(d *Dialect, columns []Column) []func(any) string {
+func (w *TableWrite) formsOfKey(d *Dialect, columns []Column) []func(any) string {
 	forms := make([]func(any) string, len(w.Key))
 	for at, column := range w.Key {
 		typed := w.typeOf(d, column)
@@ -120,7 +120,7 @@ func instantForm(value any) string {
 }
 
 // withDeletes parts the rows that are to be deleted from those that are to be written.
-func (w *Write) withDeletes() *Write {
+func (w *TableWrite) withDeletes() *TableWrite {
 	if w.hardDelete == "" {
 		return w
 	}
@@ -151,7 +151,7 @@ func saysNo(mark any) bool {
 }
 
 // DeleteColumns are the columns by which rows are deleted.
-func (w *Write) DeleteColumns() []string {
+func (w *TableWrite) DeleteColumns() []string {
 	columns := w.Key
 	if w.sequence != "" {
 		columns = appendNew(columns, w.sequence)
@@ -161,7 +161,7 @@ func (w *Write) DeleteColumns() []string {
 
 // compareValues compares two values as a column of a kind does: numbers as numbers, times as
 // instants, and all else by code points. nil is less than any other.
-func compareValues(kind Kind, a, b any) int {
+func compareValues(kind ColumnKind, a, b any) int {
 	if a == nil || b == nil {
 		return cmp.Compare(boolNumber(a != nil), boolNumber(b != nil))
 	}

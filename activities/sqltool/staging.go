@@ -71,7 +71,7 @@ func (b *bounds) text() string {
 }
 
 // Staged reports whether what is written is published with the rest of its call or loop.
-func (w *Write) Staged() bool { return w.staging.Staging != nil }
+func (w *TableWrite) Staged() bool { return w.staging.Staging != nil }
 
 // part is that of the write; a call without a loop has one.
 func (s *staging) part() int64 {
@@ -85,10 +85,10 @@ func (s *staging) part() int64 {
 type StagingTx interface {
 	RejectingTx
 	// Inspect describes the table of a write.
-	Inspect(ctx context.Context, w *Write) (*Inspected, error)
+	Inspect(ctx context.Context, w *TableWrite) (*Inspected, error)
 	// HoldWriters keeps others from writing to the table until the transaction ends. Readers are
 	// not kept. It waits 5 s at most.
-	HoldWriters(ctx context.Context, w *Write) error
+	HoldWriters(ctx context.Context, w *TableWrite) error
 }
 
 // Inspected is what the table of staged rows is like.
@@ -155,7 +155,7 @@ func whereKeys() []playbook.Field {
 const mostDeleted = 0.5
 
 // readStaging reads what is published at the end, and how.
-func (w *Write) readStaging(in interpreter.ToolInput) (err error) {
+func (w *TableWrite) readStaging(in interpreter.ToolInput) (err error) {
 	s := &w.staging
 	if s.deleteMissing, err = tool.BoolField(in, "delete_missing", false); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (w *Write) readStaging(in interpreter.ToolInput) (err error) {
 }
 
 // readWhere reads replace_where.
-func (w *Write) readWhere(in interpreter.ToolInput) error {
+func (w *TableWrite) readWhere(in interpreter.ToolInput) error {
 	fields, err := tool.MapField(in, "replace_where")
 	if err != nil || fields == nil {
 		return err
@@ -233,7 +233,7 @@ func (w *Write) readWhere(in interpreter.ToolInput) error {
 
 // Store does what a write says to its table, and to the rows that are beside it. settled is what is left to
 // write of it. The write that is returned has what was left out.
-func Store(ctx context.Context, tx StagingTx, w, settled *Write) (Written, *Write, error) {
+func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (Written, *TableWrite, error) {
 	if !w.Staged() {
 		written, err := WriteRows(ctx, tx, settled)
 		return written, settled, err
@@ -262,9 +262,9 @@ func Store(ctx context.Context, tx StagingTx, w, settled *Write) (Written, *Writ
 // stage is what is staged for a call or loop, in a transaction.
 type stage struct {
 	tx    StagingTx
-	write *Write
+	write *TableWrite
 	// beside is the table with the rows, nil where none has been made.
-	beside *Write
+	beside *TableWrite
 	staged int64 // rows of the part
 	// columns are those that rows of the part have had.
 	columns []string
@@ -341,7 +341,7 @@ func (s *stage) name(quoted *string) error {
 }
 
 // besideIn is a write to the table with the rows.
-func (w *Write) besideIn(schema ...string) *Write {
+func (w *TableWrite) besideIn(schema ...string) *TableWrite {
 	beside := *w
 	beside.Table = append(slices.Clone(schema), stagingPrefix+w.staging.ID)
 	beside.mode = modeOf(modeInsert)
@@ -437,7 +437,7 @@ func (s *stage) leave(ctx context.Context, rows int64, columns []string) error {
 }
 
 // Doing is what the write does, as the head of a message.
-func (w *Write) Doing() string {
+func (w *TableWrite) Doing() string {
 	if w.changing != "" {
 		const shown = 300
 		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing, shown))
@@ -449,12 +449,12 @@ func (w *Write) Doing() string {
 }
 
 // InWordsOfTarget has the name of the table in a message in which the one beside it is.
-func (w *Write) InWordsOfTarget(message string) string {
+func (w *TableWrite) InWordsOfTarget(message string) string {
 	return strings.ReplaceAll(message, stagingPrefix+w.staging.ID, w.Table[len(w.Table)-1])
 }
 
 // rows writes the rows of the write beside their table.
-func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, error) {
+func (s *stage) rows(ctx context.Context, settled *TableWrite) (Written, *TableWrite, error) {
 	if len(settled.Rows) == 0 {
 		return Written{}, settled, s.leave(ctx, 0, nil)
 	}
@@ -484,7 +484,7 @@ func (s *stage) rows(ctx context.Context, settled *Write) (Written, *Write, erro
 }
 
 // number gives rows their part and round.
-func (w *Write) number(rows []map[string]any) {
+func (w *TableWrite) number(rows []map[string]any) {
 	w.Columns = append(slices.Clone(w.Columns), partColumn, roundColumn)
 	w.Rows = make([]map[string]any, len(rows))
 	for i, row := range rows {
@@ -503,7 +503,7 @@ func withoutOwn(row map[string]any) map[string]any {
 
 // keys writes the keys of all rows that were read beside their table, those of rows that are not
 // written too: only what was not read is missing. A key that the column does not hold is not in the table either.
-func (s *stage) keys(ctx context.Context, settled *Write) error {
+func (s *stage) keys(ctx context.Context, settled *TableWrite) error {
 	read := s.write.Rows
 	if len(settled.tableColumns) == 0 { // there is no table that anything could be missing in
 		read = nil
@@ -533,7 +533,7 @@ func (s *stage) keys(ctx context.Context, settled *Write) error {
 }
 
 // prepare makes the table beside, or has it follow the columns of its target.
-func (s *stage) prepare(ctx context.Context, settled *Write) error {
+func (s *stage) prepare(ctx context.Context, settled *TableWrite) error {
 	if s.beside == nil {
 		if err := s.make(ctx); err != nil {
 			return err
@@ -711,7 +711,7 @@ func (s *stage) within(ctx context.Context, alias string, instantOf func(string,
 }
 
 // outside is the error of a row that is not among those that are replaced.
-func (w *Write) outside(row int) error {
+func (w *TableWrite) outside(row int) error {
 	where := w.staging.where
 	limits := ""
 	if where.from != nil {

@@ -36,13 +36,13 @@ type Dialect struct {
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
-	KindOf func(name string) Kind
+	KindOf func(name string) ColumnKind
 	// CodePoints has SQL compare text by code points.
 	CodePoints string
 	// Types are the types of columns that are made, by their kinds.
 	Types Types
 	// LongNumbers is the kind that keeps the digits of whole numbers beyond 64 bits.
-	LongNumbers Kind
+	LongNumbers ColumnKind
 	// Widen is the word that changes the type of a column, "" where columns hold any value.
 	Widen string
 	// IfNotExists is said of a column that is added, where that can be said.
@@ -129,7 +129,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied); err != nil {
 		return s, err
 	}
-	s.Source = incremental.Source{CursorPath: cursorPath, Type: incremental.Type(kind), Fingerprint: sourceMark}
+	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
 		return s, err
 	}
@@ -240,7 +240,7 @@ func beginAnew(ctx context.Context, tx StateTx, state storedState, claim increme
 	if err := keepMoves(ctx, tx, state); err != nil {
 		return anew, err
 	}
-	if err := keepChange(ctx, tx, incremental.Change{
+	if err := keepChange(ctx, tx, incremental.StateChange{
 		Name: state.Name, By: claim.Run, From: state.Watermark, Note: "--full-refresh: the table has no rows",
 	}); err != nil {
 		return anew, err
@@ -277,12 +277,12 @@ func keepMoves(ctx context.Context, tx StateTx, state storedState) error {
 func (s *storedState) moved() bool { return !s.Watermark.Equal(s.found) }
 
 // change are the moves of the state's holder.
-func (s *storedState) change() incremental.Change {
-	return incremental.Change{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
+func (s *storedState) change() incremental.StateChange {
+	return incremental.StateChange{Name: s.Name, At: s.MovedAt, By: s.Run, From: s.found, To: s.Watermark}
 }
 
 // keepChange writes a change into the history; one without a time is made now.
-func keepChange(ctx context.Context, tx StateTx, change incremental.Change) error {
+func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	from, fromPosition, err := cursorArgs(change.From)
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
 // where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
-func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement string, args []any, err error) {
+func MoveStatement(d *Dialect, w *incremental.StateWrite, writesRows bool) (statement string, args []any, err error) {
 	param := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
@@ -338,7 +338,7 @@ func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement
 
 // setFloor keeps the position below which no row is known any more, so that a sweep begins
 // there: before it is what earlier ones have left to be vacuumed.
-func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
+func setFloor(d *Dialect, w *incremental.StateWrite, param func(any) string) string {
 	floor := param(belowRows(w.Name, w.Rows.Floor))
 	least := d.Least + "(coalesce(floor, " + param(ofState(w.Name, withCursor)) + "), " + floor + ")"
 	if !w.Rows.Sweep {
@@ -373,7 +373,7 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
 // deleted, rejected or discarded. A table that only they would have made is not there then.
-func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
+func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
 	columns, err := tx.Columns(ctx, w)
 	if err != nil {
 		return err
@@ -387,7 +387,7 @@ func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 }
 
 // Move moves the state of a write, before its rows are written.
-func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
+func Move(ctx context.Context, tx StateTx, w *incremental.StateWrite, writesRows bool) error {
 	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
 	if err != nil {
 		return err
@@ -400,7 +400,7 @@ func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool
 }
 
 // NotHeld is the error of a write whose call does not hold the state, or that is out of turn.
-func NotHeld(ctx context.Context, tx StateTx, w *incremental.Write) error {
+func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	state, found, err := findState(ctx, tx, w.Name)
 	if err != nil {
 		return err
@@ -451,7 +451,7 @@ func findStates(ctx context.Context, tx StateTx, prefix string) (states []increm
 
 // setState changes a state for a person, or forgets it with the rows that it knows. A write of
 // the call that held it is refused from now on.
-func setState(ctx context.Context, tx StateTx, change incremental.Change) error {
+func setState(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	state, found, err := findAndLock(ctx, tx, change)
 	if err != nil || !found {
 		return err
@@ -481,7 +481,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.Change) error 
 }
 
 // findAndLock gives the row that is to be changed; a state that is to be forgotten is not made.
-func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s storedState, found bool, err error) {
+func findAndLock(ctx context.Context, tx StateTx, change incremental.StateChange) (s storedState, found bool, err error) {
 	if change.To.IsZero() {
 		if _, found, err = findState(ctx, tx, change.Name); err != nil || !found {
 			return s, found, err
@@ -492,7 +492,7 @@ func findAndLock(ctx context.Context, tx StateTx, change incremental.Change) (s 
 }
 
 // stateHistory are the changes of a state, the oldest first.
-func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.Change, err error) {
+func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.StateChange, err error) {
 	d := tx.Dialect()
 	err = tx.Query(ctx, "SELECT "+d.TimeText("changed_at")+", changed_by, from_watermark, from_position, to_watermark, to_position, note FROM "+
 		StateHistoryTable+" WHERE name = $1 ORDER BY id", []any{name}, func(scan func(...any) error) error {
@@ -511,7 +511,7 @@ func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incre
 	return changes, err
 }
 
-func scanChange(scan func(...any) error) (c incremental.Change, err error) {
+func scanChange(scan func(...any) error) (c incremental.StateChange, err error) {
 	var (
 		at, from, to             *string
 		fromPosition, toPosition []byte

@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Write is what a call in table mode requests.
-type Write struct {
+// TableWrite is what a call in table mode requests.
+type TableWrite struct {
 	Table []string // schema and name, or the name
 	Shown string   // the table as the author wrote it
 	mode
@@ -24,9 +24,9 @@ type Write struct {
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
 	Deletes []map[string]any // whose keys are deleted, once the write is settled
-	tool.LedgerEntry
+	tool.LedgerRecord
 	// State is what the write does to a state, nil for nothing.
-	State *incremental.Write
+	State *incremental.StateWrite
 
 	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are distinguished
@@ -36,7 +36,7 @@ type Write struct {
 	keyForms []func(any) string
 
 	sequence     string // column of sequence_by, "" for none
-	sequenceKind Kind
+	sequenceKind ColumnKind
 	codePoints   string                               // how SQL compares text by code points
 	instantOf    func(text string, offset int) string // that of the dialect
 	hardDelete   string                               // column of hard_delete, "" for none
@@ -152,12 +152,12 @@ such a step first runs. A write of a call that no longer holds the state writes 
 
 // planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
-func planWrite(in interpreter.ToolInput) (*Write, error) {
+func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	w, err := Target(in)
 	if err != nil {
 		return nil, err
 	}
-	w.LedgerEntry = tool.LedgerEntry{Note: in.Note, Fingerprint: in.Fingerprint}
+	w.LedgerRecord = tool.LedgerRecord{Note: in.Note, Fingerprint: in.Fingerprint}
 	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected} {
 		if err := read(in); err != nil {
 			return nil, err
@@ -176,7 +176,7 @@ func planWrite(in interpreter.ToolInput) (*Write, error) {
 }
 
 // readMode reads how rows meet those that are there.
-func (w *Write) readMode(in interpreter.ToolInput) error {
+func (w *TableWrite) readMode(in interpreter.ToolInput) error {
 	name, err := tool.Choice(in, "mode", modeInsert, modeNames()...)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (w *Write) readMode(in interpreter.ToolInput) error {
 	return nil
 }
 
-func (w *Write) readRows(rows []any) error {
+func (w *TableWrite) readRows(rows []any) error {
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
@@ -231,10 +231,10 @@ func (w *Write) readRows(rows []any) error {
 }
 
 // WritesRows reports whether the write was given rows, whatever is left of them.
-func (w *Write) WritesRows() bool { return w.given > 0 }
+func (w *TableWrite) WritesRows() bool { return w.given > 0 }
 
 // without is the write without the rows that are marked.
-func (w *Write) without(marked []bool) *Write {
+func (w *TableWrite) without(marked []bool) *TableWrite {
 	rest := *w
 	if !slices.Contains(marked, true) {
 		return &rest
@@ -260,12 +260,12 @@ type Written struct{ affected, deleted int64 }
 func Affected(rows int64) Written { return Written{affected: rows} }
 
 // IsPlain reports whether all that is left of a write that is settled is to insert its rows together.
-func (w *Write) IsPlain() bool {
+func (w *TableWrite) IsPlain() bool {
 	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && w.rejected.table == nil && !w.lenient && w.staging.where == nil
 }
 
 // Result is the result of a write.
-func (w *Write) Result(written Written) interpreter.ToolResult {
+func (w *TableWrite) Result(written Written) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
 	if w.hardDelete != "" || w.Staged() && w.staging.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
@@ -274,7 +274,7 @@ func (w *Write) Result(written Written) interpreter.ToolResult {
 }
 
 // Counted is a result with what was left out of the write, where its words say that something may be.
-func (w *Write) Counted(result interpreter.ToolResult) interpreter.ToolResult {
+func (w *TableWrite) Counted(result interpreter.ToolResult) interpreter.ToolResult {
 	if w.rejected.table != nil || w.contract != (contract{freeze, freeze, freeze}) {
 		leftOut := w.leftOut
 		result.Meta.LeftOut = &leftOut
@@ -321,6 +321,6 @@ func QuoteNames(names []string) string {
 }
 
 // QuotedTable is the table as SQL has it.
-func (w *Write) QuotedTable() string {
+func (w *TableWrite) QuotedTable() string {
 	return strings.Join(lists.Map(w.Table, quoteName), ".")
 }

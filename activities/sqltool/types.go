@@ -12,7 +12,7 @@ import (
 )
 
 // Types are types of columns by what they hold.
-type Types map[Kind]string
+type Types map[ColumnKind]string
 
 // PostgresTypes are those of PostgreSQL.
 var PostgresTypes = Types{
@@ -73,11 +73,11 @@ func isType(name string) bool {
 
 // typeOf is the type of a column that is to be made: as it is declared, else as the rows have it;
 // "" where all of them have nil.
-func (w *Write) typeOf(d *Dialect, column string) string {
+func (w *TableWrite) typeOf(d *Dialect, column string) string {
 	if declared, is := w.types[column]; is {
 		return declared
 	}
-	var found Kind
+	var found ColumnKind
 	for _, row := range w.Rows {
 		if value := row[column]; value != nil {
 			found = kindOf(found, value)
@@ -90,7 +90,7 @@ func (w *Write) typeOf(d *Dialect, column string) string {
 }
 
 // longNumber is a number of the column that 64 bits do not hold.
-func (w *Write) longNumber(column string) (json.Number, bool) {
+func (w *TableWrite) longNumber(column string) (json.Number, bool) {
 	for _, row := range w.Rows {
 		if number, is := row[column].(json.Number); is {
 			return number, true
@@ -100,8 +100,8 @@ func (w *Write) longNumber(column string) (json.Number, bool) {
 }
 
 // kindOf is the kind of a column that holds a value, and those of another kind; kindOther is of none.
-func kindOf(before Kind, value any) Kind {
-	var own Kind
+func kindOf(before ColumnKind, value any) ColumnKind {
+	var own ColumnKind
 	switch value.(type) {
 	case int:
 		own = kindBigint
@@ -139,7 +139,7 @@ func limitOf(name string) int {
 
 // wholeRanges are what columns of whole numbers hold.
 var wholeRanges = []struct {
-	kind     Kind
+	kind     ColumnKind
 	min, max *big.Float
 }{
 	{kindSmallint, big.NewFloat(math.MinInt16), big.NewFloat(math.MaxInt16)},
@@ -149,7 +149,7 @@ var wholeRanges = []struct {
 
 // toHold is the narrowest kind that loses nothing and holds the value too; the kind itself where
 // none does. limit is how long the texts of a column may be.
-func (k Kind) toHold(value any, limit int) Kind {
+func (k ColumnKind) toHold(value any, limit int) ColumnKind {
 	if value == nil {
 		return k
 	}
@@ -184,7 +184,7 @@ func (k Kind) toHold(value any, limit int) Kind {
 }
 
 // Holds reports whether a column of the kind holds a value, as far as that is known without the database.
-func (k Kind) Holds(value any) bool {
+func (k ColumnKind) Holds(value any) bool {
 	text, isText := value.(string)
 	if isText && strings.ContainsRune(text, 0) {
 		return false
@@ -219,7 +219,7 @@ func isNested(value any) bool {
 
 // HoldsDeclared reports whether a value is of the type that a column of SQLite declares.
 // SQLite itself would keep any.
-func (k Kind) HoldsDeclared(value any) bool {
+func (k ColumnKind) HoldsDeclared(value any) bool {
 	number, isNumber := numberOf(value)
 	switch k {
 	case kindBigint:

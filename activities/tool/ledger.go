@@ -11,15 +11,15 @@ import (
 // of a call. A worker that is lost is replaced long before.
 const NotesKept = 7 * 24 * time.Hour
 
-// LedgerEntry is what a write leaves in the ledger.
-type LedgerEntry struct {
+// LedgerRecord is what a write leaves in the ledger.
+type LedgerRecord struct {
 	Operation   string // operation key, "" where none is noted
 	Fingerprint string // see interpreter.ToolInput
 	Note        *interpreter.LedgerEntry
 }
 
 // Needed reports whether the write leaves anything in the ledger.
-func (e LedgerEntry) Needed() bool { return e.Operation != "" || e.Note != nil }
+func (e LedgerRecord) Needed() bool { return e.Operation != "" || e.Note != nil }
 
 // WrittenBefore is what the ledger says of a write that it knows.
 type WrittenBefore struct {
@@ -29,7 +29,7 @@ type WrittenBefore struct {
 
 // Check refuses to take another write to where for this one, which has so many
 // rows.
-func (e LedgerEntry) Check(before WrittenBefore, where string, rows int) error {
+func (e LedgerRecord) Check(before WrittenBefore, where string, rows int) error {
 	if before.Fingerprint == "" || e.Fingerprint == "" || before.Fingerprint == e.Fingerprint {
 		return nil
 	}

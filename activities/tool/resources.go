@@ -24,7 +24,7 @@ type Resources struct {
 	Logger      *slog.Logger
 	// Secrets are masked in all that a worker reports. A tool adds what it fetches,
 	// such as a token.
-	Secrets *secrets.Set
+	Secrets *secrets.Masker
 }
 
 // ConnectionResolver finds the URL of a connection, or what ConnectionText made

@@ -17,10 +17,10 @@ import (
 // forgotten with the attempt; Resources.Secrets is for what other attempts may
 // meet too.
 type Secrets struct {
-	*secrets.Set
+	*secrets.Masker
 
 	mu   sync.Mutex
-	sent []*secrets.Connection
+	sent []*secrets.ConnectionSecrets
 	// echoed is set once an answer repeats one of them.
 	echoed bool
 }
@@ -28,8 +28,8 @@ type Secrets struct {
 type secretsKey struct{}
 
 // WithSecrets gives the attempt a set of its own.
-func WithSecrets(ctx context.Context, worker *secrets.Set) (context.Context, *Secrets) {
-	own := &Secrets{Set: worker.With()}
+func WithSecrets(ctx context.Context, worker *secrets.Masker) (context.Context, *Secrets) {
+	own := &Secrets{Masker: worker.With()}
 	return context.WithValue(ctx, secretsKey{}, own), own
 }
 
@@ -38,12 +38,12 @@ func SecretsOf(ctx context.Context) *Secrets {
 	if own, ok := ctx.Value(secretsKey{}).(*Secrets); ok {
 		return own
 	}
-	return &Secrets{Set: &secrets.Set{}}
+	return &Secrets{Masker: &secrets.Masker{}}
 }
 
 // AddSent records that the attempt sends the secrets of a connection: its answers are
 // looked through for them.
-func (s *Secrets) AddSent(connection *secrets.Connection) {
+func (s *Secrets) AddSent(connection *secrets.ConnectionSecrets) {
 	s.Use(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 	return result
 }
 
-func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) interpreter.ToolMeta {
+func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta) interpreter.ToolMeta {
 	if secrets.Echoes(connection, meta.URL) {
 		meta.URL = connection.Text(meta.URL)
 	}
@@ -83,7 +83,7 @@ func maskedMeta(connection *secrets.Connection, meta interpreter.ToolMeta) inter
 }
 
 // maskedTexts gives the map itself where there is nothing to mask.
-func maskedTexts(connection *secrets.Connection, texts map[string]string) map[string]string {
+func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string) map[string]string {
 	clean := true
 	for name, value := range texts {
 		clean = clean && !secrets.Echoes(connection, name) && !secrets.Echoes(connection, value)
@@ -100,7 +100,7 @@ func maskedTexts(connection *secrets.Connection, texts map[string]string) map[st
 
 // Conceal has texts masked: all of them in what this attempt reports, and those
 // that are no ordinary words by the whole worker and in the attempt's answers.
-func Conceal(ctx context.Context, worker *secrets.Set, texts []string) {
+func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
 	for _, text := range texts {

@@ -92,7 +92,7 @@ type StateKeeper interface {
 	ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (incremental.Claimed, error)
 
 	// MoveState is a write without rows.
-	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error
+	MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error
 
 	// States are those whose names have the prefix, in the order of their names. A
 	// destination that keeps none has none, and nothing is made.
@@ -100,10 +100,10 @@ type StateKeeper interface {
 
 	// SetState changes a state for a person: change.To is the new watermark, zero to
 	// forget the state and the rows that it knows. Nobody holds it then.
-	SetState(ctx context.Context, in interpreter.ToolInput, change incremental.Change) error
+	SetState(ctx context.Context, in interpreter.ToolInput, change incremental.StateChange) error
 
 	// StateHistory are the changes of a state, the oldest first. The moves of one call are one.
-	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.Change, error)
+	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.StateChange, error)
 }
 
 // Planner is a Writer to tables that says what a write would do.

@@ -136,7 +136,7 @@ func (s *runner) testMissingConnection(t *testing.T) {
 	require.Contains(t, object.Message, `connection "nobody_set_this" is not configured: set REPRISE_AUTH_NOBODY_SET_THIS`)
 }
 
-func (s *runner) testFailure(t *testing.T, failure Failure) {
+func (s *runner) testFailure(t *testing.T, failure FailureCase) {
 	t.Parallel()
 	run := s.run
 	if failure.AsSink {

@@ -16,7 +16,7 @@ import (
 
 // testLedger writes with notes: a write and its note are one, and the first one
 // stays.
-func (s *runner) testLedger(t *testing.T, ledger Ledger) {
+func (s *runner) testLedger(t *testing.T, ledger LedgerCase) {
 	t.Parallel()
 	l := &ledgerTest{runner: s, ledger: ledger, write: Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))}
 	first := Complete(ledger.Input(t), s.Tool)
@@ -112,7 +112,7 @@ func (l *ledgerTest) conflict(t *testing.T, in interpreter.ToolInput) {
 
 type ledgerTest struct {
 	*runner
-	ledger Ledger
+	ledger LedgerCase
 	write  activities.ActivityFunc
 }
 

@@ -24,7 +24,7 @@ type States struct {
 }
 
 // Source is where the rows of the cases come from.
-var Source = incremental.Source{CursorPath: "at", Type: incremental.Integer, Fingerprint: "here"}
+var Source = incremental.SourceIdentity{CursorPath: "at", Type: incremental.Integer, Fingerprint: "here"}
 
 // Run runs the cases.
 func (s States) Run(t *testing.T) {
@@ -35,7 +35,7 @@ func (s States) Run(t *testing.T) {
 	history, err := s.Keeper.StateHistory(t.Context(), s.input("nothing"), "orders")
 	require.NoError(t, err)
 	require.Empty(t, history)
-	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.Change{Name: "orders"}))
+	require.NoError(t, s.Keeper.SetState(t.Context(), s.input("nothing"), incremental.StateChange{Name: "orders"}))
 	require.Empty(t, s.tables(t), "whoever looks makes nothing")
 	for name, run := range map[string]func(*StateTest){
 		"claim": stateIsClaimed, "another source": stateOfAnother, "without table": stateWithoutTable, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
@@ -126,10 +126,10 @@ func (s *StateTest) claim(holder string) incremental.Claim {
 }
 
 // Move is what a write of a call does to the state.
-func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.Write {
-	return &incremental.Write{
+func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.StateWrite {
+	return &incremental.StateWrite{
 		Name: s.State, Holder: holder, Number: number, Move: move,
-		Rows: &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
+		Rows: &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *StateTest) Move(holder string, number int, move *incremental.Move, floo
 func To(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
 
 // Write writes.
-func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.Write) (int, error) {
+func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.StateWrite) (int, error) {
 	in.State = state
 	result, err := s.Keeper.Write(s.Context(), in)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.Write) (i
 }
 
 // MustWrite writes rows, and gives how many were written.
-func (s *StateTest) MustWrite(state *incremental.Write, rows ...any) int {
+func (s *StateTest) MustWrite(state *incremental.StateWrite, rows ...any) int {
 	s.Helper()
 	n, err := s.Write(s.In(rows...), state)
 	require.NoError(s, err)
@@ -228,7 +228,7 @@ func stateIsClaimed(s *StateTest) {
 }
 
 func stateOfAnother(s *StateTest) {
-	for _, other := range []incremental.Source{
+	for _, other := range []incremental.SourceIdentity{
 		{CursorPath: "other", Type: incremental.Integer, Fingerprint: "here"},
 		{CursorPath: "at", Type: incremental.Text, Fingerprint: "here"},
 		{CursorPath: "at", Type: incremental.Integer, Fingerprint: "there"},
@@ -253,7 +253,7 @@ func stateOfAnother(s *StateTest) {
 
 func (s *StateTest) reset() {
 	s.Helper()
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", Note: "anew"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", Note: "anew"}))
 }
 
 func stateWithoutTable(s *StateTest) {
@@ -307,12 +307,12 @@ func emptiedByItsRows(s *StateTest) {
 		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone"})
 		return in
 	}
-	moves := func(holder string, number int, to *incremental.Move) *incremental.Write {
+	moves := func(holder string, number int, to *incremental.Move) *incremental.StateWrite {
 		move := s.Move(holder, number, to, nil)
 		move.Rows = nil
 		return move
 	}
-	write := func(in interpreter.ToolInput, state *incremental.Write) {
+	write := func(in interpreter.ToolInput, state *incremental.StateWrite) {
 		_, err := s.Write(in, state)
 		require.NoError(s, err)
 	}
@@ -420,11 +420,11 @@ func stateIsFenced(s *StateTest) {
 	require.Equal(s, []string{"1@1", "3@3"}, s.Written())
 	require.Equal(s, 3, s.Watermark())
 	require.Equal(s, 2, s.Seen())
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
 	require.NoError(s, err)
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.Write{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
 	require.NoError(s, err, "delivered twice")
-	_, err = s.Write(upsert(Row(5, 5)), &incremental.Write{Name: "nobody's", Holder: "b", Number: 1})
+	_, err = s.Write(upsert(Row(5, 5)), &incremental.StateWrite{Name: "nobody's", Holder: "b", Number: 1})
 	s.RequireMoved(err, "since this call claimed it")
 }
 
@@ -577,14 +577,14 @@ func manyRows(s *StateTest) {
 func stateIsSet(s *StateTest) {
 	s.Claim("a")
 	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
 	require.Equal(s, 2, s.Watermark())
 	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
 	s.RequireMoved(err, "set or forgotten")
 	require.Equal(s, incremental.Claimed{Watermark: At(2)}, s.Claim("b"))
 	other := *s
 	other.State += " made"
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: other.State, By: "ann@host", To: At(3)}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: other.State, By: "ann@host", To: At(3)}))
 	require.Equal(s, incremental.Claimed{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
 }
 
@@ -607,7 +607,7 @@ func stateHasHistory(s *StateTest) {
 	s.Claim("b") // and moves nothing
 	s.Claim("c")
 	s.MustWrite(s.Move("c", 1, To(7), nil), Row(3, 7))
-	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.Change{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
 	s.Claim("d")
 	s.MustWrite(s.Move("d", 1, To(8), nil), Row(4, 8))
 	changes := s.history()
@@ -688,7 +688,7 @@ func stateOfItsOwn(s *StateTest) {
 
 // positionsAreOrdered: the database orders positions as the cursors are ordered.
 func positionsAreOrdered(s *StateTest) {
-	for kind, ordered := range map[incremental.Type][]any{
+	for kind, ordered := range map[incremental.CursorType][]any{
 		incremental.Integer: {math.MinInt64, -256, -255, -1, 0, 1, 255, 256, math.MaxInt64},
 		incremental.Date:    {"0001-01-01", "1969-12-31", "1970-01-01", "1970-01-02", "9999-12-31"},
 		incremental.Time: {
@@ -705,7 +705,7 @@ func positionsAreOrdered(s *StateTest) {
 	}
 }
 
-func (s *StateTest) requireOrder(kind incremental.Type, low, high any) {
+func (s *StateTest) requireOrder(kind incremental.CursorType, low, high any) {
 	s.Helper()
 	one := *s
 	one.State = fmt.Sprint(s.State, kind, low, high)

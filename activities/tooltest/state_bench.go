@@ -82,7 +82,7 @@ func (k *writeKind) write(page int) {
 		in.OperationKey = ""
 		in.Fields = Fields(map[string]any{"table": k.test.Table, "mode": "upsert", "key": []any{"id", "at"}})
 	}
-	var state *incremental.Write
+	var state *incremental.StateWrite
 	if k.state {
 		state = k.test.Move("a", page, To(last), At(last).Position)
 		state.Rows.Ordered = true

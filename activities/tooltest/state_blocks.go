@@ -11,7 +11,7 @@ import (
 )
 
 // Ordered is what a write of a source in the order of its cursors does to the state, which has reached a cursor.
-func (s *StateTest) Ordered(holder string, number, reached, floor int, sweep bool) *incremental.Write {
+func (s *StateTest) Ordered(holder string, number, reached, floor int, sweep bool) *incremental.StateWrite {
 	state := s.Move(holder, number, nil, At(floor).Position)
 	state.Rows.Sweep, state.Rows.Ordered, state.Rows.Reached = sweep, true, At(reached).Position
 	return state

@@ -66,7 +66,7 @@ type stateModel struct {
 // modelWrite is a write of the property test.
 type modelWrite struct {
 	key    string
-	state  *incremental.Write
+	state  *incremental.StateWrite
 	rows   [][2]int
 	floor  int
 	broken bool // the database refuses one of its rows

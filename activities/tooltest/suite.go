@@ -40,18 +40,18 @@ type Suite struct {
 	// TakesAuth is set where the tool uses connections; a missing one is tested.
 	TakesAuth bool
 	// Failures are those that the tool knows, at least one.
-	Failures []Failure
+	Failures []FailureCase
 	// Write exercises Write; needed for every tool whose spec says it writes.
-	Write *Write
+	Write *WriteCase
 	// Ledgers are the ways to write with notes, where the tool is an
 	// tool.Ledger.
-	Ledgers []Ledger
+	Ledgers []LedgerCase
 	// Secrets must show in no error: passwords, tokens, queries.
 	Secrets []string
 }
 
-// Failure is an attempt that fails in a known way.
-type Failure struct {
+// FailureCase is an attempt that fails in a known way.
+type FailureCase struct {
 	Name   string
 	Input  func(t *testing.T) interpreter.ToolInput
 	Kind   interpreter.Kind
@@ -64,8 +64,8 @@ type Failure struct {
 	AsSink bool
 }
 
-// Write says how to write and how to see what was written.
-type Write struct {
+// WriteCase says how to write and how to see what was written.
+type WriteCase struct {
 	// Input is one write to a place of its own; the suite sets the keys.
 	Input func(t *testing.T) interpreter.ToolInput
 	// Effect is what is at the place an input has written to, in a form
@@ -79,8 +79,8 @@ type Write struct {
 	AuthorsDuty string
 }
 
-// Ledger is one way to write with notes.
-type Ledger struct {
+// LedgerCase is one way to write with notes.
+type LedgerCase struct {
 	Name string
 	// Input is one write to a place of its own, Other another one to that place.
 	Input, Other func(t *testing.T) interpreter.ToolInput

@@ -34,8 +34,8 @@ func Answering(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
-// Witness is a server that keeps every byte it was sent.
-type Witness struct {
+// RecordingServer is a server that keeps every byte it was sent.
+type RecordingServer struct {
 	*httptest.Server
 	Answer http.HandlerFunc // nil answers 200
 
@@ -43,10 +43,10 @@ type Witness struct {
 	seen []string
 }
 
-// NewWitness listens on a loopback address.
-func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness {
+// NewRecordingServer listens on a loopback address.
+func NewRecordingServer(t *testing.T, address string, answer http.HandlerFunc) *RecordingServer {
 	t.Helper()
-	w := &Witness{Answer: answer}
+	w := &RecordingServer{Answer: answer}
 	w.Server = httptest.NewUnstartedServer(w)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address+":0")
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func NewWitness(t *testing.T, address string, answer http.HandlerFunc) *Witness 
 }
 
 // ServeHTTP keeps the request.
-func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *RecordingServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	dump, err := httputil.DumpRequest(r, true)
 	if err != nil {
 		dump = []byte(err.Error())
@@ -72,7 +72,7 @@ func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 }
 
 // Received are the requests that have come.
-func (w *Witness) Received() []string {
+func (w *RecordingServer) Received() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string{}, w.seen...)

@@ -32,30 +32,30 @@ const (
 	approval = "    tool: approval\n    message: Load?\n    form: {ticket: {type: text, required: true}}\n"
 )
 
-// An attempt that is awaited has no verdict yet: that of the one before has been told.
-func TestNoVerdictWhileAwaited(t *testing.T) {
+// An attempt that is awaited has not failed; the failure of the one before was reported.
+func TestNoFailureWhileAwaited(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook+"    retry: 3\n")
-	require.Nil(t, call.Verdict())
+	require.Nil(t, call.View().FailedAttempt())
 	call.AcceptAnswer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, tables.Started)
 	_ = call.ApplyAnswer(tables.Started)
-	require.NotNil(t, call.Verdict())
+	require.NotNil(t, call.View().FailedAttempt())
 	call.Waited()
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{}, tables.Started)
 	require.NotNil(t, call.View().Awaited)
-	require.Nil(t, call.Verdict())
+	require.Nil(t, call.View().FailedAttempt())
 }
 
 // The other side tells the cancel of an attempt from its begin.
 func TestCancelHasItsOwnKey(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook)
-	input, told := call.Cancels(tables.Started)
+	input, told := call.View().Cancels(tables.Started)
 	require.True(t, told)
 	require.Equal(t, "on_cancel", input.Sends)
 	require.Equal(t, input.AttemptKey+":on_cancel", input.IdempotencyKey)
-	_, told = awaited(t, approval).Cancels(tables.Started)
+	_, told = awaited(t, approval).View().Cancels(tables.Started)
 	require.False(t, told)
 }
 
@@ -77,7 +77,7 @@ func TestAnswerSizes(t *testing.T) {
 		{interpreter.Answer{Verb: interpreter.AnswerComplete, ID: text(501)}, "500 bytes each"},
 		{interpreter.Answer{Verb: interpreter.AnswerProgress, Message: text(4097)}, "a message or a comment may have 4096 bytes"},
 	} {
-		err := call.CheckAnswer(c.answer)
+		err := call.View().CheckAnswer(c.answer)
 		if c.want == "" {
 			require.NoError(t, err)
 			continue
@@ -114,7 +114,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			}[rng.IntN(3)]
 			attempt := machine.State().Attempts + 1
 			answer.Attempt = []int{attempt, attempt + 1, max(attempt-1, 1)}[rng.IntN(3)]
-			if !machine.IsAddressed(answer.AnswerTo, sent) || machine.CheckAnswer(answer) != nil {
+			if !machine.View().IsAddressed(answer.AnswerTo, sent) || machine.View().CheckAnswer(answer) != nil {
 				return
 			}
 			require.Equal(t, attempt, answer.Attempt, "seed %d", seed)

@@ -199,7 +199,7 @@ func (c *callCase) play(t *testing.T, kind hostKind) string {
 func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallResult {
 	machine := fresh()
 	sure := h.json(*machine.State())
-	mark := machine.Mark()
+	mark := machine.View().Mark()
 	h.answers("before ", machine, false, indent)
 	for {
 		h.rounds++
@@ -234,10 +234,10 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 			} else {
 				machine.SinkDone(result, h.now)
 			}
-			sure, mark = h.json(*machine.State()), machine.Mark()
+			sure, mark = h.json(*machine.State()), machine.View().Mark()
 		case call.DoState:
 			h.answerState(machine, command.State, indent)
-			sure, mark = h.json(*machine.State()), machine.Mark() // it is claimed again by whoever takes the call up
+			sure, mark = h.json(*machine.State()), machine.View().Mark() // it is claimed again by whoever takes the call up
 		case call.DoFinish:
 			h.answers("", machine, false, indent)
 			return command.Result
@@ -297,8 +297,8 @@ func (h *host) answer(line string, call *call.Call, sent bool, indent string) {
 		answer.Attempt, _ = strconv.Atoi(parts[2])
 	}
 	became := "nobody asks"
-	if call.IsAddressed(answer.AnswerTo, sent) {
-		if err := call.CheckAnswer(answer); err != nil {
+	if call.View().IsAddressed(answer.AnswerTo, sent) {
+		if err := call.View().CheckAnswer(answer); err != nil {
 			became = err.Error()
 		} else {
 			became = fmt.Sprintf("taken for attempt %d", call.AcceptAnswer(answer, h.now).Attempt)
@@ -374,7 +374,7 @@ func (h *host) attempt(call *call.Call, input interpreter.ToolInput, indent stri
 	require.Equal(h.t, tables.Run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
-	if request := call.View().Request; call.Traits().Awaits && !request.Sends() {
+	if request := call.View().Request; call.View().Traits().Awaits && !request.Sends() {
 		return interpreter.Outcome{}
 	}
 	h.answers("", call, true, indent)

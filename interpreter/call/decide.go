@@ -40,7 +40,7 @@ func (c *Call) start(now time.Time) {
 
 // begin renders the first request.
 func (c *Call) begin(now time.Time) {
-	if err := c.requests.First(&c.state.Requests, c.moment(), now); err != nil {
+	if err := c.requests.First(&c.state.Requests, c.read().moment(), now); err != nil {
 		c.failBy(c.config.Where(), err, now)
 		return
 	}
@@ -64,7 +64,7 @@ func (c *Call) decide(outcome interpreter.Outcome, now time.Time) {
 		return
 	}
 	budget := expression.DecisionBudget(now)
-	conditions := &callConditions{call: c, budget: budget}
+	conditions := &callConditions{reader: c.read(), explain: c.explain, budget: budget}
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
 		c.failBy(c.config.Where(), err, now)
@@ -102,7 +102,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 // refuse makes a failure of an answer, and has the policies rule on that (docs/concepts/attempts.md#failures-in-answers).
 // Nothing of the answer stays but its meta.
 func (c *Call) refuse(d decided, before beforeAnswer, answer interpreter.Outcome) {
-	failure, err := c.config.answerFailure(d, c.policyScope(), answer)
+	failure, err := c.config.answerFailure(d, c.read().policyScope(), answer)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
 		return
@@ -120,12 +120,12 @@ func (c *Call) afterFailure(d decided) {
 			c.restart(d)
 			return
 		}
-		c.state.again(c.results().wait(d.Decision))
+		c.state.again(c.read().results().wait(d.Decision))
 	case retry.RulingSucceeds, retry.RulingIgnores:
 		// Its failure is ignored, or turned into a success: it stays in the warning.
 		d.Why += "; " + c.state.Last.Error.Message
 		c.state.Incomplete = true
-		result := c.results().success(d)
+		result := c.read().results().success(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {
 			c.state.Pages.Match(d.Policy) // what it matched is an answer
@@ -154,24 +154,24 @@ func (c *Call) afterSuccess(d decided) {
 	then := c.config.Policies.Then(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
-		c.state.again(c.results().wait(d.Decision)) // a poll's pages are not collected
+		c.state.again(c.read().results().wait(d.Decision)) // a poll's pages are not collected
 		return
 	case d.Ruling == retry.RulingHolds:
-		failure := c.results().exhausted(d.Decision)
+		failure := c.read().results().exhausted(d.Decision)
 		failure.Body = expression.Value{} // the state has it
 		c.Hold(interpreter.Hold{Exhausted: true, Failure: failure})
 		return
 	case d.Ruling == retry.RulingFails && then.NextCall == nil:
 		// What a poll that never became ready said last is no page.
-		c.end(c.state.failed(*c.results().exhausted(d.Decision), d.now))
+		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now))
 		return
 	case d.Ruling == retry.RulingTruncates && pollMayGiveUp(then):
 		c.state.Incomplete = true
-		c.end(c.results().success(d)) // neither is it where that is a success
+		c.end(c.read().results().success(d)) // neither is it where that is a success
 		return
 	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// It is neither collected nor written.
-		c.end(c.results().repeated(d, "page %d is the same as the page before", c.state.Successes))
+		c.end(c.read().results().repeated(d, "page %d is the same as the page before", c.state.Successes))
 		return
 	}
 	if failure := c.state.addPage(&c.config, d); failure != nil {
@@ -183,9 +183,9 @@ func (c *Call) afterSuccess(d decided) {
 		c.state.Pages.Paged(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
 		c.turnPage(d)
 	case d.Ruling == retry.RulingFails:
-		c.end(c.state.failed(*c.results().exhausted(d.Decision), d.now), c.pageTodo(d)...)
+		c.end(c.state.failed(*c.read().results().exhausted(d.Decision), d.now), c.read().pageTodo(d)...)
 	default:
-		c.end(c.results().success(d), c.pageTodo(d)...)
+		c.end(c.read().results().success(d), c.read().pageTodo(d)...)
 	}
 }
 
@@ -198,32 +198,32 @@ func pollMayGiveUp(then *playbook.Then) bool {
 
 // pageTodo is what is to do of a page before anything else happens: its sink, with the move of the watermark
 // behind it.
-func (c *Call) pageTodo(d decided) []Todo {
-	number := c.state.Pages.WrittenBy(c.config.Policies, d.Decision)
+func (r reader) pageTodo(d decided) []Todo {
+	number := r.state.Pages.WrittenBy(r.config.Policies, d.Decision)
 	if number == 0 {
 		return nil
 	}
 	page := sinkTodo(sink.Choice{Policy: number, Page: true})
-	if c.state.Watermark == nil {
+	if r.state.Watermark == nil {
 		return page
 	}
-	return slices.Concat(page, moveTodo(c.keeps.PageMove(c.state.Watermark)))
+	return slices.Concat(page, moveTodo(r.keeps.PageMove(r.state.Watermark)))
 }
 
 // turnPage continues with the request of the next page, and guards against going
 // round in circles.
 func (c *Call) turnPage(d decided) {
-	page, then := c.pageTodo(d), c.config.Policies.Then(d.Policy)
-	next, repeats, err := c.requests.Next(&c.state.Requests, c.moment(), then, c.policyScope(), d.budget, d.now)
+	page, then := c.read().pageTodo(d), c.config.Policies.Then(d.Policy)
+	next, repeats, err := c.requests.Next(&c.state.Requests, c.read().moment(), then, c.read().policyScope(), d.budget, d.now)
 	switch {
 	case err != nil:
-		failure := c.results().complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
+		failure := c.read().results().complete(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))
 		c.end(c.state.failed(*failure, d.now), page...)
 	case repeats:
-		c.end(c.results().repeated(d, "the request for page %d was made before in this call", c.state.Successes+1), page...)
+		c.end(c.read().results().repeated(d, "the request for page %d was made before in this call", c.state.Successes+1), page...)
 	default:
 		c.state.Counters.NewRequest(c.config.Policies)
-		c.state.Todo = slices.Concat(page, attemptAfter(c.results().wait(d.Decision), &next))
+		c.state.Todo = slices.Concat(page, attemptAfter(c.read().results().wait(d.Decision), &next))
 		c.state.behindPage()
 	}
 }
@@ -233,7 +233,7 @@ func (c *Call) turnPage(d decided) {
 // ledger entries of both rounds are one sequence. The policies that matched a success
 // before keep their sinks, which belong to the call as a whole.
 func (c *Call) restart(d decided) {
-	before, wait := c.state, c.results().wait(d.Decision)
+	before, wait := c.state, c.read().results().wait(d.Decision)
 	before.Counters.Restart(c.config.Policies)
 	full := c.config.Policies.Then(d.Policy).RestartFull
 	c.state = State{

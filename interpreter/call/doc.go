@@ -10,9 +10,12 @@
 //	outcome := … // the host makes the attempt
 //	c.Attempted(outcome, now)
 //
-// It is read in this order: call.go has the Call with its State and Next, report.go what a host
+// Methods of Call change it. What hosts read of it is a View; what follows from its state without
+// a decision is in the reader beneath both, which changes nothing.
+//
+// It is read in this order: call.go has the Call with its State and Next, command.go the commands, report.go what a host
 // reports, decide.go what follows an outcome, end.go and results.go how a call ends, people.go
-// answers from outside, status.go what is shown, drive.go and ledger.go how a call continues at
+// answers from outside, status.go what is shown, drive.go, stopped.go and ledger.go how a call continues at
 // another host. todo.go, progress.go and scope.go are beneath these.
 //
 // Its parts do not know it: request makes the requests, page collects the pages, sink chooses the

@@ -33,53 +33,53 @@ type Chunk struct {
 }
 
 // NewChunk begins to count.
-func (c *Call) NewChunk(now time.Time) Chunk {
-	return Chunk{started: now, restarts: c.state.Restarts, pages: c.state.Successes}
+func (v View) NewChunk(now time.Time) Chunk {
+	return Chunk{started: now, restarts: v.state.Restarts, pages: v.state.Successes}
 }
 
 // Add counts a page's size.
 func (k *Chunk) Add(bytes int) { k.bytes += bytes }
 
 // Full reports whether the rest of the call's pages belongs to another activity.
-func (k *Chunk) Full(c *Call, now time.Time) bool {
-	pages := c.state.Successes
-	if c.state.Restarts == k.restarts {
+func (k *Chunk) Full(v View, now time.Time) bool {
+	pages := v.state.Successes
+	if v.state.Restarts == k.restarts {
 		pages -= k.pages
 	}
 	took := now.Sub(k.started)
-	return pages >= c.config.pagesWithin(took, c.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
+	return pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
 // Detachable reports whether pages may be fetched apart from what was collected
 // before: not where an expression looks at it, or where pages are merged into it.
-func (c *Call) Detachable() bool {
-	if c.config.Policies.Collect(playbook.Merge) || c.Traits().InWorkflow {
+func (v View) Detachable() bool {
+	if v.config.Policies.Collect(playbook.Merge) || v.Traits().InWorkflow {
 		return false
 	}
-	return !slices.ContainsFunc(c.config.Book.CallNodes(c.config.Step), request.Naming(playbook.CollectedNames(c.config.Policies)...))
+	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(playbook.CollectedNames(v.config.Policies)...))
 }
 
 // SinkDue reports whether a sink comes next that has not begun.
-func (c *Call) SinkDue() bool {
-	sink := c.state.head().Sink
+func (v View) SinkDue() bool {
+	sink := v.state.head().Sink
 	return sink != nil && sink.State == nil
 }
 
 // TurnsPage reports whether the call is about to fetch another page without a
 // wait, one that may travel with others: its sink for the page before included,
 // unless that has begun, and the move of its state.
-func (c *Call) TurnsPage() bool {
-	if c.config.Sink != nil || c.state.Successes == 0 || c.config.Policies.Then(c.state.Last.Policy).PagesPerActivity == 1 {
+func (v View) TurnsPage() bool {
+	if v.config.Sink != nil || v.state.Successes == 0 || v.config.Policies.Then(v.state.Last.Policy).PagesPerActivity == 1 {
 		return false
 	}
-	behind := c.state.Todo
-	if c.SinkDue() {
+	behind := v.state.Todo
+	if v.SinkDue() {
 		behind = behind[1:]
 	}
 	if len(behind) > 0 && behind[0].State != nil {
 		behind = behind[1:]
 	}
-	if len(behind) == len(c.state.Todo) && c.state.RequestAttempts > 0 {
+	if len(behind) == len(v.state.Todo) && v.state.RequestAttempts > 0 {
 		return false
 	}
 	return len(behind) == 1 && behind[0].Attempt != nil
@@ -88,9 +88,9 @@ func (c *Call) TurnsPage() bool {
 // Snapshot is the state at this moment; the call may continue. Between a page and
 // the next attempt it leaves the page out where nothing will look at it again:
 // a failure that succeeds may end with it.
-func (c *Call) Snapshot() State {
-	state := c.state
-	if state.head().Attempt != nil && !slices.ContainsFunc(c.config.Policies, func(policy *playbook.Policy) bool {
+func (v View) Snapshot() State {
+	state := *v.state
+	if state.head().Attempt != nil && !slices.ContainsFunc(v.config.Policies, func(policy *playbook.Policy) bool {
 		return policy.Then.OnExhausted == playbook.ExhaustedSucceed || policy.Then.Ignore
 	}) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
@@ -102,13 +102,13 @@ func (c *Call) Snapshot() State {
 // SnapshotFor is the call's state for an activity, nil where it has none. For an activity
 // that only fetches pages it lacks what was collected, so that thousands of pages do not
 // travel with every further page; a page that replaces the others does.
-func (c *Call) SnapshotFor(pages bool) *State {
-	if !c.Begun() && !c.state.Recalls && len(c.state.Warnings) == 0 {
+func (v View) SnapshotFor(pages bool) *State {
+	if !v.Begun && !v.state.Recalls && len(v.state.Warnings) == 0 {
 		return nil
 	}
-	state := c.Snapshot()
+	state := v.Snapshot()
 	if pages {
-		state.Pages.Detach(c.config.Policies)
+		state.Pages.Detach(v.config.Policies)
 	}
 	return &state
 }
@@ -140,44 +140,4 @@ func (c *Config) pagesWithin(took time.Duration, policy int) int {
 		byDefault = MostPagesPerActivity
 	}
 	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, byDefault)
-}
-
-// Stopped is how far the call has come, for one that continues it; nil where it has
-// failed, other than by a cancel.
-func (c *Call) Stopped() *State {
-	switch result := c.Result(); {
-	case c.stopped != nil:
-		state := *c.stopped
-		return &state
-	case result != nil && result.Failed():
-		return nil
-	}
-	state := c.Snapshot()
-	return &state
-}
-
-// stop keeps how far the call has come, which ends now and may be continued.
-func (c *Call) stop() {
-	if c.stopped == nil {
-		c.stopped = c.Stopped()
-	}
-}
-
-// Continue takes the call up where it was stopped. The request that was due has its
-// attempts anew, without the wait before it. Ledgers have to be read first.
-func (c *Call) Continue(stopped Stopped) {
-	state := *stopped.State
-	if c.keeps != nil {
-		return // it reads from the state as it is now
-	}
-	if state.fresh() {
-		state = State{Counters: c.state.Counters}
-	} else {
-		state.Counters.Limits = c.config.Limits
-		if state.head().End == nil {
-			state.proceed(c.config)
-		}
-	}
-	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.state = state
 }

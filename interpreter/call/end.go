@@ -6,13 +6,15 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/retry"
 )
 
-// This file ends a call: with a result, its sinks, and what becomes of the state that the step keeps.
+// This file ends a call: with a result, its sinks, and a move of the state that the step keeps; or by a cancel.
 
 // fail ends the call at once, without a ruling of its policies.
 func (c *Call) fail(failure *interpreter.ErrorObject, now time.Time) {
-	c.state.Last.Error = c.results().complete(failure)
+	c.state.Last.Error = c.read().results().complete(failure)
 	c.end(c.state.failed(*failure, now))
 }
 
@@ -24,7 +26,7 @@ func (c *Call) failBy(where string, err error, now time.Time) {
 // end plans the end of the call, with the sinks of its result behind that of
 // the last page.
 func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
-	moves, err := c.endMoves(result)
+	moves, err := c.read().endMoves(result)
 	if err != nil {
 		c.failBy(c.config.Where(), err, result.Meta.EndedAt)
 		return
@@ -33,7 +35,7 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && result.Meta.Truncated {
 		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
 	}
-	published, warnings := c.round().End(&c.config.Sinks, result)
+	published, warnings := c.read().round().End(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
@@ -43,16 +45,16 @@ func (c *Call) end(result *interpreter.CallResult, page ...Todo) {
 
 // endMoves are the moves of the watermark with which a call ends, behind its sinks. What has no sinks leaves
 // the move to the result. The error is that of a token.
-func (c *Call) endMoves(result *interpreter.CallResult) ([]Todo, error) {
-	own := c.state.Watermark
+func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
+	own := r.state.Watermark
 	if own == nil {
 		return nil, nil
 	}
 	end := watermark.End{
-		Failure: result.Error, Incomplete: c.state.Incomplete || result.Meta.Truncated, At: result.Meta.EndedAt, Scope: c.policyScope,
+		Failure: result.Error, Incomplete: r.state.Incomplete || result.Meta.Truncated, At: result.Meta.EndedAt, Scope: r.policyScope,
 	}
-	move, err := c.keeps.EndMove(own, end)
-	if err == nil && move != nil && c.keeps.Waits(end) {
+	move, err := r.keeps.EndMove(own, end)
+	if err == nil && move != nil && r.keeps.Waits(end) {
 		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.Moves(move)}
 		move = nil
 	}
@@ -73,4 +75,33 @@ func (c *Call) skip(settlement interpreter.Settlement, now time.Time) {
 	}
 	c.state.Last.Error = &failure
 	c.end(c.state.failed(failure, now))
+}
+
+// Cancel ends the call because it was cancelled; its sinks do not run.
+func (c *Call) Cancel(now time.Time) interpreter.CallResult {
+	c.stop()
+	result := c.state.failed(interpreter.ErrorObject{
+		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
+		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
+	}, now)
+	c.Finish(*result)
+	return *result
+}
+
+// Abandon ends a call that cannot continue now, and may be continued later.
+func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
+	c.stop()
+	c.Finish(*c.state.failed(failure, now))
+}
+
+// Finish ends the call with a result that another host has come to.
+func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
+
+// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
+// publishes nothing and moves no watermark.
+func (c *Call) EndHere(now time.Time) {
+	c.state.Incomplete = true
+	c.end(c.read().results().success(decided{
+		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
+	}))
 }

@@ -67,7 +67,7 @@ func (h *host) answerState(machine *call.Call, input interpreter.StateInput, ind
 
 // write checks that a write is the next one of the call that holds the state, or the last one
 // again, and shows it.
-func (s *fakeState) write(t *testing.T, write incremental.Write) string {
+func (s *fakeState) write(t *testing.T, write incremental.StateWrite) string {
 	require.Equal(t, s.holder, write.Holder, "a write without a claim")
 	require.Contains(t, []int{s.number, s.number + 1}, write.Number, "a write out of turn")
 	s.number = write.Number

@@ -36,8 +36,8 @@ type ForgetInput struct {
 type Mark struct{ restarts, collected, seen int }
 
 // Mark is the current point of the call.
-func (c *Call) Mark() Mark {
-	return Mark{restarts: c.state.Restarts, collected: c.state.Pages.Count(), seen: len(c.state.Seen)}
+func (v View) Mark() Mark {
+	return Mark{restarts: v.state.Restarts, collected: v.state.Pages.Count(), seen: len(v.state.Seen)}
 }
 
 // LedgerEntry is the entry of the write that is due, for its ledger: how
@@ -48,7 +48,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	after := *c
 	after.SetNoted(noted)
 	after.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, now)
-	next := continuation{State: after.Snapshot()}
+	next := continuation{State: after.View().Snapshot()}
 	state := &next.State
 	if after.Finished() {
 		next.State = State{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
@@ -60,7 +60,7 @@ func (c *Call) LedgerEntry(since Mark, noted Noted, now time.Time) (interpreter.
 	} else { // nothing of what was there at since is left
 		state.Pages.Whole()
 	}
-	entry := interpreter.LedgerEntry{Call: c.ledgerKey(), Written: state.Written}
+	entry := interpreter.LedgerEntry{Call: c.read().ledgerKey(), Written: state.Written}
 	var err error
 	entry.Continuation, err = next.pack()
 	return entry, err
@@ -94,16 +94,16 @@ func (c *Call) Resume(noted []byte) error {
 }
 
 // ledgerKey names the call in ledgers: by its own key, unless it continues one that an earlier run has begun.
-func (c *Call) ledgerKey() string { return cmp.Or(c.state.Ledger, c.config.LedgerKey()) }
+func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.LedgerKey()) }
 
 // Ledgers are where entries of this call may be, as the inputs with which their
 // tools are queried: one for each sink whose target does not depend on results
 // of attempts.
-func (c *Call) Ledgers(now time.Time) []interpreter.ToolInput {
+func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
-	for _, sink := range c.config.All() {
-		if input, fixed := c.config.Target(sink, c.config.Policies, now); fixed {
-			input.Note = &interpreter.LedgerEntry{Call: c.ledgerKey(), Written: c.state.Written}
+	for _, sink := range v.config.All() {
+		if input, fixed := v.config.Target(sink, v.config.Policies, now); fixed {
+			input.Note = &interpreter.LedgerEntry{Call: v.ledgerKey(), Written: v.state.Written}
 			inputs = append(inputs, input)
 		}
 	}
@@ -112,7 +112,7 @@ func (c *Call) Ledgers(now time.Time) []interpreter.ToolInput {
 
 // Fixed reports whether the target of the sink that is due, which could be
 // rendered, is among Ledgers.
-func (c *Call) Fixed() bool {
-	due := c.config.Chosen(c.state.head().Sink.Choice)
-	return playbook.FixedPlace(c.config.Book.Resolve(due.Action), c.config.Policies)
+func (v View) Fixed() bool {
+	due := v.config.Chosen(v.state.head().Sink.Choice)
+	return playbook.FixedPlace(v.config.Book.Resolve(due.Action), v.config.Policies)
 }

@@ -86,7 +86,7 @@ func NewNotice(config Config, notice *playbook.Sink, number int, news News, resu
 	}
 	said := news.values()
 	said["run"], said["playbook"] = config.Run.WorkflowID, config.Run.Playbook
-	return newSink(config, notice, request.Sink{Page: number, Result: result, EveryRound: true, Says: said})
+	return newSink(config, notice, request.SinkWrite{Page: number, Result: result, EveryRound: true, Says: said})
 }
 
 // NoticeFailed is the warning about a notice that was not sent.

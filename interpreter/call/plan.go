@@ -20,8 +20,8 @@ type PlanInput struct {
 	Sample bool `json:"sample,omitempty"`
 }
 
-// Target is where a sink writes, as far as that is known without a run.
-type Target struct {
+// SinkTarget is where a sink writes, as far as that is known without a run.
+type SinkTarget struct {
 	Sink *playbook.Sink
 	// Action is that of the sink, Input its request without what it writes.
 	Action *playbook.Action
@@ -34,17 +34,17 @@ type Target struct {
 
 // Targets are those of all sinks that the call may write to, without an element of a loop also those of
 // its iterations.
-func (c *Config) Targets(now time.Time) []Target {
+func (c *Config) Targets(now time.Time) []SinkTarget {
 	sinks := c.All()
 	if loop := c.Step.Loop; loop != nil && c.Index == nil && loop.Sink != nil {
 		sinks = append(sinks, loop.Sink)
 	}
-	return lists.Map(sinks, func(sink *playbook.Sink) Target { return c.target(sink, now) })
+	return lists.Map(sinks, func(sink *playbook.Sink) SinkTarget { return c.target(sink, now) })
 }
 
-func (c *Config) target(sink *playbook.Sink, now time.Time) Target {
+func (c *Config) target(sink *playbook.Sink, now time.Time) SinkTarget {
 	action := c.Book.Resolve(sink.Action)
-	target := Target{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
+	target := SinkTarget{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
 	target.Input.Tool, _ = action.ToolName()
 	nodes := placeNodes(action)
 	if loop := c.Step.Loop; loop != nil {

@@ -7,8 +7,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
-	"reprise/interpreter/expression"
-	"reprise/interpreter/retry"
 )
 
 // This file applies what the host reports to what a call has still to do. An outcome
@@ -23,7 +21,7 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 		return
 	}
 	c.state.Turn = nil
-	if c.Traits().Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
+	if c.requests.Traits(c.state.StartedAt).Awaits && c.state.head().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
 		c.await(outcome, now)
 		return
 	}
@@ -93,7 +91,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 		c.stop()
 	}
 	done := c.state.head().Sink.Choice
-	written := c.sinkWrite(done)
+	written := c.read().sinkWrite(done)
 	c.state.dropHead()
 	c.state.warn(result.Warnings...)
 	if result.Failed() {
@@ -158,7 +156,7 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		c.fail(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
 		return
 	}
-	c.state.Watermark = c.keeps.Claimed(pending, c.ledgerKey(), output.Claimed.Watermark)
+	c.state.Watermark = c.keeps.Claimed(pending, c.read().ledgerKey(), output.Claimed.Watermark)
 	c.begin(now)
 }
 
@@ -169,35 +167,6 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	}
 	failure.Message = c.config.Where() + ": " + failure.Message
 	c.fail(&failure, now)
-}
-
-// Cancel ends the call because it was cancelled; its sinks do not run.
-func (c *Call) Cancel(now time.Time) interpreter.CallResult {
-	c.stop()
-	result := c.state.failed(interpreter.ErrorObject{
-		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
-		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
-	}, now)
-	c.Finish(*result)
-	return *result
-}
-
-// Abandon ends a call that cannot continue now, and may be continued later.
-func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
-	c.stop()
-	c.Finish(*c.state.failed(failure, now))
-}
-
-// Finish ends the call with a result that another host has come to.
-func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
-
-// EndHere ends the call as if the page that came last were the last one. It has not read all, so it
-// publishes nothing and moves no watermark.
-func (c *Call) EndHere(now time.Time) {
-	c.state.Incomplete = true
-	c.end(c.results().success(decided{
-		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
-	}))
 }
 
 // Warn adds to what the result has to say.

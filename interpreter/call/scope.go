@@ -11,15 +11,15 @@ import (
 )
 
 // policyScope holds the names of when and then for the last outcome.
-func (c *Call) policyScope() *interpreter.Scope {
-	scope, last, page := c.requests.Scope(&c.state.Request, c.moment()), c.state.Last, c.state.lastPage(&c.config)
+func (r reader) policyScope() *interpreter.Scope {
+	scope, last, page := r.requests.Scope(&r.state.Request, r.moment()), r.state.Last, r.state.lastPage(r.config)
 	names := map[string]any{
 		"error":              last.Error.Value(),
-		"this":               c.state.envelope(),
-		playbook.DefaultInto: c.state.Collected.Data,
+		"this":               r.state.envelope(),
+		playbook.DefaultInto: r.state.Collected.Data,
 		"_retry": map[string]any{
-			"page": page, "index": page, "attempt": c.state.RequestAttempts,
-			"count": c.state.Attempts, "policy": last.Policy,
+			"page": page, "index": page, "attempt": r.state.RequestAttempts,
+			"count": r.state.Attempts, "policy": last.Policy,
 		},
 	}
 	if last.Error == nil {
@@ -27,9 +27,9 @@ func (c *Call) policyScope() *interpreter.Scope {
 	} else {
 		names["response"], names["page"] = nil, nil
 	}
-	for _, policy := range c.config.Policies {
+	for _, policy := range r.config.Policies {
 		if collect := policy.Then.Collect; collect != nil && collect.Into != "" {
-			names[collect.Into] = c.state.Collected.Data
+			names[collect.Into] = r.state.Collected.Data
 		}
 	}
 	return scope.With(names)
@@ -58,9 +58,11 @@ func (c *Config) incremental() *playbook.Incremental {
 // callConditions evaluates conditions in the scope of one outcome, which is
 // made for the first of them.
 type callConditions struct {
-	call   *Call
-	scope  *interpreter.Scope
-	budget *expression.Budget
+	reader
+
+	explain func(Evaluated) // see Call.Explain
+	scope   *interpreter.Scope
+	budget  *expression.Budget
 }
 
 func (c *callConditions) When(policy *playbook.Policy) (bool, error) {
@@ -73,7 +75,7 @@ func (c *callConditions) StopWhen(policy *playbook.Policy) (bool, error) {
 
 func (c *callConditions) truth(policy *playbook.Policy, node *playbook.Node, word string) (bool, error) {
 	if c.scope == nil {
-		c.scope = c.call.policyScope()
+		c.scope = c.policyScope()
 	}
 	result, err := node.Truth(c.scope, c.budget)
 	c.report(policy, node, word, result, err)

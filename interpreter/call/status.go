@@ -11,8 +11,11 @@ import (
 
 // This file says how far a call has come, to its host and to people. None of it changes the call.
 
-// View is how far a call has come, for its host.
+// View is how far a call has come, for its host. It changes nothing, and holds until the call changes.
 type View struct {
+	reader
+
+	Begun     bool // whether anything of the call has happened
 	StartedAt time.Time
 	// Attempts are those that were made of the call, RequestAttempts of its request. Attempt is the number of
 	// the current attempt, else of the last one.
@@ -40,12 +43,13 @@ type View struct {
 func (c *Call) View() View {
 	s, head := &c.state, c.state.head()
 	view := View{
+		reader: c.read(), Begun: s.begun(),
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Attempt: s.Attempts,
 		Pages: s.Successes, Page: s.page(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
 		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused,
 		Awaited: head.Await, Answer: s.Answer, Reported: s.Reported,
 	}
-	if !c.Begun() || head.Attempt != nil || head.Await != nil {
+	if !view.Begun || head.Attempt != nil || head.Await != nil {
 		view.Attempt++
 	}
 	return view
@@ -53,9 +57,6 @@ func (c *Call) View() View {
 
 // HasAnswer reports whether the current attempt has its answer.
 func (v View) HasAnswer() bool { return v.Answer != nil }
-
-// Begun reports whether anything of the call has happened.
-func (c *Call) Begun() bool { return len(c.state.Todo) > 0 }
 
 // Finished reports whether the call has ended.
 func (c *Call) Finished() bool { return c.state.head().End != nil }
@@ -65,85 +66,85 @@ func (c *Call) Finished() bool { return c.state.head().End != nil }
 func (c *Call) Result() *interpreter.CallResult { return c.state.last().End }
 
 // Traits are those of the call's tool, the usual ones where it cannot be known.
-func (c *Call) Traits() playbook.Traits { return c.requests.Traits(c.state.StartedAt) }
+func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
 
 // Status is that of the call. wait is what its host has it, or a sink of it, wait for, nil for
 // nothing, and until is when that is over.
-func (c *Call) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
-	status := interpreter.CallStatus{Attempts: c.state.Attempts, Pages: c.state.Successes, Error: c.state.Failure()}
+func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
+	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}
 	if wait == nil {
-		wait = c.state.wait()
+		wait = v.state.wait()
 	}
-	switch end := c.state.head().End; {
+	switch end := v.state.head().End; {
 	case end != nil:
 		return end.CallStatus()
-	case wait == nil && !c.Begun():
+	case wait == nil && !v.Begun:
 		status.Status = interpreter.Pending
 		return status
 	}
 	status.Await(wait, until)
 	status.After(status.Error)
-	if awaited := c.AwaitedDetails(); awaited != nil {
-		status.Awaits, status.Attempts = awaited, c.View().Attempt
+	if awaited := v.AwaitedDetails(); awaited != nil {
+		status.Awaits, status.Attempts = awaited, v.Attempt
 		if status.Status == interpreter.Running {
 			status.Status = interpreter.Awaiting
 		}
 	}
 	if wait == nil {
-		status.Attempts = c.View().Attempt
+		status.Attempts = v.Attempt
 	}
 	return status
 }
 
 // AwaitedDetails is the attempt of the call that awaits its answer, nil for none.
-func (c *Call) AwaitedDetails() *interpreter.AwaitedDetails {
-	awaited := c.state.head().Await
+func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
+	awaited := v.state.head().Await
 	if awaited == nil {
 		return nil
 	}
-	return c.state.Answers.Details(c.View().Attempt, awaited, c.question())
+	return v.state.Answers.Details(v.Attempt, awaited, v.question())
 }
 
 // Facts identify a call in metrics and spans: its playbook, step and iteration.
-func (c *Call) Facts() Facts {
+func (v View) Facts() Facts {
 	facts := Facts{
-		Playbook: c.config.Run.Playbook, Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index, Tool: c.requests.Tool(c.state.StartedAt),
+		Playbook: v.config.Run.Playbook, Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Tool: v.requests.Tool(v.state.StartedAt),
 	}
-	if sink := c.config.Sink; sink != nil {
+	if sink := v.config.Sink; sink != nil {
 		facts.Place, facts.Page = sink.Place, sink.Page
 	}
 	return facts
 }
 
-// Verdict is what was decided about the last attempt; nil where that
+// FailedAttempt is what was decided about the last attempt; nil where that
 // succeeded, where its failure was made a success, where it waits for its turn or
 // its answer, and where it was not made because the run is paused.
-func (c *Call) Verdict() *Verdict {
-	failure, head, hold := c.state.Last.Error, c.state.head(), c.state.held()
-	if failure == nil || c.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
+func (v View) FailedAttempt() *FailedAttempt {
+	failure, head, hold := v.state.Last.Error, v.state.head(), v.state.held()
+	if failure == nil || v.state.Turn != nil || head.Await != nil || hold != nil && !hold.Exhausted {
 		return nil
 	}
-	verdict := &Verdict{
-		Where: c.config.Where(), Step: c.config.Step.Name, Visit: c.config.Visit, Index: c.config.Index,
-		Error: failure, Ended: c.Result() != nil,
+	failed := &FailedAttempt{
+		Where: v.config.Where(), Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index,
+		Error: failure, Ended: v.state.last().End != nil,
 	}
-	if c.config.Sink != nil {
-		verdict.Sink = c.config.Sink.Place
+	if v.config.Sink != nil {
+		failed.Sink = v.config.Sink.Place
 	}
-	if verdict.Ended || c.state.RequestAttempts > 0 {
-		verdict.OperationKey = c.requests.OperationKey(c.moment())
+	if failed.Ended || v.state.RequestAttempts > 0 {
+		failed.OperationKey = v.requests.OperationKey(v.moment())
 	}
-	if !verdict.Ended {
-		verdict.Retry = max(c.state.RequestAttempts, 1) // a restart has begun to count again
+	if !failed.Ended {
+		failed.Retry = max(v.state.RequestAttempts, 1) // a restart has begun to count again
 	}
 	switch {
-	case verdict.Ended:
+	case failed.Ended:
 	case head.Wait != nil:
-		verdict.Next = head.Wait.Summary
+		failed.Next = head.Wait.Summary
 	case hold != nil:
-		verdict.Next = "people decide"
+		failed.Next = "people decide"
 	default:
-		verdict.Next = "another attempt at once"
+		failed.Next = "another attempt at once"
 	}
-	return verdict
+	return failed
 }

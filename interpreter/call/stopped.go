@@ -1,8 +1,6 @@
 package call
 
-import (
-	"reprise/interpreter/call/await"
-)
+import "reprise/interpreter/call/await"
 
 // StoppedInput says which call is meant; kept in workflow history.
 type StoppedInput struct {
@@ -39,11 +37,51 @@ func (s *State) fresh() bool {
 // nothing that it has written.
 func (s *State) Fresh() bool { return s.fresh() && s.Ledger == "" }
 
+// Stopped is how far the call has come, for one that continues it; nil where it has
+// failed, other than by a cancel.
+func (c *Call) Stopped() *State {
+	switch result := c.Result(); {
+	case c.stopped != nil:
+		state := *c.stopped
+		return &state
+	case result != nil && result.Failed():
+		return nil
+	}
+	state := c.View().Snapshot()
+	return &state
+}
+
+// stop keeps how far the call has come, which ends now and may be continued.
+func (c *Call) stop() {
+	if c.stopped == nil {
+		c.stopped = c.Stopped()
+	}
+}
+
+// Continue takes the call up where it was stopped. The request that was due has its
+// attempts anew, without the wait before it. Ledgers have to be read first.
+func (c *Call) Continue(stopped Stopped) {
+	state := *stopped.State
+	if c.keeps != nil {
+		return // it reads from the state as it is now
+	}
+	if state.fresh() {
+		state = State{Counters: c.state.Counters}
+	} else {
+		state.Counters.Limits = c.config.Limits
+		if state.head().End == nil {
+			state.proceed(c.config)
+		}
+	}
+	state.Ledger, state.Recalls = stopped.Ledger, true
+	c.state = state
+}
+
 // StoppedAs is Stopped with what identifies the call.
 func (t Task) StoppedAs(call *Call) Stopped {
 	stopped := Stopped{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
-		stopped.Ledger, stopped.Print = call.ledgerKey(), t.Print(call, stopped.State.StartedAt)
+		stopped.Ledger, stopped.Print = call.read().ledgerKey(), t.Print(call, stopped.State.StartedAt)
 	}
 	return stopped
 }

@@ -140,7 +140,7 @@ func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapsh
 	scope, after := interpreter.NewScope(book, t.Run, t.Data), step.Sink
 	if snapshot.Index != nil {
 		after = step.Loop.Sink
-		scope = scope.WithElement(step.Loop.Element, snapshot.Element.Data, interpreter.Position{Index: *snapshot.Index, Size: snapshot.Size})
+		scope = scope.WithElement(step.Loop.Element, snapshot.Element.Data, interpreter.ElementPosition{Index: *snapshot.Index, Size: snapshot.Size})
 	}
 	if args := t.Args.Data; args != nil {
 		scope = scope.With(map[string]any{"args": args})

@@ -28,12 +28,12 @@ type apart struct {
 // drive takes the call to its end, as a workflow does.
 func (a *apart) drive() interpreter.CallResult {
 	machine, alone := a.fresh(), false
-	detachable := machine.Detachable()
+	detachable := machine.View().Detachable()
 	for {
 		a.rounds++
 		require.Less(a.t, a.rounds, 2000, "the call does not end:\n%s", a.text.String())
 		machine = a.carry(machine, a.fresh)
-		if detachable && !alone && machine.TurnsPage() {
+		if detachable && !alone && machine.View().TurnsPage() {
 			alone = !a.turnPages(machine)
 			continue
 		}
@@ -65,7 +65,7 @@ func (a *apart) drive() interpreter.CallResult {
 
 // turnPages reports whether the call came further.
 func (a *apart) turnPages(machine *call.Call) bool {
-	before, detached := *machine.SnapshotFor(true), a.fresh()
+	before, detached := *machine.View().SnapshotFor(true), a.fresh()
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), detached.State()))
 	var driven call.Driven
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(a.fetch(detached))), &driven))
@@ -76,8 +76,8 @@ func (a *apart) turnPages(machine *call.Call) bool {
 
 // fetch fetches pages, as an activity does.
 func (a *apart) fetch(machine *call.Call) call.Driven {
-	chunk := machine.NewChunk(a.now)
-	for machine.TurnsPage() && !chunk.Full(machine, a.now) {
+	chunk := machine.View().NewChunk(a.now)
+	for machine.View().TurnsPage() && !chunk.Full(machine.View(), a.now) {
 		command := machine.Next(a.now)
 		if command.Kind == call.DoSink {
 			if !a.write(command.Sink) {
@@ -91,16 +91,16 @@ func (a *apart) fetch(machine *call.Call) call.Driven {
 			a.answerState(machine, command.State, "")
 			continue
 		}
-		before := machine.Snapshot()
+		before := machine.View().Snapshot()
 		outcome := a.attempt(machine, command.Input, "")
 		machine.Attempted(outcome, a.now)
-		if a.back() || !machine.TurnsPage() {
+		if a.back() || !machine.View().TurnsPage() {
 			return call.Driven{State: &before, Outcome: &outcome}
 		}
 		a.pages++
 		chunk.Add(len(a.json(outcome)))
 	}
-	state := machine.Snapshot()
+	state := machine.View().Snapshot()
 	return call.Driven{State: &state}
 }
 
@@ -149,7 +149,7 @@ func TestCallGoldenApart(t *testing.T) {
 	pages := 0
 	for _, file := range tables.Files(t, "calls") {
 		for _, c := range parseCalls(t, file) {
-			if c.call(t).Traits().InWorkflow {
+			if c.call(t).View().Traits().InWorkflow {
 				continue // no activity hosts it
 			}
 			want := c.play(t, straight)
@@ -259,7 +259,7 @@ func TestDetachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, pagesOf(t, test.then, test.rest).Detachable())
+			require.Equal(t, test.want, pagesOf(t, test.then, test.rest).View().Detachable())
 		})
 	}
 }
@@ -267,30 +267,30 @@ func TestDetachable(t *testing.T) {
 func TestTurnsPage(t *testing.T) {
 	t.Parallel()
 	call := pagesOf(t, ", per_page: {sink: {tool: file, path: a}}", "")
-	require.False(t, call.TurnsPage(), "the first page is no continuation")
+	require.False(t, call.View().TurnsPage(), "the first page is no continuation")
 	page(call, tables.Started, 1)
-	require.True(t, call.TurnsPage(), "the page's sink first")
+	require.True(t, call.View().TurnsPage(), "the page's sink first")
 	due := *call.State()
 	call.SinkLeft(call.Next(tables.Started).Sink)
-	require.False(t, call.TurnsPage(), "the sink is on its way already")
-	require.False(t, call.SinkDue())
+	require.False(t, call.View().TurnsPage(), "the sink is on its way already")
+	require.False(t, call.View().SinkDue())
 	require.True(t, call.Beyond(due))
 	*call.State() = due
 	call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
-	require.True(t, call.TurnsPage())
+	require.True(t, call.View().TurnsPage())
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, tables.Started)
-	require.False(t, call.TurnsPage(), "the call failed")
+	require.False(t, call.View().TurnsPage(), "the call failed")
 
 	alone := pagesOf(t, ", pages_per_activity: 1", "")
 	page(alone, tables.Started, 1)
-	require.False(t, alone.TurnsPage(), "each page in an activity of its own")
+	require.False(t, alone.View().TurnsPage(), "each page in an activity of its own")
 
 	waiting := pagesOf(t, ", delay: 1s", "")
 	page(waiting, tables.Started, 1)
-	require.False(t, waiting.TurnsPage(), "a wait comes first")
+	require.False(t, waiting.View().TurnsPage(), "a wait comes first")
 	waiting.Waited()
-	require.True(t, waiting.TurnsPage())
+	require.True(t, waiting.View().TurnsPage())
 }
 
 // TestTurnsPageWithState: a watermark that moves with each page keeps pages together, in the
@@ -307,15 +307,15 @@ func TestTurnsPageWithState(t *testing.T) {
 		call.StateAnswered(interpreter.StateOutput{}, tables.Started)
 		for at := 1; at < 3; at++ {
 			page(call, tables.Started, map[string]any{"at": at})
-			require.True(t, call.SinkDue())
-			require.True(t, call.TurnsPage(), "%s, page %d", sink, at)
+			require.True(t, call.View().SinkDue())
+			require.True(t, call.View().TurnsPage(), "%s, page %d", sink, at)
 			call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
 			if behind {
-				require.True(t, call.TurnsPage())
+				require.True(t, call.View().TurnsPage())
 				require.NotEmpty(t, call.Next(tables.Started).State.Moves)
 				call.StateAnswered(interpreter.StateOutput{}, tables.Started)
 			}
-			require.True(t, call.TurnsPage(), "%s, behind page %d", sink, at)
+			require.True(t, call.View().TurnsPage(), "%s, behind page %d", sink, at)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func TestPagesAreHandedOverAlone(t *testing.T) {
 	machine := pagesOf(t, ", collect: {path: rows}", "")
 	page(machine, tables.Started, 1, 2)
 	page(machine, tables.Started, 3)
-	detached := *machine.SnapshotFor(true)
+	detached := *machine.View().SnapshotFor(true)
 	require.Equal(t, []any{}, detached.Collected.Data)
 	require.Nil(t, detached.Last.Data.Data)
 	require.Nil(t, detached.Last.Contribution.Data)
@@ -336,14 +336,14 @@ func TestPagesAreHandedOverAlone(t *testing.T) {
 	further := pagesOf(t, ", collect: {path: rows}", "")
 	*further.State() = detached
 	page(further, tables.Started, 4)
-	state := further.Snapshot()
+	state := further.View().Snapshot()
 	page(further, tables.Started, 5)
 	require.Equal(t, []any{4}, state.Collected.Data, "a snapshot stays as it is")
 	require.Equal(t, 3, state.Successes)
 	machine.Apply(call.Driven{State: &state}, tables.Started)
 	require.Equal(t, []any{1, 2, 3, 4}, machine.State().Collected.Data)
 	last := interpreter.Outcome{Data: map[string]any{"more": false, "rows": []any{5}}}
-	begun := machine.SnapshotFor(true)
+	begun := machine.View().SnapshotFor(true)
 	machine.Apply(call.Driven{State: begun, Outcome: &last}, tables.Started)
 	require.True(t, machine.Finished())
 	require.Equal(t, []any{1, 2, 3, 4, 5}, machine.Result().Data.Data)
@@ -356,16 +356,16 @@ func TestPageThatReplacesTravels(t *testing.T) {
 	const replace = ", collect: {path: rows, strategy: replace, optional: true}"
 	machine := pagesOf(t, replace, "")
 	page(machine, tables.Started, 1, 2)
-	travels := machine.SnapshotFor(true)
+	travels := machine.View().SnapshotFor(true)
 	require.Equal(t, []any{1, 2}, travels.Collected.Data)
 	further := pagesOf(t, replace, "")
 	*further.State() = *travels
 	page(further, tables.Started, 3)
-	state := further.Snapshot()
+	state := further.View().Snapshot()
 	machine.Apply(call.Driven{State: &state}, tables.Started)
 	require.Equal(t, []any{3}, machine.State().Collected.Data)
 	last := interpreter.Outcome{Data: map[string]any{"more": false}}
-	machine.Apply(call.Driven{State: machine.SnapshotFor(true), Outcome: &last}, tables.Started)
+	machine.Apply(call.Driven{State: machine.View().SnapshotFor(true), Outcome: &last}, tables.Started)
 	require.Equal(t, []any{3}, machine.Result().Data.Data)
 	require.Equal(t, 3, machine.Result().Meta.Pages)
 }
@@ -391,8 +391,8 @@ func TestChunk(t *testing.T) {
 			t.Parallel()
 			call, now := pagesOf(t, test.then, ""), tables.Started
 			page(call, now)
-			chunk, pages := call.NewChunk(now), 0
-			for ; !chunk.Full(call, now); pages++ {
+			chunk, pages := call.View().NewChunk(now), 0
+			for ; !chunk.Full(call.View(), now); pages++ {
 				require.LessOrEqual(t, pages, 500)
 				page(call, now)
 				now = now.Add(test.time)
@@ -410,15 +410,15 @@ func TestChunkAfterARestart(t *testing.T) {
 	for range 5 {
 		page(call, tables.Started)
 	}
-	chunk := call.NewChunk(tables.Started)
+	chunk := call.View().NewChunk(tables.Started)
 	call.Next(tables.Started)
 	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, tables.Started)
-	require.False(t, call.TurnsPage(), "a page of a call that begins again is no continuation")
+	require.False(t, call.View().TurnsPage(), "a page of a call that begins again is no continuation")
 	for range 3 {
-		require.False(t, chunk.Full(call, tables.Started))
+		require.False(t, chunk.Full(call.View(), tables.Started))
 		page(call, tables.Started)
 	}
-	require.True(t, chunk.Full(call, tables.Started))
+	require.True(t, chunk.Full(call.View(), tables.Started))
 }
 
 // TestTaskCallsTheSameCall: a call made of a task and a carried state is the

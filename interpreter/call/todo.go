@@ -56,6 +56,9 @@ func moveTodo(move *incremental.Move) []Todo {
 	return []Todo{{State: &watermark.Pending{Move: move}}}
 }
 
+// begun reports whether anything of the call has happened.
+func (s *State) begun() bool { return len(s.Todo) > 0 }
+
 // head is what comes next; nothing where the call has not begun.
 func (s *State) head() Todo {
 	if len(s.Todo) == 0 {

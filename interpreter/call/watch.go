@@ -10,12 +10,12 @@ import (
 	"reprise/interpreter/retry"
 )
 
-// Witness is shown what calls decide, in the order in which they do. It changes nothing
+// Observer is shown what calls decide, in the order in which they do. It changes nothing
 // and is part of no history: tests of playbooks have one, workers have none.
-type Witness func(Seen)
+type Observer func(Observation)
 
-// Seen is one thing that a call has decided.
-type Seen struct {
+// Observation is one thing that a call has decided.
+type Observation struct {
 	Facts
 	// Policies are those that matched an outcome, the one that decided last; none where
 	// no policy did.
@@ -35,22 +35,22 @@ type Seen struct {
 }
 
 // Watch shows what the call decides from now on, and what its sinks do; nil is nobody.
-func (c *Call) Watch(witness Witness) *Call {
-	c.config.witness = witness
+func (c *Call) Watch(observer Observer) *Call {
+	c.config.observer = observer
 	return c
 }
 
 // show shows what the call has decided.
-func (c *Call) show(seen Seen) {
-	if c.config.witness != nil {
-		seen.Facts = c.Facts()
-		c.config.witness(seen)
+func (c *Call) show(seen Observation) {
+	if c.config.observer != nil {
+		seen.Facts = c.View().Facts()
+		c.config.observer(seen)
 	}
 }
 
 // seen is what the policies say of an outcome.
-func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Seen {
-	seen := Seen{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
+func (c *Config) seen(outcome interpreter.Outcome, decision retry.Decision, attempt int) Observation {
+	seen := Observation{Decided: true, Repeats: decision.Repeats(), Attempt: attempt, Error: outcome.Err, Why: decision.Why}
 	for _, number := range decision.Matched {
 		seen.Policies = append(seen.Policies, c.Policies[number-1])
 	}
@@ -73,14 +73,14 @@ func (c *Call) Explain(report func(Evaluated)) { c.explain = report }
 
 // report passes the result of a condition to the explanation.
 func (c *callConditions) report(policy *playbook.Policy, node *playbook.Node, word string, holds bool, err error) {
-	if c.call.explain == nil {
+	if c.explain == nil {
 		return
 	}
 	evaluated := Evaluated{Policy: policy, Node: node, Word: word, Holds: holds, Err: err}
 	if node.Template != nil {
-		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.call.state.StartedAt))
+		evaluated.Parts = node.Template.Parts(c.scope, expression.DecisionBudget(c.state.StartedAt))
 	}
-	c.call.explain(evaluated)
+	c.explain(evaluated)
 }
 
 // Ahead is what a call comes to behind the sinks that are due, for people.
@@ -93,8 +93,8 @@ type Ahead struct {
 }
 
 // Ahead is what the call comes to.
-func (c *Call) Ahead() (ahead Ahead) {
-	s := &c.state
+func (v View) Ahead() (ahead Ahead) {
+	s := v.state
 	for _, todo := range s.Todo {
 		if ahead.Wait = todo.Wait; todo.Wait != nil {
 			break

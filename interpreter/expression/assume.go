@@ -35,12 +35,12 @@ var (
 // FactBetween says that a name holds a whole number within bounds.
 func FactBetween(from, to int) Fact { return Fact{kind: factNumber, from: from, to: to} }
 
-// Verdict is what can be said about a condition without its data.
-type Verdict uint8
+// Truth is what can be said about a condition without its data.
+type Truth uint8
 
 // The verdicts.
 const (
-	Undecided Verdict = iota
+	Undecided Truth = iota
 	AlwaysFalse
 	AlwaysTrue
 )
@@ -48,11 +48,11 @@ const (
 // Assume decides whether the expression is always true, or always false, when
 // the facts hold about some of its names. It is cautious: Undecided says
 // nothing.
-func (p *Program) Assume(facts map[string]Fact) Verdict {
-	return assume(facts).of(p.tree).verdict()
+func (p *Program) Assume(facts map[string]Fact) Truth {
+	return assume(facts).of(p.tree).truth()
 }
 
-func (f Fact) verdict() Verdict {
+func (f Fact) truth() Truth {
 	switch f.kind {
 	case factNil, factFalse:
 		return AlwaysFalse
@@ -70,7 +70,7 @@ func (f Fact) verdict() Verdict {
 	return Undecided
 }
 
-func fact(v Verdict) Fact {
+func fact(v Truth) Fact {
 	switch v {
 	case AlwaysFalse:
 		return FactFalse
@@ -95,7 +95,7 @@ func (a assume) of(node ast.Node) Fact {
 		}
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
-			return fact(opposite(a.of(n.Node).verdict()))
+			return fact(opposite(a.of(n.Node).truth()))
 		}
 	case *ast.ConditionalNode:
 		return a.conditional(n)
@@ -125,7 +125,7 @@ func literal(node ast.Node) Fact {
 	return Fact{}
 }
 
-func opposite(v Verdict) Verdict {
+func opposite(v Truth) Truth {
 	switch v {
 	case AlwaysFalse:
 		return AlwaysTrue
@@ -138,15 +138,15 @@ func opposite(v Verdict) Verdict {
 
 func (a assume) conditional(n *ast.ConditionalNode) Fact {
 	first, second := a.of(n.Exp1), a.of(n.Exp2)
-	switch a.of(n.Cond).verdict() {
+	switch a.of(n.Cond).truth() {
 	case AlwaysTrue:
 		return first
 	case AlwaysFalse:
 		return second
 	case Undecided:
 	}
-	if first.verdict() == second.verdict() {
-		return fact(first.verdict())
+	if first.truth() == second.truth() {
+		return fact(first.truth())
 	}
 	return Fact{}
 }
@@ -155,9 +155,9 @@ func (a assume) binary(n *ast.BinaryNode) Fact {
 	left, right := a.of(n.Left), a.of(n.Right)
 	switch n.Operator {
 	case "and", "&&":
-		return fact(bothHold(left.verdict(), right.verdict()))
+		return fact(bothHold(left.truth(), right.truth()))
 	case "or", "||":
-		return fact(opposite(bothHold(opposite(left.verdict()), opposite(right.verdict()))))
+		return fact(opposite(bothHold(opposite(left.truth()), opposite(right.truth()))))
 	case "??":
 		if left.kind == factNil {
 			return right
@@ -178,7 +178,7 @@ func (a assume) binary(n *ast.BinaryNode) Fact {
 	return Fact{}
 }
 
-func bothHold(a, b Verdict) Verdict {
+func bothHold(a, b Truth) Truth {
 	switch {
 	case a == AlwaysFalse || b == AlwaysFalse:
 		return AlwaysFalse
@@ -189,7 +189,7 @@ func bothHold(a, b Verdict) Verdict {
 }
 
 // equalFacts compares facts; values of different types are unequal.
-func equalFacts(a, b Fact) Verdict {
+func equalFacts(a, b Fact) Truth {
 	switch {
 	case a.kind == anything || b.kind == anything:
 		return Undecided
@@ -208,7 +208,7 @@ func equalFacts(a, b Fact) Verdict {
 }
 
 // orderedFacts compares by size; with nil every such comparison is false.
-func orderedFacts(operator string, a, b Fact) Verdict {
+func orderedFacts(operator string, a, b Fact) Truth {
 	switch operator {
 	case ">":
 		return orderedFacts("<", b, a)
@@ -229,7 +229,7 @@ func orderedFacts(operator string, a, b Fact) Verdict {
 }
 
 // within decides about x in [a, b] with a written list.
-func (a assume) within(left Fact, list ast.Node) Verdict {
+func (a assume) within(left Fact, list ast.Node) Truth {
 	if left.kind == factNil {
 		return AlwaysFalse
 	}

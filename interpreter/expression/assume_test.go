@@ -20,7 +20,7 @@ func TestAssume(t *testing.T) {
 
 	for _, test := range []struct {
 		source           string
-		success, failure expression.Verdict
+		success, failure expression.Truth
 	}{
 		{"true", expression.AlwaysTrue, expression.AlwaysTrue},
 		{"0", expression.AlwaysFalse, expression.AlwaysFalse},

@@ -23,12 +23,12 @@ func (t *Template) Source() string { return t.source }
 func (b *Budget) Used() (steps, bytes int) { return b.steps, b.bytes }
 
 // FindSpans returns the {{ }} of a text.
-func FindSpans(source string) []Span {
+func FindSpans(source string) []Placeholder {
 	found := findSpans([]rune(source))
-	spans := make([]Span, len(found))
+	spans := make([]Placeholder, len(found))
 
 	for i, s := range found {
-		spans[i] = s.Span
+		spans[i] = s.Placeholder
 	}
 	return spans
 }

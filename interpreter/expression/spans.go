@@ -9,9 +9,9 @@ import (
 	"reprise/interpreter/source"
 )
 
-// Span is a {{ }} with its braces, in runes. One that is never closed ends at
+// Placeholder is a {{ }} with its braces, in runes. One that is never closed ends at
 // the end of the text.
-type Span struct{ Start, End int }
+type Placeholder struct{ Start, End int }
 
 // maxSpan is how far the end of an expression is looked for, in runes, by its
 // quotes and braces. Longer expressions are refused anyway, and without a bound
@@ -20,13 +20,13 @@ const maxSpan = maxSource + 4
 
 // FindSpan returns the {{ }} whose braces open at a place of the text. Quotes
 // and braces inside the expression do not confuse it.
-func FindSpan(text []rune, from int) Span {
-	return findSpan(text, from).Span
+func FindSpan(text []rune, from int) Placeholder {
+	return findSpan(text, from).Placeholder
 }
 
 // span is a Span with the extent of the expression inside.
 type span struct {
-	Span
+	Placeholder
 
 	inner, innerEnd int
 	open            bool // never closed
@@ -51,7 +51,7 @@ func findSpans(text []rune) []span {
 // or quotes do not match up, it ends at the next }} whatever is there, so
 // that the expressions behind it are found.
 func findSpan(text []rune, from int) span {
-	s := span{Span: Span{Start: from}, inner: from + 2}
+	s := span{Placeholder: Placeholder{Start: from}, inner: from + 2}
 	end, ok := closeBraces(text[:min(len(text), from+maxSpan)], from+2)
 	if !ok {
 		end, ok = nextBraces(text, from+2)

@@ -225,14 +225,14 @@ func TestFindSpans(t *testing.T) {
 
 	for _, c := range []struct {
 		source string
-		spans  []expression.Span
+		spans  []expression.Placeholder
 	}{
-		{`select 1`, []expression.Span{}},
-		{`é '{{ a }}' {{ '}}' }}`, []expression.Span{{Start: 3, End: 10}, {Start: 12, End: 22}}},
-		{`{{ {"a": {}} }}}}`, []expression.Span{{Start: 0, End: 15}}},
-		{`a {{ b`, []expression.Span{{Start: 2, End: 6}}},
-		{`{{ 'b }} c`, []expression.Span{{Start: 0, End: 8}}},
-		{`{{`, []expression.Span{{Start: 0, End: 2}}},
+		{`select 1`, []expression.Placeholder{}},
+		{`é '{{ a }}' {{ '}}' }}`, []expression.Placeholder{{Start: 3, End: 10}, {Start: 12, End: 22}}},
+		{`{{ {"a": {}} }}}}`, []expression.Placeholder{{Start: 0, End: 15}}},
+		{`a {{ b`, []expression.Placeholder{{Start: 2, End: 6}}},
+		{`{{ 'b }} c`, []expression.Placeholder{{Start: 0, End: 8}}},
+		{`{{`, []expression.Placeholder{{Start: 0, End: 2}}},
 	} {
 		require.Equal(t, c.spans, expression.FindSpans(c.source), c.source)
 	}

@@ -38,7 +38,7 @@ func checkName(name string) error {
 }
 
 // Check finds what no call moves.
-func (w Write) Check() error {
+func (w StateWrite) Check() error {
 	switch {
 	case w.Holder == "" || len(w.Holder) > maxText:
 		return fmt.Errorf("a holder of %d bytes", len(w.Holder))
@@ -63,7 +63,7 @@ func (c Cursor) check() error {
 }
 
 // CheckWrites finds what is no list of writes.
-func CheckWrites(writes []Write) error {
+func CheckWrites(writes []StateWrite) error {
 	if len(writes) == 0 || len(writes) > maxMoves {
 		return fmt.Errorf("%d writes at once; 1 to %d go together", len(writes), maxMoves)
 	}
@@ -76,7 +76,7 @@ func CheckWrites(writes []Write) error {
 }
 
 // Check finds what is no change by a person.
-func (c Change) Check() error {
+func (c StateChange) Check() error {
 	if c.By == "" || len(c.By) > maxText || len(c.Note) > maxText {
 		return errors.New("a change needs somebody who makes it, and a note of at most 1,000 bytes")
 	}

@@ -15,16 +15,16 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Type is the type of a cursor.
-type Type string
+// CursorType is the type of a cursor.
+type CursorType string
 
 // The types of cursors. A token is no cursor: it is not compared.
 const (
-	Time    Type = "time"
-	Date    Type = "date"
-	Integer Type = "integer"
-	Text    Type = "text"
-	Token   Type = "token"
+	Time    CursorType = "time"
+	Date    CursorType = "date"
+	Integer CursorType = "integer"
+	Text    CursorType = "text"
+	Token   CursorType = "token"
 )
 
 // Types are those that an author can choose.
@@ -46,7 +46,7 @@ func (c Cursor) IsZero() bool { return c.Value.Data == nil }
 const mostText = 1000
 
 // Parse reads a cursor. The error says what it is in place of the type.
-func Parse(as Type, value any) (Cursor, error) {
+func Parse(as CursorType, value any) (Cursor, error) {
 	cursor := Cursor{Value: expression.Of(value)}
 	if as == Token {
 		return cursor, nil
@@ -81,7 +81,7 @@ func shown(value any) string {
 	return text
 }
 
-func position(as Type, value any) ([]byte, bool) {
+func position(as CursorType, value any) ([]byte, bool) {
 	text, isText := value.(string)
 	switch as {
 	case Time:
@@ -153,7 +153,7 @@ func integerAt(position []byte) int64 { return int64(binary.BigEndian.Uint64(pos
 type Lag int64
 
 // Before is a cursor less a lag. Without one it is the cursor itself, in the form that it has.
-func Before(as Type, c Cursor, lag Lag) Cursor {
+func Before(as CursorType, c Cursor, lag Lag) Cursor {
 	if lag == 0 || c.IsZero() || c.Position == nil {
 		return c
 	}
@@ -178,7 +178,7 @@ func Before(as Type, c Cursor, lag Lag) Cursor {
 }
 
 // At is the cursor of a time, for types that have one.
-func At(as Type, now time.Time) (c Cursor, ok bool) {
+func At(as CursorType, now time.Time) (c Cursor, ok bool) {
 	switch as {
 	case Time:
 		return Cursor{Value: expression.Of(now.UTC().Format(time.RFC3339Nano)), Position: timePosition(now)}, true
@@ -192,7 +192,7 @@ func At(as Type, now time.Time) (c Cursor, ok bool) {
 
 // TimeOf is the time that a cursor stands for, of type date the beginning of its day in UTC; other
 // types are no times.
-func TimeOf(as Type, c Cursor) (at time.Time, ok bool) {
+func TimeOf(as CursorType, c Cursor) (at time.Time, ok bool) {
 	switch {
 	case c.IsZero():
 	case as == Time && len(c.Position) == timeBytes:
@@ -204,7 +204,7 @@ func TimeOf(as Type, c Cursor) (at time.Time, ok bool) {
 }
 
 // Behind is how long before now a watermark is, 0 of one in the future: of type date in whole days.
-func Behind(as Type, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
+func Behind(as CursorType, watermark Cursor, now time.Time) (behind time.Duration, ok bool) {
 	at, ok := TimeOf(as, watermark)
 	if !ok {
 		return 0, false

@@ -17,7 +17,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-func mustParse(t *testing.T, as incremental.Type, value any) incremental.Cursor {
+func mustParse(t *testing.T, as incremental.CursorType, value any) incremental.Cursor {
 	t.Helper()
 	c, err := incremental.Parse(as, value)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestCursorIsParsed(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
-		as    incremental.Type
+		as    incremental.CursorType
 		value any
 		says  string // "" where it is one
 	}{
@@ -83,7 +83,7 @@ func TestCursorIsParsed(t *testing.T) {
 func TestCursorFormsAreOnePosition(t *testing.T) {
 	t.Parallel()
 
-	for as, forms := range map[incremental.Type][]any{
+	for as, forms := range map[incremental.CursorType][]any{
 		incremental.Time: {
 			"2024-05-06T00:00:00Z", "2024-05-06", "2024-05-06T02:00:00+02:00", "2024-05-05T19:00:00.000-05:00", "Mon, 06 May 2024 00:00:00 GMT",
 		},
@@ -125,7 +125,7 @@ func TestPositionsAreOrderedAsCursors(t *testing.T) {
 	}
 }
 
-func requireOrder(t *testing.T, as incremental.Type, a, b any, want int) {
+func requireOrder(t *testing.T, as incremental.CursorType, a, b any, want int) {
 	t.Helper()
 	require.Equal(t, want, bytes.Compare(mustParse(t, as, a).Position, mustParse(t, as, b).Position), "%v and %v", a, b)
 }
@@ -152,7 +152,7 @@ func TestBeforeIsLessTheLag(t *testing.T) {
 	t.Parallel()
 
 	for _, test := range []struct {
-		as    incremental.Type
+		as    incremental.CursorType
 		value any
 		lag   incremental.Lag
 		want  any
@@ -218,7 +218,7 @@ func TestAtIsTheCursorOfATime(t *testing.T) {
 	at, ok = incremental.At(incremental.Date, now)
 	require.True(t, ok)
 	require.Equal(t, mustParse(t, incremental.Date, "2024-05-05"), at)
-	for _, as := range []incremental.Type{incremental.Integer, incremental.Text, incremental.Token} {
+	for _, as := range []incremental.CursorType{incremental.Integer, incremental.Text, incremental.Token} {
 		_, ok = incremental.At(as, now)
 		require.False(t, ok, as)
 	}
@@ -243,7 +243,7 @@ func TestBehind(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
-		as    incremental.Type
+		as    incremental.CursorType
 		value any
 		want  time.Duration
 		known bool

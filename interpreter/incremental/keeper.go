@@ -31,32 +31,32 @@ const (
 // watermark is, and which write was the last. It knows no clock and no server; StateWorkflow is
 // around it.
 type Keeper struct {
-	states  []kept // in the order of their names
-	changes []Change
+	states  []keptState // in the order of their names
+	changes []StateChange
 	runs    map[string]int // how many states name each
 	// weight and historyWeight are those of states and changes.
 	weight, historyWeight int
 }
 
-// kept is a state; kept in workflow history.
-type kept struct {
+// keptState is a state; kept in workflow history.
+type keptState struct {
 	Name      string `json:"name"`
 	Watermark Cursor `json:"watermark,omitzero"`
 	// Found is the watermark when the holder claimed the state, and Holder a digest of it; ""
 	// for nobody.
-	Found  Cursor    `json:"found,omitzero"`
-	Holder string    `json:"holder,omitempty"`
-	Run    string    `json:"run,omitempty"`
-	Number int       `json:"number,omitempty"` // of the holder's last write
-	Rows   int64     `json:"rows,omitempty"`
-	Source Source    `json:"source,omitzero"` // with a digest of its fingerprint
-	At     time.Time `json:"at,omitzero"`
+	Found  Cursor         `json:"found,omitzero"`
+	Holder string         `json:"holder,omitempty"`
+	Run    string         `json:"run,omitempty"`
+	Number int            `json:"number,omitempty"` // of the holder's last write
+	Rows   int64          `json:"rows,omitempty"`
+	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
+	At     time.Time      `json:"at,omitzero"`
 	// Moved says that the holder has moved it.
 	Moved bool `json:"moved,omitempty"`
 }
 
 // weight is how many bytes the state takes, without its run.
-func (s *kept) weight() int {
+func (s *keptState) weight() int {
 	const numbers, path = 24, 8
 	weight := numbers + len(s.Name) + len(s.Holder) + len(s.Source.Fingerprint) + min(len(s.Source.CursorPath), path)
 	for _, cursor := range []Cursor{s.Watermark, s.Found} {
@@ -81,7 +81,7 @@ func (c Cursor) Text() string {
 }
 
 // weight is how many bytes the change takes.
-func (c Change) weight() int {
+func (c StateChange) weight() int {
 	const numbers = 48
 	return numbers + len(c.Name) + len(c.By) + len(c.Note) + c.From.weight() + c.To.weight()
 }
@@ -95,22 +95,22 @@ func digest(text string) string {
 }
 
 func (k *Keeper) find(name string) (at int, found bool) {
-	return slices.BinarySearchFunc(k.states, name, func(s kept, name string) int { return strings.Compare(s.Name, name) })
+	return slices.BinarySearchFunc(k.states, name, func(s keptState, name string) int { return strings.Compare(s.Name, name) })
 }
 
 // get is the state of a name, a new one where there is none.
-func (k *Keeper) get(name string) (s kept, found bool) {
+func (k *Keeper) get(name string) (s keptState, found bool) {
 	at, found := k.find(name)
 	if !found {
-		return kept{Name: name}, false
+		return keptState{Name: name}, false
 	}
 	return k.states[at], true
 }
 
 // put replaces a state, or adds one; false where that is more than is kept.
-func (k *Keeper) put(next kept) bool {
+func (k *Keeper) put(next keptState) bool {
 	at, found := k.find(next.Name)
-	weight, before := k.weight+next.weight(), kept{}
+	weight, before := k.weight+next.weight(), keptState{}
 	if found {
 		before = k.states[at]
 		weight -= before.weight()
@@ -146,7 +146,7 @@ func (k *Keeper) countRun(run string, by int) {
 }
 
 // remove forgets a state.
-func (k *Keeper) remove(s kept) {
+func (k *Keeper) remove(s keptState) {
 	at, _ := k.find(s.Name)
 	k.states = slices.Delete(k.states, at, at+1)
 	k.weight -= s.weight()
@@ -154,7 +154,7 @@ func (k *Keeper) remove(s kept) {
 }
 
 // Digested is a source as a Keeper keeps it.
-func (s Source) Digested() Source {
+func (s SourceIdentity) Digested() SourceIdentity {
 	s.Fingerprint = digest(s.Fingerprint)
 	return s
 }
@@ -191,7 +191,7 @@ func (k *Keeper) full() *Refusal {
 
 // Move applies a write to its state, or says why it is refused. One that was applied before
 // changes nothing.
-func (k *Keeper) Move(write Write, now time.Time) *Refusal {
+func (k *Keeper) Move(write StateWrite, now time.Time) *Refusal {
 	s, found := k.get(write.Name)
 	if !found {
 		return &Refusal{Type: TypeMoved, Message: fmt.Sprintf("the state %q was forgotten while its rows were written", write.Name)}
@@ -223,7 +223,7 @@ func (k *Keeper) Move(write Write, now time.Time) *Refusal {
 
 // Undo brings the state of a write back to where its call found it, whether or not the write was applied; from then on it
 // is none. A state that another call holds, or that a person has set, stays as it is.
-func (k *Keeper) Undo(write Write, now time.Time) {
+func (k *Keeper) Undo(write StateWrite, now time.Time) {
 	s, found := k.get(write.Name)
 	if !found || s.Holder != digest(write.Holder) {
 		return
@@ -236,7 +236,7 @@ func (k *Keeper) Undo(write Write, now time.Time) {
 }
 
 // MoveAll applies writes, each by itself.
-func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
+func (k *Keeper) MoveAll(writes []StateWrite, now time.Time) Moved {
 	moved, refused := Moved{Refused: make([]*Refusal, len(writes))}, false
 	for i, write := range writes {
 		moved.Refused[i] = k.Move(write, now)
@@ -249,13 +249,13 @@ func (k *Keeper) MoveAll(writes []Write, now time.Time) Moved {
 }
 
 // change is what the holder has made of the state; false where it has not moved.
-func (s *kept) change() (Change, bool) {
-	change := Change{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
+func (s *keptState) change() (StateChange, bool) {
+	change := StateChange{Name: s.Name, At: s.At, By: s.Run, From: s.Found, To: s.Watermark}
 	return change, s.Moved && !s.Found.Equal(s.Watermark)
 }
 
 // Set changes a state for a person: nobody holds it then. A zero To forgets it.
-func (k *Keeper) Set(change Change, now time.Time) *Refusal {
+func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	s, found := k.get(change.Name)
 	ended, moved := s.change()
 	change.From, change.At = s.Watermark, now
@@ -278,7 +278,7 @@ func (k *Keeper) Set(change Change, now time.Time) *Refusal {
 }
 
 // record keeps a change, and drops those that are too many.
-func (k *Keeper) record(change Change) {
+func (k *Keeper) record(change StateChange) {
 	of := 0
 	for _, other := range k.changes {
 		if other.Name == change.Name {
@@ -304,7 +304,7 @@ func (k *Keeper) drop(at int) {
 }
 
 // States are those of a range.
-func (k *Keeper) States(within Range) []State {
+func (k *Keeper) States(within NameRange) []State {
 	states, most := []State{}, RangeSize
 	if within.Most > 0 {
 		most = min(within.Most, RangeSize)
@@ -324,7 +324,7 @@ func (k *Keeper) States(within Range) []State {
 }
 
 // state is the state as people see it.
-func (s *kept) state() State {
+func (s *keptState) state() State {
 	state := State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows}
 	if !s.Watermark.IsZero() {
 		state.MovedAt = s.At
@@ -333,8 +333,8 @@ func (s *kept) state() State {
 }
 
 // History are the changes of a state, the oldest first. The moves of one call are one.
-func (k *Keeper) History(name string) []Change {
-	changes := append([]Change{}, lists.Filter(k.changes, func(change Change) bool { return change.Name == name })...)
+func (k *Keeper) History(name string) []StateChange {
+	changes := append([]StateChange{}, lists.Filter(k.changes, func(change StateChange) bool { return change.Name == name })...)
 	s, _ := k.get(name)
 	if change, moved := s.change(); moved {
 		changes = append(changes, change)

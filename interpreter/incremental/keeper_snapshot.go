@@ -11,8 +11,8 @@ import (
 
 // snapshot is what a Keeper knows; kept in workflow history.
 type snapshot struct {
-	States  []kept   `json:"states,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
+	States  []keptState   `json:"states,omitempty"`
+	Changes []StateChange `json:"changes,omitempty"`
 }
 
 // maxSnapshot bounds a snapshot that is read, in bytes of JSON: no Keeper writes one that large.

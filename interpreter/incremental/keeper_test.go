@@ -41,7 +41,7 @@ func (s *keeperScript) do(line string) string {
 	}
 	switch words[1] {
 	case "claims":
-		source := incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}
+		source := incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}
 		if len(words) > 4 {
 			source.Fingerprint = words[4]
 		}
@@ -52,18 +52,18 @@ func (s *keeperScript) do(line string) string {
 		return "found " + claimed.Watermark.Text()
 	case "moves":
 		move := &incremental.Move{To: cursor(s.t, number(len(words)-1)), Back: words[4] == "back", Rows: number(3)}
-		refused := s.keeper.Move(incremental.Write{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
+		refused := s.keeper.Move(incremental.StateWrite{Name: name, Holder: who, Number: number(3), Move: move}, s.at)
 		if refused != nil {
 			return refused.Type
 		}
 	case "undoes":
-		s.keeper.Undo(incremental.Write{Name: name, Holder: who, Number: number(3)}, s.at)
+		s.keeper.Undo(incremental.StateWrite{Name: name, Holder: who, Number: number(3)}, s.at)
 	case "sets":
-		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
+		require.Nil(s.t, s.keeper.Set(incremental.StateChange{Name: name, By: who, Note: "why", To: cursor(s.t, number(4))}, s.at))
 	case "resets":
-		require.Nil(s.t, s.keeper.Set(incremental.Change{Name: name, By: who}, s.at))
+		require.Nil(s.t, s.keeper.Set(incremental.StateChange{Name: name, By: who}, s.at))
 	}
-	states := s.keeper.States(incremental.Range{Prefix: name})
+	states := s.keeper.States(incremental.NameRange{Prefix: name})
 	if len(states) == 0 {
 		return "forgotten"
 	}
@@ -78,9 +78,9 @@ func TestKeeperCounts(t *testing.T) {
 	s.do("a claims s")
 	s.do("a moves s 1 to 10")
 	s.do("b claims s")
-	require.Zero(t, k.States(incremental.Range{})[0].Rows)
+	require.Zero(t, k.States(incremental.NameRange{})[0].Rows)
 	s.do("b moves s 1 to 10")
-	state := k.States(incremental.Range{})[0]
+	state := k.States(incremental.NameRange{})[0]
 	require.Equal(t, int64(1), state.Rows)
 	require.Equal(t, noon.Add(2*time.Second), state.MovedAt)
 	require.Len(t, k.History("s"), 1)
@@ -202,15 +202,15 @@ func TestKeeperRefusals(t *testing.T) {
 	script := keeperScript{t, &incremental.Keeper{}, noon}
 	script.do("a claims s")
 	script.do("a moves s 1 to 10")
-	claim := incremental.Claim{Name: "s", Holder: "b", Run: "run-b", Source: incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}}
+	claim := incremental.Claim{Name: "s", Holder: "b", Run: "run-b", Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"}}
 	for _, row := range []struct {
-		change func(*incremental.Source)
+		change func(*incremental.SourceIdentity)
 		want   string
 	}{
-		{func(s *incremental.Source) { s.Fingerprint = "there" }, "rows come from somewhere else"},
-		{func(s *incremental.Source) { s.CursorPath = "at" }, "its cursor is id, and the step's is at"},
-		{func(s *incremental.Source) { s.CursorPath, s.Type = "", incremental.Token }, "and the step's is a token"},
-		{func(s *incremental.Source) { s.Type = incremental.Text }, "its cursor has type integer, and the step's has type text"},
+		{func(s *incremental.SourceIdentity) { s.Fingerprint = "there" }, "rows come from somewhere else"},
+		{func(s *incremental.SourceIdentity) { s.CursorPath = "at" }, "its cursor is id, and the step's is at"},
+		{func(s *incremental.SourceIdentity) { s.CursorPath, s.Type = "", incremental.Token }, "and the step's is a token"},
+		{func(s *incremental.SourceIdentity) { s.Type = incremental.Text }, "its cursor has type integer, and the step's has type text"},
 	} {
 		other := claim
 		row.change(&other.Source)
@@ -220,7 +220,7 @@ func TestKeeperRefusals(t *testing.T) {
 		require.Contains(t, refused.Message, "starter state reset")
 	}
 	require.Nil(t, script.keeper.Claim(claim, noon).Refused)
-	require.Contains(t, script.keeper.Move(incremental.Write{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
+	require.Contains(t, script.keeper.Move(incremental.StateWrite{Name: "s", Holder: "a", Number: 2}, noon).Message, "run-b")
 }
 
 // TestKeeperIsBounded: 10,000 states with names, holders and cursors as they are fit into one
@@ -232,14 +232,14 @@ func TestKeeperIsBounded(t *testing.T) {
 		name := fmt.Sprintf("shop/orders/tenant-%06d%s", i, pad)
 		claimed := k.Claim(incremental.Claim{
 			Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Run: "shop-2026-11-23T12:00:00Z",
-			Source: incremental.Source{CursorPath: "updated_at", Type: incremental.Time, Fingerprint: fmt.Sprint("source ", i)},
+			Source: incremental.SourceIdentity{CursorPath: "updated_at", Type: incremental.Time, Fingerprint: fmt.Sprint("source ", i)},
 		}, noon)
 		if claimed.Refused != nil {
 			return claimed.Refused
 		}
 		to, err := incremental.Parse(incremental.Time, noon.Add(time.Duration(i)*time.Millisecond).Format(time.RFC3339Nano))
 		require.NoError(t, err)
-		return k.Move(incremental.Write{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
+		return k.Move(incremental.StateWrite{Name: name, Holder: strings.Repeat("h", 50) + fmt.Sprint(i), Number: 1, Move: &incremental.Move{To: to, Rows: i}}, noon)
 	}
 	for i := range incremental.MaxStates {
 		require.Nil(t, claim(i, ""), i)
@@ -256,7 +256,7 @@ func TestKeeperIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, incremental.MaxStates, again.Len())
 	names := 0
-	for within := (incremental.Range{Prefix: "shop/orders/tenant-00"}); ; names++ {
+	for within := (incremental.NameRange{Prefix: "shop/orders/tenant-00"}); ; names++ {
 		states := again.States(within)
 		if len(states) == 0 {
 			break
@@ -290,12 +290,12 @@ func TestKeeperHistoryIsBounded(t *testing.T) {
 		if i >= 2500 {
 			name = "one"
 		}
-		require.Nil(t, k.Set(incremental.Change{Name: name, By: "ana", To: cursor(t, i)}, noon))
+		require.Nil(t, k.Set(incremental.StateChange{Name: name, By: "ana", To: cursor(t, i)}, noon))
 	}
 	require.Len(t, k.History("one"), incremental.MaxChangesOfOne)
 	require.Equal(t, "2999", k.History("one")[99].To.Text())
 	for i := range 2000 {
-		require.Nil(t, k.Set(incremental.Change{Name: fmt.Sprint("n", i), By: "ana", Note: strings.Repeat("x", 900), To: cursor(t, i)}, noon))
+		require.Nil(t, k.Set(incremental.StateChange{Name: fmt.Sprint("n", i), By: "ana", Note: strings.Repeat("x", 900), To: cursor(t, i)}, noon))
 	}
 	require.Empty(t, k.History("n0"))
 	require.NotEmpty(t, k.History("n1999"))
@@ -381,7 +381,7 @@ func shown(watermark int) string {
 
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.Source{Type: incremental.Time}}
+	claim := incremental.Claim{Name: "s", Holder: "a", Source: incremental.SourceIdentity{Type: incremental.Time}}
 	require.NoError(t, claim.Check())
 	for _, change := range []func(*incremental.Claim){
 		func(c *incremental.Claim) { c.Name = "" },
@@ -395,26 +395,26 @@ func TestChecks(t *testing.T) {
 		change(&wrong)
 		require.Error(t, wrong.Check())
 	}
-	write := incremental.Write{Name: "s", Holder: "a", Number: 1, Move: &incremental.Move{}}
-	require.NoError(t, incremental.CheckWrites([]incremental.Write{write}))
+	write := incremental.StateWrite{Name: "s", Holder: "a", Number: 1, Move: &incremental.Move{}}
+	require.NoError(t, incremental.CheckWrites([]incremental.StateWrite{write}))
 	require.Error(t, incremental.CheckWrites(nil))
-	require.Error(t, incremental.CheckWrites(make([]incremental.Write, 10_001)))
+	require.Error(t, incremental.CheckWrites(make([]incremental.StateWrite, 10_001)))
 	long := incremental.Cursor{Value: expression.Of(strings.Repeat("x", 9000))}
-	for _, change := range []func(*incremental.Write){
-		func(w *incremental.Write) { w.Number = 0 },
-		func(w *incremental.Write) { w.Holder = "" },
-		func(w *incremental.Write) { w.Name = "" },
-		func(w *incremental.Write) { w.Move = &incremental.Move{Rows: -1} },
-		func(w *incremental.Write) { w.Move = &incremental.Move{To: long} },
+	for _, change := range []func(*incremental.StateWrite){
+		func(w *incremental.StateWrite) { w.Number = 0 },
+		func(w *incremental.StateWrite) { w.Holder = "" },
+		func(w *incremental.StateWrite) { w.Name = "" },
+		func(w *incremental.StateWrite) { w.Move = &incremental.Move{Rows: -1} },
+		func(w *incremental.StateWrite) { w.Move = &incremental.Move{To: long} },
 	} {
 		wrong := write
 		change(&wrong)
-		require.Error(t, incremental.CheckWrites([]incremental.Write{write, wrong}))
+		require.Error(t, incremental.CheckWrites([]incremental.StateWrite{write, wrong}))
 	}
-	require.NoError(t, incremental.Change{Name: "s", By: "ana"}.Check())
-	require.Error(t, incremental.Change{Name: "s"}.Check())
-	require.Error(t, incremental.Change{Name: "s", By: "ana", To: long}.Check())
-	require.Error(t, incremental.Change{By: "ana"}.Check())
+	require.NoError(t, incremental.StateChange{Name: "s", By: "ana"}.Check())
+	require.Error(t, incremental.StateChange{Name: "s"}.Check())
+	require.Error(t, incremental.StateChange{Name: "s", By: "ana", To: long}.Check())
+	require.Error(t, incremental.StateChange{By: "ana"}.Check())
 }
 
 func TestWorkflowID(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 // Moves are writes to states that one workflow keeps, or one destination. Kept in workflow history.
 type Moves struct {
 	// Group is the name of the workflow; "" for a destination.
-	Group  string  `json:"group,omitempty"`
-	Writes []Write `json:"writes"`
+	Group  string       `json:"group,omitempty"`
+	Writes []StateWrite `json:"writes"`
 }
 
 // Join adds moves to those of all, in the order of their groups. It changes all, and shares no
@@ -38,7 +38,7 @@ func Without(all, later []Moves) []Moves {
 	}
 	var left []Moves
 	for _, moves := range all {
-		writes := slices.DeleteFunc(slices.Clone(moves.Writes), func(write Write) bool { return moved[state{moves.Group, write.Name}] })
+		writes := slices.DeleteFunc(slices.Clone(moves.Writes), func(write StateWrite) bool { return moved[state{moves.Group, write.Name}] })
 		if len(writes) > 0 {
 			left = append(left, Moves{Group: moves.Group, Writes: writes})
 		}

@@ -13,7 +13,7 @@ import (
 func moves(group string, names ...string) incremental.Moves {
 	of := incremental.Moves{Group: group}
 	for _, name := range names {
-		of.Writes = append(of.Writes, incremental.Write{Name: name, Number: 1})
+		of.Writes = append(of.Writes, incremental.StateWrite{Name: name, Number: 1})
 	}
 	return of
 }

@@ -34,8 +34,8 @@ func WorkflowID(group string) string {
 // that a digest is in their place.
 func WorkflowIDPrefix(prefix string) string { return "reprise-state/" + url.PathEscape(prefix) }
 
-// Range is a part of the states of a group, in the order of their names.
-type Range struct {
+// NameRange is a part of the states of a group, in the order of their names.
+type NameRange struct {
 	Prefix string `json:"prefix,omitempty"`
 	After  string `json:"after,omitempty"` // the last name of the part before
 	Most   int    `json:"most,omitempty"`  // 0 is RangeSize, which is as many as there may be

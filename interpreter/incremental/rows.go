@@ -21,7 +21,7 @@ var (
 const HashLength = 16
 
 // Of is what distinguishes a row that a page has contributed.
-func (r *Rows) Of(row any) (known KnownRow) {
+func (r *RowIdentity) Of(row any) (known KnownRow) {
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
 		return KnownRow{Hash: hashOf(nil, row), Position: belowToken}
 	}
@@ -54,7 +54,7 @@ func hashOf(position []byte, parts ...any) [HashLength]byte {
 
 // Lacks finds a column of the key that a row has not, or that of a key whose columns are all nil:
 // such rows cannot be distinguished.
-func (r *Rows) Lacks(row any) (column string, lacks bool) {
+func (r *RowIdentity) Lacks(row any) (column string, lacks bool) {
 	if len(r.Key) == 0 || r.Type == Token {
 		return "", false
 	}
@@ -70,7 +70,7 @@ func (r *Rows) Lacks(row any) (column string, lacks bool) {
 }
 
 // KeyText is the key of a row as text, without a key that of the whole row.
-func (r *Rows) KeyText(row any) string {
+func (r *RowIdentity) KeyText(row any) string {
 	if len(r.Key) == 0 {
 		return expression.Text(row)
 	}

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkOf tells the rows of a page apart.
 func BenchmarkOf(b *testing.B) {
-	for name, rows := range map[string]*incremental.Rows{
+	for name, rows := range map[string]*incremental.RowIdentity{
 		"key":  {CursorPath: "updated_at", Type: incremental.Time, Key: []string{"id"}},
 		"row":  {CursorPath: "updated_at", Type: incremental.Time},
 		"path": {CursorPath: "meta.updated_at", Type: incremental.Time, Key: []string{"meta.id"}},

@@ -12,7 +12,7 @@ import (
 func TestRowsAtOtherCursorsAreOthers(t *testing.T) {
 	t.Parallel()
 
-	rows := &incremental.Rows{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}}
+	rows := &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}}
 	seen := map[[incremental.HashLength]byte]int{}
 	for at := range 100_000 {
 		hash := rows.Of(map[string]any{"id": 1, "at": at}).Hash
@@ -25,8 +25,8 @@ func TestRowsAtOtherCursorsAreOthers(t *testing.T) {
 func TestRowsAreToldApart(t *testing.T) {
 	t.Parallel()
 
-	byKey := &incremental.Rows{CursorPath: "meta.at", Type: incremental.Time, Key: []string{"id", "a.b"}}
-	whole := &incremental.Rows{CursorPath: "meta.at", Type: incremental.Time}
+	byKey := &incremental.RowIdentity{CursorPath: "meta.at", Type: incremental.Time, Key: []string{"id", "a.b"}}
+	whole := &incremental.RowIdentity{CursorPath: "meta.at", Type: incremental.Time}
 	row := func(id, ab, at, note any) any {
 		return map[string]any{"id": id, "a.b": ab, "meta": map[string]any{"at": at}, "note": note}
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Source is what the state of a step is about. A state that has moved belongs to one source.
+// SourceIdentity is what the state of a step is about. A state that has moved belongs to one source.
 // Kept with the state.
-type Source struct {
-	CursorPath string `json:"cursor_path,omitempty"`
-	Type       Type   `json:"type"`
+type SourceIdentity struct {
+	CursorPath string     `json:"cursor_path,omitempty"`
+	Type       CursorType `json:"type"`
 	// Fingerprint is a digest of where the rows come from: the first request's url without its
 	// query, its auth, and the fields that name workload or the element.
 	Fingerprint string `json:"fingerprint"`
@@ -19,10 +19,10 @@ type Source struct {
 // Claim is what a call asks of the state before its first request: to hold it, until
 // another call claims it. Kept in workflow history.
 type Claim struct {
-	Name   string `json:"name"`
-	Holder string `json:"holder"` // key of the call; one that claims again gets what it got
-	Run    string `json:"run"`    // workflow ID of its run, for people
-	Source Source `json:"source"`
+	Name   string         `json:"name"`
+	Holder string         `json:"holder"` // key of the call; one that claims again gets what it got
+	Run    string         `json:"run"`    // workflow ID of its run, for people
+	Source SourceIdentity `json:"source"`
 	// Full says that the call reads everything again: a state whose table has no rows begins
 	// anew with it, where another claim is refused.
 	Full bool `json:"full,omitempty"`
@@ -65,17 +65,17 @@ const (
 	TypeFull = "too_many_states"
 )
 
-// Write is what a write of a call does to its state, in the transaction of its rows: it is
+// StateWrite is what a write of a call does to its state, in the transaction of its rows: it is
 // undone as a whole (TypeMoved) unless Holder holds the state and the number of its last
 // write is Number or the one before. Kept in workflow history.
-type Write struct {
+type StateWrite struct {
 	Name   string `json:"name"`
 	Holder string `json:"holder"`
 	Number int    `json:"number"` // of the call's writes to its state, from 1
 	// Move is where the watermark goes; nil leaves it where it is.
 	Move *Move `json:"move,omitempty"`
 	// Rows distinguishes rows that come again; nil where the mode takes them.
-	Rows *Rows `json:"rows,omitempty"`
+	Rows *RowIdentity `json:"rows,omitempty"`
 }
 
 // Move is a new watermark. It is never below the one that is there, unless Back says so.
@@ -87,11 +87,11 @@ type Move struct {
 	Rows int `json:"rows,omitempty"`
 }
 
-// Rows says how rows are distinguished that a source gives again. Kept in workflow history.
-type Rows struct {
-	CursorPath string   `json:"cursor_path"`
-	Type       Type     `json:"type"`
-	Key        []string `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
+// RowIdentity says how rows are distinguished that a source gives again. Kept in workflow history.
+type RowIdentity struct {
+	CursorPath string     `json:"cursor_path"`
+	Type       CursorType `json:"type"`
+	Key        []string   `json:"key,omitempty"` // columns, or dotted paths; nil is the whole row
 	// Floor is the watermark behind the write, less the lag: rows from there on may come again.
 	Floor []byte `json:"floor,omitempty"`
 	// Sweep forgets the rows below Floor: the call ends with this write, and reads nothing again.
@@ -105,18 +105,18 @@ type Rows struct {
 
 // State is a state as people see it.
 type State struct {
-	Name      string    `json:"name"`
-	Watermark Cursor    `json:"watermark,omitzero"`
-	Source    Source    `json:"source"`
-	Run       string    `json:"run,omitempty"` // that claimed it last; it may hold it
-	MovedAt   time.Time `json:"moved_at,omitzero"`
-	Rows      int64     `json:"rows,omitempty"` // that its last call has written
+	Name      string         `json:"name"`
+	Watermark Cursor         `json:"watermark,omitzero"`
+	Source    SourceIdentity `json:"source"`
+	Run       string         `json:"run,omitempty"` // that claimed it last; it may hold it
+	MovedAt   time.Time      `json:"moved_at,omitzero"`
+	Rows      int64          `json:"rows,omitempty"` // that its last call has written
 	// Emptied says that the last rows that were written with it have left the table without any.
 	Emptied bool `json:"emptied,omitempty"`
 }
 
-// Change is one change of a state, in its history.
-type Change struct {
+// StateChange is one change of a state, in its history.
+type StateChange struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	By   string    `json:"by"` // workflow ID of a run, or a person
@@ -127,9 +127,9 @@ type Change struct {
 
 // OfAnother is why a claim of another source is refused, nil for one that is not. A state that
 // has not moved, or was set by a person, belongs to no source yet.
-func OfAnother(state State, source Source) *Refusal {
+func OfAnother(state State, source SourceIdentity) *Refusal {
 	kept := state.Source
-	if state.Watermark.IsZero() || kept == (Source{}) || kept == source {
+	if state.Watermark.IsZero() || kept == (SourceIdentity{}) || kept == source {
 		return nil
 	}
 	differs := "rows come from somewhere else: its url, auth, or a field that names workload or the element is another"
@@ -148,4 +148,4 @@ func OfAnother(state State, source Source) *Refusal {
 			"over what differs, or forget this one with `starter state reset`", state.Name, last, differs)}
 }
 
-func (s Source) path() string { return cmp.Or(s.CursorPath, "a token") }
+func (s SourceIdentity) path() string { return cmp.Or(s.CursorPath, "a token") }

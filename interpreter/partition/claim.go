@@ -22,8 +22,8 @@ type Holder struct {
 	First string `json:"first"` // the run ID of its first history
 }
 
-// Claim is what a backfill is to run: no other one runs it meanwhile. Kept in workflow history.
-type Claim struct {
+// BackfillClaim is what a backfill is to run: no other one runs it meanwhile. Kept in workflow history.
+type BackfillClaim struct {
 	Holder
 
 	Playbook string `json:"playbook"`
@@ -40,8 +40,8 @@ const (
 )
 
 // ClaimOf is the claim of partitions, which are in their order.
-func ClaimOf(playbook string, all []Partition) Claim {
-	c := Claim{Playbook: playbook}
+func ClaimOf(playbook string, all []Partition) BackfillClaim {
+	c := BackfillClaim{Playbook: playbook}
 	for _, p := range all {
 		switch last := len(c.Spans) - 1; {
 		case p.Start.IsZero():
@@ -59,7 +59,7 @@ func ClaimOf(playbook string, all []Partition) Claim {
 }
 
 // Check finds what no backfill claims.
-func (c Claim) Check() error {
+func (c BackfillClaim) Check() error {
 	switch {
 	case c.Run == "" || c.First == "":
 		return errors.New("a claim needs a run")
@@ -72,13 +72,13 @@ func (c Claim) Check() error {
 }
 
 // Holds reports whether a partition is one of the claim.
-func (c Claim) Holds(p Partition) bool {
+func (c BackfillClaim) Holds(p Partition) bool {
 	return !c.Overlap(ClaimOf(c.Playbook, []Partition{p})).isEmpty()
 }
 
 // Overlap is what two claims share.
-func (c Claim) Overlap(other Claim) Claim {
-	both := Claim{Holder: c.Holder, Playbook: c.Playbook}
+func (c BackfillClaim) Overlap(other BackfillClaim) BackfillClaim {
+	both := BackfillClaim{Holder: c.Holder, Playbook: c.Playbook}
 	for i, k := 0, 0; i < len(c.Spans) && k < len(other.Spans); {
 		from, to := max(c.Spans[i], other.Spans[k]), min(c.Spans[i+1], other.Spans[k+1])
 		if from < to {
@@ -98,10 +98,10 @@ func (c Claim) Overlap(other Claim) Claim {
 	return both
 }
 
-func (c Claim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) == 0 }
+func (c BackfillClaim) isEmpty() bool { return len(c.Spans) == 0 && len(c.Keys) == 0 }
 
 // Words names what is claimed, "" for nothing.
-func (c Claim) Words() string {
+func (c BackfillClaim) Words() string {
 	const most = 5
 	words := slices.Clone(c.Keys)
 	for i := 0; i < len(c.Spans); i += 2 {
@@ -118,7 +118,7 @@ func text(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC33
 
 // ClaimRequest makes a claim, or releases it. Kept in workflow history.
 type ClaimRequest struct {
-	Claim
+	BackfillClaim
 
 	Release bool `json:"release,omitempty"`
 	// Ended are runs that hold claims and have ended without a release.
@@ -133,27 +133,27 @@ type Conflict struct {
 
 // Claim keeps a claim and gives nil, or gives the claims of others for which it cannot be kept. One
 // that was made before changes nothing.
-func (l *Ledger) Claim(request ClaimRequest) []Claim {
-	l.claims = slices.DeleteFunc(l.claims, func(c Claim) bool {
+func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
+	l.claims = slices.DeleteFunc(l.claims, func(c BackfillClaim) bool {
 		return c.Holder == request.Holder || slices.Contains(request.Ended, c.Holder)
 	})
 	if request.Release {
 		return nil
 	}
-	if others := l.Claims(request.Claim); len(others) > 0 {
+	if others := l.Claims(request.BackfillClaim); len(others) > 0 {
 		return others
 	}
 	if len(l.claims) >= maxClaims {
 		return slices.Clone(l.claims)
 	}
-	l.claims = append(l.claims, request.Claim)
-	slices.SortFunc(l.claims, func(a, b Claim) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.First, b.First)) })
+	l.claims = append(l.claims, request.BackfillClaim)
+	slices.SortFunc(l.claims, func(a, b BackfillClaim) int { return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.First, b.First)) })
 	return nil
 }
 
 // Claims are the claims that share a partition with another one.
-func (l *Ledger) Claims(of Claim) []Claim {
-	var others []Claim
+func (l *Ledger) Claims(of BackfillClaim) []BackfillClaim {
+	var others []BackfillClaim
 	for _, c := range l.claims {
 		if !c.Overlap(of).isEmpty() {
 			others = append(others, c)

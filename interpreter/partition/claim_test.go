@@ -15,7 +15,7 @@ func claimOf(t *testing.T, run string, all ...partition.Partition) partition.Cla
 	claim := partition.ClaimOf("orders", all)
 	claim.Holder = partition.Holder{Run: run, First: run + "-1"}
 	require.NoError(t, claim.Check())
-	return partition.ClaimRequest{Claim: claim}
+	return partition.ClaimRequest{BackfillClaim: claim}
 }
 
 // TestClaims: backfills hold disjoint partitions at a time, whatever their order, also in the next
@@ -45,13 +45,13 @@ func TestClaims(t *testing.T) {
 		},
 	} {
 		request := claimOf(t, name, row.days...)
-		found := l.Claims(request.Claim)
+		found := l.Claims(request.BackfillClaim)
 		if row.overlap == "" {
 			require.Empty(t, found, name)
 			continue
 		}
 		require.Len(t, found, 1, name)
-		require.Equal(t, row.overlap, found[0].Overlap(request.Claim).Words(), name)
+		require.Equal(t, row.overlap, found[0].Overlap(request.BackfillClaim).Words(), name)
 		require.Equal(t, found, l.Claim(request), name)
 	}
 	release := claimOf(t, "a", days[:10]...)
@@ -76,7 +76,7 @@ func TestClaimsOfALists(t *testing.T) {
 	refused := claimOf(t, "c", us, asia)
 	others := reread(t, l).Claim(refused)
 	require.Len(t, others, 2)
-	require.Equal(t, "us", others[0].Overlap(refused.Claim).Words())
+	require.Equal(t, "us", others[0].Overlap(refused.BackfillClaim).Words())
 	require.True(t, others[1].Holds(asia))
 	require.False(t, others[1].Holds(eu))
 }
@@ -114,7 +114,7 @@ func TestManyClaims(t *testing.T) {
 func TestClaimCheck(t *testing.T) {
 	t.Parallel()
 	holder := partition.Holder{Run: "run", First: "first"}
-	for message, claim := range map[string]partition.Claim{
+	for message, claim := range map[string]partition.BackfillClaim{
 		"a claim needs a run": {Spans: []int64{1, 2}},
 		"a claim of 1 times that are no spans in their order": {Holder: holder, Spans: []int64{1}},
 		"a claim of 4 times that are no spans in their order": {Holder: holder, Spans: []int64{1, 2, 4, 3}},

@@ -103,7 +103,7 @@ type Ledger struct {
 	spans   []span // in their order, none over another
 	listed  []listed
 	running []running
-	claims  []Claim // of backfills
+	claims  []BackfillClaim // of backfills
 }
 
 // Note applies what a run says. One that was applied before changes nothing.
@@ -231,10 +231,10 @@ type snapshot struct {
 	Identities []string `json:"identities,omitempty"`
 	// Spans are four numbers each: how far from the end of the one before it begins, how long it
 	// is, which identity it has, and 1 where it failed.
-	Spans   []int64   `json:"spans,omitempty"`
-	Listed  []listed  `json:"listed,omitempty"`
-	Running []running `json:"running,omitempty"`
-	Claims  []Claim   `json:"claims,omitempty"`
+	Spans   []int64         `json:"spans,omitempty"`
+	Listed  []listed        `json:"listed,omitempty"`
+	Running []running       `json:"running,omitempty"`
+	Claims  []BackfillClaim `json:"claims,omitempty"`
 }
 
 const perSpan = 4

@@ -22,7 +22,7 @@ var incrementalSection = sectionOf(section{name: "incremental", prefix: "increme
 		asTextValue(func(i *Incremental, n *Node) { i.Token = n })),
 	accept(key{name: "initial_value", doc: "the value of the first run; with a `token` it may be left out"}, asPart[Incremental](WordScalar)),
 	accept(key{name: "type", doc: "how cursors are compared: `time`, `date`, `integer` or `text`; default that of `initial_value`"},
-		asOneOf(func(i *Incremental, t incremental.Type) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
+		asOneOf(func(i *Incremental, t incremental.CursorType) { i.Type = t }, incremental.Time, incremental.Date, incremental.Integer, incremental.Text)),
 	accept(key{name: "lag", doc: "how far before the watermark is read again: a duration for `time`, days for `date`, a number for `integer`; default 0"},
 		asPart[Incremental](WordLength).or(0)),
 	accept(key{name: "range_start", doc: "`closed` (default): the source answers rows with the value itself too; `open`: only those behind it"},
@@ -92,7 +92,7 @@ func (i *Incremental) initial(d *decoder, n *yaml.Node) {
 }
 
 // typeOf is the type of a cursor with this value; "" for what is none.
-func typeOf(value any) incremental.Type {
+func typeOf(value any) incremental.CursorType {
 	text, isText := value.(string)
 	if !isText {
 		if _, err := incremental.Parse(incremental.Integer, value); err == nil {
@@ -100,7 +100,7 @@ func typeOf(value any) incremental.Type {
 		}
 		return ""
 	}
-	for _, one := range []incremental.Type{incremental.Date, incremental.Time} { // a date is a time too
+	for _, one := range []incremental.CursorType{incremental.Date, incremental.Time} { // a date is a time too
 		if _, err := incremental.Parse(one, text); err == nil {
 			return one
 		}
@@ -109,7 +109,7 @@ func typeOf(value any) incremental.Type {
 }
 
 // initialHint completes a message about a value that is not of its type.
-func initialHint(typed incremental.Type, value any) string {
+func initialHint(typed incremental.CursorType, value any) string {
 	_, isText := value.(string)
 	switch {
 	case typed == incremental.Time && !isText:

@@ -258,7 +258,7 @@ func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
 		if places[i] = match[1] + match[4]; i < len(parts)-1 {
 			name.Outer = append(name.Outer, chosen)
 		} else {
-			name.Iterations = chosen
+			name.TestIterations = chosen
 		}
 	}
 	if len(parts) == 0 || strings.Count(n.Value, "/") < len(parts)-1 {
@@ -270,7 +270,7 @@ func (d *decoder) callName(n *yaml.Node) (CallName, bool) {
 }
 
 // iterations reads what chooses iterations: an index, or members of an element.
-func (d *decoder) iterations(pos source.Position, part, index, members string) (chosen Iterations, ok bool) {
+func (d *decoder) iterations(pos source.Position, part, index, members string) (chosen TestIterations, ok bool) {
 	if index != "" {
 		number, err := strconv.Atoi(index)
 		if err != nil {

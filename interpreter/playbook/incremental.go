@@ -16,7 +16,7 @@ type Incremental struct {
 	Token      *Node
 	// InitialValue is nil where a Token has none.
 	InitialValue any
-	Type         incremental.Type
+	Type         incremental.CursorType
 	Lag          incremental.Lag
 	OpenStart    bool // range_start: open
 	Ascending    bool // row_order: asc

@@ -26,7 +26,7 @@ func TestIncrementalTypes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		section string
-		as      incremental.Type
+		as      incremental.CursorType
 		initial any
 		lag     incremental.Lag
 	}{

@@ -57,19 +57,19 @@ type CallName struct {
 	Place string
 	// Iterations chooses iterations of the step, and Outer those of the steps that run its
 	// playbook, the first one first.
-	Iterations
-	Outer []Iterations
+	TestIterations
+	Outer []TestIterations
 }
 
-// Iterations are some of those of a loop.
-type Iterations struct {
+// TestIterations are some of those of a loop.
+type TestIterations struct {
 	// Index is the iteration, nil for all; Element are members of the element, nil for all.
 	Index   *int
 	Element map[string]string
 }
 
 // All reports whether all iterations are meant.
-func (i Iterations) All() bool { return i.Index == nil && i.Element == nil }
+func (i TestIterations) All() bool { return i.Index == nil && i.Element == nil }
 
 // TestAnswers are what the attempts of some calls get, in this order.
 type TestAnswers struct {

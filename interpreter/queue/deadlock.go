@@ -19,22 +19,22 @@ import (
 // Victim is the run by whose failure others get their turns; kept in workflow
 // history. It is zero where no run waits forever.
 type Victim struct {
-	Run
+	Member
 	// Why says who waits for whom.
 	Why string `json:"why,omitempty"`
 }
 
-// Wait is a run that waits forever, in a queue, and the turn that is held until it ends.
-type Wait struct {
+// Deadlock is a run that waits forever, in a queue, and the turn that is held until it ends.
+type Deadlock struct {
 	Queue  string // workflow ID
-	Run    Run
+	Run    Member
 	Since  time.Time
-	Holder Run // it has its turn in In until the run has ended
+	Holder Member // it has its turn in In until the run has ended
 	In     string
 }
 
 // Equal reports whether two waits are the same one.
-func (w Wait) Equal(other Wait) bool {
+func (w Deadlock) Equal(other Deadlock) bool {
 	return w.Queue == other.Queue && w.Run == other.Run && w.Since.Equal(other.Since) && w.Holder == other.Holder && w.In == other.In
 }
 
@@ -64,12 +64,12 @@ func (q *Queue) stuck(queues map[string]Queue) bool {
 
 // waitsOfChildren finds the waiting runs for whose end a run waits that has its turn in a
 // queue.
-func waitsOfChildren(queues map[string]Queue, id, run string) []Wait {
-	var waits []Wait
+func waitsOfChildren(queues map[string]Queue, id, run string) []Deadlock {
+	var waits []Deadlock
 	for _, other := range playbook.SortedKeys(queues) {
 		for _, entry := range queues[other].Waiting {
 			if slices.Contains(entry.Parents, Holding{Run: run, Queue: id}) {
-				waits = append(waits, Wait{Queue: other, Run: entry.Run, Since: entry.Since, In: id})
+				waits = append(waits, Deadlock{Queue: other, Run: entry.Member, Since: entry.Since, In: id})
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func waitsOfChildren(queues map[string]Queue, id, run string) []Wait {
 
 // Deadlocks finds the runs that wait for each other forever, the newest first.
 // queues are by their workflow IDs; the turns of one that is left out are taken to come free.
-func Deadlocks(queues map[string]Queue) []Wait {
+func Deadlocks(queues map[string]Queue) []Deadlock {
 	stuck := map[string]Queue{}
 	maps.Copy(stuck, queues)
 	for before := -1; before != len(stuck); {
@@ -89,25 +89,25 @@ func Deadlocks(queues map[string]Queue) []Wait {
 			}
 		}
 	}
-	var waits []Wait
+	var waits []Deadlock
 	for _, id := range playbook.SortedKeys(stuck) {
 		for _, holder := range stuck[id].Holders {
 			for _, wait := range waitsOfChildren(stuck, id, holder.WorkflowID) {
-				wait.Holder = holder.Run
+				wait.Holder = holder.Member
 				waits = append(waits, wait)
 			}
 		}
 	}
-	slices.SortStableFunc(waits, func(x, y Wait) int { return y.Since.Compare(x.Since) })
+	slices.SortStableFunc(waits, func(x, y Deadlock) int { return y.Since.Compare(x.Since) })
 	return waits
 }
 
 // VictimOf is which of some waits is to fail, and the queue that it waits in: the newest that is
 // in a circle, so that all queues name the same. It is zero where there is no circle.
-func VictimOf(waits []Wait, queues map[string]Queue) (victim Victim, queue string) {
+func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue string) {
 	for _, wait := range waits {
 		if circle := circleOf(wait, waits); circle != nil {
-			return Victim{Run: wait.Run, Why: circleText(circle, queues)}, wait.Queue
+			return Victim{Member: wait.Run, Why: circleText(circle, queues)}, wait.Queue
 		}
 	}
 	return Victim{}, ""
@@ -116,8 +116,8 @@ func VictimOf(waits []Wait, queues map[string]Queue) (victim Victim, queue strin
 // circleOf follows a wait until it comes back to itself, the shortest way; nil where
 // it does not. Each of the circle waits in the queue in which the turn of the next is
 // held up.
-func circleOf(first Wait, waits []Wait) []Wait {
-	paths := [][]Wait{{first}}
+func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
+	paths := [][]Deadlock{{first}}
 	seen := map[string]bool{}
 	for len(paths) > 0 {
 		path := paths[0]
@@ -143,7 +143,7 @@ func circleOf(first Wait, waits []Wait) []Wait {
 const maxCircleText = 2000
 
 // circleText says who waits for whom, seen from the first of a circle.
-func circleText(circle []Wait, queues map[string]Queue) string {
+func circleText(circle []Deadlock, queues map[string]Queue) string {
 	var b strings.Builder
 	for _, next := range circle[1:] {
 		fmt.Fprintf(&b, "it waits for %s, which waits for the end of %s, which is queued under %q, where ",
@@ -159,11 +159,11 @@ func circleText(circle []Wait, queues map[string]Queue) string {
 
 // Refuse has a waiting run fail that would wait forever.
 func (q *Queue) Refuse(now time.Time, victim Victim) {
-	if q.state(victim.Run) != Queued {
+	if q.state(victim.Member) != Queued {
 		return
 	}
 	q.Messages = append(q.Messages, Message{
-		To: victim.Run, Decision: Decision{RunID: victim.RunID, Queue: q.Name.ID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
+		To: victim.Member, Decision: Notification{RunID: victim.RunID, Queue: q.Name.ID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
 	})
-	q.Remove(now, victim.Run)
+	q.Remove(now, victim.Member)
 }

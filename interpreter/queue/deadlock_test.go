@@ -29,7 +29,7 @@ func queuesOf(words string) map[string]queue.Queue {
 		name := queue.Name{Key: key}
 		q := queues[name.ID()]
 		q.Name, q.Limit = name, limit
-		member := queue.Entry{Run: queue.Run{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
+		member := queue.Entry{Member: queue.Member{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
 		if queued {
 			member.Parents = turns[above]
 			q.Waiting = append(q.Waiting, member)

@@ -108,6 +108,6 @@ type Enter struct {
 
 // Cancel is the argument of CancelActivity; kept in workflow history.
 type Cancel struct {
-	Run
+	Member
 	Reason string `json:"reason"`
 }

@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Run is a run that shares a key; kept in workflow history.
-type Run struct {
+// Member is a run that shares a key; kept in workflow history.
+type Member struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"` // the first of its chain
 	// Visit is that of the step which waits for its state, and no other visit of the run; "" for
@@ -23,7 +23,7 @@ type Run struct {
 
 // Request is what a run sends to the queue of its key; kept in workflow history.
 type Request struct {
-	Run
+	Member
 	// Leave says that the run needs no turn any more; else it requests one. A run that
 	// does so again keeps its position.
 	Leave bool `json:"leave,omitempty"`
@@ -76,8 +76,8 @@ const (
 	Deadlocked State = "circle"
 )
 
-// Decision is what a queue sends a run; kept in workflow history.
-type Decision struct {
+// Notification is what a queue sends a run; kept in workflow history.
+type Notification struct {
 	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
 	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
 	// several states.
@@ -92,9 +92,9 @@ type Decision struct {
 
 // Message is a decision that is to be sent; kept in workflow history.
 type Message struct {
-	To       Run      `json:"to"`
-	Decision Decision `json:"decision"`
-	bytes    int      // see size
+	To       Member       `json:"to"`
+	Decision Notification `json:"decision"`
+	bytes    int          // see size
 }
 
 // size is how many bytes of JSON the message takes, worked out once.
@@ -107,7 +107,7 @@ func (m *Message) size() int {
 
 // Entry is a run that has a turn or waits for one; kept in workflow history.
 type Entry struct {
-	Run
+	Member
 	Since   time.Time `json:"since"`
 	Started time.Time `json:"started,omitzero"` // when the run began
 	// Replaces says that the run does not wait for others to end by themselves.
@@ -167,36 +167,36 @@ func (q *Queue) Empty() bool { return len(q.Holders)+len(q.Waiting)+len(q.Messag
 // Apply decides about a request.
 func (q *Queue) Apply(request Request, now time.Time) {
 	if request.Leave {
-		q.Remove(now, request.Run)
+		q.Remove(now, request.Member)
 		return
 	}
 	q.Limit = request.Limit
 	q.advance(now)
-	switch known := q.state(request.Run); {
+	switch known := q.state(request.Member); {
 	case known != "":
 		if known != request.Known {
-			q.notify(request.Run, known, q.holder())
+			q.notify(request.Member, known, q.holder())
 		}
 		return
 	case len(q.Holders) < q.Limit && len(q.Waiting) == 0:
 	case request.OnConflict == playbook.ConflictSkip:
-		q.notify(request.Run, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
+		q.notify(request.Member, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
 		return
 	case q.newer(request) != "" && q.replacing() == 0:
-		q.notify(request.Run, Replaced, q.newer(request))
+		q.notify(request.Member, Replaced, q.newer(request))
 		return
 	case q.size() > maxSize:
-		q.notify(request.Run, Full, "")
+		q.notify(request.Member, Full, "")
 		return
 	}
 	q.enqueue(Entry{
-		Run: request.Run, Since: now, Started: request.Started,
+		Member: request.Member, Since: now, Started: request.Started,
 		Replaces: request.OnConflict == playbook.ConflictCancel, Parents: request.Parents,
 	})
 	q.supersede()
 	q.advance(now)
-	if q.state(request.Run) == Queued {
-		q.notify(request.Run, Queued, q.holder())
+	if q.state(request.Member) == Queued {
+		q.notify(request.Member, Queued, q.holder())
 	}
 }
 
@@ -209,7 +209,7 @@ func (q *Queue) holder() string {
 }
 
 // Has reports whether a run has a turn or waits for one.
-func (q *Queue) Has(run Run) bool { return q.state(run) != "" }
+func (q *Queue) Has(run Member) bool { return q.state(run) != "" }
 
 // enqueue puts a run behind those that began before it.
 func (q *Queue) enqueue(next Entry) {
@@ -235,8 +235,8 @@ func (q *Queue) newer(request Request) string {
 }
 
 // Remove removes runs that need no turn any more, or have ended.
-func (q *Queue) Remove(now time.Time, runs ...Run) {
-	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Run) }
+func (q *Queue) Remove(now time.Time, runs ...Member) {
+	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Member) }
 	q.Holders = slices.DeleteFunc(q.Holders, isGone)
 	q.Waiting = slices.DeleteFunc(q.Waiting, isGone)
 	q.advance(now)
@@ -249,14 +249,14 @@ func (q Queue) Recovered() Queue {
 	q.Holders = slices.Clone(q.Holders)
 	for i := range q.Holders {
 		q.Holders[i].Leaving = false
-		q.notify(q.Holders[i].Run, Granted, "")
+		q.notify(q.Holders[i].Member, Granted, "")
 	}
 	return q
 }
 
 // state is that of a run, "" for one that is not there.
-func (q *Queue) state(run Run) State {
-	is := func(entry Entry) bool { return entry.Run == run }
+func (q *Queue) state(run Member) State {
+	is := func(entry Entry) bool { return entry.Member == run }
 	switch {
 	case slices.ContainsFunc(q.Holders, is):
 		return Granted
@@ -266,8 +266,8 @@ func (q *Queue) state(run Run) State {
 	return ""
 }
 
-func (q *Queue) notify(to Run, state State, by string) {
-	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{
+func (q *Queue) notify(to Member, state State, by string) {
+	q.Messages = append(q.Messages, Message{To: to, Decision: Notification{
 		RunID: to.RunID, Queue: q.Name.ID(), Visit: to.Visit, State: state, By: by,
 	}})
 }
@@ -286,7 +286,7 @@ func (q *Queue) supersede() {
 			return false
 		}
 		over--
-		q.notify(entry.Run, Replaced, newest.WorkflowID)
+		q.notify(entry.Member, Replaced, newest.WorkflowID)
 		return true
 	})
 }
@@ -309,7 +309,7 @@ func (q *Queue) advance(now time.Time) {
 		q.Waiting = q.Waiting[1:]
 		next.Since = now
 		q.Holders = append(q.Holders, next)
-		q.notify(next.Run, Granted, "")
+		q.notify(next.Member, Granted, "")
 	}
 	wanted, by := q.replacing(), ""
 	for _, entry := range q.Waiting {
@@ -325,7 +325,7 @@ func (q *Queue) advance(now time.Time) {
 		wanted--
 		if !holder.Leaving {
 			holder.Leaving = true
-			q.notify(holder.Run, Replaced, by)
+			q.notify(holder.Member, Replaced, by)
 		}
 	}
 }
@@ -347,16 +347,16 @@ type Status struct {
 const mostShown = 5
 
 // Status describes the queue, and the positions of some runs.
-func (q *Queue) Status(runs []Run) Status {
+func (q *Queue) Status(runs []Member) Status {
 	status := Status{
 		Name: q.Name, Limit: q.Limit, Waiting: len(q.Waiting), Running: len(q.Holders), Positions: make([]int, len(runs)),
 	}
 	for _, holder := range q.Holders[:min(len(q.Holders), mostShown)] {
 		status.Holders = append(status.Holders, holder.WorkflowID)
 	}
-	positions := make(map[Run]int, 2*len(q.Waiting))
+	positions := make(map[Member]int, 2*len(q.Waiting))
 	for i, entry := range q.Waiting {
-		positions[entry.Run], positions[Run{WorkflowID: entry.WorkflowID}] = i+1, i+1
+		positions[entry.Member], positions[Member{WorkflowID: entry.WorkflowID}] = i+1, i+1
 	}
 	for i, run := range runs {
 		status.Positions[i] = positions[run]
@@ -378,7 +378,7 @@ func (t *Ticket) Waits() bool { return t != nil && (t.State == "" || t.State == 
 
 // Apply notes a decision of the queue; false where that changes nothing. What was
 // decided stays, except that a run with a turn may be replaced.
-func (t *Ticket) Apply(decision Decision) bool {
+func (t *Ticket) Apply(decision Notification) bool {
 	if t.State == decision.State || !t.Waits() && (t.State != Granted || decision.State != Replaced) {
 		return false
 	}

@@ -23,11 +23,11 @@ func act(q *queue.Queue, word string, now time.Time) {
 		word = rest
 	}
 	who, what, _ := strings.Cut(word, ":")
-	member := queue.Run{WorkflowID: who, RunID: "1"}
-	request := queue.Request{Run: member, Limit: limit, OnConflict: playbook.ConflictQueue}
+	member := queue.Member{WorkflowID: who, RunID: "1"}
+	request := queue.Request{Member: member, Limit: limit, OnConflict: playbook.ConflictQueue}
 	switch what {
 	case "leaves":
-		request = queue.Request{Run: member, Leave: true}
+		request = queue.Request{Member: member, Leave: true}
 	case "skip":
 		request.OnConflict = playbook.ConflictSkip
 	case "cancel":
@@ -219,7 +219,7 @@ func TestStatus(t *testing.T) {
 	for _, who := range []string{"a", "b", "c"} {
 		act(&q, who, time.Now())
 	}
-	status := q.Status([]queue.Run{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
+	status := q.Status([]queue.Member{{WorkflowID: "c", RunID: "1"}, {WorkflowID: "a", RunID: "1"}, {WorkflowID: "b", RunID: "2"}})
 	require.Equal(t, queue.Status{Limit: 1, Waiting: 2, Running: 1, Holders: []string{"a"}, Positions: []int{2, 0, 0}}, status)
 }
 
@@ -238,7 +238,7 @@ func TestTicket(t *testing.T) {
 		{queue.Skipped, queue.Granted, queue.Skipped},
 	} {
 		ticket := &queue.Ticket{State: row.before}
-		require.Equal(t, row.before != row.after, ticket.Apply(queue.Decision{State: row.answer}), "%+v", row)
+		require.Equal(t, row.before != row.after, ticket.Apply(queue.Notification{State: row.answer}), "%+v", row)
 		require.Equal(t, row.after, ticket.State, "%+v", row)
 	}
 	var none *queue.Ticket
@@ -308,7 +308,7 @@ func TestALineIsBoundedByWhatTravels(t *testing.T) {
 	now, q := time.Unix(0, 0).UTC(), queue.Queue{Name: queue.Name{Key: "acme"}}
 	for i := range 10_000 {
 		q.Apply(queue.Request{
-			Run: queue.Run{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
+			Member: queue.Member{WorkflowID: fmt.Sprintf("%d%s", i, strings.Repeat("<", 900)), RunID: "1"}, Limit: 1, OnConflict: playbook.ConflictQueue,
 		}, now)
 		if q.Messages[len(q.Messages)-1].Decision.State == queue.Full {
 			require.InDelta(t, most, interpreter.EncodedSize(q), one)

@@ -89,10 +89,10 @@ type Lease struct {
 	Promise  time.Time `json:"promise,omitzero"`
 }
 
-// Turn is the position of an attempt that has released its slot to wait for its
+// Reservation is the position of an attempt that has released its slot to wait for its
 // turn under a rate limit. Its times are by the clock of the server. Kept in
 // workflow history.
-type Turn struct {
+type Reservation struct {
 	At       time.Time `json:"at"`              // when it comes back
 	Promised time.Time `json:"promised"`        // when its turn is to be
 	Since    time.Time `json:"since"`           // when it asked first: who has waited longest goes first

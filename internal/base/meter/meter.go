@@ -233,11 +233,11 @@ func ClassOf(failure *interpreter.ErrorObject) string {
 	return string(failure.Class)
 }
 
-// Verdict counts what was decided about an attempt that failed; nil is one that
+// FailedAttempt counts what was decided about an attempt that failed; nil is one that
 // did not.
-func Verdict(to Recorder, facts call.Facts, verdict *call.Verdict) {
-	if verdict != nil && !verdict.Ended {
-		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(verdict.Error), RetryLabel(verdict.Retry))
+func FailedAttempt(to Recorder, facts call.Facts, failed *call.FailedAttempt) {
+	if failed != nil && !failed.Ended {
+		to.Add(Retries, 1, facts.Playbook, facts.Step, facts.Tool, ClassOf(failed.Error), RetryLabel(failed.Retry))
 	}
 }
 

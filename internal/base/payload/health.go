@@ -95,13 +95,13 @@ func (s *Store) Keep(ctx context.Context, payload *commonpb.Payload) error {
 	return err
 }
 
-// kept are keys that were written a moment ago.
-type kept struct {
+// recentKeys are keys that were written a moment ago.
+type recentKeys struct {
 	mu   sync.Mutex
 	keys map[string]time.Time
 }
 
-func (k *kept) add(key string) {
+func (k *recentKeys) add(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys == nil {
@@ -111,7 +111,7 @@ func (k *kept) add(key string) {
 	maps.DeleteFunc(k.keys, func(_ string, at time.Time) bool { return time.Since(at) > keptFor })
 }
 
-func (k *kept) has(key string) bool {
+func (k *recentKeys) has(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, found := k.keys[key]

@@ -34,7 +34,7 @@ type Store struct {
 	bucket *blob.Bucket
 	name   string
 	health health
-	kept   kept
+	kept   recentKeys
 	watch  Watch
 	// scripts are those that were read last.
 	scripts *lru.Cache[reference, []byte]

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Connection is what must not be shown of a connection.
-type Connection struct {
+// ConnectionSecrets is what must not be shown of a connection.
+type ConnectionSecrets struct {
 	secrets []string
 	names   []string // of users
 	short   []string // secrets that are masked only where the connection is used
@@ -29,15 +29,15 @@ type Connection struct {
 
 // newConnection takes apart what an operator has configured. It does not need to
 // be well-formed: what cannot be read is a secret as a whole and in its parts.
-func newConnection(raw string) *Connection {
-	c := &Connection{}
+func newConnection(raw string) *ConnectionSecrets {
+	c := &ConnectionSecrets{}
 	c.read(strings.TrimSpace(raw))
 	return c
 }
 
 // ready is the connection with its patterns, which are made when they are first needed:
 // most secrets are never searched.
-func (c *Connection) ready() *Connection {
+func (c *ConnectionSecrets) ready() *ConnectionSecrets {
 	c.build.Do(func() {
 		var distinct, echoes []pattern
 		for _, secret := range c.secrets {
@@ -60,18 +60,20 @@ func (c *Connection) ready() *Connection {
 // Echoes reports whether an answer repeats a secret of the connection that cannot
 // be taken for an ordinary word. It knows the usual forms, and reads the answer
 // once.
-func Echoes[T string | []byte](c *Connection, answer T) (echoes bool) {
+func Echoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes bool) {
 	each(c.ready().echo, answer, func(int, int) bool { echoes = true; return false })
 	return echoes
 }
 
 // Text is a text of an answer that went well, without the secrets that Echoes finds.
-func (c *Connection) Text(text string) string { return mask([]*masker{c.ready().distinct}, text) }
+func (c *ConnectionSecrets) Text(text string) string {
+	return mask([]*masker{c.ready().distinct}, text)
+}
 
 // Value is Text for all texts and keys of a value of JSON. v is not changed.
-func (c *Connection) Value(v any) any { return maskValue([]*masker{c.ready().distinct}, v) }
+func (c *ConnectionSecrets) Value(v any) any { return maskValue([]*masker{c.ready().distinct}, v) }
 
-func (c *Connection) secret(values ...string) {
+func (c *ConnectionSecrets) secret(values ...string) {
 	for _, value := range values {
 		switch {
 		case len(value) >= minSecret:
@@ -82,13 +84,13 @@ func (c *Connection) secret(values ...string) {
 	}
 }
 
-func (c *Connection) name(name string) {
+func (c *ConnectionSecrets) name(name string) {
 	if name != "" {
 		c.names = append(c.names, name)
 	}
 }
 
-func (c *Connection) read(raw string) {
+func (c *ConnectionSecrets) read(raw string) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	scheme = strings.ToLower(strings.TrimSpace(scheme))
 	switch {
@@ -111,7 +113,7 @@ func (c *Connection) read(raw string) {
 // credentials reads a secret, perhaps with a host behind it, which is none: a text that
 // begins with the host would else be taken for a piece of the whole. A secret that is too
 // short to be masked by itself is masked with its host.
-func (c *Connection) credentials(text string, read func(string)) {
+func (c *ConnectionSecrets) credentials(text string, read func(string)) {
 	secret, host := CutHost(text)
 	if host != "" && len(secret) < minWord {
 		c.secret(strings.TrimSpace(text))
@@ -132,7 +134,7 @@ func CutHost(text string) (secret, host string) {
 }
 
 // object reads a connection that is a map: of an OAuth 2.0 client.
-func (c *Connection) object(raw string) {
+func (c *ConnectionSecrets) object(raw string) {
 	var entry struct {
 		OAuth2 struct {
 			ID     string `json:"client_id"`
@@ -150,7 +152,7 @@ func (c *Connection) object(raw string) {
 }
 
 // header reads the value of a header, which can be basic authentication.
-func (c *Connection) header(value string) {
+func (c *ConnectionSecrets) header(value string) {
 	c.secret(value)
 	c.parts(value)
 	scheme, rest, _ := strings.Cut(value, " ")
@@ -162,7 +164,7 @@ func (c *Connection) header(value string) {
 }
 
 // login reads user:password.
-func (c *Connection) login(pair string) {
+func (c *ConnectionSecrets) login(pair string) {
 	user, password, _ := strings.Cut(pair, ":")
 	c.name(user)
 	c.secret(password, pair)
@@ -170,7 +172,7 @@ func (c *Connection) login(pair string) {
 
 // parts are the words of a text that look like secrets, such as the token in
 // "Token abc…".
-func (c *Connection) parts(text string) {
+func (c *ConnectionSecrets) parts(text string) {
 	for _, separators := range []string{" \t", " \t;,&=", " \t;,&=:?'\"/@"} {
 		for _, part := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 			if part != text && LooksSecret(part) {
@@ -186,7 +188,7 @@ func (c *Connection) parts(text string) {
 	}
 }
 
-func (c *Connection) url(raw, scheme string) {
+func (c *ConnectionSecrets) url(raw, scheme string) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		c.brokenURL(raw)
@@ -226,7 +228,7 @@ func (c *Connection) url(raw, scheme string) {
 }
 
 // guessed takes a part of a URL for a secret if it looks like one.
-func (c *Connection) guessed(text string, decode func(string) (string, error)) {
+func (c *ConnectionSecrets) guessed(text string, decode func(string) (string, error)) {
 	decoded, err := decode(text)
 	if err != nil {
 		decoded = text
@@ -237,7 +239,7 @@ func (c *Connection) guessed(text string, decode func(string) (string, error)) {
 }
 
 // brokenURL finds the login and the rest of what is no URL.
-func (c *Connection) brokenURL(raw string) {
+func (c *ConnectionSecrets) brokenURL(raw string) {
 	c.secret(raw)
 	_, rest, _ := strings.Cut(raw, "://")
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
@@ -251,7 +253,7 @@ func (c *Connection) brokenURL(raw string) {
 var setting = regexp.MustCompile(`([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
 // malformed is what no tool understands, or a token or path alone.
-func (c *Connection) malformed(raw string) {
+func (c *ConnectionSecrets) malformed(raw string) {
 	if isPath(raw) {
 		return
 	}

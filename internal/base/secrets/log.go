@@ -10,7 +10,7 @@ import (
 
 // Handler masks what is logged before next sees it. One that does so already is
 // given as it is.
-func (s *Set) Handler(next slog.Handler) slog.Handler {
+func (s *Masker) Handler(next slog.Handler) slog.Handler {
 	if masks, ok := next.(handler); ok && masks.secrets == s {
 		return next
 	}
@@ -18,7 +18,7 @@ func (s *Set) Handler(next slog.Handler) slog.Handler {
 }
 
 type handler struct {
-	secrets *Set
+	secrets *Masker
 	next    slog.Handler
 }
 

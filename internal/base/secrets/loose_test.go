@@ -59,7 +59,7 @@ func TestSecretsInOtherClothesAreMasked(t *testing.T) {
 	for _, unit := range utf16.Encode([]rune(token)) {
 		wide += string([]byte{byte(unit), byte(unit >> 8)})
 	}
-	var set secrets.Set
+	var set secrets.Masker
 	set.Use(set.AddConnection("bearer:" + token))
 	for form, text := range map[string]string{
 		"capitals": strings.ToUpper(token), "small": strings.ToLower(token), "title": strings.ToUpper(before) + after,

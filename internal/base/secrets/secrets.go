@@ -20,12 +20,12 @@ const Stars = "***"
 // oldest is forgotten first. Tokens that are fetched again and again expire.
 const maxAdded = 256
 
-// Set masks secrets. It is safe for concurrent use. The zero value has none.
-type Set struct {
-	parent *Set
+// Masker masks secrets. It is safe for concurrent use. The zero value has none.
+type Masker struct {
+	parent *Masker
 
 	mu          sync.Mutex
-	connections map[string]*Connection
+	connections map[string]*ConnectionSecrets
 	added       []added
 	names       []string
 	// ready is made of all of them when something has to be masked; nil when more
@@ -36,7 +36,7 @@ type Set struct {
 // added is a secret that was added alone.
 type added struct {
 	value      string
-	connection *Connection
+	connection *ConnectionSecrets
 }
 
 // masker is what a set has made of its secrets.
@@ -55,11 +55,11 @@ func newMasker(patterns []pattern) *masker {
 
 // With is a set that also masks what s masks. Secrets that are added to it are not
 // added to s.
-func (s *Set) With() *Set { return &Set{parent: s} }
+func (s *Masker) With() *Masker { return &Masker{parent: s} }
 
 // Add has values masked from now on, in every form. It is for secrets that are not
 // configured, such as a token that was fetched.
-func (s *Set) Add(values ...string) {
+func (s *Masker) Add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, value := range values {
@@ -68,20 +68,20 @@ func (s *Set) Add(values ...string) {
 }
 
 // AddToken is Add for one value. It gives what finds it in answers.
-func (s *Set) AddToken(value string) *Connection {
+func (s *Masker) AddToken(value string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.add(value)
 }
 
 // add is Add, with s.mu.
-func (s *Set) add(value string) *Connection {
+func (s *Masker) add(value string) *ConnectionSecrets {
 	for _, known := range s.added {
 		if known.value == value {
 			return known.connection
 		}
 	}
-	connection := &Connection{}
+	connection := &ConnectionSecrets{}
 	if value != "" {
 		connection.secrets = []string{value}
 		s.added, s.ready = append(s.added, added{value, connection}), nil
@@ -94,7 +94,7 @@ func (s *Set) add(value string) *Connection {
 
 // AddNames has names masked where they are words of their own. They are less than
 // secrets: those of users.
-func (s *Set) AddNames(names ...string) {
+func (s *Masker) AddNames(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -106,14 +106,14 @@ func (s *Set) AddNames(names ...string) {
 
 // AddConnection has the secrets of a connection masked, and gives them. Those
 // that are short, and names, are not: see [Set.Use].
-func (s *Set) AddConnection(raw string) *Connection {
+func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.connections[raw]; known != nil {
 		return known
 	}
 	if s.connections == nil {
-		s.connections = map[string]*Connection{}
+		s.connections = map[string]*ConnectionSecrets{}
 	}
 	connection := newConnection(raw)
 	s.connections[raw], s.ready = connection, nil
@@ -122,7 +122,7 @@ func (s *Set) AddConnection(raw string) *Connection {
 
 // Login adds what a connection logs in with where that is not in what was
 // configured, but in a file or the environment.
-func (s *Set) Login(connection *Connection, user, password string) {
+func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if user != "" && !slices.Contains(connection.logins, user) {
@@ -132,7 +132,7 @@ func (s *Set) Login(connection *Connection, user, password string) {
 		return
 	}
 	if s.connections == nil {
-		s.connections = map[string]*Connection{}
+		s.connections = map[string]*ConnectionSecrets{}
 	}
 	if key := "login:" + password; s.connections[key] == nil {
 		s.connections[key], s.ready = newConnection("bearer:"+password), nil
@@ -140,7 +140,7 @@ func (s *Set) Login(connection *Connection, user, password string) {
 }
 
 // namesOf are the users of a connection.
-func (s *Set) namesOf(connection *Connection) []string {
+func (s *Masker) namesOf(connection *ConnectionSecrets) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Concat(connection.names, connection.logins)
@@ -148,7 +148,7 @@ func (s *Set) namesOf(connection *Connection) []string {
 
 // Use has all of a connection masked, its names and short secrets too: for what
 // comes of using it.
-func (s *Set) Use(connection *Connection) {
+func (s *Masker) Use(connection *ConnectionSecrets) {
 	owner := s
 	for owner.parent != nil {
 		owner = owner.parent
@@ -157,7 +157,7 @@ func (s *Set) Use(connection *Connection) {
 	s.Add(connection.short...)
 }
 
-func (s *Set) masker() *masker {
+func (s *Masker) masker() *masker {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready != nil {
@@ -180,7 +180,7 @@ func (s *Set) masker() *masker {
 }
 
 // maskers are those of the set and of the sets that it is with.
-func (s *Set) maskers() []*masker {
+func (s *Masker) maskers() []*masker {
 	var all []*masker
 	for ; s != nil; s = s.parent {
 		if m := s.masker(); m.long.least > 0 || m.words.least > 0 {
@@ -191,10 +191,10 @@ func (s *Set) maskers() []*masker {
 }
 
 // Text is a text with all secrets replaced by stars.
-func (s *Set) Text(text string) string { return mask(s.maskers(), text) }
+func (s *Masker) Text(text string) string { return mask(s.maskers(), text) }
 
 // Value is a value of JSON whose texts and keys are masked. v is not changed.
-func (s *Set) Value(v any) any { return maskValue(s.maskers(), v) }
+func (s *Masker) Value(v any) any { return maskValue(s.maskers(), v) }
 
 func maskValue(maskers []*masker, v any) any {
 	switch v := v.(type) {

@@ -17,15 +17,15 @@ import (
 	"reprise/internal/base/secrets"
 )
 
-func masking(values ...string) *secrets.Set {
-	set := &secrets.Set{}
+func masking(values ...string) *secrets.Masker {
+	set := &secrets.Masker{}
 	set.Add(values...)
 	return set
 }
 
 // used is a set of one connection that is in use.
-func used(raw string) (*secrets.Set, *secrets.Connection) {
-	set := &secrets.Set{}
+func used(raw string) (*secrets.Masker, *secrets.ConnectionSecrets) {
+	set := &secrets.Masker{}
 	connection := set.AddConnection(raw)
 	set.Use(connection)
 	return set, connection
@@ -159,7 +159,7 @@ func TestSecretsOfConnections(t *testing.T) {
 // known to the set as if it had been configured.
 func TestLoginsOfElsewhere(t *testing.T) {
 	t.Parallel()
-	set := &secrets.Set{}
+	set := &secrets.Masker{}
 	connection := set.AddConnection("postgres://db.test/app")
 	set.Login(connection, "root", "from-a-file")
 	attempt := set.With()
@@ -181,7 +181,7 @@ func TestAnswersThatRepeatASecret(t *testing.T) {
 		require.True(t, secrets.Echoes(connection, strings.Repeat(`{"a": 1}`, 100)+text), text)
 	}
 	require.False(t, secrets.Echoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
-	set := &secrets.Set{}
+	set := &secrets.Masker{}
 	require.True(t, secrets.Echoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
 	require.Equal(t, "it is ***", set.Text("it is fetched-12345"))
 	require.False(t, secrets.Echoes(set.AddToken(""), "nothing"))
@@ -215,7 +215,7 @@ func BenchmarkEchoes(b *testing.B) {
 
 // BenchmarkText is what an error costs that a worker with 40 connections tells.
 func BenchmarkText(b *testing.B) {
-	set := &secrets.Set{}
+	set := &secrets.Masker{}
 	for i := range 40 {
 		set.AddConnection(fmt.Sprintf("https://ana%d:Q7xAbCdEfGh%dIjKl@api.test", i, i))
 	}

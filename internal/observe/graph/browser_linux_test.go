@@ -40,7 +40,7 @@ func TestABrowserShowsTheGraph(t *testing.T) {
 		t.Skip("this test needs a browser: install the package chromium")
 	}
 	require.NoError(t, err)
-	for name, g := range map[string]*Graph{"run": runGraph(t), "hostile": hostileGraph(), "nested": nestedGraph(t)} {
+	for name, g := range map[string]*Diagram{"run": runGraph(t), "hostile": hostileGraph(), "nested": nestedGraph(t)} {
 		page := filepath.Join(t.TempDir(), "page.html")
 		svg := regexp.MustCompile(`SVG`).ReplaceAllLiteralString(measure, g.SVG())
 		require.NoError(t, os.WriteFile(page, []byte(svg), 0o600))

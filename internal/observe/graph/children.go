@@ -25,7 +25,7 @@ type Children struct {
 
 // draw is the graph of the playbook that a step runs, nil for none, or where it is
 // not known, runs itself or would be one too many.
-func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Graph {
+func (b *Children) draw(book *playbook.Playbook, step *playbook.Step, status *runs.Status) *Diagram {
 	if b == nil || step.Action == nil {
 		return nil
 	}

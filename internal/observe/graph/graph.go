@@ -15,8 +15,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Graph is a playbook as a picture, or a run of it.
-type Graph struct {
+// Diagram is a playbook as a picture, or a run of it.
+type Diagram struct {
 	title string
 	steps []*node
 }
@@ -32,7 +32,7 @@ type node struct {
 	sinks   []sinkNode
 	state   interpreter.Status // of the last visit, "" without a run
 	details []string           // of the state: attempt, next retry, counts
-	inner   *Graph             // of the playbook that it runs, nil where that is not shown
+	inner   *Diagram           // of the playbook that it runs, nil where that is not shown
 }
 
 type edge struct {
@@ -53,8 +53,8 @@ const (
 
 // New draws a playbook, and a run of it unless status is nil. Below gives what
 // is known of the playbooks that it runs.
-func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
-	g := &Graph{title: book.Name}
+func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram {
+	g := &Diagram{title: book.Name}
 	known := map[string]*node{}
 	for _, step := range book.Steps {
 		drawn := &node{name: step.Name, loop: loopText(step.Loop), sinks: sinksOf(step)}
@@ -93,7 +93,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Graph {
 }
 
 // join records the steps to which several lead, those apart that only come round again.
-func (g *Graph) join(known map[string]*node) {
+func (g *Diagram) join(known map[string]*node) {
 	for _, step := range g.steps {
 		ahead := 0
 		for _, from := range step.from {

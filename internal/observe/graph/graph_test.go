@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected files")
 
-var formats = map[string]func(*Graph) string{"text": (*Graph).Text, "mermaid": (*Graph).Mermaid, "dot": (*Graph).DOT, "svg": (*Graph).SVG}
+var formats = map[string]func(*Diagram) string{"text": (*Diagram).Text, "mermaid": (*Diagram).Mermaid, "dot": (*Diagram).DOT, "svg": (*Diagram).SVG}
 
 // localBegan is when runs begin here: pictures have times of day.
 var localBegan = time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
@@ -88,7 +88,7 @@ func bookFrom(t *testing.T, text string) *playbook.Playbook {
 }
 
 // runGraph is a run with a step in each of many states.
-func runGraph(t *testing.T) *Graph {
+func runGraph(t *testing.T) *Diagram {
 	t.Helper()
 	now := localBegan.Add(time.Minute)
 	item := func(state interpreter.Status) runs.Item { return runs.Item{Status: state} }
@@ -151,7 +151,7 @@ workflow:
 `
 
 // nestedGraph is a run that goes on: one of its steps waits for a run of its own.
-func nestedGraph(t *testing.T) *Graph {
+func nestedGraph(t *testing.T) *Diagram {
 	t.Helper()
 	book, inner := bookFrom(t, nestedBook), bookFrom(t, nestedFile)
 	of := func(id string, steps ...runs.Step) *runs.Status {
@@ -193,13 +193,13 @@ func TestGraphsDoNotNestWithoutEnd(t *testing.T) {
 const hostile = "a\"b'c<script>alert(1)</script>&amp;&lt;]]>\\n\\\"--> |x| `y` **z** #quot; %% {{ ; end\n\x1b[31m\u202e"
 
 // hostileGraph has that text wherever a playbook can put one.
-func hostileGraph() *Graph {
-	return &Graph{title: hostile, steps: []*node{
+func hostileGraph() *Diagram {
+	return &Diagram{title: hostile, steps: []*node{
 		{
 			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, details: []string{hostile},
 			routes: []edge{{to: "two", label: hostile}, {to: "one", label: hostile}, {to: "one"}},
 			sinks:  []sinkNode{{target: hostile, when: "result"}},
-			inner:  &Graph{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, details: []string{hostile}}}},
+			inner:  &Diagram{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, details: []string{hostile}}}},
 		},
 		{name: "two", from: []string{"one"}, routes: []edge{{to: "one"}}},
 	}}
@@ -250,7 +250,7 @@ func TestHostileTextsStayTexts(t *testing.T) {
 // to box.
 func TestLayoutLeavesRoom(t *testing.T) {
 	t.Parallel()
-	for name, g := range map[string]*Graph{"run": runGraph(t), "hostile": hostileGraph(), "none": {}} {
+	for name, g := range map[string]*Diagram{"run": runGraph(t), "hostile": hostileGraph(), "none": {}} {
 		p := g.picture()
 		width, height := p.place()
 		for i, a := range p.boxes {
@@ -286,7 +286,7 @@ workflow: [{step: begin, vars: {a: 1}, next: [nowhere, end]}, {step: end, vars: 
 func TestLargeGraphs(t *testing.T) {
 	t.Parallel()
 	const n = 300
-	g := &Graph{title: "large"}
+	g := &Diagram{title: "large"}
 	for i := range n {
 		step := &node{name: fmt.Sprintf("s%d", i), tool: "http"}
 		for k := 1; k <= 3; k++ {

@@ -44,7 +44,7 @@ rect{stroke:#999}path{stroke:#aaa}marker path{fill:#aaa}.back{stroke:none}}
 `
 
 // SVG is the graph as a picture that needs nothing from elsewhere.
-func (g *Graph) SVG() string {
+func (g *Diagram) SVG() string {
 	p := g.picture()
 	width, height := p.place()
 	width = max(width, svgWidth(g.title)) + 2*svgMargin
@@ -86,7 +86,7 @@ type svgConnection struct {
 }
 
 // picture draws what is not placed yet.
-func (g *Graph) picture() *picture {
+func (g *Diagram) picture() *picture {
 	p := &picture{}
 	byName := map[string]*svgBox{}
 	for _, step := range g.steps {
@@ -163,7 +163,7 @@ func newSVGBox(lines []string) *svgBox {
 }
 
 // nest makes room for a graph within the box, below its texts.
-func (box *svgBox) nest(inner *Graph) {
+func (box *svgBox) nest(inner *Diagram) {
 	box.lines = append(box.lines, "runs "+inner.title)
 	box.width = max(box.width, svgWidth(box.lines[len(box.lines)-1])+2*svgInset)
 	box.inner, box.top = inner.picture(), box.height+svgLine

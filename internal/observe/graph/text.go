@@ -20,11 +20,11 @@ func fill(state interpreter.Status) string {
 }
 
 // Text is the graph for a terminal: every step with where it leads.
-func (g *Graph) Text() string {
+func (g *Diagram) Text() string {
 	return terminal.OneLine(g.title) + "\n" + g.stepsText()
 }
 
-func (g *Graph) stepsText() string {
+func (g *Diagram) stepsText() string {
 	var b strings.Builder
 	for _, step := range g.steps {
 		b.WriteString("\n" + step.name)
@@ -69,7 +69,7 @@ func (g *Graph) stepsText() string {
 
 // ids name the steps in formats in which names are words: n1 and so on, and n1_1 for
 // those within.
-func (g *Graph) ids(prefix string) map[string]string {
+func (g *Diagram) ids(prefix string) map[string]string {
 	ids := map[string]string{}
 	for i, step := range g.steps {
 		ids[step.name] = fmt.Sprintf("%s%d", prefix, i+1)
@@ -79,7 +79,7 @@ func (g *Graph) ids(prefix string) map[string]string {
 
 // Mermaid is the graph for Mermaid. Its labels are in quotes, where a few characters
 // would mean something else and entities stand for themselves.
-func (g *Graph) Mermaid() string {
+func (g *Diagram) Mermaid() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart TD\n", yamlText(g.title))
 	used := map[interpreter.Status][]string{}
@@ -93,7 +93,7 @@ func (g *Graph) Mermaid() string {
 
 // mermaidSteps writes steps whose IDs begin with a prefix, and records those in each
 // state.
-func (g *Graph) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
+func (g *Diagram) mermaidSteps(b *strings.Builder, prefix, indent string, used map[interpreter.Status][]string) {
 	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, open, shut := ids[step.name], "[", "]"
@@ -148,7 +148,7 @@ func yamlText(text string) string {
 }
 
 // DOT is the graph for Graphviz.
-func (g *Graph) DOT() string {
+func (g *Diagram) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph {\n  label=%s; labelloc=t; fontname=\"sans-serif\"\n", dotText(g.title))
 	b.WriteString("  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\"]\n")
@@ -159,7 +159,7 @@ func (g *Graph) DOT() string {
 }
 
 // dotSteps writes steps whose IDs begin with a prefix.
-func (g *Graph) dotSteps(b *strings.Builder, prefix, indent string) {
+func (g *Diagram) dotSteps(b *strings.Builder, prefix, indent string) {
 	ids := g.ids(prefix)
 	for _, step := range g.steps {
 		id, more := ids[step.name], ""

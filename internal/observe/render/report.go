@@ -29,7 +29,7 @@ func StepName(record workflows.StepRecord) string {
 
 // Report is how a run has ended. Its last lines are the warnings and the verdict, where they are
 // not overlooked.
-func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
+func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	var b strings.Builder
 	result := outcome.Result
 	if len(result.Steps) > 0 {
@@ -52,7 +52,7 @@ func Report(w io.Writer, outcome Outcome, paper terminal.Paper) {
 }
 
 // writeError prints what the error came with that ended the run; the verdict has its message.
-func (o Outcome) writeError(b *strings.Builder, record *workflows.StepRecord) {
+func (o EndedRun) writeError(b *strings.Builder, record *workflows.StepRecord) {
 	var body strings.Builder
 	if o.writeBody(&body, o.Result.Error); body.Len() == 0 {
 		return
@@ -67,7 +67,7 @@ func (o Outcome) writeError(b *strings.Builder, record *workflows.StepRecord) {
 // Trace is what the failure of a run, or of its first failed iteration, came with: a traceback, the
 // output of a program or an answer, with the lines of the playbook's file. marked is the last of
 // these lines, 0 for none.
-func (o Outcome) Trace() (text string, marked int) {
+func (o EndedRun) Trace() (text string, marked int) {
 	record, failure := o.failed(), o.Result.Error
 	for i := range o.Result.Steps {
 		if loop := &o.Result.Steps[i]; record == nil && loop.Loop != nil && len(loop.Loop.Errors) > 0 {
@@ -178,7 +178,7 @@ func iterations(record workflows.StepRecord) string {
 		return ""
 	}
 	stats := record.Loop.Stats
-	return stats.Text() + Among([]Part{{stats.Truncated, "truncated"}})
+	return stats.Text() + Among([]StatusCount{{stats.Truncated, "truncated"}})
 }
 
 func duration(record workflows.StepRecord) string {
@@ -191,7 +191,7 @@ func duration(record workflows.StepRecord) string {
 // mostFailures bounds the failed iterations that are listed.
 const mostFailures = 20
 
-func (o Outcome) writeFailedIterations(b *strings.Builder) {
+func (o EndedRun) writeFailedIterations(b *strings.Builder) {
 	for _, record := range o.Result.Steps {
 		if record.Loop == nil || len(record.Loop.Errors) == 0 {
 			continue
@@ -221,7 +221,7 @@ const (
 // writeBody prints what an error came with: the traceback or the output of a
 // program, of which the end says most, or the beginning of an answer. Of a run of another
 // playbook the message says it all.
-func (o Outcome) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
+func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return
 	}

@@ -131,7 +131,7 @@ workflow:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
-			render.Report(&b, render.Outcome{WorkflowID: "run-1", Result: result, Took: 75 * time.Second, Book: book}, terminal.Paper{Width: 130})
+			render.Report(&b, render.EndedRun{WorkflowID: "run-1", Result: result, Took: 75 * time.Second, Book: book}, terminal.Paper{Width: 130})
 			samples.Golden(t, "report/"+name, b.String())
 		})
 	}
@@ -162,12 +162,12 @@ workflow:
 		"run":  {Status: interpreter.Failed, Error: failure},
 		"loop": {Status: interpreter.Partial, Steps: []workflows.StepRecord{loop}},
 	} {
-		text, marked := render.Outcome{WorkflowID: "run-1", Result: result, Book: book}.Trace()
+		text, marked := render.EndedRun{WorkflowID: "run-1", Result: result, Book: book}.Trace()
 		line := slices.IndexFunc(strings.Split(string(book.File.Bytes()), "\n"), func(line string) bool { return strings.Contains(line, "1 / 0") }) + 1
 		require.Equal(t, line, marked, name)
 		require.Equal(t, fmt.Sprintf("  File %q, line %d, in main\n    return 1 / 0\nZeroDivisionError", book.File.Name, line), text, name)
 	}
-	text, marked := render.Outcome{WorkflowID: "run-1", Result: workflows.Result{Status: interpreter.Completed}}.Trace()
+	text, marked := render.EndedRun{WorkflowID: "run-1", Result: workflows.Result{Status: interpreter.Completed}}.Trace()
 	require.Equal(t, []any{"", 0}, []any{text, marked})
 }
 
@@ -205,7 +205,7 @@ func TestReportEndsWithWarnings(t *testing.T) {
 		},
 	} {
 		var b strings.Builder
-		render.Report(&b, render.Outcome{WorkflowID: "run-1", Result: result}, test.paper)
+		render.Report(&b, render.EndedRun{WorkflowID: "run-1", Result: result}, test.paper)
 		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
 	}
 }

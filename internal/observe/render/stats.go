@@ -53,7 +53,7 @@ func section(w io.Writer, title string, rows table.Writer, width int, columns ..
 	}
 }
 
-func childRuns(w io.Writer, of stats.ChildRuns) {
+func childRuns(w io.Writer, of stats.ChildRunCounts) {
 	if of.Runs > 0 {
 		text := "with " + terminal.Count(of.Runs, "child run")
 		if of.Running > 0 {

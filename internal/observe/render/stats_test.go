@@ -21,13 +21,13 @@ func someStats() stats.Stats {
 	share := func(x float64) *float64 { return &x }
 	twelve := 12000
 	return stats.Stats{
-		Runs: []stats.Run{{
+		Runs: []stats.RunSummary{{
 			WorkflowID: "patients-\x1b[31m7x2k", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.Began, At: samples.Began.Add(192 * time.Second),
 		}, {
 			WorkflowID: "patients-9qqa", Status: interpreter.Failed, StartedAt: samples.Began, EndedAt: samples.Began.Add(time.Second), At: samples.Began.Add(time.Second),
 		}},
 		Attempts:       []stats.Bar{{From: 1, To: 1, Items: 90_000}, {From: 2, To: 2, Items: 900}, {From: 11, To: 20, Items: 20}, {From: 101, Items: 1}},
-		Errors:         []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
+		Errors:         []stats.ErrorCount{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
 		Waits:          []stats.Waits{{Reason: "rate_limited", Waits: 2, Seconds: 7200}, {Reason: "failure", Waits: 800, Seconds: 1600}},
 		AttemptSeconds: 3200, WaitSeconds: 8800, LimitSeconds: 7200, LimitShare: 0.6,
 		Steps: []stats.Figures{
@@ -40,7 +40,7 @@ func someStats() stats.Stats {
 		},
 		SlowestSteps:      []stats.Slow{{WorkflowID: "patients-\x1b[31m7x2k", Step: "fetch", Visit: 1, Seconds: 191, Status: interpreter.Running}},
 		SlowestIterations: []stats.Slow{{WorkflowID: "patients-9qqa", Step: "fetch", Visit: 2, Index: &twelve, Seconds: 63.5, Attempts: 5, Status: interpreter.Failed}},
-		Failures: []stats.Failure{{
+		Failures: []stats.FailureGroup{{
 			Step: "fetch", Class: "retryable", Kind: "http", Status: 503, Items: 12, Indexes: []int{1, 2, 3, 40, 500}, Message: samples.FailureOf503().Message,
 		}},
 		FailuresLeft: 3,

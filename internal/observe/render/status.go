@@ -109,7 +109,7 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 }
 
 // queueText describes the queue that a run waits in.
-func queueText(queue *runs.Queue, now time.Time) string {
+func queueText(queue *runs.QueuePosition, now time.Time) string {
 	said := "queued for " + terminal.Duration(now.Sub(queue.Since)) + " under the concurrency key " + terminal.Visible(queue.Name.Key)
 	if queue.Position > 0 {
 		said += fmt.Sprintf(", position %d", queue.Position)
@@ -127,7 +127,7 @@ func queueText(queue *runs.Queue, now time.Time) string {
 }
 
 // turnText says how many runs are queued for the slot that a run has.
-func turnText(turn *runs.Turn) string {
+func turnText(turn *runs.QueueSlot) string {
 	said := "has a slot"
 	if turn.Running > 1 {
 		said = fmt.Sprintf("has one of %d slots", turn.Running)
@@ -276,7 +276,7 @@ func stepDetails(step runs.Step, now time.Time) []string {
 const mostCursor = 100
 
 // readText says how far a step has read that keeps a state, or a loop whose iterations do.
-func readText(read *runs.Incremental) string {
+func readText(read *runs.IncrementalStatus) string {
 	cursor := func(value expression.Value) string {
 		if value.Data == nil {
 			return "the beginning"
@@ -306,7 +306,7 @@ func readText(read *runs.Incremental) string {
 }
 
 // BehindText is how far a watermark of a type is behind, by seconds.
-func BehindText(as incremental.Type, seconds float64) string {
+func BehindText(as incremental.CursorType, seconds float64) string {
 	if as == incremental.Date {
 		return terminal.Count(int(seconds/(24*time.Hour).Seconds()), "day")
 	}
@@ -388,7 +388,7 @@ func Counts(step runs.Step) string {
 		known.Total = c.Success + c.Failed + c.Cancelled
 		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.Text(), fmt.Sprintf(" of %d", known.Total)), c.Total)
 	}
-	line += Among([]Part{
+	line += Among([]StatusCount{
 		{c.Unknown, "unknown"},
 		{c.Truncated, "truncated"},
 		{c.Waiting, waitFor},
@@ -405,14 +405,14 @@ func Counts(step runs.Step) string {
 	return line
 }
 
-// Part is how many iterations are in some state.
-type Part struct {
+// StatusCount is how many iterations are in some state.
+type StatusCount struct {
 	N    int
 	What string
 }
 
 // Among says, in brackets, what there is among the iterations of a loop; what is zero is left out.
-func Among(parts []Part) string {
+func Among(parts []StatusCount) string {
 	var some []string
 	for _, part := range parts {
 		if part.N > 0 {

@@ -68,7 +68,7 @@ func someStatus() *runs.Status {
 			{Step: "other", Item: item(interpreter.Skipped)},
 			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: samples.Began, EndedAt: samples.Began},
 		},
-		Turn:            &runs.Turn{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
+		Turn:            &runs.QueueSlot{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
 		FurtherWarnings: []string{"step missed failed and a route took it on: HTTP 503 from GET https://api.example.com/patients/13/medications"},
 		Notes:           []string{"the progress of the loop of step other was not queried: that would take more than 8 calls to the server"},
 	}
@@ -94,7 +94,7 @@ func TestGoldenStatus(t *testing.T) {
 func TestGoldenIncremental(t *testing.T) {
 	t.Parallel()
 	read := func(name string, behind float64, record interpreter.StateRecord) runs.Step {
-		shown := &runs.Incremental{StateRecord: record}
+		shown := &runs.IncrementalStatus{StateRecord: record}
 		if behind >= 0 {
 			shown.Behind = &behind
 		}
@@ -132,7 +132,7 @@ func TestGoldenQueued(t *testing.T) {
 	status := &runs.Status{
 		Found: runs.Found{
 			WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: samples.Began,
-			Since: now.Add(-3 * time.Minute), Queue: &runs.Queue{
+			Since: now.Add(-3 * time.Minute), Queue: &runs.QueuePosition{
 				Name: queue.Name{Playbook: "patients", Key: "acme\x1b corp"}, Since: now.Add(-3 * time.Minute), Limit: 2, Position: 12,
 				Holders: []string{"patients-7x2k3q", "patients-8a6c3z"}, Running: 5,
 			},
@@ -169,7 +169,7 @@ func TestGoldenRuns(t *testing.T) {
 	found := []runs.Found{
 		{WorkflowID: "patients-7x2k3q", Playbook: "patients", Status: interpreter.Running, StartedAt: began, DeadLetters: 12},
 		{WorkflowID: "patient_medications-\x1bqq81", Playbook: "patient_medications", Status: interpreter.Partial, StartedAt: began, EndedAt: began.Add(75 * time.Minute)},
-		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.Queue{Position: 12}},
+		{WorkflowID: "patients-9s1k2a", Playbook: "patients", Status: interpreter.Queued, StartedAt: began, Queue: &runs.QueuePosition{Position: 12}},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
 	for _, width := range []int{40, 80, 120} {

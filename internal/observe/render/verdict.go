@@ -15,8 +15,8 @@ import (
 	"reprise/workflows"
 )
 
-// Outcome is how a run has ended, with what is known of it.
-type Outcome struct {
+// EndedRun is how a run has ended, with what is known of it.
+type EndedRun struct {
 	WorkflowID string
 	Result     workflows.Result
 	Took       time.Duration      // 0 where that is not known
@@ -25,7 +25,7 @@ type Outcome struct {
 
 // verdict is a run in a sentence: how it has ended, after how long, and of one that failed where
 // and why.
-func (o Outcome) verdict(paper terminal.Paper) string {
+func (o EndedRun) verdict(paper terminal.Paper) string {
 	text := o.WorkflowID + ": " + paper.Paint(styleOf(o.Result.Status), string(o.Result.Status))
 	failed := o.Result.Error != nil
 	switch {
@@ -57,7 +57,7 @@ func (o Outcome) verdict(paper terminal.Paper) string {
 const mostVerdict = 500
 
 // failed is the visit of a step that the run has failed with, nil for none.
-func (o Outcome) failed() *workflows.StepRecord {
+func (o EndedRun) failed() *workflows.StepRecord {
 	for i, record := range slices.Backward(o.Result.Steps) {
 		if record.Status == interpreter.Failed && !record.Handled {
 			return &o.Result.Steps[i]
@@ -81,7 +81,7 @@ func firstFailed(record *workflows.StepRecord) *interpreter.LoopError {
 }
 
 // place is the file and the line of a step, "" where they are not known.
-func (o Outcome) place(step string) string {
+func (o EndedRun) place(step string) string {
 	if o.Book == nil {
 		return ""
 	}
@@ -97,7 +97,7 @@ var framePlace = regexp.MustCompile(`File "<([^">]+)>", line (\d+)`)
 
 // placed has the frames of a traceback in the code of a step or sink name the file of the playbook and its
 // lines.
-func (o Outcome) placed(trace string) string {
+func (o EndedRun) placed(trace string) string {
 	if o.Book == nil {
 		return trace
 	}

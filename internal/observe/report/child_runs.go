@@ -11,9 +11,9 @@ import (
 // mostChildRuns bounds the runs of other playbooks that are listed.
 const mostChildRuns = 100
 
-// ChildRuns are the runs of other playbooks that a run has started. It takes events as
+// ChildRunTable are the runs of other playbooks that a run has started. It takes events as
 // they come.
-type ChildRuns struct {
+type ChildRunTable struct {
 	Rows []*ChildRun
 	// Left counts those that are not among the rows.
 	Left  int
@@ -41,7 +41,7 @@ func (r *ChildRun) Took() string {
 }
 
 // Add applies an event of the parent run.
-func (b *ChildRuns) Add(event runs.Event) {
+func (b *ChildRunTable) Add(event runs.Event) {
 	switch {
 	case event.Child == "":
 	case event.Event == runs.ActionStarted:
@@ -61,7 +61,7 @@ func (b *ChildRuns) Add(event runs.Event) {
 	}
 }
 
-func (b *ChildRuns) begin(event runs.Event) {
+func (b *ChildRunTable) begin(event runs.Event) {
 	if len(b.Rows) == mostChildRuns {
 		b.Left++
 		return

@@ -14,7 +14,7 @@ import (
 // TestBelow lists a hundred runs of other playbooks, with how they have ended.
 func TestBelow(t *testing.T) {
 	t.Parallel()
-	var children report.ChildRuns
+	var children report.ChildRunTable
 	for i := range 150 {
 		id := fmt.Sprintf("run/each#1/%d!1", i)
 		started := runs.Event{Event: runs.ActionStarted, Step: "each", Index: &i, Attempt: 1, Child: id}

@@ -31,7 +31,7 @@ type Document struct {
 	Playbook  *playbook.Playbook // nil where it is not known
 	Stats     stats.Stats        // of this run, with its child runs
 	Timeline  *Timeline
-	ChildRuns ChildRuns
+	ChildRuns ChildRunTable
 	// Graph is an SVG of the steps and their routes, which is shown as a picture; "" is none.
 	Graph string
 	// Input and Result are those of the run as JSON; "" is none. Secrets are not in them.

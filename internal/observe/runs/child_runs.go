@@ -36,7 +36,7 @@ type Held struct {
 	Item
 	// Queue is what the run waits for that has not got its turn under its concurrency
 	// key, and nil for a step.
-	Queue *Queue `json:"queue,omitempty"`
+	Queue *QueuePosition `json:"queue,omitempty"`
 	// Control is what people hold of the run itself, and nil for a step.
 	Control *interpreter.Control `json:"control,omitempty"`
 }
@@ -66,7 +66,7 @@ func (r *Reader) describeChild(ctx context.Context, run string, spend func() boo
 			continue // it is about to begin or to end
 		}
 		if ticket := progress.Ticket; ticket.Waits() && spend() {
-			queue, _ := r.queued(ctx, ticket, queue.Run{WorkflowID: next[0]}) // its place may be unknown
+			queue, _ := r.queued(ctx, ticket, queue.Member{WorkflowID: next[0]}) // its place may be unknown
 			children.Held = append(children.Held, Held{
 				Run: next[0], Item: Item{Status: interpreter.Queued, HeldBy: HeldByConcurrency, Since: ticket.Since}, Queue: queue,
 			})

@@ -49,7 +49,7 @@ type Found struct {
 	// Started is who has started the run on the page of runs, and why; of others it is empty.
 	Started interpreter.Said `json:"started,omitzero"`
 	// Queue is set for a run that waits for its turn under its concurrency key.
-	Queue *Queue `json:"queue,omitempty"`
+	Queue *QueuePosition `json:"queue,omitempty"`
 
 	last    string // run ID of the chain's last history
 	isChild bool   // a step of another run has started it

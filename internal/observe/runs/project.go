@@ -39,7 +39,7 @@ type projector struct {
 	filter EventFilter
 	events []Event
 	links  []link
-	made   map[int64]*made
+	made   map[int64]*madeActivity
 	ended  map[int64]bool // activities
 	calls  map[callID]*lastMade
 	visits map[string]int // of steps, the last that was seen
@@ -57,7 +57,7 @@ type projector struct {
 	lastInput time.Time
 	// cancelled is why the run was to be cancelled, nil where no cancel was requested.
 	cancelled *historypb.WorkflowExecutionCancelRequestedEventAttributes
-	queued    *Queue // nil while the run does not wait for its turn
+	queued    *QueuePosition // nil while the run does not wait for its turn
 }
 
 // callID identifies a call within a history.
@@ -98,7 +98,7 @@ func indexOr(index *int) int {
 func project(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
 		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
-		made: map[int64]*made{}, ended: map[int64]bool{},
+		made: map[int64]*madeActivity{}, ended: map[int64]bool{},
 		calls: map[callID]*lastMade{}, visits: map[string]int{}, runs: map[int64]*played{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},
 	}

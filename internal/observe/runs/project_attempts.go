@@ -18,8 +18,8 @@ import (
 	"reprise/workflows"
 )
 
-// made is an activity.
-type made struct {
+// madeActivity is an activity.
+type madeActivity struct {
 	scheduled time.Time
 	id        string
 	one       attemptInput            // of a tool
@@ -31,7 +31,7 @@ type made struct {
 
 // began is when the activity's first delivery may have begun: history has the start of the
 // last one alone, which takes over what others have done.
-func (m *made) began() time.Time {
+func (m *madeActivity) began() time.Time {
 	if m.started.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 		return m.scheduled
 	}
@@ -58,7 +58,7 @@ func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	if interpreter.IsServiceActivity(attributes.GetActivityType().GetName()) {
 		return nil
 	}
-	of := &made{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
+	of := &madeActivity{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}
 	if attributes.GetActivityType().GetName() == call.DriveActivity {
 		of.many, of.input = &call.DriveInput{}, attributes.GetInput()
 		if err := p.decode(p.workflowID, attributes.GetInput(), of.many); err != nil {
@@ -130,7 +130,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 
 // attemptFailure is how an attempt failed, nil where it did not. It is false for an
 // attempt that was not made.
-func (p *projector) attemptFailure(of *made, event *historypb.HistoryEvent) (*interpreter.ErrorObject, bool, error) {
+func (p *projector) attemptFailure(of *madeActivity, event *historypb.HistoryEvent) (*interpreter.ErrorObject, bool, error) {
 	if recorded := failureOf(event); recorded != nil {
 		if err := p.resolve(event); err != nil {
 			return nil, false, fmt.Errorf("read how an attempt of %s ended: %w", p.workflowID, err)
@@ -158,7 +158,7 @@ func wasPutOff(result *commonpb.Payloads) bool {
 }
 
 // attemptStarted is the start of an attempt, which becomes its call's last.
-func (p *projector) attemptStarted(of *made) Event {
+func (p *projector) attemptStarted(of *madeActivity) Event {
 	in := of.one
 	started := Event{
 		Event: ActionStarted, Step: in.Step, Visit: in.Visit, Index: in.Index, Sink: in.Place, Attempt: in.Attempt, Page: in.Page,

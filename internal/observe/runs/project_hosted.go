@@ -47,7 +47,7 @@ func (p *projector) hostEnded(id int64, event *historypb.HistoryEvent) error {
 }
 
 // hostedCall adds what became of one hosted call.
-func (p *projector) hostedCall(id int64, ended time.Time, of *made, snapshot call.Snapshot, driven call.Driven) {
+func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snapshot call.Snapshot, driven call.Driven) {
 	var before call.State
 	if snapshot.State != nil {
 		before = *snapshot.State

@@ -99,7 +99,7 @@ func (p *projector) ignoredMark(event *historypb.HistoryEvent, mark workflows.Ig
 // answerMark adds an attempt that is answered from outside: where it began without
 // sending anything, and how it ended.
 func (p *projector) answerMark(event *historypb.HistoryEvent, mark workflows.AnswerMark) {
-	of := &made{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
+	of := &madeActivity{one: attemptInput{Step: mark.Step, Visit: mark.Visit, Index: mark.Index, Page: mark.Page, Attempt: mark.Attempt}}
 	p.visits[mark.Step] = mark.Visit
 	at, id := event.GetEventTime().AsTime(), event.GetEventId()
 	if !mark.Over {

@@ -31,7 +31,7 @@ func (p *projector) pending(activities []*workflowpb.PendingActivityInfo) {
 	}
 }
 
-func (p *projector) pendingAttempt(id int64, of *made, activity *workflowpb.PendingActivityInfo) {
+func (p *projector) pendingAttempt(id int64, of *madeActivity, activity *workflowpb.PendingActivityInfo) {
 	started := p.attemptStarted(of)
 	started.At = activity.GetLastStartedTime().AsTime()
 	if of.one.RateLimit != nil && !begun(activity.GetHeartbeatDetails()) {
@@ -56,7 +56,7 @@ type hostHeartbeat struct {
 // pendingHost adds what an activity that hosts calls has done and does, as its last
 // heartbeat has it. Its end gives the same attempts in other stretches, so who follows
 // the run gets them then.
-func (p *projector) pendingHost(id int64, of *made, activity *workflowpb.PendingActivityInfo) {
+func (p *projector) pendingHost(id int64, of *madeActivity, activity *workflowpb.PendingActivityInfo) {
 	var read hostHeartbeat
 	if p.filter.Follow || len(activity.GetHeartbeatDetails().GetPayloads()) == 0 ||
 		p.decode(p.workflowID, activity.GetHeartbeatDetails(), &read) != nil {
@@ -86,7 +86,7 @@ func (p *projector) pendingHost(id int64, of *made, activity *workflowpb.Pending
 }
 
 // doing adds the attempts of a hosted call that makes another one.
-func (p *projector) doing(id int64, of *made, doing call.Doing, now time.Time) {
+func (p *projector) doing(id int64, of *madeActivity, doing call.Doing, now time.Time) {
 	in := attemptInput{
 		Step: of.many.Task.Step, Visit: of.many.Task.Visit, Index: of.many.Calls[doing.Call].Index,
 		Attempt: doing.Attempt, Page: doing.Page,
@@ -98,7 +98,7 @@ func (p *projector) doing(id int64, of *made, doing call.Doing, now time.Time) {
 		last := doing.Made[len(doing.Made)-1]
 		p.calls[in.call()] = &lastMade{attempt: max(last.Attempt, last.AttemptTo), page: max(last.Page, last.PageTo), failure: last.Error}
 	}
-	started := p.attemptStarted(&made{one: in})
+	started := p.attemptStarted(&madeActivity{one: in})
 	if started.At = doing.Since; doing.Turn {
 		started = beforeTurn(started)
 	}

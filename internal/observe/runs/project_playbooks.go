@@ -14,7 +14,7 @@ import (
 // played is a run of another playbook: what an attempt of a step is.
 type played struct {
 	*child
-	made
+	madeActivity
 	recorded bool // its start
 }
 
@@ -58,7 +58,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 		in := input.Called
 		p.visits[in.Step] = in.Visit
 		settled := p.begins(callID{in.Step, in.Visit, indexOr(in.Index), ""})
-		p.runs[begun.event] = &played{child: begun, made: made{settled: settled, one: attemptInput{
+		p.runs[begun.event] = &played{child: begun, madeActivity: madeActivity{settled: settled, one: attemptInput{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt,
 		}}}
 		return true, nil
@@ -69,7 +69,7 @@ func (p *projector) playbookStarting(event *historypb.HistoryEvent) (bool, error
 // playStarted adds the start of a run; one whose end is not awaited is done with that.
 func (p *projector) playStarted(of *played, event *historypb.HistoryEvent) {
 	of.started, of.recorded = event, true
-	started := p.attemptStarted(&of.made)
+	started := p.attemptStarted(&of.madeActivity)
 	started.Child = of.workflowID
 	if !of.detached {
 		started.ChildRunID = of.runID
@@ -101,7 +101,7 @@ func (p *projector) playEnded(of *played, event *historypb.HistoryEvent) error {
 			failure.Kind, failure.Message = interpreter.KindTimeout, "the run "+of.workflowID+" did not end in time and was cancelled"
 		}
 	}
-	started := p.attemptStarted(&of.made)
+	started := p.attemptStarted(&of.madeActivity)
 	started.Child = of.workflowID
 	p.add(of.event, "", playEnd(started, event, failure))
 	p.calls[of.one.call()].failure = failure

@@ -33,7 +33,7 @@ func (p *projector) turn(id int64, which string, attempt Event, before int, seco
 
 // turnOf is how many seconds the attempt of an activity that has ended waited for its
 // turn. A result in the payload store is read only where the step has a rate limit.
-func (p *projector) turnOf(of *made, event *historypb.HistoryEvent) (float64, error) {
+func (p *projector) turnOf(of *madeActivity, event *historypb.HistoryEvent) (float64, error) {
 	if recorded := failureOf(event); recorded != nil {
 		var application *temporal.ApplicationError
 		if errors.As(temporal.GetDefaultFailureConverter().FailureToError(recorded), &application) && application.HasDetails() {

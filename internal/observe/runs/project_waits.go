@@ -97,11 +97,11 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 	if request.GetInput().GetName() != workflows.RetryNowUpdate {
 		return request != nil, nil
 	}
-	var command workflows.Command
+	var command workflows.CommandInput
 	if err := p.decode(p.workflowID, request.GetInput().GetArgs(), &command); err != nil {
 		return true, err
 	}
-	p.settled(workflows.Settlement{
+	p.settled(workflows.ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: interpreter.Settlement{By: command.By, Reason: command.Reason},
 	})
 	return true, nil
@@ -109,7 +109,7 @@ func (p *projector) settles(event *historypb.HistoryEvent) (bool, error) {
 
 // settled records what people have decided about calls that wait. A call that is
 // skipped shows it in its failure.
-func (p *projector) settled(decided workflows.Settlement) {
+func (p *projector) settled(decided workflows.ItemSettlement) {
 	for at, last := range p.calls {
 		index := &at.index
 		if at.index < 0 {

@@ -70,7 +70,7 @@ func TestPutOffIsNoAttempt(t *testing.T) {
 		want   []string
 	}{
 		"made":   {interpreter.ToolResult{Data: expression.Of(map[string]any{"put_off": true})}, []string{ExecutionStarted, ActionStarted, ActionCompleted}},
-		"turn":   {interpreter.ToolResult{PutOff: &interpreter.PutOff{Turn: &ratelimit.Turn{At: noon}}}, []string{ExecutionStarted}},
+		"turn":   {interpreter.ToolResult{PutOff: &interpreter.PutOff{Turn: &ratelimit.Reservation{At: noon}}}, []string{ExecutionStarted}},
 		"paused": {interpreter.ToolResult{PutOff: &interpreter.PutOff{Hold: &interpreter.Hold{Version: 1}}}, []string{ExecutionStarted}},
 	} {
 		t.Run(name, func(t *testing.T) {

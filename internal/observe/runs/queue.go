@@ -13,8 +13,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// Queue is what a run waits for that has not got its turn under its concurrency key.
-type Queue struct {
+// QueuePosition is what a run waits for that has not got its turn under its concurrency key.
+type QueuePosition struct {
 	Name queue.Name `json:"name"`
 	// WorkflowID is that of the workflow that gives the runs of the key their turns.
 	WorkflowID string    `json:"workflow_id"`
@@ -31,8 +31,8 @@ type Queue struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Turn is what a run has that got its turn under its concurrency key.
-type Turn struct {
+// QueueSlot is what a run has that got its turn under its concurrency key.
+type QueueSlot struct {
 	Name       queue.Name `json:"name"`
 	WorkflowID string     `json:"workflow_id"` // as Queue has it
 	// Limit is how many runs have a turn at a time, Running how many have one, this one
@@ -44,18 +44,18 @@ type Turn struct {
 
 // queueOf reads from the memo of a running run whether it waits for its turn; nil where
 // it does not.
-func queueOf(memo *commonpb.Memo) *Queue {
+func queueOf(memo *commonpb.Memo) *QueuePosition {
 	var ticket queue.Ticket
 	payload := memo.GetFields()[queue.Memo]
 	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &ticket) != nil || ticket.Queue == "" {
 		return nil
 	}
-	return &Queue{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
+	return &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
 }
 
 // queryQueue queries the workflow of a concurrency key for its status, and for the
 // positions of some runs.
-func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Run) (queue.Status, error) {
+func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Member) (queue.Status, error) {
 	var status queue.Status
 	err := r.query(ctx, id, "", queue.StatusQuery, &status, members)
 	if err == nil && len(status.Positions) != len(members) {
@@ -74,16 +74,16 @@ func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status
 }
 
 // queued is what a run waits for that holds a ticket, as far as the queue answers.
-func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Run) (*Queue, error) {
-	queued := &Queue{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
-	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Run{run})
+func (r *Reader) queued(ctx context.Context, ticket *queue.Ticket, run queue.Member) (*QueuePosition, error) {
+	queued := &QueuePosition{Name: ticket.Name, WorkflowID: ticket.Queue, Since: ticket.Since}
+	status, err := r.queryQueue(ctx, ticket.Queue, []queue.Member{run})
 	if err == nil {
 		queued.apply(status, status.Positions[0])
 	}
 	return queued, err
 }
 
-func (q *Queue) apply(status queue.Status, position int) {
+func (q *QueuePosition) apply(status queue.Status, position int) {
 	q.Limit, q.Position, q.Holders, q.Running = status.Limit, position, status.Holders, status.Running
 }
 
@@ -114,7 +114,7 @@ func (r *Reader) Positions(ctx context.Context, list []Found) {
 	}
 	severalAtOnce(min(len(queues), mostQueues), func(i int) {
 		waiting := waiting[queues[i]]
-		members := lists.Map(waiting, func(run *Found) queue.Run { return queue.Run{WorkflowID: run.WorkflowID, RunID: run.RunID} })
+		members := lists.Map(waiting, func(run *Found) queue.Member { return queue.Member{WorkflowID: run.WorkflowID, RunID: run.RunID} })
 		status, err := r.queryQueue(ctx, queues[i], members)
 		if err != nil {
 			return

@@ -38,7 +38,7 @@ type Status struct {
 	HeldBy string `json:"held_by,omitempty"`
 	// Turn is what the run has under its concurrency key; nil where it has no key, no
 	// turn yet, or that was not requested.
-	Turn *Turn `json:"turn,omitempty"`
+	Turn *QueueSlot `json:"turn,omitempty"`
 	// Control is what people have said of the run, of one that is open.
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that are paused, or their step which has started this
@@ -92,7 +92,7 @@ type Step struct {
 	// Child is the workflow ID of the run of another playbook that it has started last.
 	Child string `json:"child,omitempty"`
 	// Incremental is how far the step has read that keeps a state; nil for others.
-	Incremental *Incremental `json:"incremental,omitempty"`
+	Incremental *IncrementalStatus `json:"incremental,omitempty"`
 	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
 	// Iterations are those that Iterations found; Left counts what it left out.
@@ -119,19 +119,19 @@ type Step struct {
 	failed        []interpreter.LoopError
 }
 
-// Incremental is how far a step has read that keeps a state, or a loop whose iterations do.
-type Incremental struct {
+// IncrementalStatus is how far a step has read that keeps a state, or a loop whose iterations do.
+type IncrementalStatus struct {
 	interpreter.StateRecord
 	// Behind is how many seconds before the status the watermark is; nil where cursors are no times.
 	Behind *float64 `json:"behind_seconds,omitempty"`
 }
 
 // newIncremental is nil for steps without a state.
-func newIncremental(record *interpreter.StateRecord, now time.Time) *Incremental {
+func newIncremental(record *interpreter.StateRecord, now time.Time) *IncrementalStatus {
 	if record == nil {
 		return nil
 	}
-	shown := &Incremental{StateRecord: *record}
+	shown := &IncrementalStatus{StateRecord: *record}
 	if watermark, err := incremental.Parse(record.Type, record.Watermark.Data); err == nil {
 		if behind, ok := incremental.Behind(record.Type, watermark, now); ok {
 			seconds := behind.Round(time.Millisecond).Seconds()

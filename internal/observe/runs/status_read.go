@@ -141,7 +141,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 			q.status.Status, q.status.HeldBy, q.status.Since = interpreter.Queued, HeldByConcurrency, ticket.Since
 		}
 		q.spend()
-		run := queue.Run{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
+		run := queue.Member{WorkflowID: q.run.WorkflowID, RunID: q.run.RunID}
 		if q.status.Queue, err = q.queued(ctx, ticket, run); err != nil {
 			q.notef("its position in the queue was not answered")
 		}
@@ -152,7 +152,7 @@ func (q *inquiry) queue(ctx context.Context, ticket *queue.Ticket) {
 			q.notef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
 			return
 		}
-		q.status.Turn = &Turn{
+		q.status.Turn = &QueueSlot{
 			Name: ticket.Name, WorkflowID: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
 		}
 	}

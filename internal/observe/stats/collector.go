@@ -32,17 +32,17 @@ var bars = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 21, 51, 101}
 // Collector sums up runs, one after the other.
 type Collector struct {
 	stats    Stats
-	spans    *Spans
+	spans    *SpanBuilder
 	see      func(Span)
 	attempts []int // by bars
-	errors   map[Error]*Error
+	errors   map[ErrorCount]*ErrorCount
 	waits    map[string]*Waits
 	steps    map[stepKey]*Figures
 	order    []*Figures
-	failures map[string]*Failure
-	grouped  []*Failure
+	failures map[string]*FailureGroup
+	grouped  []*FailureGroup
 	ended    int // items
-	current  *Run
+	current  *RunSummary
 	child    bool            // the current run is the child of another
 	known    map[string]bool // run IDs
 	children []runs.Event    // the starts of child runs that were not read yet
@@ -60,8 +60,8 @@ type stepKey struct {
 // every span of the runs, and none of their child runs.
 func NewCollector(see func(Span)) *Collector {
 	return &Collector{
-		see: see, attempts: make([]int, len(bars)), errors: map[Error]*Error{}, waits: map[string]*Waits{},
-		steps: map[stepKey]*Figures{}, failures: map[string]*Failure{},
+		see: see, attempts: make([]int, len(bars)), errors: map[ErrorCount]*ErrorCount{}, waits: map[string]*Waits{},
+		steps: map[stepKey]*Figures{}, failures: map[string]*FailureGroup{},
 		known: map[string]bool{}, notes: map[string]int{},
 	}
 }
@@ -84,7 +84,7 @@ func (c *Collector) BeginChild(run runs.Found) {
 
 func (c *Collector) begin(run runs.Found, child bool) {
 	c.known[run.RunID], c.child = true, child
-	c.current = &Run{
+	c.current = &RunSummary{
 		WorkflowID: run.WorkflowID, RunID: run.RunID, Playbook: run.Playbook, Status: run.Status,
 		StartedAt: run.StartedAt, EndedAt: run.EndedAt,
 	}
@@ -171,11 +171,11 @@ func (c *Collector) figures(step string) *Figures {
 	return c.steps[key]
 }
 
-func (c *Collector) alike(failure *interpreter.ErrorObject) *Error {
-	key := Error{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+func (c *Collector) alike(failure *interpreter.ErrorObject) *ErrorCount {
+	key := ErrorCount{Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
 	if c.errors[key] == nil {
 		if len(c.errors) >= mostAlike {
-			key = Error{Kind: "others"}
+			key = ErrorCount{Kind: "others"}
 		}
 		if c.errors[key] == nil {
 			copied := key
@@ -284,7 +284,7 @@ func (f *Figures) tried(retries int) {
 func (c *Collector) failure(event runs.Event) {
 	failure := cmp.Or(event.Error, &interpreter.ErrorObject{})
 	c.alike(failure).Items++
-	key := Failure{Playbook: c.current.Playbook, Step: event.Step, InChildRuns: c.child, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
+	key := FailureGroup{Playbook: c.current.Playbook, Step: event.Step, InChildRuns: c.child, Class: failure.Class, Kind: failure.Kind, Status: failure.Status}
 	of := c.failures[key.id()]
 	if of == nil {
 		if len(c.grouped) >= mostAlike {
@@ -303,7 +303,7 @@ func (c *Collector) failure(event runs.Event) {
 	}
 }
 
-func (f Failure) id() string {
+func (f FailureGroup) id() string {
 	return fmt.Sprintf("%q %q %t %q %q %d", f.Playbook, f.Step, f.InChildRuns, f.Class, f.Kind, f.Status)
 }
 
@@ -322,7 +322,7 @@ func slowest(kept []Slow, slow Slow) []Slow {
 // Stats gives the figures so far.
 func (c *Collector) Stats() Stats {
 	s := c.stats
-	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []Error{}, []Waits{}, []Figures{}, []Failure{}
+	s.Attempts, s.Errors, s.Waits, s.Steps, s.Failures = []Bar{}, []ErrorCount{}, []Waits{}, []Figures{}, []FailureGroup{}
 	s.SlowestSteps, s.SlowestIterations = append([]Slow{}, s.SlowestSteps...), append([]Slow{}, s.SlowestIterations...)
 	s.Notes = append([]string{}, s.Notes...)
 	for _, note := range c.noted {
@@ -340,7 +340,7 @@ func (c *Collector) Stats() Stats {
 	for _, alike := range c.errors {
 		s.Errors = append(s.Errors, *alike)
 	}
-	slices.SortFunc(s.Errors, func(x, y Error) int {
+	slices.SortFunc(s.Errors, func(x, y ErrorCount) int {
 		return cmp.Or(cmp.Compare(y.Attempts, x.Attempts), cmp.Compare(y.Items, x.Items),
 			cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Status, y.Status), cmp.Compare(x.Class, y.Class))
 	})
@@ -365,7 +365,7 @@ func (c *Collector) Stats() Stats {
 	for _, failure := range c.grouped {
 		s.Failures = append(s.Failures, *failure)
 	}
-	slices.SortStableFunc(s.Failures, func(x, y Failure) int { return cmp.Compare(y.Items, x.Items) })
+	slices.SortStableFunc(s.Failures, func(x, y FailureGroup) int { return cmp.Compare(y.Items, x.Items) })
 	return s
 }
 

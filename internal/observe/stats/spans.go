@@ -31,9 +31,9 @@ type Span struct {
 	Failures, Retries int
 }
 
-// Spans turns the events of one run, in their order, into spans. It holds what is
+// SpanBuilder turns the events of one run, in their order, into spans. It holds what is
 // running and no more.
-type Spans struct {
+type SpanBuilder struct {
 	emit  func(Span)
 	items map[item]*openItem
 }
@@ -59,7 +59,9 @@ type call struct {
 }
 
 // NewSpans has every span given to emit when it has ended.
-func NewSpans(emit func(Span)) *Spans { return &Spans{emit: emit, items: map[item]*openItem{}} }
+func NewSpans(emit func(Span)) *SpanBuilder {
+	return &SpanBuilder{emit: emit, items: map[item]*openItem{}}
+}
 
 func itemOf(event runs.Event) item {
 	of := item{event.Step, event.Visit, -1}
@@ -71,7 +73,7 @@ func itemOf(event runs.Event) item {
 
 // Add applies an event. Events that belong to no step, such as notices of the run, have
 // no span.
-func (s *Spans) Add(event runs.Event) {
+func (s *SpanBuilder) Add(event runs.Event) {
 	if event.Step == "" {
 		return
 	}
@@ -84,7 +86,7 @@ func (s *Spans) Add(event runs.Event) {
 }
 
 // begins applies the begin of something.
-func (s *Spans) begins(event runs.Event, of runs.Subject) {
+func (s *SpanBuilder) begins(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfStep, runs.OfIteration:
 		s.item(event).began = &event
@@ -103,7 +105,7 @@ func (s *Spans) begins(event runs.Event, of runs.Subject) {
 }
 
 // ends applies the end of something.
-func (s *Spans) ends(event runs.Event, of runs.Subject) {
+func (s *SpanBuilder) ends(event runs.Event, of runs.Subject) {
 	switch of {
 	case runs.OfAttempt:
 		call := s.call(event)
@@ -126,7 +128,7 @@ func (s *Spans) ends(event runs.Event, of runs.Subject) {
 }
 
 // Close ends the open spans: the run has ended, or is read no longer.
-func (s *Spans) Close(at time.Time) {
+func (s *SpanBuilder) Close(at time.Time) {
 	all := slices.SortedFunc(maps.Keys(s.items), func(x, y item) int {
 		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.visit, y.visit), cmp.Compare(x.index, y.index))
 	})
@@ -166,7 +168,7 @@ func (c *call) sent(from, to time.Time) time.Time {
 	return later(from, c.wait.At)
 }
 
-func (s *Spans) item(event runs.Event) *openItem {
+func (s *SpanBuilder) item(event runs.Event) *openItem {
 	of := itemOf(event)
 	if s.items[of] == nil {
 		s.items[of] = &openItem{calls: map[string]*call{}}
@@ -174,7 +176,7 @@ func (s *Spans) item(event runs.Event) *openItem {
 	return s.items[of]
 }
 
-func (s *Spans) call(event runs.Event) *call {
+func (s *SpanBuilder) call(event runs.Event) *call {
 	of := s.item(event)
 	if of.calls[event.Sink] == nil {
 		of.calls[event.Sink] = &call{}
@@ -184,7 +186,7 @@ func (s *Spans) call(event runs.Event) *call {
 
 // waited ends the wait of a call: when its time was over, or before, where it was
 // cut short.
-func (s *Spans) waited(of *call, at time.Time) {
+func (s *SpanBuilder) waited(of *call, at time.Time) {
 	wait := of.wait
 	if of.wait = nil; wait == nil {
 		return
@@ -198,7 +200,7 @@ func (s *Spans) waited(of *call, at time.Time) {
 }
 
 // end ends an item with all that it did.
-func (s *Spans) end(event runs.Event, kind string) {
+func (s *SpanBuilder) end(event runs.Event, kind string) {
 	of := itemOf(event)
 	state := s.items[of]
 	span := Span{Of: kind, From: event.At.Add(-duration(event.Duration)), To: event.At, Event: event}

@@ -13,15 +13,15 @@ import (
 
 // Stats sums up one run or several, each with its child runs.
 type Stats struct {
-	Runs []Run `json:"runs"`
+	Runs []RunSummary `json:"runs"`
 	// ChildRuns are those that steps of the runs have started and wait for, and theirs.
-	ChildRuns ChildRuns `json:"child_runs"`
+	ChildRuns ChildRunCounts `json:"child_runs"`
 	// Attempts is the histogram of attempts until success, of the iterations and of
 	// the steps without a loop that succeeded. Pages do not count: what fetched ten
 	// with twelve attempts needed 3.
-	Attempts []Bar   `json:"attempts"`
-	Errors   []Error `json:"errors"`
-	Waits    []Waits `json:"waits"`
+	Attempts []Bar        `json:"attempts"`
+	Errors   []ErrorCount `json:"errors"`
+	Waits    []Waits      `json:"waits"`
 	// AttemptsMade are all attempts, each page of its own. One that is a child run does
 	// not count, as the attempts of that run do.
 	AttemptsMade int `json:"attempts_made"`
@@ -35,17 +35,17 @@ type Stats struct {
 	Steps          []Figures `json:"steps"`
 	// SlowestSteps and SlowestIterations are the ten that took longest, also of those
 	// that are running.
-	SlowestSteps      []Slow    `json:"slowest_steps"`
-	SlowestIterations []Slow    `json:"slowest_iterations"`
-	Failures          []Failure `json:"failures"`
+	SlowestSteps      []Slow         `json:"slowest_steps"`
+	SlowestIterations []Slow         `json:"slowest_iterations"`
+	Failures          []FailureGroup `json:"failures"`
 	// FailuresLeft counts the items that failed in ways beyond the hundred that
 	// Failures distinguishes.
 	FailuresLeft int      `json:"failures_left,omitempty"`
 	Notes        []string `json:"notes"`
 }
 
-// ChildRuns counts child runs of any depth.
-type ChildRuns struct {
+// ChildRunCounts counts child runs of any depth.
+type ChildRunCounts struct {
 	Runs int `json:"runs"` // whose figures are counted
 	// Running are those among them that have not ended.
 	Running int `json:"running"`
@@ -53,8 +53,8 @@ type ChildRuns struct {
 	Unread int `json:"unread"`
 }
 
-// Run is a run that was summed up.
-type Run struct {
+// RunSummary is a run that was summed up.
+type RunSummary struct {
 	WorkflowID string             `json:"workflow_id"`
 	RunID      string             `json:"run_id"`
 	Playbook   string             `json:"playbook,omitempty"`
@@ -73,9 +73,9 @@ type Bar struct {
 	Items int `json:"items"`
 }
 
-// Error counts errors that are alike: attempts that ended with one, and iterations
+// ErrorCount counts errors that are alike: attempts that ended with one, and iterations
 // and steps that did.
-type Error struct {
+type ErrorCount struct {
 	Class    interpreter.Class `json:"class"`
 	Kind     interpreter.Kind  `json:"kind"`
 	Status   int               `json:"status,omitempty"`
@@ -141,8 +141,8 @@ type Slow struct {
 	Status     interpreter.Status `json:"status"`
 }
 
-// Failure is items of a step that failed alike.
-type Failure struct {
+// FailureGroup is items of a step that failed alike.
+type FailureGroup struct {
 	Playbook    string            `json:"playbook,omitempty"`
 	Step        string            `json:"step"`
 	InChildRuns bool              `json:"in_child_runs,omitempty"`

@@ -134,7 +134,7 @@ func openRun(ctx context.Context, c client.Client, id string) (first string, err
 }
 
 // Claim is what a backfill of some partitions claims.
-func (m *Matrix) Claim(keys []string) partition.Claim {
+func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
 	chosen := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		chosen[key] = true
@@ -150,7 +150,7 @@ func (m *Matrix) Claim(keys []string) partition.Claim {
 
 // Open is the workflow ID of an open backfill that runs some of the partitions which a claim is
 // about, and the keys of these; "" for none.
-func (m *Matrix) Open(ctx context.Context, c client.Client, claim partition.Claim) (id string, keys []string, err error) {
+func (m *Matrix) Open(ctx context.Context, c client.Client, claim partition.BackfillClaim) (id string, keys []string, err error) {
 	for _, other := range m.ledger.Claims(claim) {
 		first, err := openRun(ctx, c, other.Run)
 		if err != nil {

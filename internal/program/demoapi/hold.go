@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Hold makes requests wait, so that something can happen while they are
+// Barrier makes requests wait, so that something can happen while they are
 // open. One whose client goes away is not answered.
-type Hold struct {
+type Barrier struct {
 	server *Server
 	match  func(*http.Request) bool
 	done   bool // requests wait after they have been carried out, before they are answered
@@ -21,17 +21,17 @@ type Hold struct {
 
 // Hold lets logged requests that match wait until Release. The function is
 // called for every request, by many goroutines.
-func (s *Server) Hold(match func(*http.Request) bool) *Hold {
-	return s.hold(&Hold{match: match})
+func (s *Server) Hold(match func(*http.Request) bool) *Barrier {
+	return s.hold(&Barrier{match: match})
 }
 
 // HoldAnswer is Hold for requests that have been carried out and wait for their
 // answer.
-func (s *Server) HoldAnswer(match func(*http.Request) bool) *Hold {
-	return s.hold(&Hold{match: match, done: true})
+func (s *Server) HoldAnswer(match func(*http.Request) bool) *Barrier {
+	return s.hold(&Barrier{match: match, done: true})
 }
 
-func (s *Server) hold(h *Hold) *Hold {
+func (s *Server) hold(h *Barrier) *Barrier {
 	h.server, h.gate = s, make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,16 +40,16 @@ func (s *Server) hold(h *Hold) *Hold {
 }
 
 // Waiting is how many requests have been held.
-func (h *Hold) Waiting() int {
+func (h *Barrier) Waiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting
 }
 
 // Release lets those continue that wait, and holds no more.
-func (h *Hold) Release() {
+func (h *Barrier) Release() {
 	h.server.mu.Lock()
-	h.server.holds = slices.DeleteFunc(h.server.holds, func(other *Hold) bool { return other == h })
+	h.server.holds = slices.DeleteFunc(h.server.holds, func(other *Barrier) bool { return other == h })
 	h.server.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,10 +65,10 @@ func (s *Server) wait(r *http.Request, done bool) bool {
 	s.mu.Lock()
 	holds := slices.Clone(s.holds)
 	s.mu.Unlock()
-	return !slices.ContainsFunc(holds, func(h *Hold) bool { return h.done == done && h.match(r) && !h.wait(r) })
+	return !slices.ContainsFunc(holds, func(h *Barrier) bool { return h.done == done && h.match(r) && !h.wait(r) })
 }
 
-func (h *Hold) wait(r *http.Request) bool {
+func (h *Barrier) wait(r *http.Request) bool {
 	h.mu.Lock()
 	h.waiting++
 	h.mu.Unlock()

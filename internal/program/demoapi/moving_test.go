@@ -125,7 +125,7 @@ func TestMovingFails(t *testing.T) {
 func TestHold(t *testing.T) {
 	t.Parallel()
 	api := start(t, demoapi.Options{})
-	held := func(h *demoapi.Hold, n int) {
+	held := func(h *demoapi.Barrier, n int) {
 		require.Eventually(t, func() bool { return h.Waiting() == n }, testenv.Within(10*time.Second), 5*time.Millisecond)
 	}
 	reads := api.Hold(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/v1/moving/") })

@@ -50,7 +50,7 @@ type Server struct {
 	url    string
 	done   chan struct{} // closed when the listener's goroutine has ended
 	detach func() bool   // lets go of the context given to Start
-	holds  []*Hold
+	holds  []*Barrier
 }
 
 // New returns a server that does not listen yet.

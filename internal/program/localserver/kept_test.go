@@ -17,12 +17,12 @@ func TestTheServerKeptUpHere(t *testing.T) {
 	require.NoError(t, os.Mkdir(".reprise", 0o700))
 	state := `{"address": "127.0.0.1:7233", "payload_store": "file:///somewhere", "key": "k"}`
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte(state), 0o600))
-	require.Equal(t, localserver.Kept{Address: "127.0.0.1:7233", PayloadStore: "file:///somewhere", Key: "k"},
+	require.Equal(t, localserver.ServerFile{Address: "127.0.0.1:7233", PayloadStore: "file:///somewhere", Key: "k"},
 		localserver.KeptAt("127.0.0.1:7233"))
 	for address, same := range map[string]bool{
 		"localhost:7233": true, "[::1]:7233": true, "localhost:7234": false, "temporal.example.com:7233": false, "localhost": false, "": false,
 	} {
-		require.Equal(t, same, localserver.KeptAt(address) != localserver.Kept{}, address)
+		require.Equal(t, same, localserver.KeptAt(address) != localserver.ServerFile{}, address)
 	}
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte("{"), 0o600))
 	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))

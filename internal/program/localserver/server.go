@@ -244,9 +244,9 @@ func portOr(ctx context.Context, port int) (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// Kept is what `starter dev` has written of the server that it runs in the working
+// ServerFile is what `starter dev` has written of the server that it runs in the working
 // directory.
-type Kept struct {
+type ServerFile struct {
 	Address      string `json:"address"`
 	PayloadStore string `json:"payload_store"`
 	Key          string `json:"key"` // that clients must send, "" for none
@@ -254,14 +254,14 @@ type Kept struct {
 
 // KeptAt is the server of `starter dev` if that is the one at the given address,
 // else the zero value.
-func KeptAt(address string) Kept {
+func KeptAt(address string) ServerFile {
 	data, err := os.ReadFile(filepath.Join(".reprise", "dev.json"))
 	if err != nil {
-		return Kept{}
+		return ServerFile{}
 	}
-	var kept Kept
+	var kept ServerFile
 	if json.Unmarshal(data, &kept) != nil || spelled(kept.Address) != spelled(address) {
-		return Kept{}
+		return ServerFile{}
 	}
 	return kept
 }

@@ -80,9 +80,9 @@ func (o *outbound) SignalExternalWorkflow(ctx workflow.Context, workflowID, runI
 	return future
 }
 
-// Witness is shown what the calls of a workflow decide.
-func (s *stage) Witness(workflowID string) call.Witness {
-	return func(seen call.Seen) {
+// Observer is shown what the calls of a workflow decide.
+func (s *stage) Observer(workflowID string) call.Observer {
+	return func(seen call.Observation) {
 		s.seen.decided(s.seen.within(workflowID), seen)
 		if seen.Awaits != nil {
 			s.answerFromOutside(workflowID, seen)
@@ -90,12 +90,12 @@ func (s *stage) Witness(workflowID string) call.Witness {
 	}
 }
 
-// hosted is the witness of calls in an activity.
-func (s *stage) hosted(ctx context.Context) call.Witness {
+// hosted is the observer of calls in an activity.
+func (s *stage) hosted(ctx context.Context) call.Observer {
 	if !activity.IsActivity(ctx) {
-		return func(call.Seen) {}
+		return func(call.Observation) {}
 	}
-	return s.Witness(activity.GetInfo(ctx).WorkflowExecution.ID)
+	return s.Observer(activity.GetInfo(ctx).WorkflowExecution.ID)
 }
 
 // Followed is shown where a branch goes after a step.

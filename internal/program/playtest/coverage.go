@@ -13,11 +13,11 @@ import (
 type Coverage struct {
 	File string
 	// Parts are all of them, in the order of the file.
-	Parts []Part
+	Parts []CoveredPart
 }
 
-// Part is a step, a policy or a target of a route.
-type Part struct {
+// CoveredPart is a step, a policy or a target of a route.
+type CoveredPart struct {
 	Pos  source.Position
 	What string // such as "step fetch" or "policy 2 of fetch"
 	Took bool   // by a test
@@ -43,8 +43,8 @@ func (c *Coverage) Percent() float64 {
 }
 
 // Missed are the parts that no test took.
-func (c *Coverage) Missed() []Part {
-	return slices.DeleteFunc(slices.Clone(c.Parts), func(p Part) bool { return p.Took })
+func (c *Coverage) Missed() []CoveredPart {
+	return slices.DeleteFunc(slices.Clone(c.Parts), func(p CoveredPart) bool { return p.Took })
 }
 
 // CoverageOf sums up what tests of one suite have shown of its playbook.
@@ -52,24 +52,24 @@ func CoverageOf(suite *Suite, reports []*Report) *Coverage {
 	c := &Coverage{File: suite.Book.File.Name}
 	took := covered(suite, reports)
 	for _, step := range suite.Book.Steps {
-		c.Parts = append(c.Parts, Part{step.NamePos, "step " + step.Name, took["step "+step.Name]})
+		c.Parts = append(c.Parts, CoveredPart{step.NamePos, "step " + step.Name, took["step "+step.Name]})
 		c.addPolicies(step.Name, step.Retry, took)
 		for _, sink := range sinksOf(step) {
 			c.addPolicies(sink.Place, sink.Action.Retry, took)
 		}
 		for _, route := range step.Next {
 			for _, target := range route.Targets {
-				c.Parts = append(c.Parts, Part{target.Pos, "route from " + step.Name + " to " + target.Step, took["at "+target.Pos.String()]})
+				c.Parts = append(c.Parts, CoveredPart{target.Pos, "route from " + step.Name + " to " + target.Step, took["at "+target.Pos.String()]})
 			}
 		}
 	}
-	slices.SortStableFunc(c.Parts, func(a, b Part) int { return a.Pos.Compare(b.Pos) })
+	slices.SortStableFunc(c.Parts, func(a, b CoveredPart) int { return a.Pos.Compare(b.Pos) })
 	return c
 }
 
 func (c *Coverage) addPolicies(place string, policies []*playbook.Policy, took map[string]bool) {
 	for _, policy := range policies {
-		c.Parts = append(c.Parts, Part{policy.Pos, fmt.Sprintf("policy %d of %s", policy.Number, place), took["at "+policy.Pos.String()]})
+		c.Parts = append(c.Parts, CoveredPart{policy.Pos, fmt.Sprintf("policy %d of %s", policy.Number, place), took["at "+policy.Pos.String()]})
 	}
 }
 

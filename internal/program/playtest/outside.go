@@ -13,7 +13,7 @@ import (
 
 // answerFromOutside says of an attempt that is awaited what the test says: progress, as often as
 // it does, and then how it ends.
-func (s *stage) answerFromOutside(workflowID string, seen call.Seen) {
+func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 	place := s.seen.within(workflowID) + seen.Step
 	who := caller{place: place, visit: seen.Visit, attempt: seen.Attempt}
 	who.iteration, who.outer = s.seen.iteration(workflowID, seen.Index)

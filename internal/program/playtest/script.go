@@ -94,7 +94,7 @@ func (c caller) name() string {
 
 // is reports whether a name of a test is one of the call.
 func (c caller) is(name playbook.CallName) bool {
-	if name.Place != c.place || !c.iteration.is(name.Iterations) {
+	if name.Place != c.place || !c.iteration.is(name.TestIterations) {
 		return false
 	}
 	for i, chosen := range name.Outer {
@@ -110,7 +110,7 @@ func (c caller) is(name playbook.CallName) bool {
 }
 
 // is reports whether an iteration is one of those that are chosen.
-func (i iteration) is(chosen playbook.Iterations) bool {
+func (i iteration) is(chosen playbook.TestIterations) bool {
 	if chosen.Index != nil && (i.index == nil || *chosen.Index != *i.index) {
 		return false
 	}
@@ -148,7 +148,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 
 func chosen(name playbook.CallName) int {
 	n := 0
-	for _, one := range append([]playbook.Iterations{name.Iterations}, name.Outer...) {
+	for _, one := range append([]playbook.TestIterations{name.TestIterations}, name.Outer...) {
 		if !one.All() {
 			n++
 		}

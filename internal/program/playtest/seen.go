@@ -49,7 +49,7 @@ type write struct {
 // verdict is what policies said of an outcome.
 type verdict struct {
 	index *int
-	seen  call.Seen
+	seen  call.Observation
 }
 
 func newSeen() *seen {
@@ -171,7 +171,7 @@ func (s *seen) wrote(who caller, in interpreter.ToolInput, rows []any) {
 }
 
 // decided notes what policies say of an outcome.
-func (s *seen) decided(prefix string, seen call.Seen) {
+func (s *seen) decided(prefix string, seen call.Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !seen.Decided {

@@ -76,7 +76,7 @@ func (s *server) UpdateWorkflow(_ context.Context, options client.UpdateWorkflow
 			return nil, err
 		}
 		return answerTo(keeper.Claim(arg, s.now()))
-	case []incremental.Write:
+	case []incremental.StateWrite:
 		return answerTo(keeper.MoveAll(arg, s.now()))
 	}
 	return nil, fmt.Errorf("update %s needs a server", options.UpdateName)
@@ -93,14 +93,14 @@ func (s *server) remember(keeper *incremental.Keeper, claim incremental.Claim) e
 	if err != nil {
 		return fmt.Errorf("states: the watermark of %s: %w", claim.Name, err)
 	}
-	if refused := keeper.Set(incremental.Change{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
+	if refused := keeper.Set(incremental.StateChange{Name: claim.Name, To: cursor, By: "test"}, s.now()); refused != nil {
 		return errors.New(refused.Message)
 	}
 	return nil
 }
 
 // Turn is that of the limit's workflow, for one attempt at a time.
-func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Turn {
+func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, l := s.now(), s.limiter(limit)
@@ -112,7 +112,7 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 		return nil
 	}
 	at := now.Add(lease.Delay())
-	return &ratelimit.Turn{At: at, Promised: at, Since: now}
+	return &ratelimit.Reservation{At: at, Promised: at, Since: now}
 }
 
 // Pause pauses all attempts under a limit.

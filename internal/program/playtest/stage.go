@@ -233,7 +233,7 @@ func (s *stage) open() (*activities.Catalogue, error) {
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout: time.Minute, // a busy machine is no deadlock
 		BackgroundActivityContext: activities.WithHost(context.Background(), activities.Host{
-			StopGrace: time.Second, Now: s.now, Turns: s.server, Witness: s.hosted,
+			StopGrace: time.Second, Now: s.now, Turns: s.server, Observer: s.hosted,
 		}),
 		Interceptors: []interceptor.WorkerInterceptor{&around{stage: s}},
 	})
@@ -293,8 +293,8 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	if enter.Request.Leave {
 		return nil
 	}
-	member := enter.Request.Run
-	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
+	member := enter.Request.Member
+	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Notification{
 		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
 	})
 }
@@ -321,13 +321,13 @@ func (s *stage) perform(act *playbook.TestAct) {
 	}[verb]
 	s.env.UpdateWorkflow(update, "", ignored(func(err error) {
 		s.script.complain(act.Pos, fmt.Sprintf("%s was refused: %v", verb, err))
-	}), workflows.Command{Step: act.Step, Reason: act.Reason, By: "test"})
+	}), workflows.CommandInput{Step: act.Step, Reason: act.Reason, By: "test"})
 }
 
 // connections are those of the test. One that it does not name has a made-up token, which
 // is enough for http; of sqlite and postgres the test has to say where they are.
-func (s *stage) connections() (made, error) {
-	connections := made{given: map[string]string{}}
+func (s *stage) connections() (testConnections, error) {
+	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
 		text, err := httptool.ConnectionText(s.test.Connections[name])
 		if err != nil {
@@ -341,15 +341,15 @@ func (s *stage) connections() (made, error) {
 	return connections, nil
 }
 
-// made are the connections of a test.
-type made struct {
+// testConnections are the connections of a test.
+type testConnections struct {
 	given    map[string]string
 	postgres string   // URL of the schema of the test, "" for none
 	names    []string // of connections of postgres, nil for all that are not given
 }
 
 // Connection finds a connection by name.
-func (m made) Connection(name string) (string, bool) {
+func (m testConnections) Connection(name string) (string, bool) {
 	if text, ok := m.given[name]; ok {
 		return text, true
 	}

@@ -28,7 +28,7 @@ type Suite struct {
 	Tests *playbook.Tests
 	Book  *playbook.Playbook
 
-	read       Reader
+	read       ReadFileFunc
 	source     []byte
 	files      map[string]string // that the playbook names
 	folder     string            // of the playbook
@@ -52,16 +52,16 @@ func PathOf(book string) string {
 // IsTests reports whether a file is one of tests by its name.
 func IsTests(path string) bool { return strings.HasSuffix(path, playbook.TestSuffix) }
 
-// Reader reads the file at a path: of tests, of a playbook, or of recorded answers. Its errors
+// ReadFileFunc reads the file at a path: of tests, of a playbook, or of recorded answers. Its errors
 // satisfy errors.Is(err, fs.ErrNotExist) where there is none.
-type Reader func(path string) ([]byte, error)
+type ReadFileFunc func(path string) ([]byte, error)
 
 // Load reads a file of tests with its playbook. The error is an *InvalidError where one of
 // them is not right.
 func Load(path string) (*Suite, error) { return LoadFrom(path, os.ReadFile) }
 
 // LoadFrom is Load with files from a reader, which may refuse some.
-func LoadFrom(path string, read Reader) (*Suite, error) {
+func LoadFrom(path string, read ReadFileFunc) (*Suite, error) {
 	s := &Suite{Path: path, recordings: map[string]*recording.Recording{}, read: read}
 	data, err := s.readFile(path)
 	if err != nil {

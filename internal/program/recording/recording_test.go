@@ -18,7 +18,7 @@ import (
 
 func value(v any) *expression.Value { return &expression.Value{Data: v} }
 
-func written(t *testing.T, of *recording.Recording, known *secrets.Set) string {
+func written(t *testing.T, of *recording.Recording, known *secrets.Masker) string {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, recording.Write(&out, of, known))
@@ -66,7 +66,7 @@ func TestRoundTrip(t *testing.T) {
 // TestNothingSecretIsWritten: neither secrets of connections nor what is named like one.
 func TestNothingSecretIsWritten(t *testing.T) {
 	t.Parallel()
-	known := &secrets.Set{}
+	known := &secrets.Masker{}
 	known.AddConnection("bearer:tok-12345678")
 	echo := "you sent tok-12345678"
 	of := &recording.Recording{}

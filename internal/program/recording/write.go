@@ -26,8 +26,8 @@ var ErrTooLarge = errors.New("the recording has more than 1 MiB; record fewer pa
 
 // Write writes a recording in which secrets are masked: those of a set, the values of headers that
 // carry credentials, and members of bodies whose names are those of secrets. nil is no set.
-func Write(w io.Writer, recording *Recording, known *secrets.Set) error {
-	known = cmp.Or(known, &secrets.Set{})
+func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
+	known = cmp.Or(known, &secrets.Masker{})
 	answers := &yaml.Node{Kind: yaml.MappingNode}
 	for _, step := range recording.Steps {
 		list := &yaml.Node{Kind: yaml.SequenceNode}
@@ -54,7 +54,7 @@ func Write(w io.Writer, recording *Recording, known *secrets.Set) error {
 	return nil
 }
 
-func entryNode(entry Entry, known *secrets.Set) *yaml.Node {
+func entryNode(entry Entry, known *secrets.Masker) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	if entry.Request != nil {
 		add(n, keyRequest, requestNode(entry.Request, known))
@@ -81,7 +81,7 @@ func entryNode(entry Entry, known *secrets.Set) *yaml.Node {
 	return n
 }
 
-func requestNode(request *Request, known *secrets.Set) *yaml.Node {
+func requestNode(request *Request, known *secrets.Masker) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add(n, keyMethod, Text(request.Method))
 	add(n, keyURL, Text(maskedText(request.URL, known)))
@@ -97,12 +97,12 @@ func requestNode(request *Request, known *secrets.Set) *yaml.Node {
 	return n
 }
 
-func maskedText(text string, known *secrets.Set) string {
+func maskedText(text string, known *secrets.Masker) string {
 	return secrets.WithoutInside(known.Text(text))
 }
 
 // maskedHeaders leaves out those that carry credentials.
-func maskedHeaders(headers map[string]string, known *secrets.Set) map[string]any {
+func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]any {
 	shown := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
 		if !playbook.HoldsCredentials(name) {
@@ -114,7 +114,7 @@ func maskedHeaders(headers map[string]string, known *secrets.Set) map[string]any
 
 // Masked is a value without secrets: texts in which the set finds some or that hold one, and members that are one
 // by their names, such as access_token. nil is no set.
-func Masked(value any, known *secrets.Set) any {
+func Masked(value any, known *secrets.Masker) any {
 	if known != nil {
 		value = known.Value(value)
 	}

@@ -393,12 +393,12 @@ func escaped(text string) string {
 // Heading is what a heading says of the entry.
 func (e Entry) Heading() string { return cmp.Or(e.Title, e.Name) }
 
-// Fact is one thing that is said of an entry.
-type Fact struct{ Name, Text string }
+// Property is one thing that is said of an entry.
+type Property struct{ Name, Text string }
 
 // Facts are what is said of an entry besides its text and examples.
-func (e Entry) Facts() []Fact {
-	facts := []Fact{
+func (e Entry) Facts() []Property {
+	facts := []Property{
 		{"type", e.Type},
 		{"bounds", e.Bounds},
 		{"default", e.Default},
@@ -411,7 +411,7 @@ func (e Entry) Facts() []Fact {
 	if e.Required {
 		facts[2].Text = "none, it is required"
 	}
-	return slices.DeleteFunc(facts, func(fact Fact) bool { return fact.Text == "" })
+	return slices.DeleteFunc(facts, func(fact Property) bool { return fact.Text == "" })
 }
 
 // wordsOf says what Entry.Words are.

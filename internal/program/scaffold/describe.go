@@ -22,7 +22,7 @@ type Description struct {
 	Request
 	// Accepts are parameters that the API knows and that the request does not have, with their usual values, nil for none.
 	Accepts []Pair
-	Answer  *Answer // nil where none is known
+	Answer  *Response // nil where none is known
 	// Later are requests of the same kind that followed, in order.
 	Later []Request
 	// Poll is the request that asks how far a job has come which Request has begun; nil for none.
@@ -34,7 +34,7 @@ type Description struct {
 	// given are values that are passed with each run, since they must not be in a file.
 	given []string
 	// known are the secrets that were taken out, which may be elsewhere as well.
-	known secrets.Set
+	known secrets.Masker
 }
 
 // Request is one request.
@@ -49,8 +49,8 @@ type Request struct {
 	Text    string // a body that is neither
 }
 
-// Answer is an answer of HTTP.
-type Answer struct {
+// Response is an answer of HTTP.
+type Response struct {
 	Body   any  // canonical
 	Linked bool // the header Link leads to the next page
 }

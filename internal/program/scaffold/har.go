@@ -124,7 +124,7 @@ func (e entry) describe() *Description {
 			d.Text = ""
 		}
 	}
-	d.Answer = &Answer{Body: body}
+	d.Answer = &Response{Body: body}
 	for _, header := range e.Response.Headers {
 		isNext := strings.Contains(header.Value, `rel="next"`) || strings.Contains(header.Value, "rel=next")
 		d.Answer.Linked = d.Answer.Linked || isNext && strings.EqualFold(header.Name, "link")

@@ -60,7 +60,7 @@ func (w *writer) know() {
 		if !strings.HasSuffix("."+parsed.Hostname(), "."+strings.TrimPrefix(one.host, ".")) || !strings.Contains(w.of.Path, one.path) || !w.lists(last, one) {
 			continue
 		}
-		w.of.Answer = &Answer{Body: decoded(strings.Replace(one.answer, "RESOURCE", resourceOf(last), 1)), Linked: one.linked}
+		w.of.Answer = &Response{Body: decoded(strings.Replace(one.answer, "RESOURCE", resourceOf(last), 1)), Linked: one.linked}
 		for _, name := range one.accepts {
 			w.of.Accepts = append(w.of.Accepts, Pair{name, nil})
 		}
@@ -98,7 +98,7 @@ func (w *writer) guess() {
 	f := newFinder(w.of)
 	for _, names := range [][]string{pageParams, offsetParams} {
 		if name, _ := f.param(names); name != "" && w.of.Method == "GET" {
-			w.of.Answer = &Answer{Body: decoded(`{"data": [{"id": 1}]}`)}
+			w.of.Answer = &Response{Body: decoded(`{"data": [{"id": 1}]}`)}
 			w.made.Notes = append(w.made.Notes, "what the API answers is not known: the playbook expects its rows in data; starter try shows where they are")
 			return
 		}
@@ -120,7 +120,7 @@ func (w *writer) queried() bool {
 	path = append([]string{"data"}, path...)
 	answer := set(nil, append(slices.Clone(path), name), rows)
 	answer = set(answer, append(slices.Clone(path), "pageInfo"), map[string]any{"hasNextPage": false, "endCursor": nil})
-	w.of.Answer = &Answer{Body: answer}
+	w.of.Answer = &Response{Body: answer}
 	return true
 }
 

@@ -10,17 +10,17 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// member is a value somewhere in an answer.
-type member struct {
+// answerMember is a value somewhere in an answer.
+type answerMember struct {
 	path  []string
 	value any
 }
 
 // name is the last part of its path, in the form of plain.
-func (m member) name() string { return plain(m.path[len(m.path)-1]) }
+func (m answerMember) name() string { return plain(m.path[len(m.path)-1]) }
 
 // parent is the part before that, "" for none.
-func (m member) parent() string {
+func (m answerMember) parent() string {
 	if len(m.path) < 2 {
 		return ""
 	}
@@ -36,15 +36,15 @@ func plain(name string) string { return notPlain.ReplaceAllString(strings.ToLowe
 const mostDepth = 4
 
 // membersOf are the members of maps in an answer, those of the least depth first, lists not entered.
-func membersOf(answer any) []member {
-	var all []member
-	level := []member{{value: answer}}
+func membersOf(answer any) []answerMember {
+	var all []answerMember
+	level := []answerMember{{value: answer}}
 	for range mostDepth {
-		var deeper []member
+		var deeper []answerMember
 		for _, of := range level {
 			values := expression.MapOf(of.value)
 			for _, key := range playbook.SortedKeys(values) {
-				deeper = append(deeper, member{path: append(slices.Clip(of.path), key), value: values[key]})
+				deeper = append(deeper, answerMember{path: append(slices.Clip(of.path), key), value: values[key]})
 			}
 		}
 		all = append(all, deeper...)
@@ -64,7 +64,7 @@ func rowsOf(answer any, resource string) (path []string, ok bool) {
 	if _, isList := answer.([]any); isList {
 		return nil, true
 	}
-	best, points := member{}, 0
+	best, points := answerMember{}, 0
 	for _, one := range membersOf(answer) {
 		list, isList := one.value.([]any)
 		if !isList {

@@ -27,14 +27,14 @@ type Operation struct {
 	Desc   string // one line
 }
 
-// Document is a document of OpenAPI: 3.0, 3.1, or Swagger 2.0.
-type Document struct {
+// OpenAPIDocument is a document of OpenAPI: 3.0, 3.1, or Swagger 2.0.
+type OpenAPIDocument struct {
 	of   *openapi3.T
 	from string // where it was read, for servers without a host
 }
 
 // ReadOpenAPI reads a document in JSON or YAML. References to other files are not followed. from is its URL, "" for a file.
-func ReadOpenAPI(data []byte, from string) (of *Document, err error) {
+func ReadOpenAPI(data []byte, from string) (of *OpenAPIDocument, err error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("the document has more than %d MiB", maxDocument>>20)
 	}
@@ -50,7 +50,7 @@ func ReadOpenAPI(data []byte, from string) (of *Document, err error) {
 	if err := yaml.Unmarshal(data, &head); err != nil || head.Swagger == "" && head.OpenAPI == "" {
 		return nil, errors.New("the file is no document of OpenAPI: it has neither openapi nor swagger with a version")
 	}
-	document := &Document{from: from}
+	document := &OpenAPIDocument{from: from}
 	if head.Swagger != "" {
 		document.of, err = readSwagger(data)
 	} else {
@@ -105,7 +105,7 @@ func asJSONTree(tree any) any {
 }
 
 // Operations are all of the document, by path and method; those that read go first.
-func (d *Document) Operations() (all []Operation) {
+func (d *OpenAPIDocument) Operations() (all []Operation) {
 	if d.of.Paths == nil {
 		return nil
 	}
@@ -132,7 +132,7 @@ func firstLine(text string) string {
 }
 
 // find is the operation of an ID, which may be its method and path.
-func (d *Document) find(id string) (Operation, error) {
+func (d *OpenAPIDocument) find(id string) (Operation, error) {
 	all := d.Operations()
 	var ids []string
 	for _, one := range all {
@@ -153,7 +153,7 @@ func (d *Document) find(id string) (Operation, error) {
 }
 
 // Describe describes an operation.
-func (d *Document) Describe(id string) (of *Description, err error) {
+func (d *OpenAPIDocument) Describe(id string) (of *Description, err error) {
 	one, err := d.find(id)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (d *Document) Describe(id string) (of *Description, err error) {
 }
 
 // setBase takes the first server. One without a host belongs to where the document is.
-func (d *Document) setBase(of *Description, operation *openapi3.Operation) {
+func (d *OpenAPIDocument) setBase(of *Description, operation *openapi3.Operation) {
 	servers := d.of.Servers
 	if operation.Servers != nil && len(*operation.Servers) > 0 {
 		servers = *operation.Servers
@@ -310,7 +310,7 @@ func exampleOf(media *openapi3.MediaType) any {
 }
 
 // answerOf is what a success answers; nil where that is not said.
-func answerOf(operation *openapi3.Operation) *Answer {
+func answerOf(operation *openapi3.Operation) *Response {
 	if operation.Responses == nil {
 		return nil
 	}
@@ -320,7 +320,7 @@ func answerOf(operation *openapi3.Operation) *Answer {
 		if ref == nil || ref.Value == nil {
 			continue
 		}
-		answer := &Answer{}
+		answer := &Response{}
 		for name := range ref.Value.Headers {
 			answer.Linked = answer.Linked || strings.EqualFold(name, "link")
 		}
@@ -344,7 +344,7 @@ func answerOf(operation *openapi3.Operation) *Answer {
 var linkHeader = regexp.MustCompile("(?i)\\blink[`'\"]? (response )?header|`link` header|rel=\"?next")
 
 // security has the request log in as the document says.
-func (d *Document) security(of *Description, operation *openapi3.Operation) {
+func (d *OpenAPIDocument) security(of *Description, operation *openapi3.Operation) {
 	requirements := d.of.Security
 	if operation.Security != nil {
 		requirements = *operation.Security

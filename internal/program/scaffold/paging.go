@@ -60,7 +60,7 @@ type paging struct {
 	url    string
 	body   any
 	// more and last are what an answer has that leads on, and one that does not.
-	more, last []member
+	more, last []answerMember
 	// moreHeaders are the headers of an answer that leads on.
 	moreHeaders map[string]string
 	// sent are the parameters of the second request of the test, nil where they are not compared.
@@ -71,7 +71,7 @@ type paging struct {
 
 // says adds what a member of an answer is where that leads on, and where it does not.
 func (p *paging) says(path []string, more, last any) {
-	p.more, p.last = append(p.more, member{path, more}), append(p.last, member{path, last})
+	p.more, p.last = append(p.more, answerMember{path, more}), append(p.last, answerMember{path, last})
 }
 
 // finder finds how a request pages.
@@ -80,7 +80,7 @@ type finder struct {
 	answer  any
 	rows    []string
 	hasRows bool
-	members []member
+	members []answerMember
 	size    string // name of the parameter for the number of rows of a page, "" for none
 }
 
@@ -129,7 +129,7 @@ func (f *finder) inBody(name string) bool {
 }
 
 // member finds the first member of some names that fits.
-func (f *finder) member(names []string, fits func(member) bool) (member, bool) {
+func (f *finder) member(names []string, fits func(answerMember) bool) (answerMember, bool) {
 	for _, wanted := range names {
 		for _, one := range f.members {
 			if one.name() == wanted && fits(one) {
@@ -137,20 +137,20 @@ func (f *finder) member(names []string, fits func(member) bool) (member, bool) {
 			}
 		}
 	}
-	return member{}, false
+	return answerMember{}, false
 }
 
-func isNumber(m member) bool { _, is := m.value.(int); return is }
+func isNumber(m answerMember) bool { _, is := m.value.(int); return is }
 
-func isBool(m member) bool { _, is := m.value.(bool); return is }
+func isBool(m answerMember) bool { _, is := m.value.(bool); return is }
 
 // isAddress reports whether a member leads somewhere.
-func isAddress(m member) bool {
+func isAddress(m answerMember) bool {
 	text, isText := m.value.(string)
 	return isText && (strings.Contains(text, "://") || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "?"))
 }
 
-func isMark(m member) bool {
+func isMark(m answerMember) bool {
 	switch value := m.value.(type) {
 	case nil:
 		return true
@@ -191,7 +191,7 @@ func (f *finder) nextAddress() string {
 
 // address is a member that holds the address of the next page.
 func (f *finder) address() (paging, bool) {
-	isNext := func(m member) bool {
+	isNext := func(m answerMember) bool {
 		return isAddress(m) && (slices.Contains(urlMembers, m.name()) || m.parent() == "next" && slices.Contains([]string{"href", "url", "link", "uri"}, m.name()))
 	}
 	for _, one := range f.members {
@@ -221,7 +221,7 @@ func (f *finder) ownMark() (paging, bool) {
 
 // mark is a member that the next request sends back.
 func (f *finder) mark() (paging, bool) {
-	found, ok := f.member(markMembers, func(m member) bool {
+	found, ok := f.member(markMembers, func(m answerMember) bool {
 		return isMark(m) && (m.value != nil || !slices.Contains([]string{"next", "after", "cursor", "offset"}, m.name()) || f.cursorParam(m) != "")
 	})
 	if !ok || found.name() == "offset" && f.cursorParam(found) == "" {
@@ -254,7 +254,7 @@ func (f *finder) send(p *paging, param string, value template, sent any) {
 }
 
 // cursorParam is the parameter that a mark is sent as: one of its own name before others.
-func (f *finder) cursorParam(m member) string {
+func (f *finder) cursorParam(m answerMember) string {
 	own := strings.TrimPrefix(m.name(), "next")
 	names := []string{m.name(), own}
 	switch own {
@@ -304,7 +304,7 @@ func (f *finder) lastRow() (paging, bool) {
 		p.when = expressionOf("response", more.path)
 		p.says(more.path, true, false)
 	} else {
-		p.last = []member{{f.rows, []any{}}}
+		p.last = []answerMember{{f.rows, []any{}}}
 	}
 	f.send(&p, param, template("{{ "+expressionOf("last("+f.rowsText()+")", []string{key})+" }}"), nil)
 	p.sent = nil
@@ -403,7 +403,7 @@ func (f *finder) ends(p *paging) {
 		return
 	}
 	p.when = "len(" + rows + ") > 0"
-	p.last = []member{{f.rows, []any{}}}
+	p.last = []answerMember{{f.rows, []any{}}}
 }
 
 // testRows is how many rows the first page of a test has.

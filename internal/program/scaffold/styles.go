@@ -19,7 +19,7 @@ func FromStyle(style string) *Description {
 	case StyleGraphQL:
 		d.Method, d.Path, d.Body = "POST", "/graphql", usual.Body
 	case StylePoll:
-		d.Path, d.Answer = "/jobs/{job_id}", &Answer{Body: decoded(`{"id": "job-1", "status": "running"}`)}
+		d.Path, d.Answer = "/jobs/{job_id}", &Response{Body: decoded(`{"id": "job-1", "status": "running"}`)}
 	case StyleExport:
 		d.Method, d.Path, d.Body = "POST", "/exports", map[string]any{"format": "csv"}
 	case StyleWebhook:
@@ -41,7 +41,7 @@ func styleOf(style string) *Description {
 		StyleGraphQL: `{"data": {"items": {"nodes": [{"id": "1", "name": "Ada"}], "pageInfo": {"hasNextPage": false, "endCursor": null}}}}`,
 	}[style]
 	if body != "" {
-		d.Answer = &Answer{Body: decoded(body), Linked: style == StyleLink}
+		d.Answer = &Response{Body: decoded(body), Linked: style == StyleLink}
 	}
 	switch style {
 	case StylePage:

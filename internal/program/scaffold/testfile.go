@@ -168,7 +168,7 @@ func (w *writer) bodies() []any {
 }
 
 // with is an answer with other values of some members.
-func with(answer any, members []member) any {
+func with(answer any, members []answerMember) any {
 	for _, one := range members {
 		answer = set(answer, one.path, one.value)
 	}

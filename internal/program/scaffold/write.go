@@ -69,7 +69,7 @@ func (w *writer) assume() {
 	if w.of.Answer == nil || !w.found.hasRows {
 		w.of.Answer = usual.Answer
 	} else {
-		w.of.Answer = &Answer{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
+		w.of.Answer = &Response{Body: merge(w.of.Answer.Body, usual.Answer.Body, w.found.rows), Linked: usual.Answer.Linked}
 	}
 	w.of.Accepts = append(w.of.Accepts, usual.Accepts...)
 	if w.Style == StyleGraphQL && w.of.Body == nil {
@@ -106,7 +106,7 @@ func merge(answer, more any, rows []string) any {
 
 // isJob reports whether the answer is that of a job which has not ended.
 func (f *finder) isJob() bool {
-	status, has := f.member([]string{"status", "state"}, func(m member) bool {
+	status, has := f.member([]string{"status", "state"}, func(m answerMember) bool {
 		text, isText := m.value.(string)
 		return isText && len(m.path) == 1 && slices.Contains(openStatuses, strings.ToLower(text))
 	})

@@ -49,7 +49,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, arrivals *crowd, 
 // arriving is a body that is read.
 type arriving struct {
 	in      *crowd
-	member  *member
+	member  *crowdMember
 	control *http.ResponseController
 	limits  Limits
 	began   time.Time

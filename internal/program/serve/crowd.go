@@ -22,8 +22,8 @@ type crowd struct {
 	members *list.List     // of *member, the oldest first
 }
 
-// member is one of a crowd.
-type member struct {
+// crowdMember is one of a crowd.
+type crowdMember struct {
 	sender string
 	size   int
 	// out makes it go. It is called once at most, and must not call the crowd.
@@ -41,10 +41,10 @@ func newCrowd(room int) *crowd {
 }
 
 // join adds a member.
-func (c *crowd) join(sender string, size int, out func()) *member {
+func (c *crowd) join(sender string, size int, out func()) *crowdMember {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one := &member{sender: sender, out: out}
+	one := &crowdMember{sender: sender, out: out}
 	one.at = c.members.PushBack(one)
 	c.allot(one, size)
 	return one
@@ -52,7 +52,7 @@ func (c *crowd) join(sender string, size int, out func()) *member {
 
 // grow gives a member more of the room, and then does what has to be done while it is
 // there. It is false for one that had to go.
-func (c *crowd) grow(one *member, size int, then func()) bool {
+func (c *crowd) grow(one *crowdMember, size int, then func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.at == nil {
@@ -67,21 +67,21 @@ func (c *crowd) grow(one *member, size int, then func()) bool {
 }
 
 // leave releases what a member uses.
-func (c *crowd) leave(one *member) {
+func (c *crowd) leave(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(one)
 }
 
 // keep says that a member need not go, until free.
-func (c *crowd) keep(one *member) {
+func (c *crowd) keep(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	one.kept++
 }
 
 // free ends a keep. The member is the youngest then.
-func (c *crowd) free(one *member) {
+func (c *crowd) free(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if one.kept--; one.at != nil {
@@ -90,7 +90,7 @@ func (c *crowd) free(one *member) {
 }
 
 // allot gives a member more of the room, and removes others for it.
-func (c *crowd) allot(one *member, size int) {
+func (c *crowd) allot(one *crowdMember, size int) {
 	one.size += size
 	c.used += size
 	c.of[one.sender] += size
@@ -105,7 +105,7 @@ func (c *crowd) allot(one *member, size int) {
 }
 
 // remove takes a member out, once.
-func (c *crowd) remove(one *member) {
+func (c *crowd) remove(one *crowdMember) {
 	if one.at == nil {
 		return
 	}
@@ -118,16 +118,16 @@ func (c *crowd) remove(one *member) {
 }
 
 // next is the member that goes next, nil for none.
-func (c *crowd) next() *member {
+func (c *crowd) next() *crowdMember {
 	large, most := "", max(c.room/largestShare, 1)
 	for sender, size := range c.of {
 		if size > most {
 			large, most = sender, size
 		}
 	}
-	var oldest *member
+	var oldest *crowdMember
 	for at := c.members.Front(); at != nil; at = at.Next() {
-		one, _ := at.Value.(*member) // nothing else is put in
+		one, _ := at.Value.(*crowdMember) // nothing else is put in
 		switch {
 		case one.kept > 0:
 			continue
@@ -162,7 +162,7 @@ func (c *connections) Accept() (net.Conn, error) {
 type connection struct {
 	net.Conn
 	crowd  *crowd
-	member *member
+	member *crowdMember
 	once   sync.Once
 }
 

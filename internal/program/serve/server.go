@@ -70,7 +70,7 @@ type Options struct {
 	// Secrets resolve what triggers name.
 	Secrets tool.ConnectionResolver
 	// Masked learns the secrets that are used; nil makes a new set.
-	Masked *secrets.Set
+	Masked *secrets.Masker
 	Logger *slog.Logger // nil discards
 	Limits Limits
 	// Now is the time; nil is time.Now.
@@ -155,7 +155,7 @@ type Server struct {
 func New(options Options) *Server {
 	options.Limits.fill()
 	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
-	options.Masked = cmp.Or(options.Masked, &secrets.Set{})
+	options.Masked = cmp.Or(options.Masked, &secrets.Masker{})
 	options.Logger = slog.New(options.Masked.Handler(options.Logger.Handler()))
 	if options.Now == nil {
 		options.Now = time.Now

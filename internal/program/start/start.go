@@ -20,8 +20,8 @@ import (
 	"reprise/workflows"
 )
 
-// Target is where runs start.
-type Target struct {
+// Destination is where runs start.
+type Destination struct {
 	Client    client.Client
 	TaskQueue string
 	// Key vouches for the code of playbooks, on a local server; "" on others.
@@ -53,7 +53,7 @@ func (e *UnsureError) Unwrap() error { return e.Err }
 
 // Run starts a run with the search attributes that its namespace should know. The error
 // is a *StartedError, an *UnsureError or ErrInterrupted where that is why.
-func Run(ctx context.Context, to Target, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
+func Run(ctx context.Context, to Destination, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
 	err = WithAttributes(ctx, plan, known, func(plan Plan) error {
 		options := client.StartWorkflowOptions{
 			ID: plan.WorkflowID, TaskQueue: to.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
@@ -89,7 +89,7 @@ func startError(plan Plan, err error) error {
 // Action is the action of a schedule that starts what a plan says, with the input as it
 // is kept. memo is that of the action before, where the code of the playbook is the one
 // that it vouches for; else nil.
-func (t Target) Action(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
+func (t Destination) Action(plan Plan, input *commonpb.Payload, memo map[string]any) *client.ScheduleWorkflowAction {
 	if memo == nil && t.Key != "" && len(plan.Codes) > 0 {
 		memo = host.VouchSchedule(t.Key, plan.WorkflowID, plan.Codes)
 	}

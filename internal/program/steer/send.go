@@ -23,7 +23,7 @@ import (
 
 // sending is one command on its way to runs.
 type sending struct {
-	*Sender
+	*Dispatcher
 
 	command Command
 	mu      sync.Mutex
@@ -131,13 +131,13 @@ func (s *sending) update(ctx context.Context, run runs.Found) (workflows.Command
 	defer cancel()
 	var reply workflows.CommandResult
 	err := connect.Update(ctx, s.Client, client.UpdateWorkflowOptions{
-		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.Command},
+		WorkflowID: run.WorkflowID, FirstExecutionRunID: run.RunID, UpdateName: updates[s.command.Name], Args: []any{s.command.CommandInput},
 	}, &reply)
 	return reply, err
 }
 
 // refusal says why an update came to nothing, and what would work.
-func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome Outcome, message string) {
+func (s *sending) refusal(ctx context.Context, run runs.Found, err error) (outcome CommandOutcome, message string) {
 	var refused *temporal.ApplicationError
 	switch {
 	case ctx.Err() != nil:

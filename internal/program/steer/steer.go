@@ -45,7 +45,7 @@ const (
 // Command is what is done to runs.
 type Command struct {
 	Name string // one of the names above
-	workflows.Command
+	workflows.CommandInput
 }
 
 // Words are the command without its runs.
@@ -63,22 +63,22 @@ func (c Command) Words() string {
 // settles reports whether the command ends waits.
 func (c Command) settles() bool { return c.Name == RetryNow || c.Name == Skip }
 
-// Outcome is what became of a command.
-type Outcome string
+// CommandOutcome is what became of a command.
+type CommandOutcome string
 
 // Outcomes of a command.
 const (
-	Done      Outcome = "done"
-	Unchanged Outcome = "unchanged" // it was so already
-	Refused   Outcome = "refused"
-	Unknown   Outcome = "unknown" // no worker answered
-	Kept      Outcome = "kept"    // the server keeps it until a worker is back
+	Done      CommandOutcome = "done"
+	Unchanged CommandOutcome = "unchanged" // it was so already
+	Refused   CommandOutcome = "refused"
+	Unknown   CommandOutcome = "unknown" // no worker answered
+	Kept      CommandOutcome = "kept"    // the server keeps it until a worker is back
 )
 
 // Result is the answer of a run to a command.
 type Result struct {
 	runs.Found
-	Outcome Outcome                  `json:"outcome,omitempty"` // "" where nothing was sent
+	Outcome CommandOutcome           `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                   `json:"message,omitempty"`
 	Reply   *workflows.CommandResult `json:"reply,omitempty"`
 	// Waits is how many waits the command has ended; those in loops were counted right
@@ -92,8 +92,8 @@ type Result struct {
 // Failed reports whether the run has not accepted the command, as far as is known.
 func (r Result) Failed() bool { return r.Outcome == Refused || r.Outcome == Unknown }
 
-// Sender sends commands to runs. It is safe for concurrent use.
-type Sender struct {
+// Dispatcher sends commands to runs. It is safe for concurrent use.
+type Dispatcher struct {
 	Client    client.Client
 	Namespace string
 	Runs      *runs.Reader
@@ -101,7 +101,7 @@ type Sender struct {
 
 // Find finds runs by their IDs or the beginnings of those, each once. The error is that
 // of runs.Reader.Find for the first that was not found.
-func (s *Sender) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
+func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 	found, failures := make([]runs.Found, len(ids)), make([]error, len(ids))
 	var group errgroup.Group
 	group.SetLimit(sendsAtOnce)
@@ -129,8 +129,8 @@ func (s *Sender) Find(ctx context.Context, ids []string) ([]runs.Found, error) {
 // Send sends a command to runs, ten at a time; a refusal by one does not stop the
 // others. each gets the results as they come, one at a time; they are returned in the
 // order of the runs.
-func (s *Sender) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
-	sending := &sending{Sender: s, command: command, workers: map[string]int{}}
+func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
+	sending := &sending{Dispatcher: s, command: command, workers: map[string]int{}}
 	results := make([]Result, len(to))
 	var group errgroup.Group
 	var one sync.Mutex
@@ -149,6 +149,6 @@ func (s *Sender) Send(ctx context.Context, command Command, to []runs.Found, eac
 }
 
 // SendOne sends a command to one run.
-func (s *Sender) SendOne(ctx context.Context, command Command, run runs.Found) Result {
+func (s *Dispatcher) SendOne(ctx context.Context, command Command, run runs.Found) Result {
 	return s.Send(ctx, command, []runs.Found{run}, func(Result) {})[0]
 }

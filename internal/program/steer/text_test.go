@@ -45,7 +45,7 @@ func TestDescribe(t *testing.T) {
 		{Resume, "load", workflows.CommandResult{Changed: true, Control: alone}, "step load resumed; still step fetch paused by ada@host: it is down"},
 		{Resume, "", workflows.CommandResult{}, "was not paused"},
 	} {
-		command := Command{Name: c.name, Command: workflows.Command{Step: c.step}}
+		command := Command{Name: c.name, CommandInput: workflows.CommandInput{Step: c.step}}
 		require.Equal(t, c.says, command.describe(Result{Reply: &c.standing}))
 	}
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestDescribe(t *testing.T) {
 		{Skip, 0, false, true, "nothing waits in step fetch, so nothing was changed"},
 		{Skip, 0, false, false, "nothing waits in step fetch, so nothing was changed"},
 	} {
-		command := Command{Name: c.name, Command: workflows.Command{Step: "fetch"}}
+		command := Command{Name: c.name, CommandInput: workflows.CommandInput{Step: "fetch"}}
 		require.Equal(t, c.says, command.describe(Result{Reply: &workflows.CommandResult{Signalled: c.told}, Waits: &c.waits, WaitsMore: c.more}))
 	}
 }

@@ -35,7 +35,7 @@ type Triggered struct{ Outcome, WorkflowID, RunID string }
 
 // Trigger has a schedule start a run now, and waits so long for the run. The person who did that, and why, is kept with the
 // schedule first, for the time of the trigger: so the run has it from its start, whenever that is.
-func (s *Sender) Trigger(
+func (s *Dispatcher) Trigger(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
 ) (Triggered, error) {
 	// The IDs of runs name the second: of two in one second the server starts one.
@@ -73,7 +73,7 @@ const (
 
 // keepTrigger keeps in the memo of a schedule's action who triggers it at a time. The server leaves out, without
 // an error, an update of a schedule that has changed since it was described.
-func (s *Sender) keepTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
+func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
 	for range mostKeeping {
 		described, err := s.Client.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: s.Namespace, ScheduleId: id})
 		if err != nil {
@@ -126,7 +126,7 @@ func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said in
 }
 
 // awaitTriggered finds the run that was not there before.
-func (s *Sender) awaitTriggered(ctx context.Context, before *runs.Schedule, patience time.Duration) (Triggered, error) {
+func (s *Dispatcher) awaitTriggered(ctx context.Context, before *runs.Schedule, patience time.Duration) (Triggered, error) {
 	known := func(one client.ScheduleActionResult) bool {
 		return slices.ContainsFunc(before.Described.Info.RecentActions, func(old client.ScheduleActionResult) bool {
 			return old.StartWorkflowResult != nil && *old.StartWorkflowResult == *one.StartWorkflowResult

@@ -18,7 +18,7 @@ type sending struct {
 }
 
 // fromEnvironment reads them. The exporters read the rest themselves.
-func fromEnvironment(known *secrets.Set) (sending, error) {
+func fromEnvironment(known *secrets.Masker) (sending, error) {
 	var s sending
 	s.disabled, _ = strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED")) // what is no boolean is false
 	if s.disabled {

@@ -55,7 +55,7 @@ func attemptInput() interpreter.ToolInput {
 // TestErrorsOfSpansAreMasked, and cut.
 func TestErrorsOfSpansAreMasked(t *testing.T) {
 	spans := collected(t)
-	known := &secrets.Set{}
+	known := &secrets.Masker{}
 	known.Add("bearer:s3cr3t-t0ken")
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Secrets: known})
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ type Options struct {
 	TraceHeaders bool
 	Logger       *slog.Logger // nil discards
 	// Secrets are masked in spans; nil masks nothing.
-	Secrets *secrets.Set
+	Secrets *secrets.Masker
 }
 
 const (
@@ -65,7 +65,7 @@ type Telemetry struct {
 	listener net.Listener // of the endpoint, nil for none
 	server   *http.Server
 	headers  bool
-	secrets  *secrets.Set
+	secrets  *secrets.Masker
 	logger   *slog.Logger
 }
 

@@ -34,7 +34,7 @@ type Attempt struct {
 	Number   int        `json:"attempt"` // of the call, from 1
 	Page     int        `json:"page"`    // from 1
 	Request  Request    `json:"request"`
-	Answer   *Answer    `json:"answer,omitempty"` // nil in a dry run
+	Answer   *Response  `json:"answer,omitempty"` // nil in a dry run
 	Policies []Policy   `json:"policies"`         // in order; of those behind the one that decided nothing was asked
 	Next     *NextThing `json:"next,omitempty"`   // nil in a dry run
 }
@@ -48,9 +48,9 @@ type Request struct {
 	Fields  map[string]any    `json:"fields,omitempty"`
 }
 
-// Answer is what came back: of http with a status, of other tools what they returned. One with an Error has
+// Response is what came back: of http with a status, of other tools what they returned. One with an Error has
 // failed.
-type Answer struct {
+type Response struct {
 	Status  int               `json:"status,omitempty"`
 	Type    string            `json:"type,omitempty"` // the content type of http, else what kind of value it is
 	Bytes   int               `json:"bytes"`
@@ -96,14 +96,14 @@ const (
 
 // NextThing is what follows an attempt.
 type NextThing struct {
-	Kind    string   `json:"kind"`
-	Text    string   `json:"text"`              // what follows and why, for people
-	Seconds float64  `json:"seconds,omitempty"` // that are waited first
-	Changes []Change `json:"changes,omitempty"`
+	Kind    string        `json:"kind"`
+	Text    string        `json:"text"`              // what follows and why, for people
+	Seconds float64       `json:"seconds,omitempty"` // that are waited first
+	Changes []RequestDiff `json:"changes,omitempty"`
 }
 
-// Change is how the next request differs from the one before, with values as JSON; "" is none.
-type Change struct {
+// RequestDiff is how the next request differs from the one before, with values as JSON; "" is none.
+type RequestDiff struct {
 	Path string `json:"path"` // such as params.offset
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`

@@ -139,7 +139,7 @@ func comma(i, n int) string {
 	return "\n"
 }
 
-func (p Printer) answer(answer Answer) {
+func (p Printer) answer(answer Response) {
 	var facts []string
 	if answer.Status != 0 {
 		facts = append(facts, fmt.Sprintf("HTTP %d", answer.Status))

@@ -32,7 +32,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 	if options.Sleep == nil {
 		options.Sleep = sleep.For
 	}
-	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Set{})
+	options.Resources.Secrets = cmp.Or(options.Resources.Secrets, &secrets.Masker{})
 	t := &trial{Options: options, report: &Report{Playbook: options.Book.Name, DryRun: options.DryRun, Sinks: []Sink{}, Attempts: []Attempt{}}}
 	if err := t.prepare(); err != nil {
 		return nil, err

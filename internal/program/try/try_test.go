@@ -116,7 +116,7 @@ func tried(t *testing.T, text, url string, change func(*try.Options)) (*try.Repo
 	book := load(t, text)
 	options := try.Options{
 		Book: book, Workload: expression.Merge(book.Workload, map[string]any{"api": url}).(map[string]any),
-		Resources: activities.Resources{Directory: t.TempDir(), AllowPython: true, Secrets: &secrets.Set{}},
+		Resources: activities.Resources{Directory: t.TempDir(), AllowPython: true, Secrets: &secrets.Masker{}},
 		Sleep: func(_ context.Context, wait time.Duration) error {
 			waits = append(waits, wait)
 			return nil
@@ -167,7 +167,7 @@ func TestPages(t *testing.T) {
 	require.Equal(t, interpreter.StatusSuccess, report.Status)
 	require.Len(t, report.Result.Data, 4)
 	require.Len(t, report.Attempts, 4)
-	require.Equal(t, []try.Change{{Path: "params.offset", From: "0", To: "2"}}, report.Attempts[2].Next.Changes)
+	require.Equal(t, []try.RequestDiff{{Path: "params.offset", From: "0", To: "2"}}, report.Attempts[2].Next.Changes)
 	require.Equal(t, []try.Column{{Name: "id", Type: "number"}, {Name: "name", Type: "string, nil"}}, report.Columns)
 	require.Len(t, report.Sinks, 1)
 	require.False(t, report.Sinks[0].Written)
@@ -252,7 +252,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"Bearer tok-12345678"}, server.auth)
 	var recorded bytes.Buffer
-	require.NoError(t, recording.Write(&recorded, record, &secrets.Set{}))
+	require.NoError(t, recording.Write(&recorded, record, &secrets.Masker{}))
 	asJSON, err := json.Marshal(report)
 	require.NoError(t, err)
 	for _, shown := range []string{text(t, report, server.URL), recorded.String(), string(asJSON)} {

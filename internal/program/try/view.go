@@ -76,8 +76,8 @@ func (t *trial) request(in interpreter.ToolInput, sent *exchange) Request {
 }
 
 // answer is what came back.
-func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Answer {
-	answer := &Answer{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.masked(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
+func (t *trial) answer(outcome interpreter.Outcome, seen *exchange, took time.Duration) *Response {
+	answer := &Response{Seconds: took.Seconds(), Status: outcome.Meta.Status, Data: expression.Of(t.masked(outcome.Data)), RetryAfter: outcome.Meta.RetryAfter}
 	if seen != nil {
 		answer.Status, answer.Headers, answer.Bytes = seen.status, seen.answered, seen.size
 		answer.Type, _, _ = strings.Cut(seen.answered["content-type"], ";")
@@ -150,7 +150,7 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
 	}
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
-	ahead := t.call.Ahead()
+	ahead := t.call.View().Ahead()
 	if wait := ahead.Wait; wait != nil {
 		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.text(wait.Summary)
 	}
@@ -171,7 +171,7 @@ func (t *trial) next(in interpreter.ToolInput) *NextThing {
 }
 
 // changes are how a request differs from the one before.
-func (t *trial) changes(before interpreter.ToolInput, after request.Request) []Change {
+func (t *trial) changes(before interpreter.ToolInput, after request.Request) []RequestDiff {
 	old, fresh := map[string]string{}, map[string]string{}
 	for name, value := range before.Fields {
 		t.flatten(name, value.Data, old)
@@ -189,18 +189,18 @@ func (t *trial) changes(before interpreter.ToolInput, after request.Request) []C
 	for i, value := range after.Params {
 		t.flatten(fmt.Sprintf("$%d", i+1), value.Data, fresh)
 	}
-	var changes []Change
+	var changes []RequestDiff
 	for path, value := range old {
 		if fresh[path] != value {
-			changes = append(changes, Change{Path: path, From: value, To: fresh[path]})
+			changes = append(changes, RequestDiff{Path: path, From: value, To: fresh[path]})
 		}
 	}
 	for path, value := range fresh {
 		if _, had := old[path]; !had {
-			changes = append(changes, Change{Path: path, To: value})
+			changes = append(changes, RequestDiff{Path: path, To: value})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(changes, func(a, b RequestDiff) int { return cmp.Compare(a.Path, b.Path) })
 	return changes
 }
 

@@ -76,7 +76,7 @@ type order struct {
 // readOrder reads a form.
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
-		Command: steer.Command{Name: form.Get("command"), Command: workflows.Command{
+		Command: steer.Command{Name: form.Get("command"), CommandInput: workflows.CommandInput{
 			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, steer.MostReason),
 		}},
 		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),
@@ -215,7 +215,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, v *visit) error 
 
 // carryOut does what a form says.
 func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, error) {
-	again := map[string]func(context.Context, runs.Found, Said) (string, error){runAgain: s.Again, reprocess: s.Reprocess}
+	again := map[string]func(context.Context, runs.Found, ChangedBy) (string, error){runAgain: s.Again, reprocess: s.Reprocess}
 	start, starts := again[o.Name]
 	if !starts {
 		result := s.sender().SendOne(ctx, o.Command, found)
@@ -224,7 +224,7 @@ func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash
 	if start == nil {
 		return flash{}, &pageError{http.StatusBadRequest, "Runs cannot be started here."}
 	}
-	id, err := start(ctx, found, Said{By: o.By, Reason: o.Reason})
+	id, err := start(ctx, found, ChangedBy{By: o.By, Reason: o.Reason})
 	if err != nil {
 		return flash{Text: sentence(err.Error()), Bad: true}, nil
 	}

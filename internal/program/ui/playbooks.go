@@ -26,7 +26,7 @@ type Library struct {
 	// Read reads one, with what is wrong with it.
 	Read func(name string) (Book, error)
 	// Start starts a run of one, with values over its workload, and gives its ID.
-	Start func(ctx context.Context, name string, workload map[string]any, said Said) (string, error)
+	Start func(ctx context.Context, name string, workload map[string]any, said ChangedBy) (string, error)
 }
 
 // Book is a playbook of a folder.
@@ -229,7 +229,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	workload, err := readInputs(book.Playbook, r.PostForm)
 	id := ""
 	if err == nil {
-		id, err = s.Library.Start(r.Context(), name, workload, Said{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+		id, err = s.Library.Start(r.Context(), name, workload, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
 	}
 	if err != nil {
 		return s.showBook(w, r, v, name, book, r.PostForm, sentence(terminal.Shorten(err.Error(), 500)))

@@ -149,7 +149,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	shown.values(input, result)
 	marked := 0
 	if result != nil {
-		shown.Trace, marked = render.Outcome{WorkflowID: found.WorkflowID, Result: *result, Book: book}.Trace()
+		shown.Trace, marked = render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book}.Trace()
 	}
 	shown.draw(book, input.Source, marked)
 	shown.Actions = s.actions(shown.Status, v.person)

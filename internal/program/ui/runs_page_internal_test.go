@@ -55,7 +55,7 @@ func TestListedNow(t *testing.T) {
 		"":                              {Status: interpreter.Running, NextRetryAt: now.Add(time.Hour)},
 		"next retry in 5m00s":           {Status: interpreter.RetryPending, NextRetryAt: now.Add(5 * time.Minute)},
 		"the next retry is due":         {Status: interpreter.RetryPending, NextRetryAt: now.Add(-time.Second)},
-		"under the concurrency key one": {Status: interpreter.Queued, Queue: &runs.Queue{Name: queue.Name{Key: "one"}}},
+		"under the concurrency key one": {Status: interpreter.Queued, Queue: &runs.QueuePosition{Name: queue.Name{Key: "one"}}},
 	} {
 		require.Equal(t, want, listedNow(run, now))
 	}

@@ -32,7 +32,7 @@ type Options struct {
 	// Again starts a run with the playbook and the workload of another one, and
 	// Reprocess runs the failed iterations of one again. Both give the ID of the run
 	// that does so. Nil leaves the button out.
-	Again, Reprocess func(ctx context.Context, run runs.Found, said Said) (workflowID string, err error)
+	Again, Reprocess func(ctx context.Context, run runs.Found, said ChangedBy) (workflowID string, err error)
 	// Library is the folder of playbooks; nil is none.
 	Library *Library
 	// TemporalUI links a run in Temporal's own UI; "" where that is unknown.
@@ -45,8 +45,8 @@ type Options struct {
 	Now    func() time.Time // nil is time.Now
 }
 
-// Said is who changes something, and why.
-type Said struct{ By, Reason string }
+// ChangedBy is who changes something, and why.
+type ChangedBy struct{ By, Reason string }
 
 // Server serves the pages. It is safe for concurrent use.
 type Server struct {
@@ -106,8 +106,8 @@ func New(options Options) *Server {
 }
 
 // sender sends commands to runs.
-func (s *Server) sender() *steer.Sender {
-	return &steer.Sender{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
+func (s *Server) sender() *steer.Dispatcher {
+	return &steer.Dispatcher{Client: s.Client, Namespace: s.Namespace, Runs: s.Runs}
 }
 
 const (

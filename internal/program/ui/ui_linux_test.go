@@ -149,8 +149,8 @@ func newWorld(t *testing.T) *world {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	w.url = "http://" + listener.Addr().String()
-	starts := func(suffix string) func(context.Context, runs.Found, ui.Said) (string, error) {
-		return func(_ context.Context, found runs.Found, said ui.Said) (string, error) {
+	starts := func(suffix string) func(context.Context, runs.Found, ui.ChangedBy) (string, error) {
+		return func(_ context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
 			require.NotEmpty(t, said.By)
 			return w.start(found.WorkflowID+suffix, fails, nil), nil
 		}
@@ -172,7 +172,7 @@ func newWorld(t *testing.T) *world {
 				book, err := interpreter.Load("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
 			},
-			Start: func(_ context.Context, name string, workload map[string]any, said ui.Said) (string, error) {
+			Start: func(_ context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
 				require.Equal(t, "ada@host", said.By)
 				return w.start("started/"+name+w.queue, inputs, workload), nil
 			},
@@ -204,7 +204,7 @@ func (w *world) start(id, source string, workload map[string]any) string {
 	require.NoError(w.t, err)
 	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, workflows.SearchAttributes())
 	require.NoError(w.t, err)
-	_, err = start.Run(w.t.Context(), start.Target{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
+	_, err = start.Run(w.t.Context(), start.Destination{Client: w.env.Client(), TaskQueue: w.queue}, start.Plan{
 		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Summary: book.Name,
 		Input: workflows.Input{Name: "book.yaml", Source: source, Workload: expression.Of(workload)},
 	}, known)

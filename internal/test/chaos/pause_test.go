@@ -94,7 +94,7 @@ func (r *stage) steer(update, step string) (workflows.CommandResult, error) {
 	defer cancel()
 	var standing workflows.CommandResult
 	handle, err := r.env.Client().UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{workflows.Command{Step: step, By: "chaos"}},
+		WorkflowID: r.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{Step: step, By: "chaos"}},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {

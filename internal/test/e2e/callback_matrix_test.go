@@ -268,7 +268,7 @@ func (a *answering) paused() string {
 func (a *answering) steer(update string) {
 	a.t.Helper()
 	handle, err := a.env.Client().UpdateWorkflow(a.t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{workflows.Command{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		WorkflowID: a.run.GetID(), UpdateName: update, Args: []any{workflows.CommandInput{}}, WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	require.NoError(a.t, err)
 	require.NoError(a.t, handle.Get(a.t.Context(), nil))

@@ -114,7 +114,7 @@ func TestKeysThatCallersChoose(t *testing.T) {
 
 // standing is how the line of a key stands, as far as it answers.
 func (w *world) standing(key string) (standing queue.Status) {
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), w.lineOf(key), "", queue.StatusQuery, []queue.Run{})
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), w.lineOf(key), "", queue.StatusQuery, []queue.Member{})
 	if err == nil {
 		_ = answer.Get(&standing)
 	}
@@ -129,7 +129,7 @@ func (w *world) asksAgainAndAgain(key string) (silence func() time.Duration) {
 	go func() {
 		defer close(done)
 		for answered := time.Now(); ctx.Err() == nil; {
-			_, err := w.env.Client().QueryWorkflow(ctx, w.lineOf(key), "", queue.StatusQuery, []queue.Run{})
+			_, err := w.env.Client().QueryWorkflow(ctx, w.lineOf(key), "", queue.StatusQuery, []queue.Member{})
 			longest = max(longest, time.Since(answered))
 			if err == nil || errors.As(err, new(*serviceerror.NotFound)) {
 				answered = time.Now()

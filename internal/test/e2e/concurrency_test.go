@@ -314,8 +314,8 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 		}
 		return len(places) == 3 && places[waiting[0].GetID()] == 1 && places[waiting[2].GetID()] == 3
 	}, patience, tick)
-	require.True(t, w.steers(waiting[0], workflows.PauseUpdate, workflows.Command{}).Changed)
-	require.True(t, w.steers(waiting[0], workflows.ResumeUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(waiting[0], workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(waiting[0], workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
 	require.Equal(t, interpreter.Queued, w.status(waiting[0]).Status)
 	result := w.cancel(waiting[0])
 	require.Empty(t, result.Warnings)
@@ -341,13 +341,13 @@ func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	waiting := w.enter("waiting", source, gate.url)
 	w.awaitTicket(waiting, queue.Queued)
 	require.False(t, w.status(waiting).Queue.Stopped)
-	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.Command{Step: "stay"})
+	_, err := w.steer(waiting, workflows.RetryNowUpdate, workflows.CommandInput{Step: "stay"})
 	require.ErrorContains(t, err, "step stay is not running")
 	for _, id := range []string{holder.GetID(), w.lineOf("acme")} {
 		require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "a test"))
 	}
 	require.True(t, w.status(waiting).Queue.Stopped)
-	require.Equal(t, 1, w.steers(waiting, workflows.RetryNowUpdate, workflows.Command{}).Ended)
+	require.Equal(t, 1, w.steers(waiting, workflows.RetryNowUpdate, workflows.CommandInput{}).Ended)
 	w.await(waiting, "stay", interpreter.RetryPending)
 	require.Equal(t, []string{holder.GetID(), waiting.GetID()}, gate.arrived())
 	w.cancel(waiting)
@@ -503,7 +503,7 @@ func (w *world) turnsOf(line string) (asked, granted []string) {
 				}
 			}
 			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
-				var answer queue.Decision
+				var answer queue.Notification
 				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
 				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == queue.Granted && !slices.Contains(granted, id) {
 					granted = append(granted, id)

@@ -415,7 +415,7 @@ func TestEventsOfABatch(t *testing.T) {
 				collector.Add(event)
 			}
 			collector.End(time.Now())
-			require.Equal(t, []stats.Error{{Class: "retryable", Kind: "http", Status: 503, Attempts: 5, Items: 1}}, collector.Stats().Errors)
+			require.Equal(t, []stats.ErrorCount{{Class: "retryable", Kind: "http", Status: 503, Attempts: 5, Items: 1}}, collector.Stats().Errors)
 		})
 	}
 }

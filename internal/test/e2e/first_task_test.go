@@ -60,18 +60,18 @@ func TestUpdatesWithStart(t *testing.T) {
 			update: workflows.AnswerUpdate, arg: interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "akk"}, Verb: interpreter.AnswerComplete},
 			refused: "no attempt awaits this answer; what awaits one is: ask", status: interpreter.Awaiting,
 		},
-		"pause":  {update: workflows.PauseUpdate, arg: workflows.Command{}, status: interpreter.Paused},
-		"resume": {update: workflows.ResumeUpdate, arg: workflows.Command{}, status: interpreter.Awaiting},
+		"pause":  {update: workflows.PauseUpdate, arg: workflows.CommandInput{}, status: interpreter.Paused},
+		"resume": {update: workflows.ResumeUpdate, arg: workflows.CommandInput{}, status: interpreter.Awaiting},
 		"retry_now": {
-			update: workflows.RetryNowUpdate, arg: workflows.Command{}, refused: "nothing waits: no attempt is due", status: interpreter.Awaiting,
+			update: workflows.RetryNowUpdate, arg: workflows.CommandInput{}, refused: "nothing waits: no attempt is due", status: interpreter.Awaiting,
 		},
 		"skip": {
-			update: workflows.SkipUpdate, arg: workflows.Command{Step: "ask"},
+			update: workflows.SkipUpdate, arg: workflows.CommandInput{Step: "ask"},
 			refused: "step ask is not running, so nothing of it waits; running: nothing", status: interpreter.Awaiting,
 		},
 		"set": {
 			update: workflows.SetUpdate, status: interpreter.Awaiting,
-			arg: workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}},
+			arg: workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestUpdatesWithStart(t *testing.T) {
 			}
 			w.await(run, "ask", c.status)
 			if c.status == interpreter.Paused {
-				w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+				w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 			}
 			if c.status != interpreter.Completed {
 				w.answers(run.GetID(), approves)
@@ -99,7 +99,7 @@ func TestUpdatesWithStart(t *testing.T) {
 // cancelled before it begins, learns that.
 func TestUpdatesOfARunThatIsRefused(t *testing.T) {
 	t.Parallel()
-	for update, arg := range map[string]any{workflows.AnswerUpdate: approves, workflows.PauseUpdate: workflows.Command{}} {
+	for update, arg := range map[string]any{workflows.AnswerUpdate: approves, workflows.PauseUpdate: workflows.CommandInput{}} {
 		t.Run(update, func(t *testing.T) {
 			t.Parallel()
 			w := newWorking(t)
@@ -132,9 +132,9 @@ func TestUpdatesAcrossHistories(t *testing.T) {
 	var group sync.WaitGroup
 	for _, send := range []func() error{
 		f.answer,
-		f.command(workflows.ResumeUpdate, workflows.Command{}),
-		f.command(workflows.RetryNowUpdate, workflows.Command{}),
-		f.command(workflows.SetUpdate, workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}}),
+		f.command(workflows.ResumeUpdate, workflows.CommandInput{}),
+		f.command(workflows.RetryNowUpdate, workflows.CommandInput{}),
+		f.command(workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 50, PerSeconds: 1}}}),
 	} {
 		for range callers {
 			group.Go(func() { f.sends(send) })
@@ -172,7 +172,7 @@ func (f *flood) answer() error {
 	return err
 }
 
-func (f *flood) command(update string, command workflows.Command) func() error {
+func (f *flood) command(update string, command workflows.CommandInput) func() error {
 	return func() error {
 		_, err := f.steer(f.run, update, command)
 		return err

@@ -57,12 +57,12 @@ func TestNestedAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, child, address.Workflow)
 	w.awaited(child, "import")
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
 	_, err = w.answer(keys, token, interpreter.Answer{
 		Verb: interpreter.AnswerComplete, Result: expression.Of(map[string]any{"rows": 7}),
 	})
 	require.NoError(t, err)
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
 
 	w.awaited(child, "ask")
 	asked, left, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "", nil)
@@ -462,8 +462,8 @@ func TestNestedContinuesAsNew(t *testing.T) {
 `), nil)
 	child := run.GetID() + "/outer#1!1"
 	w.awaited(child, "outer")
-	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.Command{}).Changed)
-	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
 	asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "outer", nil)
 	require.NoError(t, err)
 	require.Len(t, asked, 1)

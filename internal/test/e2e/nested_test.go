@@ -301,13 +301,13 @@ func TestNestedPause(t *testing.T) {
 			w, api := newWorking(t), newGauge(t)
 			run := w.start(book(slowInner), map[string]any{"api": api.url})
 			require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
-			require.True(t, w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step}).Changed)
+			require.True(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step}).Changed)
 			paused := time.Now().Add(2 * time.Second)
 			require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
 			require.Less(t, api.began(time.Time{}), 80)
 
 			resumed := time.Now()
-			require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{Step: step}).Changed)
+			require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: step}).Changed)
 			require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 			result, err := w.outcome(run)
 			require.NoError(t, err)
@@ -339,10 +339,10 @@ func TestNestedPauseAlone(t *testing.T) {
 		return ok && len(progress.Steps) == 1 && progress.Steps[0].Status == interpreter.RetryPending
 	}, patience, tick)
 	require.Equal(t, child.GetID(), w.await(run, "outer", interpreter.Running).Child)
-	require.True(t, w.steers(child, workflows.PauseUpdate, workflows.Command{}).Changed)
-	require.True(t, w.steers(child, workflows.ResumeUpdate, workflows.Command{}).Changed)
+	require.True(t, w.steers(child, workflows.PauseUpdate, workflows.CommandInput{}).Changed)
+	require.True(t, w.steers(child, workflows.ResumeUpdate, workflows.CommandInput{}).Changed)
 	api.set(false)
-	w.steers(child, workflows.RetryNowUpdate, workflows.Command{})
+	w.steers(child, workflows.RetryNowUpdate, workflows.CommandInput{})
 	w.endsAs(run, interpreter.Completed)
 }
 

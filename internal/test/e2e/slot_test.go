@@ -48,13 +48,13 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	<-began
 	loop := run.GetID() + "/fetch#1"
 	width := func(slots int) {
-		w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
+		w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: slots}})
 		require.Eventually(t, func() bool {
 			var progress workflows.Progress
 			return w.ask(loop, "", workflows.ProgressQuery, &progress) && progress.Control.Tuned("fetch").MaxConcurrency == slots
 		}, patience, tick)
 	}
-	w.steers(run, workflows.PauseUpdate, workflows.Command{}) // nobody acquires the slots that become free
+	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{}) // nobody acquires the slots that become free
 	width(4)
 	for index := range 2 {
 		for _, told := range []map[string]any{{"index": index, "now": true}, {"index": index, "waiting": 1}} {
@@ -63,7 +63,7 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	}
 	width(2)
 	release()
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 6, step(t, result, "fetch").Loop.Stats.Success)
 }

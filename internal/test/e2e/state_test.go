@@ -52,25 +52,25 @@ func stateCaller(w *world) func(inputs ...interpreter.StateInput) []interpreter.
 // claimOf and moveOf are those of a call.
 func claimOf(group, name, holder string) interpreter.StateInput {
 	return interpreter.StateInput{Group: group, Claim: &incremental.Claim{
-		Name: name, Holder: holder, Run: "run of " + holder, Source: incremental.Source{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
+		Name: name, Holder: holder, Run: "run of " + holder, Source: incremental.SourceIdentity{CursorPath: "id", Type: incremental.Integer, Fingerprint: "here"},
 	}}
 }
 
-func writeOf(t *testing.T, name, holder string, number, to int) incremental.Write {
+func writeOf(t *testing.T, name, holder string, number, to int) incremental.StateWrite {
 	t.Helper()
 	cursor, err := incremental.Parse(incremental.Integer, to)
 	require.NoError(t, err)
-	return incremental.Write{Name: name, Holder: holder, Number: number, Move: &incremental.Move{To: cursor}}
+	return incremental.StateWrite{Name: name, Holder: holder, Number: number, Move: &incremental.Move{To: cursor}}
 }
 
-func movesOf(group string, writes ...incremental.Write) interpreter.StateInput {
+func movesOf(group string, writes ...incremental.StateWrite) interpreter.StateInput {
 	return interpreter.StateInput{Moves: []incremental.Moves{{Group: group, Writes: writes}}}
 }
 
 // watermark asks the workflow of a group for the watermark of a state.
 func (w *world) watermark(group, name string) string {
 	w.t.Helper()
-	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.Range{Prefix: name})
+	answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.NameRange{Prefix: name})
 	require.NoError(w.t, err)
 	var states []incremental.State
 	require.NoError(w.t, answer.Get(&states))
@@ -124,8 +124,8 @@ func TestMovesAreUndone(t *testing.T) {
 	group := "shop/" + w.queue
 	w.work()
 	call := stateCaller(w)
-	undo := func(write incremental.Write) {
-		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), incremental.WorkflowID(group), "", incremental.UndoSignal, []incremental.Write{write}))
+	undo := func(write incremental.StateWrite) {
+		require.NoError(t, w.env.Client().SignalWorkflow(t.Context(), incremental.WorkflowID(group), "", incremental.UndoSignal, []incremental.StateWrite{write}))
 	}
 	call(claimOf(group, "s", "a"), movesOf(group, writeOf(t, "s", "a", 1, 10)), claimOf(group, "s", "b"))
 	moved := writeOf(t, "s", "b", 1, 20)
@@ -166,7 +166,7 @@ func TestStateContinuesAsNew(t *testing.T) {
 	inputs = nil
 	for round := 1; round <= rounds; round++ {
 		for first := 0; first < states; first += atOnce {
-			var writes []incremental.Write
+			var writes []incremental.StateWrite
 			for i := first; i < first+atOnce; i++ {
 				writes = append(writes, writeOf(t, name(i), "a", round, 1000*round+i))
 			}
@@ -253,7 +253,7 @@ func TestStateCommands(t *testing.T) {
 	held := queue.Name{Key: name, State: true}.ID()
 	to, err := incremental.Parse(incremental.Integer, 7)
 	require.NoError(t, err)
-	set := interpreter.StateCommand{Change: &incremental.Change{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}
+	set := interpreter.StateCommand{Change: &incremental.StateChange{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}
 	door, open := newLobby(t)
 	run := w.enter("first", w.loading(""), door.url)
 	require.Eventually(t, func() bool { return len(door.present()) == 1 }, patience, tick)

@@ -492,7 +492,7 @@ func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 		return len(status.Visits("fetch")) == 1 && status.Visits("fetch")[0].Loop.Waiting == 10
 	})
 	api.set(false)
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
 	status := l.until(run.GetID(), func(status *runs.Status) bool {
 		c := status.Visits("fetch")[0].Loop
 		return c.Waiting == 0 && c.Pending > 0 && c.Running > 0 // a loop that gives no answer is pending whole

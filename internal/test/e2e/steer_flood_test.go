@@ -22,8 +22,8 @@ import (
 func TestCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	const children, hour = 10, "{max_attempts: 3, delay: 1h}"
-	retry, pause, resume := saying{workflows.RetryNowUpdate, workflows.Command{}},
-		saying{workflows.PauseUpdate, workflows.Command{}}, saying{workflows.ResumeUpdate, workflows.Command{}}
+	retry, pause, resume := saying{workflows.RetryNowUpdate, workflows.CommandInput{}},
+		saying{workflows.PauseUpdate, workflows.CommandInput{}}, saying{workflows.ResumeUpdate, workflows.CommandInput{}}
 	first, third := 0, 3
 	for _, c := range []struct {
 		name    string
@@ -42,10 +42,10 @@ func TestCommandsAtOnce(t *testing.T) {
 		{
 			name: "one is skipped before all others are tried", then: hour, skipped: 1, toLoop: 2, signals: 2,
 			says: []saying{
-				{workflows.RetryNowUpdate, workflows.Command{Step: "fetch", Index: &first}},
-				{workflows.SkipUpdate, workflows.Command{Step: "fetch", Index: &third}},
+				{workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch", Index: &first}},
+				{workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &third}},
 				retry, retry,
-				{workflows.SkipUpdate, workflows.Command{Step: "fetch", Index: &third}},
+				{workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &third}},
 				retry,
 			},
 		},
@@ -65,7 +65,7 @@ func TestCommandsAtOnce(t *testing.T) {
 `), map[string]any{"api": api.url})
 			if c.held {
 				require.Eventually(t, func() bool { return api.began(time.Time{}) >= children }, patience, tick)
-				w.steers(run, workflows.PauseUpdate, workflows.Command{})
+				w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
 				require.Eventually(t, func() bool { return w.heldIterations(run.GetID()+"/fetch#1") == children }, patience, tick)
 			} else {
 				require.Equal(t, children, w.awaitWaiting(run))
@@ -100,7 +100,7 @@ func (w *world) heldIterations(loop string) (held int) {
 // saying is a command, with the update that takes it.
 type saying struct {
 	update  string
-	command workflows.Command
+	command workflows.CommandInput
 }
 
 // saysAtOnce gives a run that no worker looks after several commands, and begins to
@@ -152,7 +152,7 @@ func TestCommandsStaySmall(t *testing.T) {
 	run := w.start(source+fmt.Sprintf("  - step: s%d\n", steps), map[string]any{"api": api.url})
 	w.awaitWaiting(run)
 	api.set(false)
-	said := workflows.Command{Reason: strings.Repeat("r", 500), By: strings.Repeat("b", 500)}
+	said := workflows.CommandInput{Reason: strings.Repeat("r", 500), By: strings.Repeat("b", 500)}
 	var full error
 	for i := 0; full == nil; i++ {
 		require.Less(t, i, steps, "there is a bound")
@@ -160,13 +160,13 @@ func TestCommandsStaySmall(t *testing.T) {
 		_, full = w.steer(run, workflows.PauseUpdate, said)
 	}
 	require.ErrorContains(t, full, "more than the 50000 that a run keeps; pause the run as a whole, resume steps first, or say it in fewer words")
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{Step: "s0"})
-	w.steers(run, workflows.SetUpdate, workflows.Command{Step: "again", Tuning: &interpreter.Tuning{MaxConcurrency: 3}})
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: "s0"})
+	w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "again", Tuning: &interpreter.Tuning{MaxConcurrency: 3}})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"})
 	w.await(run, "s1", interpreter.Paused)
 	said.Step = ""
 	w.steers(run, workflows.PauseUpdate, said)
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 10, step(t, result, "again").Loop.Stats.Success)
 	for _, history := range w.histories {
@@ -204,16 +204,16 @@ func TestRetryNowLeavesWhatIsPaused(t *testing.T) {
 	for _, step := range []string{"c", "d"} {
 		require.Eventually(t, func() bool { return len(w.openIterations(run.GetID()+"/"+step+"#1")) == 2 }, patience, tick)
 	}
-	_, err := w.steer(run, workflows.SetUpdate, workflows.Command{Step: "nest", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 1, PerSeconds: 1}}})
+	_, err := w.steer(run, workflows.SetUpdate, workflows.CommandInput{Step: "nest", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{Requests: 1, PerSeconds: 1}}})
 	require.ErrorContains(t, err, "step nest runs another playbook, whose steps have limits of their own")
 	for _, step := range []string{"a", "c"} {
-		w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step})
+		w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step})
 	}
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) == 9 }, patience, tick)
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	w.await(run, "a", interpreter.RetryPending)
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "b"})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "b"})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) == 10 }, patience, tick)
 	require.Equal(t, map[string]int{"a": 1, "b": 3, "c": 2, "d": 4}, api.attempts())
 	w.cancel(run)

@@ -107,7 +107,7 @@ func (g *gauge) began(after time.Time) (n int) {
 }
 
 // steer sends a command to a run.
-func (w *world) steer(run client.WorkflowRun, update string, command workflows.Command) (workflows.CommandResult, error) {
+func (w *world) steer(run client.WorkflowRun, update string, command workflows.CommandInput) (workflows.CommandResult, error) {
 	w.t.Helper()
 	var standing workflows.CommandResult
 	handle, err := w.env.Client().UpdateWorkflow(w.t.Context(), client.UpdateWorkflowOptions{
@@ -119,7 +119,7 @@ func (w *world) steer(run client.WorkflowRun, update string, command workflows.C
 	return standing, handle.Get(w.t.Context(), &standing)
 }
 
-func (w *world) steers(run client.WorkflowRun, update string, command workflows.Command) workflows.CommandResult {
+func (w *world) steers(run client.WorkflowRun, update string, command workflows.CommandInput) workflows.CommandResult {
 	w.t.Helper()
 	standing, err := w.steer(run, update, command)
 	require.NoError(w.t, err)
@@ -162,17 +162,17 @@ func TestPauseAndResume(t *testing.T) {
     tool: http
     url: "{{ api }}/"`+shape.step+"\n"), map[string]any{"api": api.url})
 				require.Eventually(t, func() bool { return api.began(time.Time{}) >= 8 }, patience, tick)
-				standing := w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step, Reason: "the API is down", By: "ada"})
+				standing := w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step, Reason: "the API is down", By: "ada"})
 				require.True(t, standing.Changed)
 				require.True(t, standing.Control.IsPaused("fetch"))
 				paused := time.Now().Add(2 * time.Second)
-				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.Command{Step: step}).Changed, "it is so already")
+				require.False(t, w.steers(run, workflows.PauseUpdate, workflows.CommandInput{Step: step}).Changed, "it is so already")
 				w.await(run, "fetch", interpreter.Paused)
 				require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
 				require.Less(t, api.began(time.Time{}), shape.elements, "it was paused before its end")
 
 				resumed := time.Now()
-				require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.Command{Step: step}).Changed)
+				require.True(t, w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{Step: step}).Changed)
 				require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 				result, err := w.outcome(run)
 				require.NoError(t, err)
@@ -194,8 +194,8 @@ func TestPauseDuringTheValidation(t *testing.T) {
     url: "{{ api }}/"
     params: {n: "1"}
 `), map[string]any{"api": api.url})
-	paused := w.saysEarly(run, workflows.PauseUpdate, workflows.Command{})
-	missing := w.saysEarly(run, workflows.PauseUpdate, workflows.Command{Step: "fech"})
+	paused := w.saysEarly(run, workflows.PauseUpdate, workflows.CommandInput{})
+	missing := w.saysEarly(run, workflows.PauseUpdate, workflows.CommandInput{Step: "fech"})
 
 	w.work()
 	first := <-paused
@@ -205,7 +205,7 @@ func TestPauseDuringTheValidation(t *testing.T) {
 	w.await(run, "fetch", interpreter.Paused)
 	require.Zero(t, api.began(time.Time{}))
 
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -220,7 +220,7 @@ type heeded struct {
 
 // saysEarly sends a command while no worker looks after the run: the server has the
 // command when it returns.
-func (w *world) saysEarly(run client.WorkflowRun, update string, command workflows.Command) <-chan heeded {
+func (w *world) saysEarly(run client.WorkflowRun, update string, command workflows.CommandInput) <-chan heeded {
 	w.t.Helper()
 	id, told := uuid.NewString(), make(chan heeded, 1)
 	go func() {
@@ -281,7 +281,7 @@ func TestRetryNow(t *testing.T) {
 				require.Equal(t, elements, api.began(time.Time{}))
 				w.requireWaits(run, "fetch", elements)
 				api.set(false)
-				w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+				w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
 				result, err := w.outcome(run)
 				require.NoError(t, err)
 				require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -412,7 +412,7 @@ func TestSkip(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 3, delay: 1h}}]
 `), map[string]any{"api": api.url})
 			elements := w.awaitWaiting(run)
-			command := workflows.Command{Step: "fetch", Reason: "the patient has left", By: "ada"}
+			command := workflows.CommandInput{Step: "fetch", Reason: "the patient has left", By: "ada"}
 			if elements > 1 {
 				one := 1
 				command.Index = &one
@@ -421,7 +421,7 @@ func TestSkip(t *testing.T) {
 			api.set(false)
 			if elements > 1 {
 				require.Eventually(t, func() bool {
-					_, err := w.steer(run, workflows.RetryNowUpdate, workflows.Command{Step: "fetch"})
+					_, err := w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"})
 					return err != nil && w.ended(run) || w.loopFailed(run) == 1
 				}, patience, tick)
 			}
@@ -460,10 +460,10 @@ func TestSet(t *testing.T) {
     loop: {collection: "{{ 1..40 }}", element: n, mode: parallel, max_concurrency: 1}
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 1 }, patience, tick)
-	standing := w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
+	standing := w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 20}})
 	require.Equal(t, 20, standing.Control.Tuned("fetch").MaxConcurrency)
 	require.Eventually(t, func() bool { return api.together() > 4 }, patience, tick, "more than one at a time")
-	w.steers(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{
+	w.steers(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{
 		Rate: &interpreter.Rate{Requests: 2, PerSeconds: 1},
 	}})
 	limited := time.Now().Add(2 * time.Second)
@@ -494,7 +494,7 @@ func TestSteeredAtOnce(t *testing.T) {
 			if i%2 == 1 {
 				update = workflows.ResumeUpdate
 			}
-			standings[i], _ = w.steer(run, update, workflows.Command{By: fmt.Sprint(i)})
+			standings[i], _ = w.steer(run, update, workflows.CommandInput{By: fmt.Sprint(i)})
 		})
 	}
 	people.Wait()
@@ -535,26 +535,26 @@ func TestSteeringIsRefused(t *testing.T) {
 	one, negative := 1, -1
 	for _, c := range []struct {
 		update  string
-		command workflows.Command
+		command workflows.CommandInput
 		says    string
 	}{
-		{workflows.PauseUpdate, workflows.Command{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
-		{workflows.ResumeUpdate, workflows.Command{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
-		{workflows.SkipUpdate, workflows.Command{}, "say which step is meant"},
-		{workflows.SkipUpdate, workflows.Command{Step: "load"}, "step load is not running, so nothing of it waits; running: fetch"},
-		{workflows.RetryNowUpdate, workflows.Command{Step: "load", Index: &negative}, "iterations are counted from 0"},
-		{workflows.RetryNowUpdate, workflows.Command{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},
-		{workflows.SetUpdate, workflows.Command{Step: "fetch"}, "nothing is set"},
-		{workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
-		{workflows.SetUpdate, workflows.Command{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
+		{workflows.PauseUpdate, workflows.CommandInput{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
+		{workflows.ResumeUpdate, workflows.CommandInput{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
+		{workflows.SkipUpdate, workflows.CommandInput{}, "say which step is meant"},
+		{workflows.SkipUpdate, workflows.CommandInput{Step: "load"}, "step load is not running, so nothing of it waits; running: fetch"},
+		{workflows.RetryNowUpdate, workflows.CommandInput{Step: "load", Index: &negative}, "iterations are counted from 0"},
+		{workflows.RetryNowUpdate, workflows.CommandInput{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},
+		{workflows.SetUpdate, workflows.CommandInput{Step: "fetch"}, "nothing is set"},
+		{workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 4}}, "step fetch has no parallel loop"},
+		{workflows.SetUpdate, workflows.CommandInput{Step: "load", Tuning: &interpreter.Tuning{Rate: &interpreter.Rate{}}}, "a rate limit needs requests"},
 	} {
 		_, err := w.steer(run, c.update, c.command)
 		require.ErrorContains(t, err, c.says)
 	}
-	w.steers(run, workflows.PauseUpdate, workflows.Command{})
-	_, err := w.steer(run, workflows.RetryNowUpdate, workflows.Command{})
+	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
+	_, err := w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{})
 	require.ErrorContains(t, err, "nothing waits")
-	_, err = w.steer(run, workflows.ResumeUpdate, workflows.Command{Step: "fetch"})
+	_, err = w.steer(run, workflows.ResumeUpdate, workflows.CommandInput{Step: "fetch"})
 	require.ErrorContains(t, err, "the run is paused, not step fetch alone; resume the run")
 	require.EqualValues(t, "cancelled", w.cancel(run).Status, "a paused run can be cancelled")
 }
@@ -606,7 +606,7 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 	skipped := 0
 	for range 12 {
 		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond)
-		switch command := (workflows.Command{Step: []string{"", "fetch"}[random.IntN(2)]}); random.IntN(6) {
+		switch command := (workflows.CommandInput{Step: []string{"", "fetch"}[random.IntN(2)]}); random.IntN(6) {
 		case 0, 1:
 			if _, err := w.steer(run, workflows.PauseUpdate, command); err != nil {
 				break // it has ended
@@ -619,11 +619,11 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 			_, _ = w.steer(run, workflows.RetryNowUpdate, command)
 		case 3:
 			index := random.IntN(elements)
-			if _, err := w.steer(run, workflows.SkipUpdate, workflows.Command{Step: "fetch", Index: &index}); err == nil {
+			if _, err := w.steer(run, workflows.SkipUpdate, workflows.CommandInput{Step: "fetch", Index: &index}); err == nil {
 				skipped++
 			}
 		case 4:
-			_, _ = w.steer(run, workflows.SetUpdate, workflows.Command{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 1 + random.IntN(20)}})
+			_, _ = w.steer(run, workflows.SetUpdate, workflows.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{MaxConcurrency: 1 + random.IntN(20)}})
 		case 5:
 			worker.Kill()
 			worker = w.spawn()
@@ -631,8 +631,8 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 	}
 	api.steady()
 	require.Eventually(t, func() bool {
-		_, _ = w.steer(run, workflows.ResumeUpdate, workflows.Command{})
-		_, _ = w.steer(run, workflows.RetryNowUpdate, workflows.Command{}) // what waits for people
+		_, _ = w.steer(run, workflows.ResumeUpdate, workflows.CommandInput{})
+		_, _ = w.steer(run, workflows.RetryNowUpdate, workflows.CommandInput{}) // what waits for people
 		return w.ended(run)
 	}, patience, retryPause, "it does not end")
 	result, err := w.outcome(run)
@@ -722,7 +722,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				return !slices.ContainsFunc(steps[0].Iterations, func(i runs.Iteration) bool { return i.Status != state })
 			}
 			require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)
-			w.steers(run, workflows.PauseUpdate, workflows.Command{By: "ada", Reason: "a test"})
+			w.steers(run, workflows.PauseUpdate, workflows.CommandInput{By: "ada", Reason: "a test"})
 			status := l.until(run.GetID(), func(status *runs.Status) bool {
 				return atRest(status, "paused") // what waits goes on to do so until it is due
 			})
@@ -741,7 +741,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 			})
 			require.NoError(t, err)
 
-			w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+			w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 			status = l.until(run.GetID(), func(status *runs.Status) bool {
 				return status.Visits("fetch")[0].HeldBy == runs.HeldByPerson && atRest(status, "retry_pending")
 			})
@@ -823,18 +823,18 @@ func TestNextRetryAttribute(t *testing.T) {
 		require.WithinDuration(t, next, at, time.Millisecond)
 	}
 	set(interpreter.RetryPending, due["hour"])
-	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
 	set(interpreter.Paused, due["hour"])
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	set(interpreter.RetryPending, due["hour"])
 	api.set(false)
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{Step: "hour"})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{Step: "hour"})
 	w.await(run, "hour", interpreter.Completed)
 	set(interpreter.RetryPending, due["day"])
-	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
 	set(interpreter.Paused, due["day"])
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
-	w.steers(run, workflows.RetryNowUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
+	w.steers(run, workflows.RetryNowUpdate, workflows.CommandInput{})
 	_, err = w.outcome(run)
 	require.NoError(t, err)
 	set(interpreter.Completed, time.Time{})

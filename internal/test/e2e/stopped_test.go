@@ -119,7 +119,7 @@ func (s *stopped) atPage(run client.WorkflowRun, after string, how func()) {
 	s.at(run, s.api.Hold(reads), how, &over)
 }
 
-func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Hold, how func(), over *atomic.Bool) {
+func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Barrier, how func(), over *atomic.Bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return hold.Waiting() > 0 }, patience, tick)
 	how()

@@ -396,10 +396,10 @@ func TestHeldAttemptsAreNotCounted(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 11, delay: 2s, jitter: none}}]
 `), map[string]any{"api": api.url})
 	require.Eventually(t, func() bool { return api.began(time.Time{}) >= 4 }, patience, tick)
-	w.steers(run, workflows.PauseUpdate, workflows.Command{})
+	w.steers(run, workflows.PauseUpdate, workflows.CommandInput{})
 	require.Eventually(t, func() bool { return w.holding(run.GetID()+"/each#1") == 4 }, patience, tick)
 	api.set(false)
-	w.steers(run, workflows.ResumeUpdate, workflows.Command{})
+	w.steers(run, workflows.ResumeUpdate, workflows.CommandInput{})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)

@@ -214,7 +214,7 @@ func (s *stage) steer(r *round) {
 			for _, step := range steps {
 				s.env.UpdateWorkflow(each.verb, "", &testsuite.TestUpdateCallback{
 					OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {},
-				}, workflows.Command{Step: step, By: "oracle"})
+				}, workflows.CommandInput{Step: step, By: "oracle"})
 			}
 		}, each.at-s.api.now())
 	}

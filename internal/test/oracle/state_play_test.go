@@ -275,7 +275,7 @@ func (w *told) watermark(name string) string {
 	state, group := w.s.stateName(w.name, name)
 	text := w.stored(state)
 	if !w.s.table() {
-		answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.Range{Prefix: state})
+		answer, err := w.env.Client().QueryWorkflow(w.t.Context(), incremental.WorkflowID(group), "", incremental.StatesQuery, incremental.NameRange{Prefix: state})
 		require.NoError(w.t, err)
 		var states []incremental.State
 		require.NoError(w.t, answer.Get(&states))

@@ -113,14 +113,14 @@ func TestSinkThatPublishes(t *testing.T) {
 	t.Parallel()
 	of := source(t, "    args: {a: 1}\n")
 	m := request.Moment{StartedAt: tables.Started, Page: 1}
-	input := func(sink request.Sink) interpreter.ToolInput {
+	input := func(sink request.SinkWrite) interpreter.ToolInput {
 		of.Sink = &sink
 		builder, requests := first(t, of, m)
 		in, err := builder.Input(&requests, m, tables.Started)
 		require.NoError(t, err)
 		return in
 	}
-	rows := request.Sink{Place: "send.sink", Page: 1, Result: []any{1}}
+	rows := request.SinkWrite{Place: "send.sink", Page: 1, Result: []any{1}}
 	writes := input(rows)
 	require.NotNil(t, writes.Args)
 	rows.Staging = &interpreter.Staging{ID: "x", Do: interpreter.StagingPublish}

@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Sink is what a sink writes, and of which step or page.
-type Sink struct {
+// SinkWrite is what a sink writes, and of which step or page.
+type SinkWrite struct {
 	Place  string
 	Page   int
 	Result any
@@ -17,7 +17,7 @@ type Sink struct {
 	EveryRound bool
 	// State is what the write does to the state that the step keeps between runs, and Claim
 	// distinguishes what is written under another claim of it; nil and "" for nothing.
-	State *incremental.Write
+	State *incremental.StateWrite
 	Claim string
 	// Staging is what the write does to staged rows, nil where none are staged.
 	Staging *interpreter.Staging
@@ -27,7 +27,7 @@ type Sink struct {
 }
 
 // writes is what the sink writes where the author does not say what.
-func (s *Sink) writes() any {
+func (s *SinkWrite) writes() any {
 	if s.Says != nil {
 		return s.Says
 	}
@@ -35,11 +35,11 @@ func (s *Sink) writes() any {
 }
 
 // publishes reports whether the sink writes no rows, but sees to those that are staged.
-func (s *Sink) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
+func (s *SinkWrite) publishes() bool { return s.Staging != nil && s.Staging.Do != "" }
 
 // stateFor is what the write does to the state, derived from its fields: rows are recognised by the
 // sink's key, and modes that take them need not know them.
-func (s *Sink) stateFor(input *interpreter.ToolInput) *incremental.Write {
+func (s *SinkWrite) stateFor(input *interpreter.ToolInput) *incremental.StateWrite {
 	if s.State == nil || s.State.Rows == nil {
 		return s.State
 	}

@@ -21,7 +21,7 @@ type Source struct {
 	Scope  *interpreter.Scope
 	Args   any // args of the route, laid over the step's
 	// Sink is set where the call is one of a sink.
-	Sink *Sink
+	Sink *SinkWrite
 }
 
 // Where names the call in messages.

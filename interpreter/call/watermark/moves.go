@@ -12,7 +12,7 @@ import (
 )
 
 // movesByPage reports whether the watermark moves with each page.
-func (s *Step) movesByPage() bool {
+func (s *StatefulStep) movesByPage() bool {
 	if !s.Section.Ascending || s.After {
 		return false
 	}
@@ -29,14 +29,14 @@ func (s *Step) movesByPage() bool {
 }
 
 // writes reports whether anything is written of a call that ends well.
-func (s *Step) writes() bool {
+func (s *StatefulStep) writes() bool {
 	return s.After || slices.ContainsFunc(s.Policies, func(policy *playbook.Policy) bool {
 		return policy.Then.PerIteration != nil || policy.Then.Sink != nil
 	})
 }
 
 // PageMove is the move behind the sink of a page, nil for none.
-func (s *Step) PageMove(w *Watermark) *incremental.Move {
+func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 	if !s.movesByPage() {
 		return nil
 	}
@@ -56,7 +56,7 @@ type End struct {
 // EndMove is the move of the watermark with which a call ends, behind its sinks: where it has
 // ended well, and back where its rows came out of order. It is nil for none. The error is that of
 // the token.
-func (s *Step) EndMove(w *Watermark, end End) (*incremental.Move, error) {
+func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error) {
 	if failure := end.Failure; failure != nil {
 		if failure.Kind == interpreter.KindIncremental && failure.Type == incremental.TypeOrder && w.At != nil {
 			return &incremental.Move{To: w.Found, Back: true}, nil
@@ -78,7 +78,7 @@ func (s *Step) EndMove(w *Watermark, end End) (*incremental.Move, error) {
 
 // Waits reports whether the move at the end of a call is left to its loop or step: nothing is written of it
 // that the move could follow.
-func (s *Step) Waits(end End) bool { return end.Failure == nil && !s.writes() }
+func (s *StatefulStep) Waits(end End) bool { return end.Failure == nil && !s.writes() }
 
 // move is that to a cursor. Where the watermark is there already it is one that counts the rows,
 // and changes nothing else, or nil.
@@ -95,18 +95,18 @@ func (w *Watermark) move(to incremental.Cursor, counts bool) *incremental.Move {
 }
 
 // write is the next write under the claim.
-func (w *Watermark) write(move *incremental.Move) *incremental.Write {
-	return &incremental.Write{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
+func (w *Watermark) write(move *incremental.Move) *incremental.StateWrite {
+	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Number: w.Writes + 1, Move: move}
 }
 
 // Moves are the next write alone.
 func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
-	return []incremental.Moves{{Group: w.Group, Writes: []incremental.Write{*w.write(move)}}}
+	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.write(move)}}}
 }
 
 // Write is what a sink that is due does to the state; nil where it writes elsewhere. move is that behind the
 // sink, nil for none; ends says that the call comes to its end, and started is when it began.
-func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.Write {
+func (s *StatefulStep) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, ends bool, started time.Time) *incremental.StateWrite {
 	if w == nil || !s.isHome(sink, started) {
 		return nil
 	}
@@ -118,9 +118,9 @@ func (s *Step) Write(w *Watermark, sink *playbook.Sink, move *incremental.Move, 
 // rowsThatComeAgain finds them. Below the floor nothing comes again: what the call has
 // read may, until it has ended well, because it may begin again, or go back for its order. Nor does a token that the source
 // gives once more forget any: the next call gets the same rows with it.
-func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.Rows {
+func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool) *incremental.RowIdentity {
 	section := s.Section
-	known := &incremental.Rows{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
+	known := &incremental.RowIdentity{CursorPath: section.CursorPath, Type: section.Type, Key: section.Key, Ordered: section.Ascending}
 	if known.Ordered {
 		known.Reached = w.reached().Position
 	}
@@ -137,7 +137,7 @@ func (s *Step) rowsThatComeAgain(w *Watermark, move *incremental.Move, ends bool
 }
 
 // Stuck says of a call that ends before it has read everything why the next one gets no further, "" where that one does.
-func (s *Step) Stuck(w *Watermark) string {
+func (s *StatefulStep) Stuck(w *Watermark) string {
 	if w == nil || w.Rows == 0 || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""
 	}

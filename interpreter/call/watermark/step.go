@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Step is a step that keeps a state between runs, as one of its calls knows it.
-type Step struct {
+// StatefulStep is a step that keeps a state between runs, as one of its calls knows it.
+type StatefulStep struct {
 	*request.Source
 	Section  *playbook.Incremental
 	Policies page.Policies
@@ -24,25 +24,25 @@ type Step struct {
 }
 
 // StepOf is the step of a source; nil where its calls keep no state.
-func StepOf(source *request.Source, policies page.Policies, after bool) *Step {
+func StepOf(source *request.Source, policies page.Policies, after bool) *StatefulStep {
 	if source.Sink != nil || source.Step.Incremental == nil {
 		return nil
 	}
-	return &Step{Source: source, Section: source.Step.Incremental, Policies: policies, After: after}
+	return &StatefulStep{Source: source, Section: source.Step.Incremental, Policies: policies, After: after}
 }
 
 // inFull reports whether the run has the step read everything again.
-func (s *Step) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
+func (s *StatefulStep) inFull() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
 
 // Unclaimed is the state that the call has to claim.
-func (s *Step) Unclaimed(now time.Time) (*Pending, error) {
+func (s *StatefulStep) Unclaimed(now time.Time) (*Pending, error) {
 	name, group, err := s.Name(now)
 	return &Pending{Name: name, Group: group}, err
 }
 
 // Name is the name of the call's state, and of the group that keeps it where Temporal
 // does.
-func (s *Step) Name(now time.Time) (name, group string, err error) {
+func (s *StatefulStep) Name(now time.Time) (name, group string, err error) {
 	at := s.Section.Pos
 	if s.Section.State != nil {
 		at = s.Section.State.Pos
@@ -65,7 +65,7 @@ func (s *Step) Name(now time.Time) (name, group string, err error) {
 }
 
 // ofElement is the name of a state without one of its own: each element of a loop has its.
-func (s *Step) ofElement(group string) (string, error) {
+func (s *StatefulStep) ofElement(group string) (string, error) {
 	loop := s.Step.Loop
 	if loop == nil {
 		return group, nil
@@ -80,7 +80,7 @@ func (s *Step) ofElement(group string) (string, error) {
 }
 
 // Claim is the request for a state. holder is the key of the call, and about what the state is of.
-func (s *Step) Claim(pending Pending, holder string, about incremental.Source, now time.Time) interpreter.StateInput {
+func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
 	return s.placed(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{Name: pending.Name, Holder: holder, Run: s.Run.WorkflowID, Source: about, Full: s.inFull()},
@@ -88,7 +88,7 @@ func (s *Step) Claim(pending Pending, holder string, about incremental.Source, n
 }
 
 // Claimed is the state that a claim has given.
-func (s *Step) Claimed(pending Pending, holder string, found incremental.Cursor) *Watermark {
+func (s *StatefulStep) Claimed(pending Pending, holder string, found incremental.Cursor) *Watermark {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Found: found}
 	own.Value = incremental.Before(s.Section.Type, own.Found, s.Section.Lag)
 	if own.Found.IsZero() || s.inFull() {
@@ -98,12 +98,12 @@ func (s *Step) Claimed(pending Pending, holder string, found incremental.Cursor)
 }
 
 // Move is the request for a move of the state.
-func (s *Step) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
+func (s *StatefulStep) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
 	return s.placed(interpreter.StateInput{Moves: w.Moves(move)}, now)
 }
 
 // placed says where the state of a request is kept.
-func (s *Step) placed(request interpreter.StateInput, now time.Time) interpreter.StateInput {
+func (s *StatefulStep) placed(request interpreter.StateInput, now time.Time) interpreter.StateInput {
 	if request.Place = s.Home(now); request.Place != nil {
 		request.Group = ""
 	}
@@ -112,7 +112,7 @@ func (s *Step) placed(request interpreter.StateInput, now time.Time) interpreter
 
 // Home is the sink whose database keeps the state, without what it writes; nil where
 // Temporal keeps it.
-func (s *Step) Home(now time.Time) *interpreter.ToolInput {
+func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
 	home := s.Book.StateHome(s.Step)
 	if home == nil {
 		return nil
@@ -125,7 +125,7 @@ func (s *Step) Home(now time.Time) *interpreter.ToolInput {
 }
 
 // isHome reports whether a sink writes to the database that keeps the state.
-func (s *Step) isHome(sink *playbook.Sink, now time.Time) bool {
+func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 	home := s.Book.StateHome(s.Step)
 	if home == nil {
 		return false
@@ -140,7 +140,7 @@ func (s *Step) isHome(sink *playbook.Sink, now time.Time) bool {
 }
 
 // About is what the state is about, by an action with the scope in which its requests are rendered.
-func (s *Step) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.Source {
+func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
 	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
 		if field.Key == playbook.FieldURL {
@@ -157,12 +157,12 @@ func (s *Step) About(action *playbook.Action, scope *interpreter.Scope, now time
 			of.parts = append(of.parts, expression.Text(auth))
 		}
 	}
-	return incremental.Source{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
+	return incremental.SourceIdentity{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
 }
 
 // source collects what distinguishes the source of a step from others.
 type source struct {
-	step   *Step
+	step   *StatefulStep
 	scope  *interpreter.Scope
 	budget *expression.Budget
 	parts  []any
@@ -213,14 +213,14 @@ func (of *source) addNamed(key string, refs []expression.Ref) {
 }
 
 // namesSource reports whether a reference is of workload or the element.
-func (s *Step) namesSource(ref expression.Ref) bool {
+func (s *StatefulStep) namesSource(ref expression.Ref) bool {
 	_, isWorkload := s.Book.Workload[ref.Root]
 	isElement := s.Step.Loop != nil && ref.Root == s.Step.Loop.Element
 	return isWorkload || isElement || ref.Root == "workload"
 }
 
 // Names are `incremental` in expressions.
-func (s *Step) Names(w *Watermark) map[string]any {
+func (s *StatefulStep) Names(w *Watermark) map[string]any {
 	if w == nil {
 		w = &Watermark{Value: s.Section.Initial()}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // stepWith is a step with these words in its incremental section, and lines of the step behind it.
-func stepWith(t *testing.T, words, lines string) *watermark.Step {
+func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 	t.Helper()
 	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {cursor_path: at, initial_value: 10, type: integer"+
 		words+"}\n    sink: {tool: file, path: a}\n"+lines)
@@ -23,7 +23,7 @@ func stepWith(t *testing.T, words, lines string) *watermark.Step {
 	return watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: step, Visit: 1}, step.Retry, step.Sink != nil)
 }
 
-func claimed(t *testing.T, step *watermark.Step, found any) *watermark.Watermark {
+func claimed(t *testing.T, step *watermark.StatefulStep, found any) *watermark.Watermark {
 	t.Helper()
 	return step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", cursor(t, found))
 }
@@ -147,7 +147,7 @@ func TestUnclaimed(t *testing.T) {
 	named := func(element any) (string, error) {
 		of := *step
 		source := *step.Source
-		source.Scope = interpreter.NewScope(source.Book, tables.Run, interpreter.Data{}).WithElement("shop", element, interpreter.Position{Size: 1})
+		source.Scope = interpreter.NewScope(source.Book, tables.Run, interpreter.Data{}).WithElement("shop", element, interpreter.ElementPosition{Size: 1})
 		of.Source = &source
 		pending, err := of.Unclaimed(tables.Started)
 		return pending.Name, err
@@ -167,7 +167,7 @@ func TestAbout(t *testing.T) {
 		book := tables.Decode(t, "workload: {shop: a, other: b}\nworkflow:\n  - step: fetch\n    loop: {collection: [e], element: e}\n"+
 			"    incremental: {cursor_path: at, initial_value: 10, type: integer}\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n")
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(workload)}).
-			WithElement("e", element, interpreter.Position{Size: 1}).
+			WithElement("e", element, interpreter.ElementPosition{Size: 1}).
 			With(map[string]any{"incremental": map[string]any{"value": value}, "attempt_key": value})
 		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1}, nil, false)
 		return step.About(book.Steps[0].Action, scope, tables.Started).Fingerprint

@@ -5,8 +5,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Verdict is what was decided about an attempt that failed, for logs.
-type Verdict struct {
+// FailedAttempt is what was decided about an attempt that failed, for logs.
+type FailedAttempt struct {
 	// Ended says that the failure ended the call; else there will be another
 	// attempt.
 	Ended bool
@@ -25,25 +25,25 @@ type Verdict struct {
 // mostLoggedBody bounds what a log gets of an error's body, in characters.
 const mostLoggedBody = 4000
 
-// Message is the verdict in a line.
-func (v *Verdict) Message() string {
-	if v.Ended {
+// Message is the attempt and what follows it in a line.
+func (f *FailedAttempt) Message() string {
+	if f.Ended {
 		return "an attempt failed and ended its call"
 	}
 	return "an attempt failed and is made again"
 }
 
-// Fields are the verdict as pairs for a structured log.
-func (v *Verdict) Fields() []any {
-	fields := append([]any{"call", v.Where}, LogFields(v.Step, v.Visit, v.Index, v.Sink, v.Error.Page, v.Error.Attempt, v.OperationKey)...)
-	fields = append(fields, "kind", string(v.Error.Kind), "error", v.Error.Message)
-	if v.Error.URL != "" {
-		fields = append(fields, "url", v.Error.URL)
+// Fields are the same as pairs for a structured log.
+func (f *FailedAttempt) Fields() []any {
+	fields := append([]any{"call", f.Where}, LogFields(f.Step, f.Visit, f.Index, f.Sink, f.Error.Page, f.Error.Attempt, f.OperationKey)...)
+	fields = append(fields, "kind", string(f.Error.Kind), "error", f.Error.Message)
+	if f.Error.URL != "" {
+		fields = append(fields, "url", f.Error.URL)
 	}
-	if v.Next != "" {
-		return append(fields, "next", v.Next)
+	if f.Next != "" {
+		return append(fields, "next", f.Next)
 	}
-	if body := v.Error.Body.Data; body != nil {
+	if body := f.Error.Body.Data; body != nil {
 		fields = append(fields, "body", bodyText(body))
 	}
 	return fields

@@ -1,0 +1,40 @@
+package call
+
+import (
+	"reprise/interpreter/call/request"
+	"reprise/interpreter/call/sink"
+	"reprise/interpreter/call/watermark"
+)
+
+// reader reads a call: what follows from its state without a decision, for the call itself and for a View. It changes
+// nothing.
+type reader struct {
+	config   *Config
+	requests *request.Builder
+	keeps    *watermark.StatefulStep // nil where the step keeps no state between runs
+	state    *State
+}
+
+func (c *Call) read() reader {
+	return reader{config: &c.config, requests: &c.requests, keeps: c.keeps, state: &c.state}
+}
+
+// moment is how far the call has come, for what renders its requests.
+func (r reader) moment() request.Moment {
+	s := r.state
+	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.page(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
+	if r.keeps != nil {
+		moment.Claim, moment.Incremental = s.Watermark.Claim(s.Restarts), r.keeps.Names(s.Watermark)
+	}
+	return moment
+}
+
+// results makes what the decisions of the call come to.
+func (r reader) results() results {
+	return results{config: r.config, state: r.state, scope: r.policyScope}
+}
+
+// round is the call as what it stages knows it.
+func (r reader) round() sink.Round {
+	return sink.Round{Source: &r.config.Source, LedgerKey: r.ledgerKey, Restarts: r.state.Restarts}
+}
