@@ -53,7 +53,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 	batch.Queue("begin")
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
-	if err := queueLedger(batch, first, settled); err != nil {
+	follows, err := queueLedger(batch, first, settled, session)
+	if err != nil {
 		return result, err
 	}
 	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
@@ -67,7 +68,11 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.Write) (result 
 			_, _ = conn.Exec(ctx, "rollback")
 		}
 		if session.prepared.lost(ctx, conn, err) {
-			err = errNotAtOnce
+			return interpreter.ToolResult{}, errNotAtOnce
+		}
+		if follows && byStep(ctx, conn, err) {
+			session.overlaps(settled.State.Name)
+			return writeAtOnce(ctx, conn, w)
 		}
 		return interpreter.ToolResult{}, err
 	}
@@ -134,8 +139,9 @@ func (t *together) queue(batch *pgx.Batch) {
 }
 
 // queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
-// state, and none of its rows is known. first is what else has to hold.
-func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
+// state, and none of its rows is known. first is what else has to hold. follows says that they fail as well unless all of its rows
+// are behind those that are known, which needs no search for them.
+func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write, session *session) (follows bool, err error) {
 	if w.Note != nil {
 		if w.Note.Forget > 0 {
 			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
@@ -147,25 +153,42 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.Write) error {
 	}
 	if w.State == nil {
 		first.queue(batch)
-		return nil
+		return false, nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, w.State, w.WritesRows())
+	move, args, err := sqltool.MoveStatement(dialect, w)
 	if err != nil {
-		return err
+		return false, err
 	}
-	first.add("moved", move+unchangedState, args...)
 	chunks := w.Seen()
 	if len(chunks) > 1 {
-		return errNotAtOnce
+		return false, errNotAtOnce
 	}
-	for i := range chunks {
-		requireUnknown(first, &chunks[i])
+	if follows = len(chunks) == 1 && chunks[0].Follows && !session.overlapping[w.State.Name]; follows {
+		first.add("moved", move+" AND known_to < $"+strconv.Itoa(len(args)+1), append(args, chunks[0].From)...)
+		addKnown(first, &chunks[0])
+	} else {
+		first.add("moved", move+unchangedState, args...)
+		for i := range chunks {
+			requireUnknown(first, &chunks[i])
+		}
 	}
 	first.queue(batch)
 	for i := range chunks {
 		queueSweep(batch, &chunks[i])
 	}
-	return nil
+	return follows, nil
+}
+
+// addKnown has rows known from now on that are behind all that are.
+func addKnown(all *together, seen *sqltool.Seen) {
+	kept := seen.Kept
+	if seen.Block != nil {
+		all.also("block", sqltool.InsertBlock, seen.Block.First, seen.Block.Last, seen.Block.Hashes)
+		kept = seen.Rest
+	}
+	if len(kept) > 0 {
+		all.also("kept", addSeen, byteaArray(kept))
+	}
 }
 
 // unchangedState has a state move, by the name $1, only where nobody has changed it since the statement began. What a statement that has

@@ -44,7 +44,7 @@ func (k Keeper) ClaimState(ctx context.Context, in interpreter.ToolInput, claim 
 
 // MoveState moves the state without a write of rows.
 func (k Keeper) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.Write) error {
-	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &write, false) })
+	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &Write{State: &write}) })
 }
 
 // States are those whose names have the prefix.

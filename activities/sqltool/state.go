@@ -32,7 +32,7 @@ type Dialect struct {
 	Name, Bytes, Time, Serial string // types of columns
 	Options                   string // behind the table of rows that are known
 	Now                       string // expression
-	Least                     string // function of two values
+	Least, Greatest           string // functions of values
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
@@ -78,7 +78,8 @@ func (d *Dialect) StateTables() []NewTable {
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false)",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
+				", known_to " + d.Bytes + ")",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -228,8 +229,9 @@ func claimState(
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6 WHERE name = $1",
-		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint)
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+" WHERE name = $1",
+		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows))
 	return incremental.Claimed{Watermark: state.Watermark}, err
 }
 
@@ -301,9 +303,22 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.Change) erro
 	return err
 }
 
+// lastKnown is an expression for the end of the rows of a state that are known and have a cursor, which are between two values: the
+// first one where there are none.
+func lastKnown(d *Dialect, from, to string) string {
+	from, to = "CAST("+from+" AS "+d.Bytes+")", "CAST("+to+" AS "+d.Bytes+")"
+	last := d.Greatest + "(" + from
+	for _, of := range knownRows {
+		last += ", coalesce((SELECT " + of.column + " FROM " + of.table + " WHERE " + of.column + " >= " + from + " AND " + of.column + " < " + to +
+			" ORDER BY " + of.column + " DESC LIMIT 1), " + from + ")"
+	}
+	return last + ")"
+}
+
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
-// where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
-func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement string, args []any, err error) {
+// where the call does not hold the state or writes out of turn.
+func MoveStatement(d *Dialect, write *Write) (statement string, args []any, err error) {
+	w := write.State
 	param := func(value any) string {
 		args = append(args, value)
 		return "$" + strconv.Itoa(len(args))
@@ -314,8 +329,11 @@ func MoveStatement(d *Dialect, w *incremental.Write, writesRows bool) (statement
 	where += number + ")"
 	if w.Rows != nil {
 		set += setFloor(d, w, param)
+		if to := write.knownTo(); to != nil {
+			set += ", known_to = " + d.Greatest + "(known_to, " + param(to) + ")"
+		}
 	}
-	if writesRows {
+	if write.WritesRows() {
 		set += ", emptied = false"
 	}
 	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
@@ -387,14 +405,14 @@ func keepEmptied(ctx context.Context, tx TableTx, w *Write) error {
 }
 
 // Move moves the state of a write, before its rows are written.
-func Move(ctx context.Context, tx StateTx, w *incremental.Write, writesRows bool) error {
-	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
+func Move(ctx context.Context, tx StateTx, w *Write) error {
+	statement, args, err := MoveStatement(tx.Dialect(), w)
 	if err != nil {
 		return err
 	}
 	n, err := tx.Exec(ctx, statement, args...)
 	if err == nil && n == 0 {
-		return NotHeld(ctx, tx, w)
+		return NotHeld(ctx, tx, w.State)
 	}
 	return err
 }
