@@ -44,6 +44,7 @@ type session struct {
 	tables map[string]tableDescription
 	// overlapping are states some of whose known rows are behind what their calls have reached.
 	overlapping map[string]bool
+	assembled   assembled
 	// prepared are the statements of its writes.
 	prepared preparedStatements
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"reprise/activities/tool"
@@ -319,47 +320,81 @@ func lastKnown(d *Dialect, from, to string) string {
 // where the call does not hold the state or writes out of turn.
 func MoveStatement(d *Dialect, write *Write) (statement string, args []any, err error) {
 	w := write.State
-	param := func(value any) string {
-		args = append(args, value)
-		return "$" + strconv.Itoa(len(args))
-	}
-	where := " WHERE name = " + param(w.Name) + " AND holder = " + param(w.Holder) + " AND last_write IN (" + param(int64(w.Number-1)) + ", "
-	number := param(int64(w.Number))
-	set := "UPDATE " + StateTable + " SET last_write = " + number
-	where += number + ")"
+	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
+	args = append(make([]any, 0, mostMoveArgs), w.Name, w.Holder, int64(w.Number-1), int64(w.Number))
 	if w.Rows != nil {
-		set += setFloor(d, w, param)
+		shape.floor, shape.sweeps = true, w.Rows.Sweep
+		args = append(args, belowRows(w.Name, w.Rows.Floor), ofState(w.Name, withCursor))
 		if to := write.knownTo(); to != nil {
-			set += ", known_to = " + d.Greatest + "(known_to, " + param(to) + ")"
+			shape.known, args = true, append(args, to)
 		}
 	}
-	if write.WritesRows() {
+	if w.Move != nil && (!w.Move.To.IsZero() || w.Move.Back) {
+		watermark, position, err := cursorArgs(w.Move.To)
+		if err != nil {
+			return "", nil, err
+		}
+		shape.moves, shape.back = true, w.Move.Back
+		args = append(args, watermark, position, int64(w.Move.Rows))
+	}
+	text, made := moveStatements.Load(shape)
+	if !made {
+		text, _ = moveStatements.LoadOrStore(shape, shape.statement())
+	}
+	return text.(string), args, nil //nolint:forcetypeassert // nothing else is stored
+}
+
+// mostMoveArgs is how many arguments a move has, and the condition that may follow it.
+const mostMoveArgs = 11
+
+// moveStatements are the texts of moves by their shapes, of which there are few.
+var moveStatements sync.Map
+
+// moveShape is what the text of a move depends on.
+type moveShape struct {
+	dialect                                       *Dialect
+	writesRows, floor, sweeps, known, moves, back bool
+}
+
+// statement is the text of a move, whose parameters are in the order of MoveStatement.
+func (s moveShape) statement() string {
+	const fence = 4 // parameters: name, holder, and the writes behind which this one may come
+	last := fence
+	param := func() string {
+		last++
+		return "$" + strconv.Itoa(last)
+	}
+	where := " WHERE name = $1 AND holder = $2 AND last_write IN ($3, $4)"
+	set := "UPDATE " + StateTable + " SET last_write = $4"
+	if s.floor {
+		set += s.setFloor(param(), param())
+	}
+	if s.known {
+		set += ", known_to = " + s.dialect.Greatest + "(known_to, " + param() + ")"
+	}
+	if s.writesRows {
 		set += ", emptied = false"
 	}
-	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
-		return set + where, args, nil
+	if !s.moves {
+		return set + where
 	}
-	watermark, position, err := cursorArgs(w.Move.To)
-	if err != nil {
-		return "", nil, err
+	text, at := param(), param()
+	set += ", rows_written = " + param()
+	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", s.dialect.Now}} {
+		value := column[1]
+		if !s.back {
+			value = "CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + value + " ELSE " + column[0] + " END"
+		}
+		set += ", " + column[0] + " = " + value
 	}
-	text, at := param(watermark), param(position)
-	set += ", rows_written = " + param(int64(w.Move.Rows))
-	if w.Move.Back {
-		return set + ", watermark = " + text + ", position = " + at + ", moved_at = " + d.Now + where, args, nil
-	}
-	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", d.Now}} {
-		set += ", " + column[0] + " = CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + column[1] + " ELSE " + column[0] + " END"
-	}
-	return set + where, args, nil
+	return set + where
 }
 
 // setFloor keeps the position below which no row is known any more, so that a sweep begins
-// there: before it is what earlier ones have left to be vacuumed.
-func setFloor(d *Dialect, w *incremental.Write, param func(any) string) string {
-	floor := param(belowRows(w.Name, w.Rows.Floor))
-	least := d.Least + "(coalesce(floor, " + param(ofState(w.Name, withCursor)) + "), " + floor + ")"
-	if !w.Rows.Sweep {
+// there: before it is what earlier ones have left to be vacuumed. begin is where the known rows of the state begin.
+func (s moveShape) setFloor(floor, begin string) string {
+	least := s.dialect.Least + "(coalesce(floor, " + begin + "), " + floor + ")"
+	if !s.sweeps {
 		return ", floor = " + least
 	}
 	return ", floor_before = " + least + ", floor = " + floor
