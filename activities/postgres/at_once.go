@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +57,8 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	batch.Queue("begin")
 	first := &together{}
 	first.require("("+tableVersion+") = $2", w.QuotedTable(), table.unchecked)
-	if err := queueLedger(batch, first, settled); err != nil {
+	follows, err := queueLedger(batch, first, settled, session)
+	if err != nil {
 		return result, err
 	}
 	batch.Queue(statement, rows.parameters...).Exec(func(tag pgconn.CommandTag) error {
@@ -69,7 +72,11 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 			_, _ = conn.Exec(ctx, "rollback")
 		}
 		if session.prepared.lost(ctx, conn, err) {
-			err = errNotAtOnce
+			return interpreter.ToolResult{}, errNotAtOnce
+		}
+		if follows && byStep(ctx, conn, err) {
+			session.overlaps(settled.State.Name)
+			return writeAtOnce(ctx, conn, w)
 		}
 		return interpreter.ToolResult{}, err
 	}
@@ -79,65 +86,101 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 // together are statements that are sent as one, as each takes the server and its client a while by itself. They do not see what
 // the others do.
 type together struct {
-	with, conditions []string
-	args             []any
+	clauses []clause
+	args    []any
 }
 
-// numbered is a statement behind whose parameters others are.
-func (t *together) numbered(statement string, args []any) string {
-	before := len(t.args)
-	t.args = append(t.args, args...)
-	if before == 0 {
-		return statement
-	}
-	renumbered := make([]byte, 0, len(statement)+len(args))
-	for {
-		text, rest, found := strings.Cut(statement, "$")
-		renumbered = append(renumbered, text...)
-		if !found {
-			return string(renumbered)
-		}
-		digits := 0
-		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
-			digits++
-		}
-		number, _ := strconv.Atoi(rest[:digits])
-		renumbered = strconv.AppendInt(append(renumbered, '$'), int64(before+number), 10)
-		statement = rest[digits:]
-	}
+// clause is a statement of together, by its name among them, or a condition. Its parameters are numbered by itself.
+type clause struct {
+	name, text string
+	required   bool // of a statement: it has to change a row
+	args       int
 }
 
 // add adds a statement that has to change a row; name is another one for each. They are run in this order, which is that of
 // writes that are made step by step: two of a page would else wait for each other.
 func (t *together) add(name, statement string, args ...any) {
-	t.with = append(t.with, name+" AS ("+t.numbered(statement, args)+" RETURNING 1)")
-	t.conditions = append(t.conditions, "EXISTS (SELECT FROM "+name+")")
+	t.append(clause{name: name, text: statement, required: true}, args)
 }
 
 // require has all fail where the condition does not hold.
-func (t *together) require(condition string, args ...any) {
-	t.conditions = append(t.conditions, t.numbered(condition, args))
-}
+func (t *together) require(condition string, args ...any) { t.append(clause{text: condition}, args) }
 
 // also adds a statement that may change none.
 func (t *together) also(name, statement string, args ...any) {
-	t.with = append(t.with, name+" AS ("+t.numbered(statement, args)+")")
+	t.append(clause{name: name, text: statement}, args)
 }
 
-func (t *together) queue(batch *pgx.Batch) {
-	statement := "SELECT 1"
-	if len(t.conditions) > 0 {
-		statement = "SELECT 1 / CASE WHEN " + strings.Join(t.conditions, " AND ") + " THEN 1 ELSE 0 END"
-	}
-	if len(t.with) > 0 {
-		statement = "WITH " + strings.Join(t.with, ", ") + " " + statement
-	}
-	batch.Queue(statement, t.args...)
+func (t *together) append(c clause, args []any) {
+	c.args = len(args)
+	t.clauses, t.args = append(t.clauses, c), append(t.args, args...)
 }
+
+// text is the statement. Sessions send few that differ, and many times each.
+func (t *together) text(sent *assembled) string {
+	for _, one := range sent.statements {
+		if slices.Equal(one.clauses, t.clauses) {
+			return one.text
+		}
+	}
+	text := t.assemble()
+	if len(sent.statements) >= mostAssembled {
+		sent.statements = nil
+	}
+	sent.statements = append(sent.statements, assembledStatement{t.clauses, text})
+	return text
+}
+
+func (t *together) assemble() string {
+	var with, conditions []string
+	before := 0
+	for _, c := range t.clauses {
+		text := numberedFrom(before, c.text)
+		before += c.args
+		switch {
+		case c.name == "":
+			conditions = append(conditions, text)
+		case c.required:
+			with = append(with, c.name+" AS ("+text+" RETURNING 1)")
+			conditions = append(conditions, "EXISTS (SELECT FROM "+c.name+")")
+		default:
+			with = append(with, c.name+" AS ("+text+")")
+		}
+	}
+	statement := "SELECT 1"
+	if len(conditions) > 0 {
+		statement = "SELECT 1 / CASE WHEN " + strings.Join(conditions, " AND ") + " THEN 1 ELSE 0 END"
+	}
+	if len(with) > 0 {
+		statement = "WITH " + strings.Join(with, ", ") + " " + statement
+	}
+	return statement
+}
+
+// numberedFrom is a text behind whose parameters others are.
+func numberedFrom(before int, text string) string {
+	return parameter.ReplaceAllStringFunc(text, func(number string) string {
+		n, _ := strconv.Atoi(number[1:])
+		return "$" + strconv.Itoa(before+n)
+	})
+}
+
+var parameter = regexp.MustCompile(`\$[0-9]+`)
+
+// assembled are the texts of statements that a session has sent.
+type assembled struct{ statements []assembledStatement }
+
+type assembledStatement struct {
+	clauses []clause
+	text    string
+}
+
+const mostAssembled = 16
 
 // queueLedger notes a write and moves its state, by statements that fail unless the write is new, its call holds the
-// state, and none of its rows is known. first is what else has to hold.
-func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite) error {
+// state, and none of its rows is known. first is what else has to hold. follows says that they fail as well unless all of its rows
+// are behind those that are known, which needs no search for them.
+func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, session *session) (follows bool, err error) {
 	if w.Note != nil {
 		if w.Note.Forget > 0 {
 			first.also("forgotten", forgetNotes, w.Note.Call, w.Note.Forget)
@@ -148,26 +191,43 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite) error
 		first.add("keyed", insertKey, w.Operation, w.Fingerprint, int64(len(w.Rows)))
 	}
 	if w.State == nil {
-		first.queue(batch)
-		return nil
+		batch.Queue(first.text(&session.assembled), first.args...)
+		return false, nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, w.State, w.WritesRows())
+	move, args, err := sqltool.MoveStatement(dialect, w)
 	if err != nil {
-		return err
+		return false, err
 	}
-	first.add("moved", move+unchangedState, args...)
 	chunks := w.Seen()
 	if len(chunks) > 1 {
-		return errNotAtOnce
+		return false, errNotAtOnce
 	}
-	for i := range chunks {
-		requireUnknown(first, &chunks[i])
+	if follows = len(chunks) == 1 && chunks[0].Follows && !session.overlapping[w.State.Name]; follows {
+		first.add("moved", move+" AND known_to < $"+strconv.Itoa(len(args)+1), append(args, chunks[0].From)...)
+		addKnown(first, &chunks[0])
+	} else {
+		first.add("moved", move+unchangedState, args...)
+		for i := range chunks {
+			requireUnknown(first, &chunks[i])
+		}
 	}
-	first.queue(batch)
+	batch.Queue(first.text(&session.assembled), first.args...)
 	for i := range chunks {
 		queueSweep(batch, &chunks[i])
 	}
-	return nil
+	return follows, nil
+}
+
+// addKnown has rows known from now on that are behind all that are.
+func addKnown(all *together, seen *sqltool.RowLookup) {
+	kept := seen.Kept
+	if seen.Block != nil {
+		all.also("block", sqltool.InsertBlock, seen.Block.First, seen.Block.Last, seen.Block.Hashes)
+		kept = seen.Rest
+	}
+	if len(kept) > 0 {
+		all.also("kept", addSeen, byteaArray(kept))
+	}
 }
 
 // unchangedState has a state move, by the name $1, only where nobody has changed it since the statement began. What a statement that has

@@ -138,7 +138,7 @@ func (e *entry) queueState(chunks []sqltool.RowLookup) error {
 	if e.write.State == nil {
 		return nil
 	}
-	move, args, err := sqltool.MoveStatement(dialect, e.write.State, e.write.WritesRows())
+	move, args, err := sqltool.MoveStatement(dialect, e.write)
 	if err != nil {
 		return err
 	}

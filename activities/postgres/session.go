@@ -42,6 +42,9 @@ type session struct {
 	settings reportedSettings
 	// tables are described for writes to come, by their quoted names.
 	tables map[string]tableDescription
+	// overlapping are states some of whose known rows are behind what their calls have reached.
+	overlapping map[string]bool
+	assembled   assembled
 	// prepared are the statements of its writes.
 	prepared preparedStatements
 }
@@ -112,6 +115,17 @@ func sessionOf(conn *pgx.Conn) *session {
 		data[key] = kept
 	}
 	return kept
+}
+
+// mostOverlapping bounds how many states a session remembers.
+const mostOverlapping = 100
+
+// overlaps remembers a state.
+func (s *session) overlaps(state string) {
+	if s.overlapping == nil || len(s.overlapping) >= mostOverlapping {
+		s.overlapping = map[string]bool{}
+	}
+	s.overlapping[state] = true
 }
 
 // unchanged reports whether the server has reported no other settings, and reads

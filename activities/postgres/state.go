@@ -15,7 +15,7 @@ import (
 )
 
 var dialect = &sqltool.Dialect{
-	Name: `text COLLATE "C"`, Bytes: "bytea", Time: "timestamptz", Serial: "bigint GENERATED ALWAYS AS IDENTITY", Now: "now()", Least: "least",
+	Name: `text COLLATE "C"`, Bytes: "bytea", Time: "timestamptz", Serial: "bigint GENERATED ALWAYS AS IDENTITY", Now: "now()", Least: "least", Greatest: "greatest",
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},

@@ -98,9 +98,21 @@ func TestPostgresStateTakesNoRoundTrip(t *testing.T) {
 func TestPostgresWriteThatHasWaited(t *testing.T) {
 	t.Parallel()
 
+	for name, reached := range map[string]int{"behind what is known": 199, "searched": 200} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			waitForABlock(t, reached)
+		})
+	}
+}
+
+// waitForABlock has a write wait for one that adds all of its rows but one. It has reached a cursor.
+func waitForABlock(t *testing.T, reached int) {
+	t.Helper()
+
 	db := testenv.Postgres(t)
-	states := pgStates(t, db.URL)
-	test := states.Test(t)
+	test := pgStates(t, db.URL).Test(t)
 	db.Exec(t, "CREATE TABLE plain (id bigint, at bigint)") // no constraint says what comes twice
 	test.Table = "plain"
 	test.Claim("a")
@@ -114,18 +126,21 @@ func TestPostgresWriteThatHasWaited(t *testing.T) {
 	// Another write has not known of the block yet, and waits for one that adds it.
 	db.Exec(t, "CREATE TABLE blocks AS SELECT * FROM reprise_seen_blocks ORDER BY last_position DESC LIMIT 1")
 	db.Exec(t, "DELETE FROM reprise_seen_blocks WHERE last_position = (SELECT last_position FROM blocks)")
+	db.Exec(t, "UPDATE reprise_state SET known_to = (SELECT last_position FROM reprise_seen_blocks ORDER BY last_position DESC LIMIT 1)")
 	conn, err := pgx.Connect(t.Context(), db.URL)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.Background()) }()
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
-	for _, statement := range []string{"UPDATE reprise_state SET last_write = last_write", "INSERT INTO reprise_seen_blocks SELECT * FROM blocks"} {
+	for _, statement := range []string{
+		"UPDATE reprise_state SET last_write = last_write, known_to = (SELECT last_position FROM blocks)", "INSERT INTO reprise_seen_blocks SELECT * FROM blocks",
+	} {
 		_, err = tx.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
 	wrote := make(chan int, 1)
 	go func() {
-		n, err := test.Write(test.In(rows[200:]...), test.Ordered("a", 7, -1, 0, false))
+		n, err := test.Write(test.In(rows[200:]...), test.Ordered("a", 7, reached, 0, false))
 		if err != nil {
 			n = -1
 		}

@@ -15,7 +15,7 @@ import (
 
 var dialect = &sqltool.Dialect{
 	Name: "text", Bytes: "BLOB", Time: "text", Serial: "INTEGER", Options: " WITHOUT ROWID", Now: "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
-	Least:    "min",
+	Least: "min", Greatest: "max",
 	TimeText: func(column string) string { return column },
 	KindOf:   sqltool.KindOfDeclared, CodePoints: " COLLATE BINARY", Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName,
 	Ago: func(seconds int) string {
@@ -166,7 +166,7 @@ func lookUpTable(ctx context.Context, tx sqltool.StateTx, target *sqltool.TableW
 
 // move moves the state of a write.
 func (l *ledger) move(ctx context.Context, w *sqltool.TableWrite) error {
-	err := sqltool.Move(ctx, stateTx{l.tx}, w.State, w.WritesRows())
+	err := sqltool.Move(ctx, stateTx{l.tx}, w)
 	if !lacksTable(err) {
 		return err
 	}

@@ -37,10 +37,26 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 		w.known[i] = keep(w.State.Rows.Of(row))
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
-	if !increasing {
+	if w.inOrder = increasing; !increasing {
 		*w = *w.without(comeTwice(w.known))
 	}
 	return nil
+}
+
+// knownTo is the end of the write's rows that have a cursor; nil where none has.
+func (w *TableWrite) knownTo() (end []byte) {
+	for _, row := range slices.Backward(w.known) {
+		if row[stateBytes] != withCursor {
+			continue
+		}
+		if position := positionOf(row); bytes.Compare(position, end) > 0 {
+			end = position
+		}
+		if w.inOrder && w.State.Rows.Type != incremental.Text { // the known rows of some texts are not in the order of their positions
+			break
+		}
+	}
+	return end
 }
 
 // comeTwice marks the rows that are among those before them.
@@ -171,6 +187,9 @@ type RowLookup struct {
 	Rest  [][]byte
 	// Sweep says that those below Floor are to be dropped, once all have been looked up.
 	Sweep bool
+	// Follows says that all rows with a cursor are behind what the call has reached, of an ordered source. Most likely all that
+	// is known of the state is before From.
+	Follows bool
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
@@ -178,9 +197,10 @@ func (w *TableWrite) Seen() (chunks []RowLookup) {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	// In the order of the index many rows are much quicker to add.
-	sorted := slices.Clone(w.known)
-	slices.SortFunc(sorted, bytes.Compare)
+	sorted := w.known
+	if !w.inOrder { // in the order of the index many rows are much quicker to add
+		sorted = slices.SortedFunc(slices.Values(w.known), bytes.Compare)
+	}
 	for rows := sorted; ; {
 		used := min(len(rows), seenChunk)
 		chunk := newSeen(w.State, rows[:used])
@@ -196,19 +216,24 @@ func (w *TableWrite) Seen() (chunks []RowLookup) {
 	}
 }
 
+// newSeen makes a chunk of rows that are sorted: those without a cursor come first, then those below the floor.
 func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
-	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor), Kept: make([][]byte, 0, len(rows))}
-	first := ofState(w.Name, withCursor)
-	for _, row := range rows {
-		if bytes.Compare(row, first) >= 0 && bytes.Compare(row, seen.Floor) < 0 {
-			seen.Below = append(seen.Below, row)
-		} else {
-			seen.Kept = append(seen.Kept, row)
-		}
-		if bytes.Compare(row, first) >= 0 {
-			seen.extend(positionOf(row))
-		}
+	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
+	first, _ := slices.BinarySearchFunc(rows, ofState(w.Name, withCursor), bytes.Compare)
+	kept, _ := slices.BinarySearchFunc(rows, seen.Floor, bytes.Compare)
+	seen.Below, seen.Kept = rows[first:kept], rows[kept:]
+	if first > 0 {
+		seen.Kept = slices.Concat(rows[:first], rows[kept:])
 	}
+	dated := rows[first:]
+	if len(dated) > 1 && w.Rows.Type != incremental.Text {
+		dated = [][]byte{dated[0], dated[len(dated)-1]}
+	}
+	for _, row := range dated {
+		seen.extend(positionOf(row))
+	}
+	reached := append(belowRows(w.Name, w.Rows.Reached), 0)
+	seen.Follows = w.Rows.Ordered && seen.From != nil && (w.Rows.Reached == nil || bytes.Compare(seen.From, reached) > 0)
 	return seen
 }
 
@@ -327,6 +352,9 @@ func (s *RowLookup) NoBlock() (condition string, args []any) {
 	}
 	return fmt.Sprintf(noBlock, from), []any{s.From, s.To}
 }
+
+// InsertBlock adds a block of the positions from $1 to $2 with the hashes $3.
+const InsertBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) VALUES ($1, $2, $3)"
 
 // AddBlock is the statement that adds the block where NoBlock holds, with its arguments.
 func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"reprise/activities/tool"
@@ -32,7 +33,7 @@ type Dialect struct {
 	Name, Bytes, Time, Serial string // types of columns
 	Options                   string // behind the table of rows that are known
 	Now                       string // expression
-	Least                     string // function of two values
+	Least, Greatest           string // functions of values
 	// TimeText is an expression for a column of times, as text of RFC 3339.
 	TimeText func(column string) string
 	// KindOf is the kind of a column's type.
@@ -78,7 +79,8 @@ func (d *Dialect) StateTables() []NewTable {
 				", holder text NOT NULL DEFAULT '', run text NOT NULL DEFAULT '', last_write bigint NOT NULL DEFAULT 0, " +
 				"found_watermark text, found_position " + d.Bytes + ", cursor_path text NOT NULL DEFAULT '', " +
 				"cursor_type text NOT NULL DEFAULT '', fingerprint text NOT NULL DEFAULT '', moved_at " + d.Time +
-				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false)",
+				", rows_written bigint NOT NULL DEFAULT 0, floor " + d.Bytes + ", floor_before " + d.Bytes + ", emptied boolean NOT NULL DEFAULT false" +
+				", known_to " + d.Bytes + ")",
 		}},
 		{SeenTable, []string{
 			"CREATE TABLE IF NOT EXISTS " + SeenTable + " (known " + d.Bytes + " PRIMARY KEY)" + d.Options,
@@ -228,8 +230,9 @@ func claimState(
 		return claimed, err
 	}
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
-		"cursor_path = $4, cursor_type = $5, fingerprint = $6 WHERE name = $1",
-		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint)
+		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+" WHERE name = $1",
+		claim.Name, claim.Holder, claim.Run, claim.Source.CursorPath, string(claim.Source.Type), claim.Source.Fingerprint,
+		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows))
 	return incremental.Claimed{Watermark: state.Watermark}, err
 }
 
@@ -301,47 +304,97 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange)
 	return err
 }
 
+// lastKnown is an expression for the end of the rows of a state that are known and have a cursor, which are between two values: the
+// first one where there are none.
+func lastKnown(d *Dialect, from, to string) string {
+	from, to = "CAST("+from+" AS "+d.Bytes+")", "CAST("+to+" AS "+d.Bytes+")"
+	last := d.Greatest + "(" + from
+	for _, of := range knownRows {
+		last += ", coalesce((SELECT " + of.column + " FROM " + of.table + " WHERE " + of.column + " >= " + from + " AND " + of.column + " < " + to +
+			" ORDER BY " + of.column + " DESC LIMIT 1), " + from + ")"
+	}
+	return last + ")"
+}
+
 // MoveStatement is the statement of a write that moves the state. It changes one row, or none
-// where the call does not hold the state or writes out of turn. writesRows says that rows go with it.
-func MoveStatement(d *Dialect, w *incremental.StateWrite, writesRows bool) (statement string, args []any, err error) {
-	param := func(value any) string {
-		args = append(args, value)
-		return "$" + strconv.Itoa(len(args))
-	}
-	where := " WHERE name = " + param(w.Name) + " AND holder = " + param(w.Holder) + " AND last_write IN (" + param(int64(w.Number-1)) + ", "
-	number := param(int64(w.Number))
-	set := "UPDATE " + StateTable + " SET last_write = " + number
-	where += number + ")"
+// where the call does not hold the state or writes out of turn.
+func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any, err error) {
+	w := write.State
+	shape := moveShape{dialect: d, writesRows: write.WritesRows()}
+	args = append(make([]any, 0, mostMoveArgs), w.Name, w.Holder, int64(w.Number-1), int64(w.Number))
 	if w.Rows != nil {
-		set += setFloor(d, w, param)
+		shape.floor, shape.sweeps = true, w.Rows.Sweep
+		args = append(args, belowRows(w.Name, w.Rows.Floor), ofState(w.Name, withCursor))
+		if to := write.knownTo(); to != nil {
+			shape.known, args = true, append(args, to)
+		}
 	}
-	if writesRows {
+	if w.Move != nil && (!w.Move.To.IsZero() || w.Move.Back) {
+		watermark, position, err := cursorArgs(w.Move.To)
+		if err != nil {
+			return "", nil, err
+		}
+		shape.moves, shape.back = true, w.Move.Back
+		args = append(args, watermark, position, int64(w.Move.Rows))
+	}
+	text, made := moveStatements.Load(shape)
+	if !made {
+		text, _ = moveStatements.LoadOrStore(shape, shape.statement())
+	}
+	return text.(string), args, nil //nolint:forcetypeassert // nothing else is stored
+}
+
+// mostMoveArgs is how many arguments a move has, and the condition that may follow it.
+const mostMoveArgs = 11
+
+// moveStatements are the texts of moves by their shapes, of which there are few.
+var moveStatements sync.Map
+
+// moveShape is what the text of a move depends on.
+type moveShape struct {
+	dialect                                       *Dialect
+	writesRows, floor, sweeps, known, moves, back bool
+}
+
+// statement is the text of a move, whose parameters are in the order of MoveStatement.
+func (s moveShape) statement() string {
+	const fence = 4 // parameters: name, holder, and the writes behind which this one may come
+	last := fence
+	param := func() string {
+		last++
+		return "$" + strconv.Itoa(last)
+	}
+	where := " WHERE name = $1 AND holder = $2 AND last_write IN ($3, $4)"
+	set := "UPDATE " + StateTable + " SET last_write = $4"
+	if s.floor {
+		set += s.setFloor(param(), param())
+	}
+	if s.known {
+		set += ", known_to = " + s.dialect.Greatest + "(known_to, " + param() + ")"
+	}
+	if s.writesRows {
 		set += ", emptied = false"
 	}
-	if w.Move == nil || w.Move.To.IsZero() && !w.Move.Back {
-		return set + where, args, nil
+	if !s.moves {
+		return set + where
 	}
-	watermark, position, err := cursorArgs(w.Move.To)
-	if err != nil {
-		return "", nil, err
+	text, at := param(), param()
+	set += ", rows_written = " + param()
+	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", s.dialect.Now}} {
+		value := column[1]
+		if !s.back {
+			value = "CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + value + " ELSE " + column[0] + " END"
+		}
+		set += ", " + column[0] + " = " + value
 	}
-	text, at := param(watermark), param(position)
-	set += ", rows_written = " + param(int64(w.Move.Rows))
-	if w.Move.Back {
-		return set + ", watermark = " + text + ", position = " + at + ", moved_at = " + d.Now + where, args, nil
-	}
-	for _, column := range [][2]string{{"watermark", text}, {"position", at}, {"moved_at", d.Now}} {
-		set += ", " + column[0] + " = CASE WHEN (position < " + at + ") IS NOT FALSE THEN " + column[1] + " ELSE " + column[0] + " END"
-	}
-	return set + where, args, nil
+	return set + where
 }
 
 // setFloor keeps the position below which no row is known any more, so that a sweep begins
-// there: before it is what earlier ones have left to be vacuumed.
-func setFloor(d *Dialect, w *incremental.StateWrite, param func(any) string) string {
-	floor := param(belowRows(w.Name, w.Rows.Floor))
-	least := d.Least + "(coalesce(floor, " + param(ofState(w.Name, withCursor)) + "), " + floor + ")"
-	if !w.Rows.Sweep {
+// there: before it is what earlier ones have left to be vacuumed. begin is where the known rows of the state begin.
+func (s moveShape) setFloor(floor, begin string) string {
+	least := s.dialect.Least + "(coalesce(floor, " + begin + "), " + floor + ")"
+	if !s.sweeps {
 		return ", floor = " + least
 	}
 	return ", floor_before = " + least + ", floor = " + floor
@@ -387,14 +440,14 @@ func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
 }
 
 // Move moves the state of a write, before its rows are written.
-func Move(ctx context.Context, tx StateTx, w *incremental.StateWrite, writesRows bool) error {
-	statement, args, err := MoveStatement(tx.Dialect(), w, writesRows)
+func Move(ctx context.Context, tx StateTx, w *TableWrite) error {
+	statement, args, err := MoveStatement(tx.Dialect(), w)
 	if err != nil {
 		return err
 	}
 	n, err := tx.Exec(ctx, statement, args...)
 	if err == nil && n == 0 {
-		return NotHeld(ctx, tx, w)
+		return NotHeld(ctx, tx, w.State)
 	}
 	return err
 }

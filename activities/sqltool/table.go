@@ -30,6 +30,7 @@ type TableWrite struct {
 
 	given   int      // how many rows it had at first
 	known   [][]byte // each row, where rows are distinguished
+	inOrder bool     // these are sorted
 	numbers []int    // of each row, where rows are left out
 
 	// keyForms make the values of the key's columns texts that are the same where the table has them as one.

@@ -55,6 +55,28 @@ func rowsInBlocks(s *StateTest) {
 	require.Zero(s, s.Seen())
 }
 
+// knownWhenClaimed: a claim finds the end of the rows that are known, whatever the state says of it.
+func knownWhenClaimed(s *StateTest) {
+	s.Table += "_plain"
+	s.query(s, "CREATE TABLE "+s.Table+" (id bigint, at bigint, page bigint)") // no constraint says what comes twice
+	for i, end := range []string{"NULL", "known_to"} {
+		begin, holder := i*1000, string(rune('a'+2*i))
+		s.Claim(holder)
+		for page := range 5 {
+			require.Equal(s, 40, s.MustWrite(s.Ordered(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...))
+		}
+		s.query(s, fmt.Sprintf("UPDATE reprise_state SET known_to = %s WHERE name = '%s'", end, s.State))
+		require.Equal(s, 40, s.MustWrite(s.Ordered(holder, 6, begin-1, 0, false), rowsFrom(begin+200, 40)...))
+		s.query(s, fmt.Sprintf("UPDATE reprise_state SET known_to = %s WHERE name = '%s'", end, s.State))
+		holder += "'"
+		s.Claim(holder)
+		for page := range 6 {
+			require.Zero(s, s.MustWrite(s.Ordered(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...), "page %d", page)
+		}
+		require.Equal(s, 40, s.MustWrite(s.Ordered(holder, 7, begin-1, 0, false), rowsFrom(begin+240, 40)...))
+	}
+}
+
 // tiedPages: pages begin with rows of the cursor with which the page before has ended, all of which come again in other pages.
 func tiedPages(s *StateTest) {
 	const of, size = 7, 40
