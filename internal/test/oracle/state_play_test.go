@@ -50,6 +50,7 @@ type visit struct {
 	shown map[string]int
 	gone  map[string]bool
 	hold  *hold
+	times []time.Time // of its requests for rows
 }
 
 // hold keeps the first request of a run without an answer.
@@ -88,6 +89,9 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := s.visits[id]
 	s.mu.Unlock()
 	if strings.HasPrefix(r.URL.Path, "/src/") {
+		s.mu.Lock()
+		v.times = append(v.times, time.Now())
+		s.mu.Unlock()
 		v.waits(r.Context())
 	}
 	s.mu.Lock()
@@ -368,6 +372,7 @@ func (w *told) compare(p *playing) (d disagreements) {
 		}
 		d.equal("result", normal(f.result), fetch)
 	}
+	d = append(d, p.visit.limited(w.s)...)
 	for _, name := range w.s.shopsOf() {
 		if w.s.sql {
 			continue

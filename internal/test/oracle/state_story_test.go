@@ -32,6 +32,8 @@ type story struct {
 	token     string // where answers have one in place of cursors: at the last page or at each; "" for cursors
 	sql       bool   // the source is a table and not the API
 	conflict  string // on_conflict
+	limit     int    // requests of the rate limit in each span, 0 for none
+	per       time.Duration
 }
 
 // storyRun is one run: what the source has, and what goes wrong.
@@ -304,6 +306,9 @@ func (s *story) request() fields {
 	f := fields{{"tool", bare("http")}, {"url", mixed{"{{ api }}/src/", s.shopName()}}, {"headers", runHeader}}
 	if s.conflict != "" {
 		f = append(f, field{"timeout", bare("4m")})
+	}
+	if s.limit > 0 {
+		f = append(f, field{"rate_limit", fields{{"requests", s.limit}, {"per", bare(s.per.String())}}})
 	}
 	return append(f, field{"params", fields{{"since", bare(`"{{ incremental.value }}"`)}}})
 }

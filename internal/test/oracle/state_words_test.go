@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,6 +22,9 @@ func newWideStory(seed uint64) *story {
 	}
 	if !s.sql && g.one(2) {
 		g.meetings(s)
+	}
+	if !s.sql && g.one(5) {
+		s.limit, s.per = 1+g.IntN(2), time.Duration(2+g.IntN(3))*100*time.Millisecond
 	}
 	return s
 }
@@ -80,6 +84,22 @@ func (g *generator) meetings(s *story) {
 		run.meets = g.one(2)
 	}
 	s.runs[1+g.IntN(len(s.runs)-1)].meets = true
+}
+
+// limited says that the requests of a visit came faster than their limit lets them: at most so
+// many in each span of time. A request may be on its way for longer than the next ones, by half
+// a span. Nothing is said of how slow they may be.
+func (v *visit) limited(s *story) (d disagreements) {
+	if s.limit == 0 || len(v.times) == 0 {
+		return nil
+	}
+	n := len(v.times)
+	spans := (n+s.limit-1)/s.limit - 1
+	least := time.Duration(spans)*s.per - s.per/2
+	if took := v.times[n-1].Sub(v.times[0]); took < least {
+		d.say("%d requests came within %s, where %d may come in %s", n, took, s.limit, s.per)
+	}
+	return d
 }
 
 // query is the statement of a source that is a table. Moments are compared as such.
