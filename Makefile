@@ -80,8 +80,8 @@ mutants: bin/devserver ## break the code in ways that tests have to notice, one 
 	@go run ./internal/test/mutants $(MUTANTFLAGS)
 
 .PHONY: oracle
-oracle: bin/devserver ## run 500 random playbooks against an oracle written from the specification, 60 more on a server, and 150 that keep a state (ORACLEFLAGS='-oracle.seed=1')
-	@go test ./internal/test/oracle -count=1 -timeout 2h -oracle.seed=0 -oracle.rounds=500 -oracle.server=60 -oracle.stories=150 $(ORACLEFLAGS)
+oracle: bin/devserver ## run 500 random playbooks against an oracle written from the specification, 60 more on a server, 150 that keep a state, and 40 sets of runs that share keys (ORACLEFLAGS='-oracle.seed=1')
+	@go test ./internal/test/oracle -count=1 -timeout 2h -oracle.seed=0 -oracle.rounds=500 -oracle.server=60 -oracle.stories=150 -oracle.queues=40 $(ORACLEFLAGS)
 
 .PHONY: mutation
 mutation: ## turn operators and conditions around, one at a time, and run the tests that have to notice

@@ -26,6 +26,7 @@ type predictedRuns struct {
 type ranOnce struct {
 	status string
 	kind   string // of the error
+	reason string // its type, where it is predicted
 	result any
 	asked  map[string][]string // since and page, by shop
 }
@@ -54,6 +55,7 @@ type calling struct {
 	truncated bool
 	shown     map[int]int // how often a page was answered with 503
 	gone      bool
+	given     int // the token of the last answer
 }
 
 // next predicts the next run.
@@ -197,24 +199,25 @@ func (c *calling) page(page int) (rows []*versioned, more, restarted bool) {
 			}
 			continue
 		}
-		var found []*versioned
-		for _, r := range c.run.rows[c.shop] {
-			if c.answers(r, c.from) {
-				found = append(found, r)
-			}
-		}
-		first, last := min((page-1)*c.size, len(found)), min(page*c.size, len(found))
-		return found[first:last], last < len(found), false
+		rows, more = c.pageOf(c.run, c.shop, c.from, page)
+		c.given = c.tokenOf(c.run, c.shop, rows, more)
+		return rows, more, false
 	}
 }
 
 // answers says that the source answers a row.
 func (s *story) answers(r *versioned, from position) bool {
+	if s.token != "" {
+		return r.at >= from // a token is that of the position behind what was answered
+	}
 	return r.at < 0 || r.at > from || r.at == from && !s.open
 }
 
 // known looks at the cursors of a page.
 func (c *calling) known(rows []*versioned) (left []*versioned, fails string) {
+	if c.token != "" {
+		return rows, ""
+	}
 	largest := c.largest
 	for _, r := range rows {
 		switch {
@@ -280,6 +283,10 @@ func (p *predictedRuns) notes(name string, rows []*versioned) {
 
 // moves moves the watermark behind rows that are written.
 func (c *calling) moves(rows []*versioned) {
+	if c.token != "" {
+		c.movesToken()
+		return
+	}
 	for _, r := range rows {
 		if r.at < 0 || r.at == farFuture || c.state.moved && r.at < c.state.watermark {
 			continue

@@ -30,28 +30,70 @@ import (
 	"reprise/workflows"
 )
 
-// shop answers the rows of a run.
+// shop answers the rows of runs.
 type shop struct {
 	story *story
 
-	mu    sync.Mutex
+	mu     sync.Mutex
+	visits map[string]*visit // by the ID of the run
+	order  []string          // whose requests for rows came, one after another
+	in     []string          // what the sink got
+	wrong  disagreements
+}
+
+// visit is what the source has for a run, and what the run has asked for.
+type visit struct {
 	run   *storyRun
+	began bool
 	asked map[string][]string
 	forms map[string]string // since, as it was sent
 	shown map[string]int
 	gone  map[string]bool
-	in    []string // what the sink got
-	wrong disagreements
+	hold  *hold
+	times []time.Time // of its requests for rows
 }
 
-// begins has the source be that of a run.
-func (s *shop) begins(run *storyRun) {
+// hold keeps the first request of a run without an answer.
+type hold struct {
+	once              sync.Once
+	arrived, released chan struct{}
+}
+
+// expects has the source be that of a run, which may be held at its first request.
+func (s *shop) expects(id string, run *storyRun, held bool) *visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.run, s.asked, s.forms, s.shown, s.gone = run, map[string][]string{}, map[string]string{}, map[string]int{}, map[string]bool{}
+	v := &visit{run: run, asked: map[string][]string{}, forms: map[string]string{}, shown: map[string]int{}, gone: map[string]bool{}}
+	if held {
+		v.hold = &hold{arrived: make(chan struct{}), released: make(chan struct{})}
+	}
+	s.visits[id] = v
+	return v
+}
+
+// waits keeps a request for rows for as long as its run is held.
+func (v *visit) waits(ctx context.Context) {
+	if v.hold == nil {
+		return
+	}
+	v.hold.once.Do(func() { close(v.hold.arrived) })
+	select {
+	case <-v.hold.released:
+	case <-ctx.Done():
+	}
 }
 
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("X-Run")
+	s.mu.Lock()
+	v := s.visits[id]
+	s.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/src/") {
+		s.mu.Lock()
+		v.times = append(v.times, time.Now())
+		s.mu.Unlock()
+		v.waits(r.Context())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
@@ -65,17 +107,21 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.in = append(s.in, normalJSON(row))
 		}
 		_, _ = w.Write([]byte("{}"))
+	case "/begin":
+		v.began = true
+		_, _ = w.Write([]byte("{}"))
 	case "/later":
-		if s.run.later {
+		if v.run.later {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write([]byte("{}"))
 	default:
-		s.page(w, strings.TrimPrefix(r.URL.Path, "/src/"), r.URL.Query().Get("since"), r.URL.Query().Get("page"))
+		s.order = append(s.order, id)
+		s.page(w, v, strings.TrimPrefix(r.URL.Path, "/src/"), r.URL.Query().Get("since"), r.URL.Query().Get("page"))
 	}
 }
 
-func (s *shop) page(w http.ResponseWriter, name, since, asked string) {
+func (s *shop) page(w http.ResponseWriter, v *visit, name, since, asked string) {
 	from, err := s.story.positionOf(since)
 	if err != nil {
 		s.wrong.say("since of %s: %v", name, err)
@@ -84,31 +130,34 @@ func (s *shop) page(w http.ResponseWriter, name, since, asked string) {
 	if asked != "" {
 		page, _ = strconv.Atoi(asked)
 	}
-	s.asked[name] = append(s.asked[name], fmt.Sprintf("%d page %d", from, page))
-	if s.forms[name] == "" {
-		s.forms[name] = since
+	v.asked[name] = append(v.asked[name], fmt.Sprintf("%d page %d", from, page))
+	if v.forms[name] == "" {
+		v.forms[name] = since
 	}
-	trouble, at := s.run.trouble[name], fmt.Sprint(name, page)
+	trouble, at := v.run.trouble[name], fmt.Sprint(name, page)
 	switch {
-	case s.run.gone[name] == page && !s.gone[name]:
-		s.gone[name] = true
+	case v.run.gone[name] == page && !v.gone[name]:
+		v.gone[name] = true
 		w.WriteHeader(http.StatusGone)
 		return
-	case trouble.page == page && s.shown[at] < trouble.times:
-		s.shown[at]++
+	case trouble.page == page && v.shown[at] < trouble.times:
+		v.shown[at]++
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	found := []any{}
-	for _, r := range s.run.rows[name] {
-		if s.story.answers(r, from) {
-			found = append(found, s.story.object(r))
-		}
+	found, more := s.story.pageOf(v.run, name, from, page)
+	rows := []any{}
+	for _, r := range found {
+		rows = append(rows, s.story.object(r))
 	}
-	first, last := min((page-1)*s.story.size, len(found)), min(page*s.story.size, len(found))
-	answer := map[string]any{"rows": found[first:last]}
-	if last < len(found) {
+	answer := map[string]any{"rows": rows}
+	if more {
 		answer["next"] = page + 1
+	}
+	if s.story.token != "" {
+		if token := s.story.tokenOf(v.run, name, found, more); token > 0 {
+			answer["token"] = s.story.value(position(token), 0)
+		}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
@@ -127,7 +176,7 @@ type told struct {
 // onServer runs a story, and gives what is not as predicted after the first run that disagrees.
 func (s *story) onServer(t *testing.T) disagreements {
 	t.Helper()
-	api := &shop{story: s}
+	api := &shop{story: s, visits: map[string]*visit{}}
 	server := httptest.NewServer(api)
 	defer server.Close()
 	env := testenv.Temporal(t)
@@ -142,14 +191,60 @@ func (s *story) onServer(t *testing.T) disagreements {
 		require.NoError(t, catalogue.Close())
 	}()
 	predicted := s.foretell()
-	for i, run := range s.runs {
-		forms := predicted.expectedForms(run)
-		d := w.compare(predicted.next(run), predicted, forms, w.run(i, run))
-		if len(d) > 0 {
-			return append(disagreements{fmt.Sprintf("run %d:", i+1)}, d...)
+	for i := 0; i < len(s.runs); {
+		together := s.together(i)
+		if d := w.meet(i, together, predicted); len(d) > 0 {
+			return append(disagreements{fmt.Sprintf("run %d, %d at once:", i+1, len(together))}, d...)
 		}
+		i += len(together)
 	}
 	return nil
+}
+
+// together are a run and those that begin while it holds the state.
+func (s *story) together(first int) []*storyRun {
+	last := first + 1
+	for last < len(s.runs) && s.runs[last].meets && s.conflict != "" {
+		last++
+	}
+	return s.runs[first:last]
+}
+
+// meet makes runs of which the first holds the state while the others begin.
+func (w *told) meet(first int, together []*storyRun, predicted *predictedRuns) disagreements {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	var all []*playing
+	for i, run := range together {
+		forms := predicted.expectedForms(run)
+		f := ranOnce{status: "failed", kind: "incremental", reason: "conflict", asked: map[string][]string{}}
+		if i == 0 || w.s.conflict == "queue" {
+			f = predicted.next(run)
+		}
+		p := w.start(ctx, first+i, run, i == 0 && len(together) > 1)
+		p.predicted, p.forms = f, forms
+		all = append(all, p)
+		switch {
+		case len(together) == 1:
+		case i == 0:
+			w.untilHeld(ctx, p)
+		case w.s.conflict == "fail":
+			w.ends(ctx, p)
+		default:
+			w.untilIdle(p)
+		}
+	}
+	if h := all[0].visit.hold; h != nil {
+		close(h.released)
+	}
+	var d disagreements
+	for _, p := range all {
+		w.ends(ctx, p)
+		d = append(d, w.compare(p)...)
+	}
+	d = append(d, w.api.interleaved(all)...)
+	return append(d, w.compareKept(predicted)...)
 }
 
 // expectedForms are how the watermark may be written that a run reads from.
@@ -163,45 +258,113 @@ func (p *predictedRuns) expectedForms(run *storyRun) map[string][]string {
 	return forms
 }
 
-// run makes one run.
-func (w *told) run(i int, run *storyRun) workflows.Result {
+// playing is a run under way, or one that has ended.
+type playing struct {
+	id        string
+	visit     *visit
+	started   client.WorkflowRun
+	result    *workflows.Result
+	predicted ranOnce
+	forms     map[string][]string
+}
+
+// start starts a run.
+func (w *told) start(ctx context.Context, i int, run *storyRun, held bool) *playing {
 	w.t.Helper()
-	w.api.begins(run)
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
+	w.fillSource(run)
+	p := &playing{id: fmt.Sprintf("%s-%d", w.name, i+1)}
+	p.visit = w.api.expects(p.id, run, held)
 	input := workflows.Input{Name: "oracle.yaml", Source: w.s.source(w.name), Workload: expression.Of(map[string]any{"api": w.url})}
 	if run.full {
 		input.FullRefresh = []string{"fetch"}
 	}
-	id := fmt.Sprintf("%s-%d", w.name, i+1)
-	started, err := w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: w.name}, workflows.PlaybookWorkflowName, input)
+	var err error
+	p.started, err = w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: p.id, TaskQueue: w.name}, workflows.PlaybookWorkflowName, input)
 	require.NoError(w.t, err)
-	result, err := ending.Of(ctx, started)
-	require.NoError(w.t, ctx.Err(), "the run did not end:\n%s", w.s.describe())
-	require.NoError(w.t, err)
-	histories := testenv.Histories(w.t, w.env.Client(), id, started.GetRunID())
-	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1,
-		testenv.StoredIn(testenv.PayloadStore(w.t))))
-	return result
+	return p
 }
 
-// compare gives the differences after a run.
-func (w *told) compare(f ranOnce, p *predictedRuns, forms map[string][]string, result workflows.Result) disagreements {
+// ends awaits the end of a run, and replays it.
+func (w *told) ends(ctx context.Context, p *playing) {
+	w.t.Helper()
+	if p.result != nil {
+		return
+	}
+	result, err := ending.Of(ctx, p.started)
+	require.NoError(w.t, ctx.Err(), "the run did not end:\n%s", w.s.describe())
+	require.NoError(w.t, err)
+	p.result = &result
+	histories := testenv.Histories(w.t, w.env.Client(), p.id, p.started.GetRunID())
+	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1,
+		testenv.StoredIn(testenv.PayloadStore(w.t))))
+}
+
+// untilHeld waits until a run is held at its first request, or has ended without one.
+func (w *told) untilHeld(ctx context.Context, p *playing) {
+	w.t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.started.Get(ctx, nil)
+	}()
+	select {
+	case <-p.visit.hold.arrived:
+	case <-ended:
+		w.ends(ctx, p)
+	}
+}
+
+// untilIdle waits until a run that has begun has nothing to do: it waits for the state.
+func (w *told) untilIdle(p *playing) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		w.api.mu.Lock()
+		began := p.visit.began
+		w.api.mu.Unlock()
+		if !began {
+			return false
+		}
+		is, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), p.id, p.started.GetRunID())
+		return err == nil && len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil
+	}, patience, 20*time.Millisecond, "a run that waits for a state still does something: %s", p.id)
+}
+
+// interleaved are the runs that asked for rows while another one held the state.
+func (s *shop) interleaved(all []*playing) (d disagreements) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := 0
+	for _, id := range s.order {
+		next := slices.IndexFunc(all, func(p *playing) bool { return p.id == id })
+		if next < at {
+			d.say("run %s asked for rows after a run that came later had: %q", id, s.order)
+		}
+		at = next
+	}
+	s.order = nil
+	return d
+}
+
+// compare gives the differences of a run.
+func (w *told) compare(p *playing) (d disagreements) {
 	w.t.Helper()
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
-	d := slices.Clone(w.api.wrong)
+	f, result := p.predicted, p.result
 	if result.Error != nil && result.Error.Kind == "" {
 		d.say("the playbook is not valid: %s", result.Error.Message)
 		return d
 	}
 	d.equal("status", f.status, string(result.Status))
-	kind := ""
+	kind, reason := "", ""
 	if result.Error != nil {
-		kind = string(result.Error.Kind)
+		kind, reason = string(result.Error.Kind), result.Error.Type
 	}
 	if f.status == "failed" {
 		d.equal("kind of the error", f.kind, kind)
+		if f.reason != "" {
+			d.equal("type of the error", f.reason, reason)
+		}
 	} else {
 		fetch, _ := value(w.t, result.Result).(map[string]any)["fetch"]
 		if loop, ok := fetch.(map[string]any); ok {
@@ -209,11 +372,29 @@ func (w *told) compare(f ranOnce, p *predictedRuns, forms map[string][]string, r
 		}
 		d.equal("result", normal(f.result), fetch)
 	}
+	d = append(d, p.visit.limited(w.s)...)
 	for _, name := range w.s.shopsOf() {
-		d.equal("requests of "+name, f.asked[name], w.api.asked[name])
-		if all := forms[name]; all != nil && !slices.Contains(all, w.api.forms[name]) {
-			d.say("since of %s is %q, predicted was the form of a row: %q", name, w.api.forms[name], all)
+		if w.s.sql {
+			continue
 		}
+		d.equal("requests of "+name, f.asked[name], p.visit.asked[name])
+		if all := p.forms[name]; all != nil && len(f.asked[name]) > 0 && !slices.Contains(all, p.visit.forms[name]) {
+			d.say("since of %s is %q, predicted was the form of a row: %q", name, p.visit.forms[name], all)
+		}
+	}
+	if len(d) > 0 {
+		d.say("the run %s: %s %s %s", p.id, result.Status, canonical(result.Error), strings.Join(result.Warnings, "\n  "))
+	}
+	return d
+}
+
+// compareKept gives the differences of what is kept after a run.
+func (w *told) compareKept(p *predictedRuns) disagreements {
+	w.t.Helper()
+	w.api.mu.Lock()
+	defer w.api.mu.Unlock()
+	d := slices.Clone(w.api.wrong)
+	for _, name := range w.s.shopsOf() {
 		d.equal("watermark of "+name, p.states[name].text(), w.watermark(name))
 	}
 	if w.s.table() {
@@ -224,9 +405,6 @@ func (w *told) compare(f ranOnce, p *predictedRuns, forms map[string][]string, r
 		d.equal("rows of "+name, sorted(predicted), sorted(w.lines(name)))
 	}
 	d.equal("rows sent", sorted(p.files["http"]), sorted(w.api.in))
-	if len(d) > 0 {
-		d.say("the run: %s %s %s", result.Status, canonical(result.Error), strings.Join(result.Warnings, "\n  "))
-	}
 	return d
 }
 

@@ -29,6 +29,11 @@ type story struct {
 	shops     []string // elements, nil without a loop
 	parallel  bool
 	runs      []*storyRun
+	token     string // where answers have one in place of cursors: at the last page or at each; "" for cursors
+	sql       bool   // the source is a table and not the API
+	conflict  string // on_conflict
+	limit     int    // requests of the rate limit in each span, 0 for none
+	per       time.Duration
 }
 
 // storyRun is one run: what the source has, and what goes wrong.
@@ -38,6 +43,8 @@ type storyRun struct {
 	gone    map[string]int // the page that is answered with 410 once
 	full    bool           // a full refresh
 	later   bool           // the step behind fails
+	newest  map[string]int // the number of the token that the source gives at its end, 0 for none
+	meets   bool           // starts while the run before holds the state
 }
 
 // trouble5xx is a page that is answered with 503.
@@ -61,6 +68,14 @@ const (
 )
 
 var firstDay = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// value is a position as requests and states have it.
+func (s *story) value(at position, form int) any {
+	if s.token != "" {
+		return fmt.Sprintf("t%d", int(at))
+	}
+	return s.cursor(at, form)
+}
 
 // cursor is a position as rows have it.
 func (s *story) cursor(at position, form int) any {
@@ -99,6 +114,11 @@ func (s *story) cursor(at position, form int) any {
 
 // positionOf is the position that a request or a state names.
 func (s *story) positionOf(text string) (position, error) {
+	if s.token != "" {
+		var n int
+		_, err := fmt.Sscanf(text, "t%d", &n)
+		return position(n), err
+	}
 	switch s.kind {
 	case "integer":
 		var n int
@@ -243,7 +263,65 @@ func (g *generator) answered(s *story, all []*versioned) []*versioned {
 
 // source is the playbook.
 func (s *story) source(name string) string {
-	kept := fields{{"cursor_path", bare("at")}, {"initial_value", s.cursor(0, 0)}, {"type", bare(s.kind)}}
+	fetch := fields{{"step", bare("fetch")}}
+	fetch = append(append(fetch, s.request()...), field{"incremental", s.incremental(name)}, field{"retry", s.policies()})
+	if s.shops != nil {
+		fetch = append(fetch, field{"loop", s.loop()})
+	}
+	if s.sinkAt == "step" && s.mode != "none" {
+		fetch = append(fetch, field{"sink", s.sink()})
+	}
+	fetch = append(fetch, field{"next", bare("later")})
+	steps := []any{fetch, fields{{"step", bare("later")}, {"tool", bare("http")}, {"url", bare(`"{{ api }}/later"`)}, {"headers", runHeader}}}
+	if s.table() {
+		key := ""
+		if s.mode == "upsert" {
+			key = " PRIMARY KEY"
+		}
+		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS orders (id INTEGER%s, at, v INTEGER CHECK (v <> %d))", key, refusedVersion)
+		steps = append([]any{fields{{"step", bare("prepare")}, {"tool", bare("sqlite")}, {"path", bare("rows.db")}, {"statement", create}, {"next", bare("fetch")}}}, steps...)
+	}
+	if s.conflict != "" {
+		next := steps[0].(fields)[0].value
+		steps = append([]any{fields{{"step", bare("begin")}, {"tool", bare("http")}, {"url", bare(`"{{ api }}/begin"`)}, {"headers", runHeader}, {"next", next}}}, steps...)
+	}
+	return yaml(fields{
+		{"apiVersion", bare("reprise/v1")},
+		{"kind", bare("Playbook")},
+		{"metadata", fields{{"name", bare(name)}}},
+		{"workload", fields{{"api", ""}}},
+		{"output", fields{{"fetch", bare(`"{{ fetch }}"`)}}},
+		{"workflow", steps},
+	})
+}
+
+// runHeader names the run that makes a request.
+var runHeader = fields{{"X-Run", bare(`"{{ execution_id }}"`)}}
+
+// request is what the step asks of its source.
+func (s *story) request() fields {
+	if s.sql {
+		return s.query()
+	}
+	f := fields{{"tool", bare("http")}, {"url", mixed{"{{ api }}/src/", s.shopName()}}, {"headers", runHeader}}
+	if s.conflict != "" {
+		f = append(f, field{"timeout", bare("4m")})
+	}
+	if s.limit > 0 {
+		f = append(f, field{"rate_limit", fields{{"requests", s.limit}, {"per", bare(s.per.String())}}})
+	}
+	return append(f, field{"params", fields{{"since", bare(`"{{ incremental.value }}"`)}}})
+}
+
+// incremental is what the playbook says of its state.
+func (s *story) incremental(name string) fields {
+	kept := fields{{"cursor_path", bare("at")}, {"initial_value", s.value(0, 0)}, {"type", bare(s.kind)}}
+	if s.token != "" {
+		kept = fields{{"token", bare(`"{{ response.token }}"`)}, {"initial_value", s.value(0, 0)}}
+	}
+	if s.conflict == "fail" || s.conflict != "" && s.named { // queue is the default
+		kept = append(kept, field{"on_conflict", bare(s.conflict)})
+	}
 	switch {
 	case s.lag > 0 && s.kind == "time":
 		kept = append(kept, field{"lag", bare(fmt.Sprint(s.lag, "h"))})
@@ -265,32 +343,7 @@ func (s *story) source(name string) string {
 	if s.named {
 		kept = append(kept, field{"state", s.stateTemplate(name)})
 	}
-	fetch := fields{{"step", bare("fetch")}, {"tool", bare("http")}, {"url", mixed{"{{ api }}/src/", s.shopName()}}}
-	fetch = append(fetch, field{"params", fields{{"since", bare(`"{{ incremental.value }}"`)}}}, field{"incremental", kept}, field{"retry", s.policies()})
-	if s.shops != nil {
-		fetch = append(fetch, field{"loop", s.loop()})
-	}
-	if s.sinkAt == "step" && s.mode != "none" {
-		fetch = append(fetch, field{"sink", s.sink()})
-	}
-	fetch = append(fetch, field{"next", bare("later")})
-	steps := []any{fetch, fields{{"step", bare("later")}, {"tool", bare("http")}, {"url", bare(`"{{ api }}/later"`)}}}
-	if s.table() {
-		key := ""
-		if s.mode == "upsert" {
-			key = " PRIMARY KEY"
-		}
-		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS orders (id INTEGER%s, at, v INTEGER CHECK (v <> %d))", key, refusedVersion)
-		steps = append([]any{fields{{"step", bare("start")}, {"tool", bare("sqlite")}, {"path", bare("rows.db")}, {"statement", create}, {"next", bare("fetch")}}}, steps...)
-	}
-	return yaml(fields{
-		{"apiVersion", bare("reprise/v1")},
-		{"kind", bare("Playbook")},
-		{"metadata", fields{{"name", bare(name)}}},
-		{"workload", fields{{"api", ""}}},
-		{"output", fields{{"fetch", bare(`"{{ fetch }}"`)}}},
-		{"workflow", steps},
-	})
+	return kept
 }
 
 func (s *story) shopName() any {
@@ -342,11 +395,7 @@ func (s *story) policies() []any {
 	if s.retries {
 		all = append(all, fields{{"when", bare(`"{{ error.class == 'retryable' }}"`)}, {"then", fields{{"max_attempts", 2}, {"delay", bare("10ms")}}}})
 	}
-	then := fields{
-		{"max_attempts", s.most},
-		{"next_call", fields{{"params", fields{{"page", bare(`"{{ response.next }}"`)}}}}},
-		{"collect", fields{{"path", bare("rows")}}},
-	}
+	when, then := s.paging()
 	if s.also {
 		then = append(then, field{"per_iteration", fields{{"sink", fields{{"tool", bare("file")}, {"path", bare("pages.jsonl")}}}}})
 	}
@@ -357,7 +406,7 @@ func (s *story) policies() []any {
 	case s.sinkAt == "call":
 		then = append(then, field{"sink", s.sink()})
 	}
-	return append(all, fields{{"when", bare(`"{{ response.next is defined }}"`)}, {"then", then}})
+	return append(all, fields{{"when", when}, {"then", then}})
 }
 
 func (s *story) sink() fields {
