@@ -160,14 +160,19 @@ type incrementalRound struct {
 const skewedBy = 15 * time.Second
 
 // late is how long after it is made a row may be seen. The lag covers that, the second that the clock of the source leaves
-// out, and how long before they are made its rows are dated.
+// out, how long before they are made its rows are dated, and how far the server's clock is ahead of the source's: by that
+// clock the watermark is never later than the start of its call, and a call that is killed and continued lasts longer than the rest.
 const late, lag = 1500 * time.Millisecond, 3 * time.Second
 
 func newIncrementalRound(
 	t *testing.T, number int, seed uint64, turn incrementalTurn, prepare ...func(*incrementalRound),
 ) *incrementalRound {
 	t.Helper()
-	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: (lag + turn.pages.dated).String()}
+	covers := lag + turn.pages.dated
+	if turn.skews {
+		covers += skewedBy
+	}
+	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: covers.String()}
 	for _, prepare := range prepare {
 		prepare(r)
 	}
