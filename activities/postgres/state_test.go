@@ -59,7 +59,6 @@ func TestPostgresStateTakesNoRoundTrip(t *testing.T) {
 					rows[i] = tooltest.Row(page*100+i, page*100+i)
 				}
 				in := test.In(rows...)
-				in.RunID = "run" // which keeps its session
 				in.Note = &interpreter.LedgerEntry{Call: test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
 				in.State = test.Move("a", page, tooltest.To(page*100+99), tooltest.At(0).Position)
 				in.State.Rows.Sweep = false

@@ -52,7 +52,7 @@ func (s States) Run(t *testing.T) {
 
 func (s States) input(table string) interpreter.ToolInput {
 	in := Complete(interpreter.ToolInput{Auth: s.Auth, Place: "sink", Fields: Fields(map[string]any{"table": table})}, s.Tool)
-	in.OperationKey = ""
+	in.OperationKey, in.RunID = "", "run" // which keeps its session
 	return in
 }
 
@@ -108,7 +108,6 @@ func (s *StateTest) In(rows ...any) interpreter.ToolInput {
 	s.keys++
 	in.OperationKey = fmt.Sprintf("%s %d", s.State, s.keys)
 	in.Fingerprint = expression.Digest(rows)
-	in.RunID = "run" // which keeps its session
 	in.Result = Value(rows)
 	return in
 }

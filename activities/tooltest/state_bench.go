@@ -76,7 +76,6 @@ func (k *writeKind) write(page int) {
 	}
 	last := page*pageRows + pageRows - 1
 	in := k.test.In(rows...)
-	in.RunID = "run" // which keeps its session
 	in.Note = &interpreter.LedgerEntry{Call: k.test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
 	if k.upsert {
 		in.OperationKey = ""

@@ -158,4 +158,5 @@ func orderedPages(s *StateTest) {
 		require.Equal(s, want, states[at].MustWrite(state, rows...), "write %d", write)
 		require.Equal(s, len(written[at]), len(states[at].Written()))
 	}
+	require.Greater(s, s.SeenInBlocks()+other.SeenInBlocks(), 100)
 }
