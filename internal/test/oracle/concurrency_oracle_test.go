@@ -15,11 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
 
-	"reprise/activities"
 	"reprise/internal/observe/ending"
-	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/workflows"
@@ -27,40 +24,40 @@ import (
 
 var queuesFlag = flag.Int("oracle.queues", 2, "how many sets of runs that share concurrency keys are run on a server")
 
-// crowd is a set of runs that share keys, begun one after another.
-type crowd struct {
+// runSet is a set of runs that share concurrency keys, started one after another.
+type runSet struct {
 	seed      uint64
-	playbooks []admission
-	runs      []member
-	order     []int // random numbers that choose who ends next
+	playbooks []concurrency
+	runs      []queuedRun
+	order     []int // random numbers that choose which run ends next
 }
 
-// admission is what a playbook says of the runs that may be open at once.
-type admission struct {
+// concurrency is what a playbook says of the runs that may be open at once.
+type concurrency struct {
 	shared bool
-	named  string // the shared key; without it the key is a template
+	name   string // of the shared key; without it the key is a template
 	limit  int
 }
 
-// member is a run of a crowd.
-type member struct{ playbook, tenant int }
+// queuedRun is a run of a set.
+type queuedRun struct{ playbook, tenant int }
 
-func newCrowd(seed uint64) *crowd {
+func newRunSet(seed uint64) *runSet {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 8))}
-	c := &crowd{seed: seed}
+	c := &runSet{seed: seed}
 	limit := 1 + g.IntN(2)
 	for range 1 + g.IntN(3) { // the limits of one shared key are the same: which one counts is not said
-		c.playbooks = append(c.playbooks, admission{shared: g.one(2), named: "all", limit: limit})
+		c.playbooks = append(c.playbooks, concurrency{shared: g.one(2), name: "all", limit: limit})
 	}
 	for range 3 + g.IntN(5) {
-		c.runs = append(c.runs, member{playbook: g.IntN(len(c.playbooks)), tenant: g.IntN(2)})
+		c.runs = append(c.runs, queuedRun{playbook: g.IntN(len(c.playbooks)), tenant: g.IntN(2)})
 		c.order = append(c.order, g.IntN(1000))
 	}
 	return c
 }
 
 // key is what the run counts at.
-func (c *crowd) key(m member) string {
+func (c *runSet) key(m queuedRun) string {
 	if c.playbooks[m.playbook].shared {
 		return "shared"
 	}
@@ -68,11 +65,11 @@ func (c *crowd) key(m member) string {
 }
 
 // source is a playbook whose only step is one request, which ends when the API says so.
-func (c *crowd) source(name string, i int) string {
+func (c *runSet) source(name string, i int) string {
 	p := c.playbooks[i]
 	says := fields{{"key", bare(`"{{ workload.tenant }}"`)}, {"limit", p.limit}}
 	if p.shared {
-		says = fields{{"shared", bare(name + "-" + p.named)}, {"limit", p.limit}}
+		says = fields{{"shared", bare(name + "-" + p.name)}, {"limit", p.limit}}
 	}
 	return yaml(fields{
 		{"apiVersion", bare("reprise/v1")},
@@ -86,21 +83,21 @@ func (c *crowd) source(name string, i int) string {
 	})
 }
 
-// floor is the API where runs work until they are released.
-type floor struct {
+// heldRequests is an API that answers the request of a run once that is released.
+type heldRequests struct {
 	mu       sync.Mutex
-	working  []int // in the order in which they came
+	arrived  []int // runs, in the order of their requests
 	released map[int]chan struct{}
 }
 
-func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *heldRequests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var i int
 	id := r.Header.Get("X-Run")
 	_, _ = fmt.Sscanf(id[strings.LastIndex(id, "-")+1:], "%d", &i)
-	f.mu.Lock()
-	f.working = append(f.working, i)
-	released := f.released[i]
-	f.mu.Unlock()
+	h.mu.Lock()
+	h.arrived = append(h.arrived, i)
+	released := h.released[i]
+	h.mu.Unlock()
 	select {
 	case <-released:
 	case <-r.Context().Done():
@@ -109,94 +106,82 @@ func (f *floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
-// came are the runs that have come to work so far.
-func (f *floor) came() []int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.working)
+// requests are the runs that have made their requests so far.
+func (h *heldRequests) requests() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.arrived)
 }
 
-// crowding is a crowd on a server.
-type crowding struct {
-	*crowd
+// runSetOnServer is a set of runs on a server.
+type runSetOnServer struct {
+	*runSet
 
 	t       *testing.T
 	env     *testenv.Env
-	name    string
+	name    string // of its task queue, with which the IDs of its runs begin
 	url     string
-	floor   *floor
+	api     *heldRequests
 	started []client.WorkflowRun
-	open    []int // predicted
-	queued  []int
-	came    []int // all that came to work
+	// What is predicted: the runs that have a slot, those that wait for one, and all that have made their requests.
+	running, queued, requested []int
 }
 
-// TestConcurrency begins random sets of runs, one after another, and has them end in a random
-// order: at no time are more open than their key lets, and those that wait come in turn.
+// TestConcurrency starts random sets of runs, one after another, and has them end in a random
+// order: at no time are more running than their key lets, and those that wait follow in turn.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	for _, seed := range seedsWith(t, nil, *queuesFlag) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			newCrowd(seed).onServer(t)
+			newRunSet(seed).onServer(t)
 		})
 	}
 }
 
-func (c *crowd) onServer(t *testing.T) {
+func (c *runSet) onServer(t *testing.T) {
 	t.Helper()
 	env := testenv.Temporal(t)
-	w := &crowding{crowd: c, t: t, env: env, name: env.NewTaskQueue(), floor: &floor{released: map[int]chan struct{}{}}}
+	w := &runSetOnServer{runSet: c, t: t, env: env, name: env.NewTaskQueue(), api: &heldRequests{released: map[int]chan struct{}{}}}
 	for i := range c.runs {
-		w.floor.released[i] = make(chan struct{})
+		w.api.released[i] = make(chan struct{})
 	}
-	server := httptest.NewServer(w.floor)
+	server := httptest.NewServer(w.api)
 	defer server.Close()
 	w.url = server.URL
-	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{}, Directory: t.TempDir()})
-	works := host.NewWorker(env.Dial(t, client.Options{Logger: quiet{}}), catalogue, host.Options{TaskQueue: w.name, StopTimeout: time.Second})
-	require.NoError(t, works.Start())
-	defer func() {
-		works.Stop()
-		require.NoError(t, catalogue.Close())
-	}()
+	defer startWorker(t, env, w.name, t.TempDir())()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range c.runs {
-		w.begins(ctx, i)
+		w.start(ctx, i)
 	}
 	for _, n := range c.order {
-		w.finishes(ctx, w.open[n%len(w.open)])
+		w.end(ctx, w.running[n%len(w.running)])
 	}
 }
 
-// begins starts a run, and waits until it works or waits.
-func (w *crowding) begins(ctx context.Context, i int) {
+// start starts a run, and waits until it has made its request, or waits for a slot.
+func (w *runSetOnServer) start(ctx context.Context, i int) {
 	w.t.Helper()
 	m := w.runs[i]
-	id := fmt.Sprintf("%s-%d", w.name, i)
-	run, err := w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: w.name}, workflows.PlaybookWorkflowName, workflows.Input{
+	run := startRun(ctx, w.t, w.env, w.name, fmt.Sprintf("%s-%d", w.name, i), workflows.Input{
 		Name: "oracle.yaml", Source: w.source(w.name, m.playbook),
 		Workload: expression.Of(map[string]any{"api": w.url, "tenant": fmt.Sprintf("t%d", m.tenant)}),
 	})
-	require.NoError(w.t, err)
 	w.started = append(w.started, run)
-	if w.free(m) {
-		w.works(i)
+	if w.hasSlot(m) {
+		w.awaitRequest(i)
 		return
 	}
 	w.queued = append(w.queued, i)
-	require.Eventually(w.t, func() bool {
-		is, err := w.env.Client().DescribeWorkflowExecution(ctx, id, run.GetRunID())
-		return err == nil && is.GetWorkflowExecutionInfo().GetHistoryLength() > 3 && len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil
-	}, patience, 20*time.Millisecond, "run %d does not wait: %s", i, w.says())
-	w.agrees()
+	require.Eventually(w.t, func() bool { return isIdle(ctx, w.env, run) }, patience, 20*time.Millisecond, "run %d does not wait: %s", i, w.describe())
+	w.compare()
 }
 
-// free says that the key of a run has a slot left.
-func (w *crowding) free(m member) bool {
+// hasSlot reports whether the key of a run has a slot left.
+func (w *runSetOnServer) hasSlot(m queuedRun) bool {
 	n := 0
-	for _, i := range w.open {
+	for _, i := range w.running {
 		if w.key(w.runs[i]) == w.key(m) {
 			n++
 		}
@@ -204,43 +189,42 @@ func (w *crowding) free(m member) bool {
 	return n < w.playbooks[m.playbook].limit
 }
 
-// works waits until a run that has a slot works.
-func (w *crowding) works(i int) {
+// awaitRequest waits for the request of a run that has a slot.
+func (w *runSetOnServer) awaitRequest(i int) {
 	w.t.Helper()
-	w.open, w.came = append(w.open, i), append(w.came, i)
-	require.Eventually(w.t, func() bool { return len(w.floor.came()) >= len(w.came) }, patience, 10*time.Millisecond, "run %d does not come: %s", i, w.says())
-	w.agrees()
+	w.running, w.requested = append(w.running, i), append(w.requested, i)
+	require.Eventually(w.t, func() bool { return len(w.api.requests()) >= len(w.requested) }, patience, 10*time.Millisecond,
+		"run %d makes no request: %s", i, w.describe())
+	w.compare()
 }
 
-// finishes has a run end; the one that has waited longest for its key follows.
-func (w *crowding) finishes(ctx context.Context, i int) {
+// end has a run end; the one that has waited longest for its key follows.
+func (w *runSetOnServer) end(ctx context.Context, i int) {
 	w.t.Helper()
-	close(w.floor.released[i])
+	close(w.api.released[i])
 	result, err := ending.Of(ctx, w.started[i])
-	require.NoError(w.t, err, w.says())
-	require.Equal(w.t, "completed", string(result.Status), "run %d: %v; %s", i, result.Error, w.says())
-	histories := testenv.Histories(w.t, w.env.Client(), w.started[i].GetID(), w.started[i].GetRunID())
-	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1,
-		testenv.StoredIn(testenv.PayloadStore(w.t))))
-	w.open = slices.DeleteFunc(w.open, func(each int) bool { return each == i })
+	require.NoError(w.t, err, w.describe())
+	require.Equal(w.t, "completed", string(result.Status), "run %d: %v; %s", i, result.Error, w.describe())
+	replay(w.t, w.env, w.started[i])
+	w.running = slices.DeleteFunc(w.running, func(each int) bool { return each == i })
 	next := slices.IndexFunc(w.queued, func(each int) bool { return w.key(w.runs[each]) == w.key(w.runs[i]) })
 	if next < 0 {
-		w.agrees()
+		w.compare()
 		return
 	}
 	first := w.queued[next]
 	w.queued = slices.Delete(w.queued, next, next+1)
-	w.works(first)
+	w.awaitRequest(first)
 }
 
-// agrees fails the test where others came to work than predicted, or in another order.
-func (w *crowding) agrees() {
+// compare fails the test where other runs have made their requests than predicted, or in another order.
+func (w *runSetOnServer) compare() {
 	w.t.Helper()
-	require.Equal(w.t, w.came, w.floor.came(), w.says())
+	require.Equal(w.t, w.requested, w.api.requests(), w.describe())
 }
 
-// says describes the crowd and what is predicted of it now.
-func (w *crowding) says() string {
+// describe is the set, and what is predicted of it now.
+func (w *runSetOnServer) describe() string {
 	var b strings.Builder
 	for i := range w.playbooks {
 		b.WriteString(w.source("oracle", i))
@@ -248,6 +232,6 @@ func (w *crowding) says() string {
 	for i, m := range w.runs {
 		fmt.Fprintf(&b, "# run %d: playbook %d, tenant %d, key %s\n", i, m.playbook, m.tenant, w.key(m))
 	}
-	fmt.Fprintf(&b, "# open %v, queued %v\n", w.open, w.queued)
+	fmt.Fprintf(&b, "# running %v, queued %v\n", w.running, w.queued)
 	return b.String() + fmt.Sprintf("# alone: go test ./internal/test/oracle -run '^TestConcurrency$' -oracle.seed=%d -oracle.queues=1", w.seed)
 }

@@ -160,36 +160,63 @@ func (r *round) onServer(t *testing.T) came {
 	a := &api{seed: r.seed, styles: r.styles, counts: map[string]int{}, now: func() time.Duration { return time.Since(began) }}
 	server := httptest.NewServer(a)
 	defer server.Close()
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{}, Directory: dir, SecretKeys: keys})
-	w := host.NewWorker(env.Dial(t, client.Options{Logger: quiet{}}), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
-	require.NoError(t, w.Start())
-	defer func() {
-		w.Stop()
-		require.NoError(t, catalogue.Close())
-	}()
+	defer startWorker(t, env, queue, dir)()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	id := "oracle-" + queue
 	a.outside = func(_ asked, _ int, header http.Header, all []said) {
 		go answerOnServer(ctx, env.Client(), id, header.Get("Idempotency-Key"), all)
 	}
-	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.PlaybookWorkflowName,
-		workflows.Input{Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL})})
-	require.NoError(t, err)
+	started := startRun(ctx, t, env, queue, id, workflows.Input{
+		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
+	})
 	c := came{apart: true}
 	c.result, c.err = ending.Of(ctx, started)
 	require.NoError(t, ctx.Err(), "the run did not end:\n%s", r.describe())
-	histories := testenv.Histories(t, env.Client(), id, started.GetRunID())
-	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays,
-		testenv.StoredIn(testenv.PayloadStore(t))))
+	replay(t, env, started)
 	c.events, c.order = readEvents(ctx, t, env, id, started.GetRunID())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c.log, c.files = a.log, written(t, dir)
 	r.readTables(t, dir, c.files)
 	return c
+}
+
+// startWorker runs a worker of a task queue until stop is called. Its files are in dir.
+func startWorker(t *testing.T, env *testenv.Env, queue, dir string) (stop func()) {
+	t.Helper()
+	keys, err := seal.Parse(seal.NewKey())
+	require.NoError(t, err)
+	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{}, Directory: dir, SecretKeys: keys})
+	w := host.NewWorker(env.Dial(t, client.Options{Logger: quiet{}}), catalogue, host.Options{TaskQueue: queue, StopTimeout: time.Second})
+	require.NoError(t, w.Start())
+	return func() {
+		w.Stop()
+		require.NoError(t, catalogue.Close())
+	}
+}
+
+// startRun starts a run of a playbook.
+func startRun(ctx context.Context, t *testing.T, env *testenv.Env, queue, id string, input workflows.Input) client.WorkflowRun {
+	t.Helper()
+	run, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: queue}, workflows.PlaybookWorkflowName, input)
+	require.NoError(t, err)
+	return run
+}
+
+// replay replays the histories of a run that has ended, and of its children.
+func replay(t *testing.T, env *testenv.Env, run client.WorkflowRun) {
+	t.Helper()
+	histories := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())
+	require.NoError(t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays,
+		testenv.StoredIn(testenv.PayloadStore(t))))
+}
+
+// isIdle reports whether a run has begun, and nothing of it is being done: it waits.
+func isIdle(ctx context.Context, env *testenv.Env, run client.WorkflowRun) bool {
+	const begun = 3 // events, with which its first workflow task has started
+	is, err := env.Client().DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+	return err == nil && is.GetWorkflowExecutionInfo().GetHistoryLength() > begun && len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil
 }
 
 // answerOnServer says from outside what becomes of an attempt.

@@ -18,12 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
 
-	"reprise/activities"
-	"reprise/internal/base/seal"
 	"reprise/internal/observe/ending"
-	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
@@ -181,19 +177,11 @@ func (s *story) onServer(t *testing.T) disagreements {
 	defer server.Close()
 	env := testenv.Temporal(t)
 	w := &told{t: t, s: s, env: env, dir: t.TempDir(), name: env.NewTaskQueue(), api: api, url: server.URL}
-	keys, err := seal.Parse(seal.NewKey())
-	require.NoError(t, err)
-	catalogue := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{}, Directory: w.dir, SecretKeys: keys})
-	works := host.NewWorker(env.Dial(t, client.Options{Logger: quiet{}}), catalogue, host.Options{TaskQueue: w.name, StopTimeout: time.Second})
-	require.NoError(t, works.Start())
-	defer func() {
-		works.Stop()
-		require.NoError(t, catalogue.Close())
-	}()
+	defer startWorker(t, env, w.name, w.dir)()
 	predicted := s.foretell()
 	for i := 0; i < len(s.runs); {
 		together := s.together(i)
-		if d := w.meet(i, together, predicted); len(d) > 0 {
+		if d := w.runTogether(i, together, predicted); len(d) > 0 {
 			return append(disagreements{fmt.Sprintf("run %d, %d at once:", i+1, len(together))}, d...)
 		}
 		i += len(together)
@@ -204,18 +192,18 @@ func (s *story) onServer(t *testing.T) disagreements {
 // together are a run and those that begin while it holds the state.
 func (s *story) together(first int) []*storyRun {
 	last := first + 1
-	for last < len(s.runs) && s.runs[last].meets && s.conflict != "" {
+	for last < len(s.runs) && s.runs[last].overlaps && s.conflict != "" {
 		last++
 	}
 	return s.runs[first:last]
 }
 
-// meet makes runs of which the first holds the state while the others begin.
-func (w *told) meet(first int, together []*storyRun, predicted *predictedRuns) disagreements {
+// runTogether makes runs of which the first holds the state while the others begin.
+func (w *told) runTogether(first int, together []*storyRun, predicted *predictedRuns) disagreements {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	var all []*playing
+	var all []*startedRun
 	for i, run := range together {
 		forms := predicted.expectedForms(run)
 		f := ranOnce{status: "failed", kind: "incremental", reason: "conflict", asked: map[string][]string{}}
@@ -258,8 +246,8 @@ func (p *predictedRuns) expectedForms(run *storyRun) map[string][]string {
 	return forms
 }
 
-// playing is a run under way, or one that has ended.
-type playing struct {
+// startedRun is a run that was started, with what is predicted of it. result is nil until it has ended.
+type startedRun struct {
 	id        string
 	visit     *visit
 	started   client.WorkflowRun
@@ -269,23 +257,21 @@ type playing struct {
 }
 
 // start starts a run.
-func (w *told) start(ctx context.Context, i int, run *storyRun, held bool) *playing {
+func (w *told) start(ctx context.Context, i int, run *storyRun, held bool) *startedRun {
 	w.t.Helper()
 	w.fillSource(run)
-	p := &playing{id: fmt.Sprintf("%s-%d", w.name, i+1)}
+	p := &startedRun{id: fmt.Sprintf("%s-%d", w.name, i+1)}
 	p.visit = w.api.expects(p.id, run, held)
 	input := workflows.Input{Name: "oracle.yaml", Source: w.s.source(w.name), Workload: expression.Of(map[string]any{"api": w.url})}
 	if run.full {
 		input.FullRefresh = []string{"fetch"}
 	}
-	var err error
-	p.started, err = w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: p.id, TaskQueue: w.name}, workflows.PlaybookWorkflowName, input)
-	require.NoError(w.t, err)
+	p.started = startRun(ctx, w.t, w.env, w.name, p.id, input)
 	return p
 }
 
 // ends awaits the end of a run, and replays it.
-func (w *told) ends(ctx context.Context, p *playing) {
+func (w *told) ends(ctx context.Context, p *startedRun) {
 	w.t.Helper()
 	if p.result != nil {
 		return
@@ -294,13 +280,11 @@ func (w *told) ends(ctx context.Context, p *playing) {
 	require.NoError(w.t, ctx.Err(), "the run did not end:\n%s", w.s.describe())
 	require.NoError(w.t, err)
 	p.result = &result
-	histories := testenv.Histories(w.t, w.env.Client(), p.id, p.started.GetRunID())
-	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, 1,
-		testenv.StoredIn(testenv.PayloadStore(w.t))))
+	replay(w.t, w.env, p.started)
 }
 
 // untilHeld waits until a run is held at its first request, or has ended without one.
-func (w *told) untilHeld(ctx context.Context, p *playing) {
+func (w *told) untilHeld(ctx context.Context, p *startedRun) {
 	w.t.Helper()
 	ended := make(chan struct{})
 	go func() {
@@ -315,27 +299,23 @@ func (w *told) untilHeld(ctx context.Context, p *playing) {
 }
 
 // untilIdle waits until a run that has begun has nothing to do: it waits for the state.
-func (w *told) untilIdle(p *playing) {
+func (w *told) untilIdle(p *startedRun) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		w.api.mu.Lock()
 		began := p.visit.began
 		w.api.mu.Unlock()
-		if !began {
-			return false
-		}
-		is, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), p.id, p.started.GetRunID())
-		return err == nil && len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil
+		return began && isIdle(w.t.Context(), w.env, p.started)
 	}, patience, 20*time.Millisecond, "a run that waits for a state still does something: %s", p.id)
 }
 
 // interleaved are the runs that asked for rows while another one held the state.
-func (s *shop) interleaved(all []*playing) (d disagreements) {
+func (s *shop) interleaved(all []*startedRun) (d disagreements) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := 0
 	for _, id := range s.order {
-		next := slices.IndexFunc(all, func(p *playing) bool { return p.id == id })
+		next := slices.IndexFunc(all, func(p *startedRun) bool { return p.id == id })
 		if next < at {
 			d.say("run %s asked for rows after a run that came later had: %q", id, s.order)
 		}
@@ -346,7 +326,7 @@ func (s *shop) interleaved(all []*playing) (d disagreements) {
 }
 
 // compare gives the differences of a run.
-func (w *told) compare(p *playing) (d disagreements) {
+func (w *told) compare(p *startedRun) (d disagreements) {
 	w.t.Helper()
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()

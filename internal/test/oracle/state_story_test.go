@@ -38,13 +38,13 @@ type story struct {
 
 // storyRun is one run: what the source has, and what goes wrong.
 type storyRun struct {
-	rows    map[string][]*versioned // by shop
-	trouble map[string]trouble5xx
-	gone    map[string]int // the page that is answered with 410 once
-	full    bool           // a full refresh
-	later   bool           // the step behind fails
-	newest  map[string]int // the number of the token that the source gives at its end, 0 for none
-	meets   bool           // starts while the run before holds the state
+	rows     map[string][]*versioned // by shop
+	trouble  map[string]trouble5xx
+	gone     map[string]int // the page that is answered with 410 once
+	full     bool           // a full refresh
+	later    bool           // the step behind fails
+	newest   map[string]int // the number of the token that the source gives at its end, 0 for none
+	overlaps bool           // starts while the run before holds the state
 }
 
 // trouble5xx is a page that is answered with 503.

@@ -10,7 +10,7 @@ import (
 )
 
 // newWideStory makes a story that may have a token in place of cursors, a table as its source,
-// or runs that meet at the state. What is wide is drawn apart.
+// or runs that begin while another one holds the state. What is wide is drawn apart.
 func newWideStory(seed uint64) *story {
 	s := newStory(seed)
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7))}
@@ -21,7 +21,7 @@ func newWideStory(seed uint64) *story {
 		g.queries(s)
 	}
 	if !s.sql && g.one(2) {
-		g.meetings(s)
+		g.overlaps(s)
 	}
 	if !s.sql && g.one(5) {
 		s.limit, s.per = 1+g.IntN(2), time.Duration(2+g.IntN(3))*100*time.Millisecond
@@ -68,10 +68,10 @@ func (g *generator) queries(s *story) {
 	}
 }
 
-// meetings has runs begin while the one before holds the state. The language does not say
+// overlaps has runs begin while the one before holds the state. The language does not say
 // when a run without a sink that waits begins: the state moves after the step has ended. Nor
 // does it say what becomes of the iterations of a loop whose state another run holds.
-func (g *generator) meetings(s *story) {
+func (g *generator) overlaps(s *story) {
 	s.conflict = "queue"
 	if s.mode == "none" || s.shops == nil && g.one(2) {
 		s.conflict = "fail"
@@ -81,9 +81,9 @@ func (g *generator) meetings(s *story) {
 		return
 	}
 	for _, run := range s.runs[1:] {
-		run.meets = g.one(2)
+		run.overlaps = g.one(2)
 	}
-	s.runs[1+g.IntN(len(s.runs)-1)].meets = true
+	s.runs[1+g.IntN(len(s.runs)-1)].overlaps = true
 }
 
 // limited says that the requests of a visit came faster than their limit lets them: at most so
