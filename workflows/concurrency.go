@@ -131,7 +131,7 @@ func (r *run) member(ctx workflow.Context) queue.Member {
 // listenToQueues applies the answers of queues, to the end of the run: a run that has its
 // turn may be replaced.
 func (r *run) listenToQueues(ctx workflow.Context) {
-	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Notification) {
+	onSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		switch {
 		case answer.RunID != r.member(ctx).RunID:
 		case answer.Visit != "":
@@ -143,7 +143,7 @@ func (r *run) listenToQueues(ctx workflow.Context) {
 }
 
 // applyTurn applies an answer of the queue.
-func (r *run) applyTurn(ctx workflow.Context, answer queue.Notification) {
+func (r *run) applyTurn(ctx workflow.Context, answer queue.Decision) {
 	waited := r.Ticket.State == queue.Queued
 	if !r.Ticket.Apply(answer) {
 		return

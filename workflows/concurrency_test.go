@@ -64,7 +64,7 @@ func newCounter(t *testing.T) *counter {
 			if c.deaf[id] {
 				return errors.New("there is no such run")
 			}
-			answer := arg.(queue.Notification)
+			answer := arg.(queue.Decision)
 			c.told = append(c.told, fmt.Sprintf("%s %s", id, answer.State))
 			return nil
 		})

@@ -98,7 +98,7 @@ func (r *run) requestState(ctx workflow.Context, t *stateTurn, conflict playbook
 
 // applyStateTurn applies an answer of the queue of a state. A visit that has ended returns a turn
 // that it is given after all: its request has arrived twice.
-func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Notification) {
+func (r *run) applyStateTurn(ctx workflow.Context, answer queue.Decision) {
 	at := slices.IndexFunc(r.turns, func(t *stateTurn) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
 	if at < 0 {
 		if answer.State == queue.Granted {

@@ -26,10 +26,10 @@ type stateQueues struct {
 	s        *stage
 	mu       sync.Mutex
 	requests []string
-	answer   func(n int, enter queue.Enter) (queue.Notification, time.Duration)
+	answer   func(n int, enter queue.Enter) (queue.Decision, time.Duration)
 }
 
-func newStateQueues(t *testing.T, answer func(n int, enter queue.Enter) (queue.Notification, time.Duration)) *stateQueues {
+func newStateQueues(t *testing.T, answer func(n int, enter queue.Enter) (queue.Decision, time.Duration)) *stateQueues {
 	t.Helper()
 	q := &stateQueues{s: newStage(t, func(n int, _ interpreter.ToolInput) (any, error) {
 		return []any{map[string]any{"id": n}}, nil
@@ -311,8 +311,8 @@ func (s *stage) progress() workflows.Progress {
 	return progress
 }
 
-func granted(int, queue.Enter) (queue.Notification, time.Duration) {
-	return queue.Notification{State: queue.Granted}, 0
+func granted(int, queue.Enter) (queue.Decision, time.Duration) {
+	return queue.Decision{State: queue.Granted}, 0
 }
 
 // TestStateTurn: a visit asks for the state of its step before it begins, and releases it at its
@@ -346,13 +346,13 @@ func TestStateTurn(t *testing.T) {
 // TestStateTurnWaits: a visit that has to wait says for whom, and begins with its turn.
 func TestStateTurnWaits(t *testing.T) {
 	t.Parallel()
-	q := newStateQueues(t, func(n int, enter queue.Enter) (queue.Notification, time.Duration) {
+	q := newStateQueues(t, func(n int, enter queue.Enter) (queue.Decision, time.Duration) {
 		if n == 1 {
 			require.Equal(t, 1, enter.Request.Limit)
-			return queue.Notification{State: queue.Queued, By: "other"}, time.Second
+			return queue.Decision{State: queue.Queued, By: "other"}, time.Second
 		}
 		require.Equal(t, queue.Queued, enter.Request.Known, "it asks again, as the queue may have been terminated")
-		return queue.Notification{State: queue.Granted}, time.Minute
+		return queue.Decision{State: queue.Granted}, time.Minute
 	})
 	var waits interpreter.StepRecord
 	q.s.env.RegisterDelayedCallback(func() {
@@ -375,8 +375,8 @@ func TestStateTurnWaits(t *testing.T) {
 // TestStateTurnIsRefused: with on_conflict fail the visit fails, and a route may go on.
 func TestStateTurnIsRefused(t *testing.T) {
 	t.Parallel()
-	q := newStateQueues(t, func(int, queue.Enter) (queue.Notification, time.Duration) {
-		return queue.Notification{State: queue.Skipped, By: "other"}, 0
+	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
+		return queue.Decision{State: queue.Skipped, By: "other"}, 0
 	})
 	result, _ := q.s.run(fmt.Sprintf(stateOfOrders, ", on_conflict: fail") + "    next: [{when: \"{{ error.type == 'conflict' }}\", then: [{step: end}]}]\n  - step: end\n")
 	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
@@ -391,8 +391,8 @@ func TestStateTurnIsRefused(t *testing.T) {
 // TestStateTurnOfACancelledRun: who is cancelled while it waits leaves the queue.
 func TestStateTurnOfACancelledRun(t *testing.T) {
 	t.Parallel()
-	q := newStateQueues(t, func(int, queue.Enter) (queue.Notification, time.Duration) {
-		return queue.Notification{State: queue.Queued, By: "other"}, 0
+	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
+		return queue.Decision{State: queue.Queued, By: "other"}, 0
 	})
 	q.s.env.RegisterDelayedCallback(q.s.env.CancelWorkflow, 30*time.Second)
 	result, took := q.s.run(fmt.Sprintf(stateOfOrders, ""))
@@ -434,11 +434,11 @@ func TestStateTurnIsSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newStateQueues(t, func(n int, _ queue.Enter) (queue.Notification, time.Duration) {
+			q := newStateQueues(t, func(n int, _ queue.Enter) (queue.Decision, time.Duration) {
 				if n == 1 {
-					return queue.Notification{State: queue.Queued, By: "other"}, time.Second
+					return queue.Decision{State: queue.Queued, By: "other"}, time.Second
 				}
-				return queue.Notification{State: queue.Granted}, 0
+				return queue.Decision{State: queue.Granted}, 0
 			})
 			q.s.steerAt(30*time.Second, row.update, row.command)
 			result, took := q.s.run(fmt.Sprintf(stateOfOrders, "") + "    next: [{when: \"{{ error is defined }}\", then: [{step: end}]}]\n  - step: end\n")
@@ -462,12 +462,12 @@ func TestStateTurnIsSettled(t *testing.T) {
 func TestStateTurnThatComesLate(t *testing.T) {
 	t.Parallel()
 	run := ""
-	q := newStateQueues(t, func(_ int, enter queue.Enter) (queue.Notification, time.Duration) {
+	q := newStateQueues(t, func(_ int, enter queue.Enter) (queue.Decision, time.Duration) {
 		run = enter.Request.RunID
-		return queue.Notification{State: queue.Granted}, 0
+		return queue.Decision{State: queue.Granted}, 0
 	})
 	q.s.env.RegisterDelayedCallback(func() {
-		q.s.env.SignalWorkflow(queue.DecisionSignal, queue.Notification{
+		q.s.env.SignalWorkflow(queue.DecisionSignal, queue.Decision{
 			RunID: run, Visit: "orders#1", Queue: "reprise-concurrency-state/test%2Forders", State: queue.Granted,
 		})
 	}, 30*time.Second)

@@ -163,7 +163,7 @@ func (q *Queue) Refuse(now time.Time, victim Victim) {
 		return
 	}
 	q.Messages = append(q.Messages, Message{
-		To: victim.Member, Decision: Notification{RunID: victim.RunID, Queue: q.Name.ID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
+		To: victim.Member, Decision: Decision{RunID: victim.RunID, Queue: q.Name.ID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
 	})
 	q.Remove(now, victim.Member)
 }

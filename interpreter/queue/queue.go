@@ -76,8 +76,8 @@ const (
 	Deadlocked State = "circle"
 )
 
-// Notification is what a queue sends a run; kept in workflow history.
-type Notification struct {
+// Decision is what a queue sends a run; kept in workflow history.
+type Decision struct {
 	RunID string `json:"run_id"` // of the run that is meant, the first of its chain
 	// Queue is the workflow ID of the queue, and Visit that of the request: a run may wait for
 	// several states.
@@ -92,9 +92,9 @@ type Notification struct {
 
 // Message is a decision that is to be sent; kept in workflow history.
 type Message struct {
-	To       Member       `json:"to"`
-	Decision Notification `json:"decision"`
-	bytes    int          // see size
+	To       Member   `json:"to"`
+	Decision Decision `json:"decision"`
+	bytes    int      // see size
 }
 
 // size is how many bytes of JSON the message takes, worked out once.
@@ -267,7 +267,7 @@ func (q *Queue) state(run Member) State {
 }
 
 func (q *Queue) notify(to Member, state State, by string) {
-	q.Messages = append(q.Messages, Message{To: to, Decision: Notification{
+	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{
 		RunID: to.RunID, Queue: q.Name.ID(), Visit: to.Visit, State: state, By: by,
 	}})
 }
@@ -378,7 +378,7 @@ func (t *Ticket) Waits() bool { return t != nil && (t.State == "" || t.State == 
 
 // Apply notes a decision of the queue; false where that changes nothing. What was
 // decided stays, except that a run with a turn may be replaced.
-func (t *Ticket) Apply(decision Notification) bool {
+func (t *Ticket) Apply(decision Decision) bool {
 	if t.State == decision.State || !t.Waits() && (t.State != Granted || decision.State != Replaced) {
 		return false
 	}

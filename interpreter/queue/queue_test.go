@@ -238,7 +238,7 @@ func TestTicket(t *testing.T) {
 		{queue.Skipped, queue.Granted, queue.Skipped},
 	} {
 		ticket := &queue.Ticket{State: row.before}
-		require.Equal(t, row.before != row.after, ticket.Apply(queue.Notification{State: row.answer}), "%+v", row)
+		require.Equal(t, row.before != row.after, ticket.Apply(queue.Decision{State: row.answer}), "%+v", row)
 		require.Equal(t, row.after, ticket.State, "%+v", row)
 	}
 	var none *queue.Ticket

@@ -294,7 +294,7 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 		return nil
 	}
 	member := enter.Request.Member
-	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Notification{
+	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
 		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
 	})
 }

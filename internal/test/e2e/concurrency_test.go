@@ -503,7 +503,7 @@ func (w *world) turnsOf(line string) (asked, granted []string) {
 				}
 			}
 			if told := event.GetSignalExternalWorkflowExecutionInitiatedEventAttributes(); told != nil {
-				var answer queue.Notification
+				var answer queue.Decision
 				require.NoError(w.t, convert.FromPayloads(told.GetInput(), &answer))
 				if id := told.GetWorkflowExecution().GetWorkflowId(); answer.State == queue.Granted && !slices.Contains(granted, id) {
 					granted = append(granted, id)
