@@ -125,6 +125,9 @@ func start(ctx workflow.Context, to destination, input any, what string) (*sent,
 		if args, size, failure = travelling(ctx, input, what); failure != nil {
 			return nil, failure
 		}
+		if err := ctx.Err(); to.kind == isDetached && err != nil {
+			return nil, err
+		}
 		if to.kind == isChild {
 			s.steered = controlsOf(ctx).steer(to)
 		}
@@ -136,9 +139,6 @@ func start(ctx workflow.Context, to destination, input any, what string) (*sent,
 		s.task = task
 	}
 	if to.kind == isDetached {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		ctx, _ = workflow.NewDisconnectedContext(ctx) // which would cancel it with this workflow
 	}
 	ctx = to.options(ctx)

@@ -266,8 +266,8 @@ func (l *loop) childOf(index int) string {
 func (l *loop) waits(ctx workflow.Context) string {
 	var table *sheet
 	rows := 0
-	for _, m := range l.members {
-		if m.holds {
+	for _, b := range l.batches {
+		if b.holds {
 			continue
 		}
 		if table == nil {
@@ -277,15 +277,15 @@ func (l *loop) waits(ctx workflow.Context) string {
 			table.row("and more", "", "", "")
 			break
 		}
-		which := fmt.Sprint(m.index)
-		if m.request.Waiting > 1 {
-			which = fmt.Sprintf("%d, from %d on", m.request.Waiting, m.index)
+		which := fmt.Sprint(b.index)
+		if b.request.Waiting > 1 {
+			which = fmt.Sprintf("%d, from %d on", b.request.Waiting, b.index)
 		}
-		why, next := m.request.Why, m.request.At
-		if m.request.Now {
+		why, next := b.request.Why, b.request.At
+		if b.request.Now {
 			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
-		table.row(which, source.Code(why, mostText), renderTime(next), linkTo(ctx, source.Code(m.id, mostText), m.id))
+		table.row(which, source.Code(why, mostText), renderTime(next), linkTo(ctx, source.Code(b.id, mostText), b.id))
 	}
 	if table == nil {
 		return ""

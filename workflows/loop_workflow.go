@@ -72,7 +72,7 @@ type loop struct {
 	cancelChildren workflow.CancelFunc
 	window         *window
 	herald         herald
-	members        []*openBatch // the batches that are open, in order of their start
+	batches        []*openBatch // the batches that are open, in order of their start
 	active         int          // iterations in open batches
 	shards         []*openShard
 	started        int       // elements that have begun here or in shards, once no more will
@@ -215,8 +215,8 @@ const maxStarting = 50
 // has started most of those before.
 func (l *loop) mayStart() bool {
 	starting := 0
-	for _, m := range l.members {
-		if m.sent != nil && !m.sent.hasStarted() {
+	for _, b := range l.batches {
+		if b.sent != nil && !b.sent.hasStarted() {
 			starting++
 		}
 	}
@@ -247,12 +247,12 @@ func (l *loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 		known := l.known()
 		input.Known = &known
 	}
-	m := &openBatch{id: iterationID(l.input.Task, index), index: index, calls: calls, holds: true}
-	l.members = append(l.members, m)
-	to := toChild(CallsWorkflowName, m.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
+	b := &openBatch{id: iterationID(l.input.Task, index), index: index, calls: calls, holds: true}
+	l.batches = append(l.batches, b)
+	to := toChild(CallsWorkflowName, b.id, l.step.Name, l.summary(calls), actsOnCalls(calls))
 	var err error
-	if m.sent, err = start(ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name)); err != nil {
-		l.childEnded(ctx, m, CallsOutput{}, err)
+	if b.sent, err = start(ctx, to, input, fmt.Sprintf("the input of iteration %d of step %s", index, l.step.Name)); err != nil {
+		l.childEnded(ctx, b, CallsOutput{}, err)
 	}
 }
 
@@ -261,21 +261,25 @@ func (l *loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 func (l *loop) awaitChildren(ctx workflow.Context) {
 	disconnected, _ := workflow.NewDisconnectedContext(ctx) // those that are cancelled end too
 	for {
-		var ended *openBatch
-		_ = workflow.Await(disconnected, func() bool {
-			at := slices.IndexFunc(l.members, func(m *openBatch) bool { return m.sent != nil && m.sent.hasResult() })
-			if at >= 0 {
-				ended = l.members[at]
-			}
-			return ended != nil
-		})
+		_ = workflow.Await(disconnected, func() bool { return l.endedBatch() != nil })
+		ended := l.endedBatch()
 		output, err := receive[CallsOutput](ctx, ended.sent)
 		l.childEnded(ctx, ended, output, err)
 	}
 }
 
+// endedBatch is the first open batch whose child has ended, nil for none.
+func (l *loop) endedBatch() *openBatch {
+	for _, b := range l.batches {
+		if b.sent != nil && b.sent.hasResult() {
+			return b
+		}
+	}
+	return nil
+}
+
 // childEnded records how the calls of a child ended, or that it was not started.
-func (l *loop) childEnded(ctx workflow.Context, m *openBatch, output CallsOutput, err error) {
+func (l *loop) childEnded(ctx workflow.Context, b *openBatch, output CallsOutput, err error) {
 	switch {
 	case err == nil:
 		l.weigh(ctx, output)
@@ -284,11 +288,11 @@ func (l *loop) childEnded(ctx workflow.Context, m *openBatch, output CallsOutput
 		}
 		l.result.Budget = cmp.Or(l.result.Budget, output.Budget)
 	case !abandoned(ctx, err):
-		l.failAll(ctx, m.calls, childError(err))
+		l.failAll(ctx, b.calls, childError(err))
 	}
-	l.active -= len(m.calls)
+	l.active -= len(b.calls)
 	l.window.open--
-	l.close(m)
+	l.close(b)
 	l.describe(ctx)
 	l.withinBudget(ctx)
 }
@@ -337,7 +341,7 @@ func (l *loop) summary(calls []call.Snapshot) string {
 
 func (l *loop) progress() (Progress, error) {
 	rest := l.countParked()
-	open := lists.Map(l.members, func(m *openBatch) string { return m.id })
+	open := lists.Map(l.batches, func(b *openBatch) string { return b.id })
 	shards := lists.Map(l.shards, func(p *openShard) string { return p.id })
 	return Progress{
 		Stats: l.result.Stats, Open: open, Active: rest.active(l.active), Waiting: rest.waiting, Returning: rest.returning,

@@ -200,28 +200,28 @@ type openBatch struct {
 // that requests a slot has released its own.
 func (l *loop) listenForSlots(ctx workflow.Context) {
 	onSignal(ctx, slotSignal, func(ctx workflow.Context, next slotRequest) {
-		at := slices.IndexFunc(l.members, func(m *openBatch) bool { return m.index == next.Index })
+		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.index == next.Index })
 		if at < 0 {
 			return // it has ended meanwhile
 		}
-		m := l.members[at]
+		b := l.batches[at]
 		if !next.Now {
-			m.within.Success, m.within.Failed = next.Ended-next.Failed, next.Failed
+			b.within.Success, b.within.Failed = next.Ended-next.Failed, next.Failed
 		}
 		switch {
 		case next.Now:
-			if m.holds {
-				m.late++
-				m.holds = false
+			if b.holds {
+				b.late++
+				b.holds = false
 				l.window.release()
 			}
-			m.request.Now = true
+			b.request.Now = true
 			l.reportWaits(ctx)
-			workflow.Go(ctx, func(ctx workflow.Context) { l.grantSlot(ctx, m) })
-		case m.late > 0:
-			m.late--
-		case m.holds:
-			m.holds, m.request = false, next
+			workflow.Go(ctx, func(ctx workflow.Context) { l.grantSlot(ctx, b) })
+		case b.late > 0:
+			b.late--
+		case b.holds:
+			b.holds, b.request = false, next
 			l.window.release()
 			l.describe(ctx)
 		}
@@ -229,29 +229,29 @@ func (l *loop) listenForSlots(ctx workflow.Context) {
 }
 
 // grantSlot grants a child a slot again.
-func (l *loop) grantSlot(ctx workflow.Context, m *openBatch) {
+func (l *loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	l.window.returning++
-	err := workflow.Await(ctx, func() bool { return m.ended || l.window.free() })
+	err := workflow.Await(ctx, func() bool { return b.ended || l.window.free() })
 	l.window.returning--
-	if m.ended || err != nil {
+	if b.ended || err != nil {
 		return
 	}
-	m.holds, m.request = true, slotRequest{}
+	b.holds, b.request = true, slotRequest{}
 	l.window.used++
 	l.describe(ctx)
-	signal(ctx, m.id, ControlSignal, Steering{
+	signal(ctx, b.id, ControlSignal, Steering{
 		Control: l.controls.Of(l.step.Name),
 		Slot:    &slotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < parkUntil},
 	})
 }
 
 // close forgets a child that has ended, and frees its slot.
-func (l *loop) close(m *openBatch) {
-	m.ended = true
-	if m.holds {
+func (l *loop) close(b *openBatch) {
+	b.ended = true
+	if b.holds {
 		l.window.release()
 	}
-	l.members = slices.DeleteFunc(l.members, func(other *openBatch) bool { return other == m })
+	l.batches = slices.DeleteFunc(l.batches, func(other *openBatch) bool { return other == b })
 }
 
 // parkedCounts is what the children of a loop do that have no slot: how many iterations
@@ -271,22 +271,22 @@ func (r parkedCounts) active(all int) int {
 
 // countParked counts over the children that are open.
 func (l *loop) countParked() (rest parkedCounts) {
-	for _, m := range l.members {
-		rest.within.Success += m.within.Success
-		rest.within.Failed += m.within.Failed
-		if m.holds {
+	for _, b := range l.batches {
+		rest.within.Success += b.within.Success
+		rest.within.Failed += b.within.Failed
+		if b.holds {
 			continue
 		}
-		wait := m.request.Waiting
-		if m.request.Now {
+		wait := b.request.Waiting
+		if b.request.Now {
 			due := 1
-			if m.request.At.IsZero() {
+			if b.request.At.IsZero() {
 				due = max(due, wait)
 			}
 			rest.returning, wait = rest.returning+due, max(0, wait-due)
 		}
 		rest.waiting += wait
-		if at := m.request.At; wait > 0 && !at.IsZero() && (rest.next.IsZero() || at.Before(rest.next)) {
+		if at := b.request.At; wait > 0 && !at.IsZero() && (rest.next.IsZero() || at.Before(rest.next)) {
 			rest.next = at
 		}
 	}

@@ -239,7 +239,7 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 // cancelRuns has the runs of iterations, and their child runs of any depth, cancelled at
 // once, as the failure budget of the loop is spent.
 func (l *loop) cancelRuns(ctx workflow.Context) {
-	if !l.plays() || len(l.members) == 0 {
+	if !l.plays() || len(l.batches) == 0 {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)

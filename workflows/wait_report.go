@@ -164,13 +164,13 @@ func (l *loop) reportWaits(ctx workflow.Context) {
 // openWaits adds up the batches and shards that are open. A batch that has released its slot has
 // sent no report.
 func (l *loop) openWaits(ctx workflow.Context) (waits openWaits) {
-	for _, m := range l.members {
-		due := m.request.At
-		if parked := !m.holds && !m.request.Now; parked && (due.IsZero() || due.After(workflow.Now(ctx))) {
+	for _, b := range l.batches {
+		due := b.request.At
+		if parked := !b.holds && !b.request.Now; parked && (due.IsZero() || due.After(workflow.Now(ctx))) {
 			waits.add(interpreter.RetryPending, due)
 			continue
 		}
-		waits.addChild(ctx, l.controls, m.id)
+		waits.addChild(ctx, l.controls, b.id)
 	}
 	for _, p := range l.shards {
 		waits.addChild(ctx, l.controls, p.id)
@@ -183,5 +183,5 @@ func (l *loop) openWaits(ctx workflow.Context) (waits openWaits) {
 
 // startsMore reports whether the loop is about to start another batch.
 func (l *loop) startsMore() bool {
-	return len(l.members) > 0 && l.started == 0 && l.window.free() && l.window.open < l.window.maxOpen()
+	return len(l.batches) > 0 && l.started == 0 && l.window.free() && l.window.open < l.window.maxOpen()
 }

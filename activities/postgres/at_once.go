@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,13 +158,11 @@ func (t *together) assemble() string {
 
 // numberedFrom is a text behind whose parameters others are.
 func numberedFrom(before int, text string) string {
-	return parameter.ReplaceAllStringFunc(text, func(number string) string {
+	return parameterNumber.ReplaceAllStringFunc(text, func(number string) string {
 		n, _ := strconv.Atoi(number[1:])
 		return "$" + strconv.Itoa(before+n)
 	})
 }
-
-var parameter = regexp.MustCompile(`\$[0-9]+`)
 
 // assembled are the texts of statements that a session has sent.
 type assembled struct{ statements []assembledStatement }

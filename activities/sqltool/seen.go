@@ -190,6 +190,8 @@ type RowLookup struct {
 	// Follows says that all rows with a cursor are behind what the call has reached, of an ordered source. Most likely all that
 	// is known of the state is before From.
 	Follows bool
+	// reached is the position that the call has reached, nil before its first row.
+	reached []byte
 }
 
 // Seen are the chunks of a write, at least one where rows are distinguished at all.
@@ -232,8 +234,10 @@ func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	for _, row := range dated {
 		seen.extend(positionOf(row))
 	}
-	reached := append(belowRows(w.Name, w.Rows.Reached), 0)
-	seen.Follows = w.Rows.Ordered && seen.From != nil && (w.Rows.Reached == nil || bytes.Compare(seen.From, reached) > 0)
+	if w.Rows.Reached != nil {
+		seen.reached = append(belowRows(w.Name, w.Rows.Reached), 0)
+	}
+	seen.Follows = w.Rows.Ordered && bytes.Compare(seen.From, seen.reached) > 0
 	return seen
 }
 
@@ -267,7 +271,7 @@ const leastBlock = 16
 
 // makeBlock puts rows that may come again into a block. A page of one position has none: those behind it may have the same.
 func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
-	s.findTied(of)
+	s.findTied()
 	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
 	rest, block := [][]byte(nil), &Block{}
 	for _, row := range s.Kept {
@@ -292,8 +296,8 @@ func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 }
 
 // findTied finds the rows that may be known in the block of the page before.
-func (s *RowLookup) findTied(of *incremental.RowIdentity) {
-	if of.Reached == nil || s.From == nil || !bytes.Equal(s.From, append(belowRows(s.State, of.Reached), 0)) {
+func (s *RowLookup) findTied() {
+	if s.reached == nil || !bytes.Equal(s.From, s.reached) {
 		return
 	}
 	for _, rows := range [][][]byte{s.Kept, s.Below} {
